@@ -1,0 +1,102 @@
+"""Evaluation metrics of one outcome matrix.
+
+``R`` is an (M, N) matrix: rows are questions, columns are trials. Binary metrics take outcomes 0 and 1;
+categorical metrics take categories ``0..C`` with a reward vector ``w`` of length ``C + 1``. One-dimensional
+input is one question. Point estimators return a float, `bayes` and `avg` a pair ``(mu, sigma)``; the ``*_ci``
+functions return ``(mu, sigma, lo, hi)``, a normal-approximation credible interval around the posterior mean
+of the metric on new trials. Input is never modified; bad input raises ValueError naming the argument and its
+value.
+
+Unequal trial counts
+--------------------
+Every function also takes questions with unequal numbers of trials, which adaptive runs produce, by keyword:
+
+counts : array_like of int, shape (M, C + 1)
+    Trials of each question in each category, for binary metrics wrong and correct ones; `R` is then None.
+missing : number or array_like of bool
+    Marks the trials of `R` that were not made: a value, such as -1 or nan, or a mask of the shape of `R`.
+question_weights : array_like of float, shape (M,)
+    Weights of the questions in every mean over questions, at least 0 with sum 1; by default ``1 / M`` each. A
+    macro average over T tasks has weights ``1 / (T M_t)``.
+
+Every question's own number of trials ``n_q`` takes the place of N, and a metric of the dataset is the mean
+over questions, whatever their ``n_q``. An estimator that draws `k` trials needs ``n_q >= k`` everywhere.
+Posteriors exist for any ``n_q``, also 0; where the reference limits a ``*_ci`` function to ``k <= N``, N is
+the largest ``n_q``. Equal counts give the same results to the last digit in whichever form they are passed.
+
+Examples
+--------
+>>> from scorio import eval
+>>> eval.pass_at_k([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 2)
+0.95
+>>> eval.pass_at_k([[0, 1, 1, 0, 1], [1, 1, -1, 1, 0]], 2, missing=-1)
+0.95
+>>> eval.pass_at_k(None, 2, counts=[[2, 3], [1, 3]])
+0.95
+"""
+
+from ._auc import auc_at_k, auc_at_k_ci
+from ._avg import avg, avg_ci
+from ._bayes import bayes, bayes_ci
+from ._g_pass import (
+    g_pass_at_k,
+    g_pass_at_k_ci,
+    g_pass_at_k_tau,
+    g_pass_at_k_tau_ci,
+    mg_pass_at_k,
+    mg_pass_at_k_ci,
+)
+from ._geom import geom_at_k, geom_at_k_ci, geom_ds_at_k, geom_ds_at_k_ci
+from ._maj import maj_at_k, maj_at_k_ci
+from ._max_k import max_at_k, max_at_k_ci
+from ._pass_k import (
+    pass_at_k,
+    pass_at_k_ci,
+    pass_hat_k,
+    pass_hat_k_ci,
+    unanimous_at_k,
+    unanimous_at_k_ci,
+)
+from ._spectrum import (
+    geo_spectrum_at_k,
+    geo_spectrum_at_k_ci,
+    geo_spectrum_star_at_k,
+    geo_spectrum_star_at_k_ci,
+    threshold_spectrum_at_k,
+    threshold_spectrum_at_k_ci,
+)
+
+__all__ = [
+    "auc_at_k",
+    "auc_at_k_ci",
+    "avg",
+    "avg_ci",
+    "bayes",
+    "bayes_ci",
+    "g_pass_at_k",
+    "g_pass_at_k_ci",
+    "g_pass_at_k_tau",
+    "g_pass_at_k_tau_ci",
+    "geo_spectrum_at_k",
+    "geo_spectrum_at_k_ci",
+    "geo_spectrum_star_at_k",
+    "geo_spectrum_star_at_k_ci",
+    "geom_at_k",
+    "geom_at_k_ci",
+    "geom_ds_at_k",
+    "geom_ds_at_k_ci",
+    "maj_at_k",
+    "maj_at_k_ci",
+    "max_at_k",
+    "max_at_k_ci",
+    "mg_pass_at_k",
+    "mg_pass_at_k_ci",
+    "pass_at_k",
+    "pass_at_k_ci",
+    "pass_hat_k",
+    "pass_hat_k_ci",
+    "threshold_spectrum_at_k",
+    "threshold_spectrum_at_k_ci",
+    "unanimous_at_k",
+    "unanimous_at_k_ci",
+]

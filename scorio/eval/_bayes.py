@@ -1,0 +1,138 @@
+"""Bayes@N: posterior mean and deviation of the mean reward."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from . import _kernels
+from ._inputs import Missing, read_categories, read_prior
+from ._interval import credible_interval
+
+__all__ = ["bayes", "bayes_ci"]
+
+
+def bayes(
+    R: ArrayLike | None,
+    w: ArrayLike | None = None,
+    R0: ArrayLike | None = None,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    prior_counts: ArrayLike | None = None,
+    question_weights: ArrayLike | None = None,
+) -> tuple[float, float]:
+    r"""Bayes@N: mean and standard deviation of the mean reward under a Dirichlet posterior per question.
+
+    Parameters
+    ----------
+    R : array_like of int, shape (M, N) or (N,)
+        Categories ``0..C``; None with `counts`.
+    w : array_like of float, shape (C + 1,), optional
+        Reward of each category; by default `R` is binary with rewards 0 and 1.
+    R0 : array_like of int, shape (M, D), optional
+        Categories of earlier trials, added to the uniform prior. One-dimensional input is one question's
+        trials or, for ``M > 1``, one trial of each question.
+    counts, missing, question_weights
+        Unequal trial counts and question weights, see `scorio.eval`; a value of `missing` holds for `R0` too.
+    prior_counts : array_like of int, shape (M, C + 1), optional
+        Earlier trials of each question in each category, in place of `R0`.
+
+    Returns
+    -------
+    mu, sigma : float
+        Posterior mean and standard deviation.
+
+    Raises
+    ------
+    ValueError
+        Outcomes that are no integers or have no reward, `R0` of another number of rows, non-finite rewards.
+
+    See Also
+    --------
+    bayes_ci : With a credible interval.
+
+    Notes
+    -----
+    With :math:`\nu_{qk} = 1 + n_{qk} + n^0_{qk}`, :math:`T_q = \sum_k \nu_{qk}`,
+    :math:`a_q = \sum_k \nu_{qk} w_k / T_q` and :math:`b_q = \sum_k \nu_{qk} w_k^2 / T_q`,
+
+    .. math:: \mu = \sum_q \omega_q a_q, \qquad
+              \sigma^2 = \sum_q \omega_q^2 \frac{b_q - a_q^2}{T_q + 1}.
+
+    For equal counts and weights this is Eq. 15 (Appendix A) of [1]_. Questions are independent, so the form
+    with a :math:`T_q` per question needs no new argument.
+
+    References
+    ----------
+    .. [1] Hariri, Samandar, Hinczewski & Chaudhary (2026). Don't Pass@k: A Bayesian Framework for Large
+       Language Model Evaluation. ICLR 2026, arXiv:2510.04265.
+
+    Examples
+    --------
+    >>> from scorio.eval import bayes
+    >>> mu, sigma = bayes([[0, 1, 2, 2, 1], [1, 1, 0, 2, 2]], w=[0.0, 0.5, 1.0])
+    >>> round(mu, 6), round(sigma, 6)
+    (0.5625, 0.091998)
+    >>> mu, sigma = bayes(None, counts=[[2, 3], [0, 1]])
+    >>> round(mu, 6), round(sigma, 6)
+    (0.619048, 0.146772)
+    """
+    trials = read_categories(R, w, counts, missing, question_weights)
+    prior = read_prior(R0, prior_counts, trials, missing)
+    mu, sigma = _kernels.bayes(trials.counts, trials.w, prior, trials.question_weights)
+    return float(mu), float(sigma)
+
+
+def bayes_ci(
+    R: ArrayLike | None,
+    w: ArrayLike | None = None,
+    R0: ArrayLike | None = None,
+    confidence: float = 0.95,
+    bounds: tuple[float, float] | None = None,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    prior_counts: ArrayLike | None = None,
+    question_weights: ArrayLike | None = None,
+) -> tuple[float, float, float, float]:
+    r"""Bayes@N with a credible interval ``mu -/+ z sigma``.
+
+    Parameters
+    ----------
+    R, w, R0, counts, missing, prior_counts, question_weights
+        As in `bayes`.
+    confidence : float, default 0.95
+        Credibility level of the interval, in (0, 1).
+    bounds : (float, float), optional
+        The interval is clipped to these.
+
+    Returns
+    -------
+    mu, sigma, lo, hi : float
+
+    Raises
+    ------
+    ValueError
+        As `bayes`; `confidence` outside (0, 1), `bounds` out of order.
+
+    Notes
+    -----
+    For many questions the posterior of the mean is close to normal (section 2.5 of arXiv:2510.04265).
+
+    Examples
+    --------
+    >>> from scorio.eval import bayes_ci
+    >>> mu, sigma, lo, hi = bayes_ci([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], bounds=(0.0, 1.0))
+    >>> round(mu, 6), round(sigma, 6), round(lo, 4), round(hi, 4)
+    (0.642857, 0.118451, 0.4107, 0.875)
+    """
+    mu, sigma = bayes(
+        R,
+        w,
+        R0,
+        counts=counts,
+        missing=missing,
+        prior_counts=prior_counts,
+        question_weights=question_weights,
+    )
+    return credible_interval(mu, sigma, confidence, bounds)

@@ -1,0 +1,304 @@
+"""G-Pass@k, G-Pass@k_tau and mG-Pass@k."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from . import _kernels
+from ._arguments import budget, draws, positive, unit
+from ._inputs import Missing, read_binary
+from ._interval import credible_interval
+from ._pass_k import pass_hat_k, pass_hat_k_ci
+
+__all__ = [
+    "g_pass_at_k",
+    "g_pass_at_k_ci",
+    "g_pass_at_k_tau",
+    "g_pass_at_k_tau_ci",
+    "mg_pass_at_k",
+    "mg_pass_at_k_ci",
+]
+
+
+def g_pass_at_k(
+    R: ArrayLike | None,
+    k: int,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> float:
+    """G-Pass@k with threshold 1: `pass_hat_k` under the name of the G-Pass@k literature.
+
+    Parameters
+    ----------
+    R, k, counts, missing, question_weights
+        As in `pass_at_k`.
+
+    Returns
+    -------
+    float
+        Mean over questions, in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        As `pass_at_k`.
+
+    References
+    ----------
+    .. [1] Liu et al. (2024). Are Your LLMs Capable of Stable Reasoning? arXiv:2412.13147.
+
+    Examples
+    --------
+    >>> from scorio.eval import g_pass_at_k
+    >>> round(g_pass_at_k([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 2), 6)
+    0.45
+    """
+    return pass_hat_k(R, k, counts=counts, missing=missing, question_weights=question_weights)
+
+
+def g_pass_at_k_ci(
+    R: ArrayLike | None,
+    k: int,
+    confidence: float = 0.95,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> tuple[float, float, float, float]:
+    """Posterior summary of G-Pass@k with threshold 1: `pass_hat_k_ci`.
+
+    Parameters
+    ----------
+    R, k, confidence, bounds, alpha0, beta0, counts, missing, question_weights
+        As in `pass_at_k_ci`.
+
+    Returns
+    -------
+    mu, sigma, lo, hi : float
+
+    Raises
+    ------
+    ValueError
+        As `pass_at_k_ci`.
+
+    Examples
+    --------
+    >>> from scorio.eval import g_pass_at_k_ci
+    >>> mu, sigma, lo, hi = g_pass_at_k_ci([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 2)
+    >>> round(mu, 6), round(sigma, 6)
+    (0.446429, 0.146167)
+    """
+    return pass_hat_k_ci(
+        R,
+        k,
+        confidence,
+        bounds,
+        alpha0,
+        beta0,
+        counts=counts,
+        missing=missing,
+        question_weights=question_weights,
+    )
+
+
+def g_pass_at_k_tau(
+    R: ArrayLike | None,
+    k: int,
+    tau: float,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> float:
+    r"""G-Pass@k_tau: probability that at least a share `tau` of `k` of a question's trials is correct.
+
+    Parameters
+    ----------
+    R, k, counts, missing, question_weights
+        As in `pass_at_k`.
+    tau : float
+        Share in [0, 1] of the `k` trials that is to be correct. 0 is Pass@k (at least one), 1 is Pass^k.
+
+    Returns
+    -------
+    float
+        Mean over questions, in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        As `pass_at_k`; `tau` outside [0, 1].
+
+    Notes ----- The number X of correct trials among the `k` is hypergeometric; :math:`P(X \ge j_0)` with
+    :math:`j_0 = \max(1, \lceil \tau k \rceil)` [1]_, the smallest j with ``j / k >= tau`` in double
+    precision. (The product would ask for 12 of 20 trials at ``tau = 0.55``, because ``0.55 * 20`` rounds to
+    more than 11.)
+
+    References
+    ----------
+    .. [1] Liu et al. (2024). Are Your LLMs Capable of Stable Reasoning? arXiv:2412.13147.
+
+    Examples
+    --------
+    >>> from scorio.eval import g_pass_at_k_tau
+    >>> R = [[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]]
+    >>> round(g_pass_at_k_tau(R, 2, 0.5), 6), round(g_pass_at_k_tau(R, 2, 1.0), 6)
+    (0.95, 0.45)
+    """
+    trials = read_binary(R, counts, missing, question_weights)
+    k = draws(k, trials.n)
+    return float(
+        _kernels.g_pass_at_k_tau(trials.correct, trials.n, k, unit("tau", tau), trials.question_weights)
+    )
+
+
+def g_pass_at_k_tau_ci(
+    R: ArrayLike | None,
+    k: int,
+    tau: float,
+    confidence: float = 0.95,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> tuple[float, float, float, float]:
+    r"""Posterior summary of G-Pass@k_tau on `k` new trials of each question.
+
+    Parameters
+    ----------
+    R, k, confidence, bounds, alpha0, beta0, counts, missing, question_weights
+        As in `pass_at_k_ci`.
+    tau : float
+        As in `g_pass_at_k_tau`.
+
+    Returns
+    -------
+    mu, sigma, lo, hi : float
+
+    Raises
+    ------
+    ValueError
+        As `pass_at_k_ci`; `tau` outside [0, 1].
+
+    Notes
+    -----
+    As `pass_at_k_ci` with :math:`g(p) = P(X \ge j_0)`, X binomial with parameters k and p.
+
+    Examples
+    --------
+    >>> from scorio.eval import g_pass_at_k_tau_ci
+    >>> mu, sigma, lo, hi = g_pass_at_k_tau_ci([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 3, 0.5)
+    >>> round(mu, 6), round(sigma, 6)
+    (0.684524, 0.151958)
+    """
+    trials = read_binary(R, counts, missing, question_weights)
+    mu, sigma = _kernels.g_pass_at_k_tau_posterior(
+        trials.correct,
+        trials.n,
+        budget(k, trials.n),
+        unit("tau", tau),
+        positive("alpha0", alpha0),
+        positive("beta0", beta0),
+        trials.question_weights,
+    )
+    return credible_interval(mu, sigma, confidence, bounds)
+
+
+def mg_pass_at_k(
+    R: ArrayLike | None,
+    k: int,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> float:
+    r"""mG-Pass@k: mean of G-Pass@k_tau over ``tau`` from 0.5 to 1.
+
+    Parameters
+    ----------
+    R, k, counts, missing, question_weights
+        As in `pass_at_k`.
+
+    Returns
+    -------
+    float
+        Mean over questions, in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        As `pass_at_k`.
+
+    Notes ----- With X hypergeometric, :math:`\frac{2}{k} \mathrm{E}[\max(X - \lceil k / 2 \rceil, 0)]`, which
+    approximates :math:`2 \int_{0.5}^{1} \mathrm{G\text{-}Pass@}k_\tau \, d\tau` [1]_; for ``k = 1`` it is 0.
+
+    References
+    ----------
+    .. [1] Liu et al. (2024). Are Your LLMs Capable of Stable Reasoning? arXiv:2412.13147.
+
+    Examples
+    --------
+    >>> from scorio.eval import mg_pass_at_k
+    >>> round(mg_pass_at_k([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 3), 6)
+    0.166667
+    """
+    trials = read_binary(R, counts, missing, question_weights)
+    return float(_kernels.mg_pass_at_k(trials.correct, trials.n, draws(k, trials.n), trials.question_weights))
+
+
+def mg_pass_at_k_ci(
+    R: ArrayLike | None,
+    k: int,
+    confidence: float = 0.95,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> tuple[float, float, float, float]:
+    r"""Posterior summary of mG-Pass@k on `k` new trials of each question.
+
+    Parameters
+    ----------
+    R, k, confidence, bounds, alpha0, beta0, counts, missing, question_weights
+        As in `pass_at_k_ci`.
+
+    Returns
+    -------
+    mu, sigma, lo, hi : float
+
+    Raises
+    ------
+    ValueError
+        As `pass_at_k_ci`.
+
+    Notes ----- As `pass_at_k_ci` with :math:`g(p) = \frac{2}{k} \mathrm{E}[\max(X - \lceil k / 2 \rceil,
+    0)]`, X binomial.
+
+    Examples
+    --------
+    >>> from scorio.eval import mg_pass_at_k_ci
+    >>> mu, sigma, lo, hi = mg_pass_at_k_ci([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 3)
+    >>> round(mu, 6), round(sigma, 6)
+    (0.218254, 0.098816)
+    """
+    trials = read_binary(R, counts, missing, question_weights)
+    mu, sigma = _kernels.mg_pass_at_k_posterior(
+        trials.correct,
+        trials.n,
+        budget(k, trials.n),
+        positive("alpha0", alpha0),
+        positive("beta0", beta0),
+        trials.question_weights,
+    )
+    return credible_interval(mu, sigma, confidence, bounds)

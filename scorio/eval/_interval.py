@@ -1,0 +1,29 @@
+"""Normal-approximation credible intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import SupportsFloat
+
+from ._arguments import bounds_pair, credibility
+
+__all__ = ["credible_interval"]
+
+
+def credible_interval(
+    mu: SupportsFloat, sigma: SupportsFloat, confidence: float, bounds: Sequence[float] | None
+) -> tuple[float, float, float, float]:
+    """Return ``(mu, sigma, lo, hi)`` with ``lo, hi = mu -/+ z sigma``, clipped to `bounds`."""
+    mu, sigma = float(mu), float(sigma)
+    reach = _z(credibility(confidence)) * sigma
+    low, high = bounds_pair(bounds)
+    return mu, sigma, min(max(mu - reach, low), high), min(max(mu + reach, low), high)
+
+
+@lru_cache(maxsize=32)
+def _z(confidence: float) -> float:
+    """Two-sided standard normal quantile, from the tail so that levels next to 1 keep their digits."""
+    from statistics import NormalDist
+
+    return -NormalDist().inv_cdf((1.0 - confidence) / 2.0)

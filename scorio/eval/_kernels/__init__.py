@@ -1,0 +1,78 @@
+"""The metrics as functions of counts, over any number of matrices at once.
+
+`scorio.rank` and `scorio.study` build on these; the public functions of `scorio.eval` check their input
+and call them with one matrix. Nothing is validated here.
+
+Conventions
+-----------
+correct : int array, shape (..., M)
+    Correct trials of each question.
+n : int, or int array that broadcasts to the shape of `correct`
+    Trials of each question.
+counts : int array, shape (..., M, C + 1)
+    Trials of each question in each category.
+w : float array, shape (C + 1,)
+    Reward of each category.
+question_weights : float array that broadcasts to (..., M), or None
+    Non-negative weights summing to 1; None weighs all questions by ``1 / M``.
+
+Every kernel returns arrays of shape ``(...)``, or NumPy scalars for one matrix: a score, or a pair
+``(mu, sigma)`` for `bayes`, `avg` and the kernels named ``*_posterior``.
+
+With equal question weights a result depends on the multiset of the questions' counts only: the order of
+questions, trials and matrices does not change its last digit, so equal evidence gives exact ties.
+"""
+
+from ._bank_metrics import (
+    auc_at_k,
+    g_pass_at_k_tau,
+    geo_spectrum_at_k,
+    geom_at_k,
+    geom_ds_at_k,
+    maj_at_k,
+    mg_pass_at_k,
+    pass_at_k,
+    pass_hat_k,
+    threshold_spectrum_at_k,
+)
+from ._categories import avg, bayes, category_counts, max_at_k, max_at_k_posterior
+from ._posteriors import (
+    auc_at_k_posterior,
+    g_pass_at_k_tau_posterior,
+    geo_spectrum_at_k_posterior,
+    geom_at_k_posterior,
+    geom_ds_at_k_posterior,
+    maj_at_k_posterior,
+    mg_pass_at_k_posterior,
+    pass_at_k_posterior,
+    pass_hat_k_posterior,
+    threshold_spectrum_at_k_posterior,
+)
+
+__all__ = [
+    "auc_at_k",
+    "auc_at_k_posterior",
+    "avg",
+    "bayes",
+    "category_counts",
+    "g_pass_at_k_tau",
+    "g_pass_at_k_tau_posterior",
+    "geo_spectrum_at_k",
+    "geo_spectrum_at_k_posterior",
+    "geom_at_k",
+    "geom_at_k_posterior",
+    "geom_ds_at_k",
+    "geom_ds_at_k_posterior",
+    "maj_at_k",
+    "maj_at_k_posterior",
+    "max_at_k",
+    "max_at_k_posterior",
+    "mg_pass_at_k",
+    "mg_pass_at_k_posterior",
+    "pass_at_k",
+    "pass_at_k_posterior",
+    "pass_hat_k",
+    "pass_hat_k_posterior",
+    "threshold_spectrum_at_k",
+    "threshold_spectrum_at_k_posterior",
+]

@@ -1,0 +1,83 @@
+"""From values of questions to a value of the matrix, and from counts to values of questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._beta import FloatArray, IntArray
+
+__all__ = ["mean", "per_count", "per_pair", "standard_deviation"]
+
+
+def mean(values: FloatArray, question_weights: FloatArray | None) -> FloatArray:
+    """Weighted mean over the last axis, independent of the questions' order where weights are equal."""
+    if question_weights is None:
+        return np.asarray(np.sort(values, axis=-1).sum(-1) / values.shape[-1])
+    return np.asarray((values * question_weights).sum(-1))
+
+
+def standard_deviation(variances: FloatArray, question_weights: FloatArray | None) -> FloatArray:
+    """Return the standard deviation of the mean of independent values with the given variances."""
+    if question_weights is None:
+        return np.asarray(np.sqrt(np.sort(variances, axis=-1).sum(-1)) / variances.shape[-1])
+    return np.asarray(np.sqrt((variances * question_weights**2).sum(-1)))
+
+
+def per_count(
+    value: Callable[[IntArray, int], FloatArray], correct: NDArray[np.integer], n: NDArray[np.integer] | int
+) -> FloatArray:
+    """Evaluate ``value(c, n)``, which takes one ``n`` at a time, at every question.
+
+    Where there are more questions than possible counts, values are looked up in a table.
+    """
+    correct = np.asarray(correct)
+    n = np.asarray(n)
+    if n.ndim == 0 or n.size == 1:
+        return _one_size(value, correct, int(n.flat[0]))
+    sizes = np.unique(n)
+    if sizes.size == 1:
+        return _one_size(value, correct, int(sizes[0]))
+    n = np.broadcast_to(n, correct.shape)
+    out = np.empty(correct.shape)
+    for size in sizes:
+        at = n == size
+        out[at] = _one_size(value, correct[at], int(size))
+    return out
+
+
+def _one_size(
+    value: Callable[[IntArray, int], FloatArray], correct: NDArray[np.integer], n: int
+) -> FloatArray:
+    if correct.size <= n:
+        return value(correct.ravel().astype(np.int64), n).reshape(correct.shape)
+    return np.asarray(value(np.arange(n + 1), n)[correct])
+
+
+def per_pair(
+    moments: Callable[[IntArray, IntArray], tuple[FloatArray, ...]],
+    first: NDArray[np.integer],
+    second: NDArray[np.integer] | int,
+) -> tuple[FloatArray, ...]:
+    """Evaluate ``moments`` once for every distinct pair of non-negative integers.
+
+    Parameters
+    ----------
+    moments : callable
+        Takes two integer arrays of shape (pairs,), returns arrays of that shape.
+    first, second : int array
+        `second` broadcasts to the shape of `first`.
+
+    Returns
+    -------
+    tuple of ndarray
+        Each of the shape of `first`.
+    """
+    first = np.asarray(first, dtype=np.int64)
+    second = np.broadcast_to(np.asarray(second, dtype=np.int64), first.shape)
+    base = int(first.max(initial=0)) + 1
+    codes, inverse = np.unique((second * base + first).ravel(), return_inverse=True)
+    results = moments(codes % base, codes // base)
+    return tuple(result[inverse].reshape(first.shape) for result in results)

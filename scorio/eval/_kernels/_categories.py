@@ -1,0 +1,234 @@
+"""Kernels of the metrics of categorical outcomes: Bayes@N, avg@N, Max@k."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._aggregate import mean, per_count, per_pair, standard_deviation
+from ._bank import hat_table
+from ._beta import FloatArray, IntArray, power_log_moments
+
+__all__ = ["avg", "bayes", "category_counts", "max_at_k", "max_at_k_posterior"]
+
+_COMPARED_CATEGORIES = 12
+_LARGE = 1 << 13
+"""Up to so many categories and from so many trials on, comparing by category is faster than a histogram."""
+
+
+def category_counts(R: NDArray[np.integer], size: int) -> IntArray:
+    """Count the trials of each question in each category.
+
+    Parameters
+    ----------
+    R : int array, shape (..., M, N)
+        Categories in ``0..size - 1``; -1 marks a missing trial, which is not counted.
+    size : int
+        Number of categories, C + 1.
+
+    Returns
+    -------
+    ndarray of int64, shape (..., M, size)
+    """
+    if size > _COMPARED_CATEGORIES or R.size < _LARGE:
+        rows = R.reshape(math.prod(R.shape[:-1]), R.shape[-1]).astype(np.int64)
+        # The first bin of each row takes the missing trials.
+        rows += 1 + (size + 1) * np.arange(rows.shape[0])[:, None]
+        bins = np.bincount(rows.ravel(), minlength=rows.shape[0] * (size + 1))
+        return bins.reshape(*R.shape[:-1], size + 1)[..., 1:]
+    # A product with ones is the fastest sum over short rows; integers below 2^24 are exact in float32.
+    ones = np.ones(R.shape[-1], dtype=np.float32 if R.shape[-1] < 1 << 24 else np.float64)
+    small = R.astype(np.int8)
+    counts = np.empty((*R.shape[:-1], size), dtype=np.int64)
+    for k in range(size):
+        counts[..., k] = (small == k).astype(ones.dtype) @ ones
+    return counts
+
+
+def bayes(
+    counts: NDArray[np.integer],
+    w: FloatArray,
+    prior_counts: NDArray[np.integer] | None = None,
+    question_weights: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Bayes@N: mean and standard deviation under Dirichlet(1, ..., 1) plus prior trials, per question.
+
+    Parameters
+    ----------
+    counts : int array, shape (..., M, C + 1)
+    w : float array, shape (C + 1,)
+    prior_counts : int array that broadcasts to the shape of `counts`, optional
+        Prior trials; the ``+ 1`` of the uniform prior is added here.
+    question_weights : float array, shape (..., M), optional
+
+    Returns
+    -------
+    mu, sigma : ndarray, shape (...)
+    """
+    posterior = _columns(counts if prior_counts is None else counts + prior_counts) + 1.0
+    total = _sum(posterior)
+    value, variance = _dirichlet_moments(posterior, total, w)
+    return (
+        _mean_reward(posterior, total, value, w, question_weights),
+        standard_deviation(variance, question_weights),
+    )
+
+
+def avg(
+    counts: NDArray[np.integer], w: FloatArray, question_weights: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """avg@N: mean of the questions' mean rewards, with the uniform-prior deviation rescaled.
+
+    Every question has at least one trial. A question's Bayes@N deviation is multiplied by
+    ``(n + C + 1) / n``, which is Eq. 20 of the paper when all counts are equal.
+
+    Parameters
+    ----------
+    counts : int array, shape (..., M, C + 1)
+    w : float array, shape (C + 1,)
+    question_weights : float array, shape (..., M), optional
+
+    Returns
+    -------
+    a, sigma : ndarray, shape (...)
+    """
+    trials = _columns(counts)
+    n = _sum(trials)
+    total = n + len(trials)
+    _, variance = _dirichlet_moments(trials + 1.0, total, w)
+    return (
+        _mean_reward(trials, n, _sum(trials, w) / n, w, question_weights),
+        standard_deviation(variance * (total / n) ** 2, question_weights),
+    )
+
+
+def _columns(counts: NDArray[np.integer]) -> FloatArray:
+    """Move the categories to the front, shape (C + 1, ..., M): sums over few categories are then fast."""
+    return np.ascontiguousarray(counts.transpose(-1, *range(counts.ndim - 1)), dtype=np.float64)
+
+
+def _sum(columns: FloatArray, w: FloatArray | None = None) -> FloatArray:
+    """Sum over categories, weighted by `w`, in one order whatever the shape: equal counts give equal sums."""
+    total = columns[0] if w is None else columns[0] * w[0]
+    for k in range(1, len(columns)):
+        total = total + (columns[k] if w is None else columns[k] * w[k])
+    return np.asarray(total)
+
+
+def _dirichlet_moments(
+    posterior: FloatArray, total: FloatArray, w: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of ``w . pi`` for ``pi ~ Dirichlet(posterior)``, `posterior` by columns.
+
+    The squares are centred, so that rewards far from 0 lose no digits.
+    """
+    value = _sum(posterior, w) / total
+    spread = posterior[0] * (w[0] - value) ** 2
+    for column, reward in zip(posterior[1:], w[1:], strict=True):
+        spread += column * (reward - value) ** 2
+    return value, spread / (total * (total + 1.0))
+
+
+def _mean_reward(
+    columns: FloatArray,
+    total: FloatArray,
+    value: FloatArray,
+    w: FloatArray,
+    question_weights: FloatArray | None,
+) -> FloatArray:
+    """Mean over questions of ``value``, the mean reward of the trials in `columns`.
+
+    Where all questions have the same total the category sums are exact integers, and matrices with the same
+    sums tie exactly.
+    """
+    if question_weights is not None:
+        return mean(value, question_weights)
+    even = total == total[..., :1]
+    pooled = _sum(columns.sum(-1), w) / total.sum(-1)
+    if even.all():
+        return np.asarray(pooled)
+    return np.where(even.all(-1), pooled, mean(value, None))
+
+
+def _levels(w: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Top reward, gaps between distinct rewards, and the (C + 1, levels - 1) indicator of "at most level"."""
+    levels, level_of = np.unique(w, return_inverse=True)
+    below = (level_of[:, None] <= np.arange(levels.size - 1)).astype(np.int64)
+    return levels[-1], np.diff(levels), below
+
+
+def max_at_k(
+    counts: NDArray[np.integer], k: int, w: FloatArray, question_weights: FloatArray | None = None
+) -> FloatArray:
+    """Max@k: expected best reward among `k` of a question's trials drawn without replacement.
+
+    The best of `k` is at most ``r_l`` with probability ``C(c_l, k) / C(n, k)``, where ``c_l`` trials have a
+    reward of at most ``r_l``; every question has at least `k` trials.
+
+    Parameters
+    ----------
+    counts : int array, shape (..., M, C + 1)
+    k : int
+    w : float array, shape (C + 1,)
+    question_weights : float array, shape (..., M), optional
+
+    Returns
+    -------
+    ndarray, shape (...)
+    """
+    if k == 1:
+        columns = _columns(counts)
+        n = _sum(columns)
+        return _mean_reward(columns, n, _sum(columns, w) / n, w, question_weights)
+    top, gaps, below = _levels(w)
+    at_most = counts @ below
+    n = counts.sum(-1)
+    not_above = per_count(lambda c, size: hat_table(size, k)[c], at_most, n[..., None])
+    return mean(top - (not_above * gaps).sum(-1), question_weights)
+
+
+def max_at_k_posterior(
+    counts: NDArray[np.integer],
+    k: int,
+    w: FloatArray,
+    prior_counts: NDArray[np.integer] | None = None,
+    question_weights: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Posterior mean and deviation of the expected best of `k` new trials.
+
+    The cumulative probabilities ``A_l`` of a Dirichlet vector are Beta variables, and for ``l < m`` the ratio
+    ``A_l / A_m`` is independent of ``A_m``; so ``Cov(A_l^k, A_m^k) = E[A_l^k] / E[A_m^k] Var(A_m^k)``: every
+    term of the variance is positive.
+
+    Parameters
+    ----------
+    counts, k, w, prior_counts, question_weights
+        As in `bayes` and `max_at_k`; any ``k >= 1``.
+
+    Returns
+    -------
+    mu, sigma : ndarray, shape (...)
+    """
+    if k == 1:
+        return bayes(counts, w, prior_counts, question_weights)
+    posterior = counts + 1 if prior_counts is None else counts + prior_counts + 1
+    top, gaps, below = _levels(w)
+    at_most = posterior @ below
+    total = posterior.sum(-1)
+    log_mean, log_ratio = per_pair(_power_moments_of(k), at_most, total[..., None])
+    lowered = gaps * np.exp(log_mean)
+    value = top - lowered.sum(-1)
+    # Sum over m of gap_m Var(A_m^k) / E[A_m^k] times (gap_m E[A_m^k] + 2 sum over l < m of gap_l E[A_l^k]).
+    relative = -gaps * np.exp(log_mean + log_ratio) * np.expm1(-log_ratio)
+    variance = (relative * (2.0 * np.cumsum(lowered, axis=-1) - lowered)).sum(-1)
+    return mean(value, question_weights), standard_deviation(variance, question_weights)
+
+
+def _power_moments_of(k: int) -> Callable[[IntArray, IntArray], tuple[FloatArray, FloatArray]]:
+    def moments(a: IntArray, total: IntArray) -> tuple[FloatArray, FloatArray]:
+        return power_log_moments(a.astype(np.float64), (total - a).astype(np.float64), k)
+
+    return moments

@@ -1,0 +1,374 @@
+"""Kernels of the binary metrics' posteriors.
+
+A question's success probability ``p`` is Beta(alpha0 + c, beta0 + n - c), and the latent metric is that of
+`k` independent new trials; any ``k >= 1`` and any ``n >= 0`` will do. Arguments and shapes are those of the
+package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _bank
+from ._aggregate import mean, per_pair, standard_deviation
+from ._beta import (
+    FloatArray,
+    IntArray,
+    power_covariance_factor,
+    power_log_moments,
+    power_moments,
+    power_variance,
+)
+from ._quadrature import Nodes, auc_at, nodes, posterior_weights, spectrum_at
+
+__all__ = [
+    "auc_at_k_posterior",
+    "g_pass_at_k_tau_posterior",
+    "geo_spectrum_at_k_posterior",
+    "geom_at_k_posterior",
+    "geom_ds_at_k_posterior",
+    "maj_at_k_posterior",
+    "mg_pass_at_k_posterior",
+    "pass_at_k_posterior",
+    "pass_hat_k_posterior",
+    "threshold_spectrum_at_k_posterior",
+]
+
+Counts = NDArray[np.integer]
+Moments = tuple[FloatArray, FloatArray]
+
+
+def pass_at_k_posterior(
+    correct: Counts,
+    n: Counts | int,
+    k: int,
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    question_weights: FloatArray | None = None,
+) -> Moments:
+    """Pass@k of new trials, ``1 - (1 - p)^k``."""
+
+    def moments(c: IntArray, size: IntArray) -> Moments:
+        a, b = _beta(c, size, alpha0, beta0)
+        log_failed, log_ratio = power_log_moments(b, a, k)
+        return -np.expm1(log_failed), power_variance(log_failed, log_ratio)
+
+    return _summary(per_pair(moments, correct, n), question_weights)
+
+
+def pass_hat_k_posterior(
+    correct: Counts,
+    n: Counts | int,
+    k: int,
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    question_weights: FloatArray | None = None,
+) -> Moments:
+    """Pass^k (Unanimous@k, G-Pass@k) of new trials, ``p^k``."""
+
+    def moments(c: IntArray, size: IntArray) -> Moments:
+        return power_moments(*_beta(c, size, alpha0, beta0), k)
+
+    return _summary(per_pair(moments, correct, n), question_weights)
+
+
+def auc_at_k_posterior(
+    correct: Counts,
+    n: Counts | int,
+    k: int,
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    question_weights: FloatArray | None = None,
+) -> Moments:
+    """AUC@K of new trials."""
+    if k == 1:
+        return pass_at_k_posterior(correct, n, 1, alpha0, beta0, question_weights)
+    return _integrated(lambda grid: auc_at(grid, k), correct, n, k, alpha0, beta0, question_weights)
+
+
+def maj_at_k_posterior(
+    correct: Counts,
+    n: Counts | int,
+    k: int,
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    question_weights: FloatArray | None = None,
+) -> Moments:
+    """Maj@k of new trials: more than half correct."""
+    scores = _bank.threshold_scores(k, _bank.majority_threshold(k))
+    return _spectrum(correct, n, k, scores, alpha0, beta0, question_weights)
+
+
+def g_pass_at_k_tau_posterior(
+    correct: Counts,
+    n: Counts | int,
+    k: int,
+    tau: float,
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    question_weights: FloatArray | None = None,
+) -> Moments:
+    """G-Pass@k_tau of new trials: at least ``max(1, ceil(tau k))`` correct."""
+    scores = _bank.threshold_scores(k, _bank.tau_threshold(k, tau))
+    return _spectrum(correct, n, k, scores, alpha0, beta0, question_weights)
+
+
+def mg_pass_at_k_posterior(
+    correct: Counts,
+    n: Counts | int,
+    k: int,
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    question_weights: FloatArray | None = None,
+) -> Moments:
+    """mG-Pass@k of new trials."""
+    scores = _bank.mg_scores(k)
+    return _spectrum(correct, n, k, scores, alpha0, beta0, question_weights)
+
+
+def threshold_spectrum_at_k_posterior(
+    correct: Counts,
+    n: Counts | int,
+    k: int,
+    weights: FloatArray,
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    question_weights: FloatArray | None = None,
+) -> Moments:
+    """Threshold spectrum of new trials with `weights` ``w_1 .. w_k``."""
+    scores = _bank.cumulative_scores(weights)
+    return _spectrum(correct, n, k, scores, alpha0, beta0, question_weights)
+
+
+def geom_at_k_posterior(
+    correct: Counts,
+    n: Counts | int,
+    k: int,
+    pass_power: float = 0.5,
+    unanimous_power: float = 0.5,
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    question_weights: FloatArray | None = None,
+) -> Moments:
+    """Geom@k of new trials, by the delta method in every question."""
+
+    def moments(c: IntArray, size: IntArray) -> Moments:
+        # Every question is a dataset of its own.
+        parts = _pass_and_unanimous(c[:, None], size[:, None], k, alpha0, beta0, None)
+        return _delta(*parts, pass_power, unanimous_power)
+
+    return _summary(per_pair(moments, correct, n), question_weights)
+
+
+def geom_ds_at_k_posterior(
+    correct: Counts,
+    n: Counts | int,
+    k: int,
+    pass_power: float = 0.5,
+    unanimous_power: float = 0.5,
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    question_weights: FloatArray | None = None,
+) -> Moments:
+    """Geom_ds@k of new trials, by the delta method at the dataset's means."""
+    parts = _pass_and_unanimous(correct, n, k, alpha0, beta0, question_weights)
+    value, variance = _delta(*parts, pass_power, unanimous_power)
+    return value, np.sqrt(variance)
+
+
+def geo_spectrum_at_k_posterior(
+    correct: Counts,
+    n: Counts | int,
+    k: int,
+    lam: float = 0.5,
+    weights: FloatArray | None = None,
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    question_weights: FloatArray | None = None,
+) -> Moments:
+    """GeoSpectrum of new trials, by the delta method at the dataset's means."""
+    scores = _bank.mg_scores(k) if weights is None else _bank.cumulative_scores(weights)
+    if lam == 1.0:
+        return pass_at_k_posterior(correct, n, k, alpha0, beta0, question_weights)
+    if lam == 0.0 or scores[-1] == 0.0:
+        return _spectrum(correct, n, k, scores, alpha0, beta0, question_weights)
+    grid = _grid(n, 2 * k, alpha0, beta0)
+    functions = np.stack([-np.expm1(k * grid.log_q), spectrum_at(grid, k, scores)])
+
+    def moments(c: IntArray, size: IntArray) -> tuple[FloatArray, ...]:
+        return _joint_moments(grid, functions, *_beta(c, size, alpha0, beta0))
+
+    passed, summary, var_passed, var_summary, covariance = per_pair(moments, correct, n)
+    x, y = mean(passed, question_weights), mean(summary, question_weights)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = (
+            np.log(x),
+            np.log(y),
+            2.0 * np.log(standard_deviation(var_passed, question_weights)),
+            2.0 * np.log(standard_deviation(var_summary, question_weights)),
+            _variance_of_mean(covariance, question_weights) / x / y,
+        )
+    value, variance = _delta(*parts, lam, 1.0 - lam)
+    return value, np.sqrt(variance)
+
+
+def _beta(c: IntArray, n: IntArray, alpha0: float, beta0: float) -> tuple[FloatArray, FloatArray]:
+    """Posterior Beta parameters."""
+    return np.asarray(alpha0 + c, dtype=np.float64), np.asarray(beta0 + (n - c), dtype=np.float64)
+
+
+def _summary(moments: tuple[FloatArray, ...], question_weights: FloatArray | None) -> Moments:
+    values, variances = moments
+    return mean(values, question_weights), standard_deviation(variances, question_weights)
+
+
+def _variance_of_mean(variances: FloatArray, question_weights: FloatArray | None) -> FloatArray:
+    """As `standard_deviation`, squared; also for covariances, which may be negative."""
+    if question_weights is None:
+        return np.asarray(np.sort(variances, axis=-1).sum(-1) / variances.shape[-1] ** 2)
+    return np.asarray((variances * question_weights**2).sum(-1))
+
+
+def _spectrum(
+    correct: Counts,
+    n: Counts | int,
+    k: int,
+    scores: FloatArray,
+    alpha0: float,
+    beta0: float,
+    question_weights: FloatArray | None,
+) -> Moments:
+    """Posterior summary of ``E[scores[X]]``; a single threshold of 1 or `k` has a closed form."""
+    threshold = _bank.single_threshold(scores)
+    if threshold == 1:
+        parts = pass_at_k_posterior(correct, n, k, alpha0, beta0, question_weights)
+        return scores[-1] * parts[0], scores[-1] * parts[1]
+    if threshold == k:
+        parts = pass_hat_k_posterior(correct, n, k, alpha0, beta0, question_weights)
+        return scores[-1] * parts[0], scores[-1] * parts[1]
+    if scores[-1] == 0.0:
+        return np.zeros(correct.shape[:-1]), np.zeros(correct.shape[:-1])
+    return _integrated(
+        lambda grid: spectrum_at(grid, k, scores), correct, n, k, alpha0, beta0, question_weights
+    )
+
+
+def _integrated(
+    function: Callable[[Nodes], FloatArray],
+    correct: Counts,
+    n: Counts | int,
+    k: int,
+    alpha0: float,
+    beta0: float,
+    question_weights: FloatArray | None,
+) -> Moments:
+    """Posterior summary of a polynomial of degree `k` in ``p``, given by its values at the nodes."""
+    grid = _grid(n, 2 * k, alpha0, beta0)
+    values = function(grid)
+
+    def moments(c: IntArray, size: IntArray) -> Moments:
+        a, b = _beta(c, size, alpha0, beta0)
+        value, variance = np.empty(a.size), np.empty(a.size)
+        for rows, weights in posterior_weights(grid, a, b):
+            value[rows] = (weights * values).sum(-1)
+            variance[rows] = (weights * (values - value[rows, None]) ** 2).sum(-1)
+        return value, variance
+
+    return _summary(per_pair(moments, correct, n), question_weights)
+
+
+def _joint_moments(
+    grid: Nodes, functions: FloatArray, a: FloatArray, b: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Means, variances and covariance of two functions given by their values at the nodes."""
+    x, y = functions
+    mean_x, mean_y, var_x, var_y, covariance = np.empty((5, a.size))
+    for rows, weights in posterior_weights(grid, a, b):
+        mean_x[rows] = (weights * x).sum(-1)
+        mean_y[rows] = (weights * y).sum(-1)
+        dx, dy = x - mean_x[rows, None], y - mean_y[rows, None]
+        var_x[rows] = (weights * dx * dx).sum(-1)
+        var_y[rows] = (weights * dy * dy).sum(-1)
+        covariance[rows] = (weights * dx * dy).sum(-1)
+    return mean_x, mean_y, var_x, var_y, covariance
+
+
+def _grid(n: Counts | int, degree: int, alpha0: float, beta0: float) -> Nodes:
+    return nodes(alpha0, beta0, int(np.max(n)), degree)
+
+
+def _pass_and_unanimous(
+    correct: Counts,
+    n: Counts | int,
+    k: int,
+    alpha0: float,
+    beta0: float,
+    question_weights: FloatArray | None,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Dataset-level Pass@k and Pass^k of new trials as the arguments of `_delta`.
+
+    Pass^k goes through logarithms: a question that is never right has ``E[p^k]`` far below the smallest
+    double, and a ratio such as ``E[p^2k] / E[p^k]`` is still needed.
+    """
+
+    def moments(c: IntArray, size: IntArray) -> tuple[FloatArray, ...]:
+        a, b = _beta(c, size, alpha0, beta0)
+        log_failed, log_failed_ratio = power_log_moments(b, a, k)
+        log_all, log_all_ratio = power_log_moments(a, b, k)
+        failed = np.exp(log_failed)
+        var_passed = power_variance(log_failed, log_failed_ratio)
+        with np.errstate(divide="ignore"):
+            log_var_all = 2.0 * log_all + log_all_ratio + np.log(-np.expm1(-log_all_ratio))
+        return (
+            -np.expm1(log_failed),
+            var_passed,
+            log_all,
+            log_var_all,
+            failed * power_covariance_factor(a + b, k),
+        )
+
+    passed, var_passed, log_all, log_var_all, covariance = per_pair(moments, correct, n)
+    # Cov(1 - q^k, p^k) = E[p^k] E[q^k] (1 - ratio), with E[p^k] scaled by the largest among the questions.
+    scale = log_all.max(axis=-1, keepdims=True)
+    scaled = np.exp(log_all - scale)
+    log_var_scale = log_var_all.max(axis=-1, keepdims=True)
+    x, y = mean(passed, question_weights), mean(scaled, question_weights)
+    var_x = _variance_of_mean(var_passed, question_weights)
+    scaled_var_y = _variance_of_mean(np.exp(log_var_all - log_var_scale), question_weights)
+    relative_covariance = _variance_of_mean(covariance * scaled, question_weights) / (x * y)
+    # A variance below the smallest double is 0 and its logarithm minus infinity.
+    with np.errstate(divide="ignore"):
+        log_var_y = np.log(scaled_var_y) + log_var_scale[..., 0]
+        return np.log(x), np.log(y) + scale[..., 0], np.log(var_x), log_var_y, relative_covariance
+
+
+def _delta(
+    log_x: FloatArray,
+    log_y: FloatArray,
+    log_var_x: FloatArray,
+    log_var_y: FloatArray,
+    relative_covariance: FloatArray,
+    x_power: float,
+    y_power: float,
+) -> Moments:
+    """Value and first-order variance of ``x^a y^b``; `relative_covariance` is ``Cov(x, y) / (x y)``.
+
+    Where a factor with a positive power is 0, value and variance are 0.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        log_value = _scaled(x_power, log_x) + _scaled(y_power, log_y)
+        variance = (
+            _scaled(x_power**2, np.exp(2.0 * (log_value - log_x) + log_var_x))
+            + _scaled(y_power**2, np.exp(2.0 * (log_value - log_y) + log_var_y))
+            + _scaled(2.0 * x_power * y_power, np.exp(2.0 * log_value) * relative_covariance)
+        )
+        value = np.exp(log_value)
+    return value, np.where(value == 0.0, 0.0, np.maximum(variance, 0.0))
+
+
+def _scaled(factor: float, values: FloatArray) -> FloatArray:
+    """Return ``factor * values``, with ``0 * inf = 0``."""
+    return np.zeros_like(values) if factor == 0.0 else np.asarray(factor * values)

@@ -1,0 +1,157 @@
+"""Moments of functions of a Beta variable by a quadrature that all questions share.
+
+With ``p = 1 / (1 + exp(-x))`` and ``x = sinh(y)`` a Beta(a, b) density becomes ``p^a q^b cosh(y)`` on the
+whole line: analytic, decaying double exponentially. The trapezoidal rule in ``y`` converges geometrically
+there (Takahasi & Mori 1974) for every shape of the density: ``a = 0.01`` is no harder than ``a = 500``.
+
+The step follows from the narrowest function that is integrated. A Beta density with ``a + b = s`` is about
+as wide in ``y`` as ``(s p q (1 + x^2))^(-1/2)``, at least ``1.377 / sqrt(s)`` for any mean ``p``; times a
+polynomial of degree ``d`` it is a mixture of Beta densities with ``a + b`` up to ``s + d``. The steps here
+were chosen on random shapes and polynomials against exact arithmetic: the error stays below 1e-14, and
+larger steps lose that only from 1.3 times these on.
+
+Variances are sums of squares ``sum W (g - mu)^2``. The closed form ``E[g^2] - E[g]^2`` has ``k^2`` terms and
+returns noise of the order 1e-8 for a standard deviation that is 0 to ten digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from ._bank import log_binomials
+from ._beta import FloatArray
+
+__all__ = ["Nodes", "auc_at", "nodes", "posterior_weights", "spectrum_at"]
+
+_LARGEST_STEP = 0.125
+_WIDTHS = 0.55 * 1.377
+"""Largest step, and step in units of ``1 / sqrt(s + d)``."""
+
+_DEPTH = 45.0
+"""The nodes reach to where the outermost density has fallen by ``exp(-45)`` from its mode."""
+
+_BLOCK = 1 << 21
+"""Largest number of elements of a temporary array."""
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Shared abscissae: logarithms of ``p``, of ``q = 1 - p`` and of the weight ``cosh(y)``; read-only."""
+
+    log_p: FloatArray
+    log_q: FloatArray
+    log_weight: FloatArray
+
+
+@lru_cache(maxsize=64)
+def nodes(alpha0: float, beta0: float, n: int, degree: int) -> Nodes:
+    """Nodes for the densities Beta(alpha0 + c, beta0 + n' - c), ``0 <= c <= n' <= n``, times polynomials.
+
+    Parameters
+    ----------
+    alpha0, beta0 : float
+        Prior parameters.
+    n : int
+        Most trials of any question.
+    degree : int
+        Largest degree of what is integrated: twice that of the metric, since it is squared.
+
+    Returns
+    -------
+    Nodes
+    """
+    step = min(_LARGEST_STEP, _WIDTHS / math.sqrt(alpha0 + beta0 + n + degree))
+    # The outermost components: no success in trials and polynomial together, and no failure.
+    first = math.floor(math.asinh(_lower_edge(alpha0, beta0 + n + degree)) / step)
+    last = math.ceil(-math.asinh(_lower_edge(beta0, alpha0 + n + degree)) / step)
+    y = step * np.arange(first, last + 1)
+    x = np.sinh(y)
+    arrays = -np.logaddexp(0.0, -x), -np.logaddexp(0.0, x), np.log(np.cosh(y))
+    for array in arrays:
+        array.flags.writeable = False
+    return Nodes(*arrays)
+
+
+def _lower_edge(a: float, b: float) -> float:
+    """Return an ``x`` below which the density ``p^a q^b`` is lower than its mode by ``exp(-_DEPTH)``."""
+    a = max(a, 1e-250)
+    mode = math.log(a / b)
+    at_mode = float(np.logaddexp(0.0, mode))
+    below = math.sqrt(1.0 / a + 1.0 / b)
+    while a * below - (a + b) * (at_mode - float(np.logaddexp(0.0, mode - below))) < _DEPTH:
+        below *= 2.0
+    return mode - below
+
+
+def posterior_weights(grid: Nodes, a: FloatArray, b: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield the nodes' probabilities under Beta(a, b), block by block of rows.
+
+    Parameters
+    ----------
+    grid : Nodes
+    a, b : ndarray, shape (rows,)
+        Positive parameters.
+
+    Yields
+    ------
+    rows : slice
+        Rows of `a` and `b` in the block.
+    weights : ndarray, shape (rows in block, nodes)
+        Rows sum to 1.
+    """
+    block = max(1, _BLOCK // grid.log_p.size)
+    for start in range(0, a.size, block):
+        rows = slice(start, min(a.size, start + block))
+        weights = a[rows, None] * grid.log_p
+        weights += b[rows, None] * grid.log_q
+        weights += grid.log_weight
+        weights -= weights.max(axis=1, keepdims=True)
+        np.exp(weights, out=weights)
+        weights /= weights.sum(axis=1, keepdims=True)
+        yield rows, weights
+
+
+def spectrum_at(grid: Nodes, k: int, scores: FloatArray) -> FloatArray:
+    """Return ``E[scores[X]]``, ``X ~ Binomial(k, p)``, at every node.
+
+    Parameters
+    ----------
+    grid : Nodes
+    k : int
+    scores : ndarray, shape (k + 1,)
+
+    Returns
+    -------
+    ndarray, shape (nodes,)
+    """
+    values = np.empty(grid.log_p.size)
+    j = np.arange(k + 1)
+    log_choose = log_binomials(k)
+    # Scores are taken relative to that of the most likely count: where nearly all counts score alike, the
+    # rounding of the probabilities would else be all that distinguishes the nodes.
+    usual = scores[np.rint(k * np.exp(grid.log_p)).astype(np.int64)]
+    block = max(1, _BLOCK // j.size)
+    for start in range(0, values.size, block):
+        at = slice(start, min(values.size, start + block))
+        terms = np.exp(j * grid.log_p[at, None] + (k - j) * grid.log_q[at, None] + log_choose)
+        terms *= scores - usual[at, None]
+        values[at] = usual[at] + terms.sum(axis=1)
+    return values
+
+
+def auc_at(grid: Nodes, k: int) -> FloatArray:
+    """Trapezoidal mean of ``1 - (1 - p)^j`` over ``j = 1..k`` at every node, shape (nodes,); ``k >= 2``."""
+    j = np.arange(1.0, k + 1.0)
+    coefficients = np.full(k, 1.0 / (k - 1))
+    coefficients[0] = coefficients[-1] = 0.5 / (k - 1)
+    values = np.empty(grid.log_p.size)
+    block = max(1, _BLOCK // k)
+    for start in range(0, values.size, block):
+        at = slice(start, min(values.size, start + block))
+        values[at] = (-np.expm1(j * grid.log_q[at, None]) * coefficients).sum(axis=1)
+    return values

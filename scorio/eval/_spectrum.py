@@ -1,0 +1,343 @@
+"""Threshold spectra and GeoSpectrum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from . import _kernels
+from ._arguments import draws, positive, resamples, spectrum_weights, unit
+from ._inputs import Missing, read_binary
+from ._interval import credible_interval
+from ._kernels._beta import FloatArray
+
+__all__ = [
+    "geo_spectrum_at_k",
+    "geo_spectrum_at_k_ci",
+    "geo_spectrum_star_at_k",
+    "geo_spectrum_star_at_k_ci",
+    "threshold_spectrum_at_k",
+    "threshold_spectrum_at_k_ci",
+]
+
+
+def threshold_spectrum_at_k(
+    R: ArrayLike | None,
+    k: int,
+    weights: ArrayLike,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> float:
+    r"""Threshold spectrum: weighted sum of the probabilities that at least r of `k` drawn trials are correct.
+
+    Parameters
+    ----------
+    R, k, counts, missing, question_weights
+        As in `pass_at_k`.
+    weights : array_like of float, shape (k,)
+        Weights ``w_1 .. w_k`` of the thresholds, at least 0 with a sum of at most 1.
+
+    Returns
+    -------
+    float
+        Mean over questions, in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        As `pass_at_k`; `weights` of another length, negative, not finite, or with a sum above 1.
+
+    Notes
+    -----
+    :math:`S_{w,k} = \sum_{r=1}^{k} w_r P(X \ge r) = \mathrm{E}[A_X]`, X the hypergeometric number of correct
+    trials among the `k` and :math:`A_j = \sum_{r \le j} w_r` the score of the event :math:`X = j`.
+
+    Examples
+    --------
+    >>> from scorio.eval import threshold_spectrum_at_k
+    >>> round(threshold_spectrum_at_k([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 3, [0.2, 0.3, 0.5]), 6)
+    0.58
+    """
+    trials = read_binary(R, counts, missing, question_weights)
+    k = draws(k, trials.n)
+    checked = spectrum_weights(weights, k)
+    return float(
+        _kernels.threshold_spectrum_at_k(trials.correct, trials.n, k, checked, trials.question_weights)
+    )
+
+
+def threshold_spectrum_at_k_ci(
+    R: ArrayLike | None,
+    k: int,
+    weights: ArrayLike,
+    confidence: float = 0.95,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> tuple[float, float, float, float]:
+    r"""Posterior summary of a threshold spectrum on `k` new trials of each question.
+
+    Parameters
+    ----------
+    R, confidence, bounds, alpha0, beta0, counts, missing, question_weights
+        As in `pass_at_k_ci`.
+    k : int
+        New trials, any ``k >= 1``.
+    weights : array_like of float, shape (k,)
+        As in `threshold_spectrum_at_k`.
+
+    Returns
+    -------
+    mu, sigma, lo, hi : float
+
+    Raises
+    ------
+    ValueError
+        As `pass_at_k_ci`; `weights` as in `threshold_spectrum_at_k`.
+
+    Notes ----- As `pass_at_k_ci` with :math:`g(p) = \sum_{j=1}^{k} A_j \binom{k}{j} p^j (1 - p)^{k - j}`. The
+    moments are exact to rounding: a quadrature that integrates these polynomials against a Beta density.
+
+    Examples
+    --------
+    >>> from scorio.eval import threshold_spectrum_at_k_ci
+    >>> mu, sigma, lo, hi = threshold_spectrum_at_k_ci(
+    ...     [[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 3, [0.2, 0.3, 0.5]
+    ... )
+    >>> round(mu, 6), round(sigma, 6)
+    (0.552381, 0.128807)
+    """
+    trials = read_binary(R, counts, missing, question_weights)
+    k = resamples(k)
+    mu, sigma = _kernels.threshold_spectrum_at_k_posterior(
+        trials.correct,
+        trials.n,
+        k,
+        spectrum_weights(weights, k),
+        positive("alpha0", alpha0),
+        positive("beta0", beta0),
+        trials.question_weights,
+    )
+    return credible_interval(mu, sigma, confidence, bounds)
+
+
+def geo_spectrum_at_k(
+    R: ArrayLike | None,
+    k: int,
+    lam: float = 0.5,
+    weights: ArrayLike | None = None,
+    lambda_: float | None = None,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> float:
+    r"""GeoSpectrum: geometric blend of the dataset's Pass@k and a threshold spectrum.
+
+    Parameters
+    ----------
+    R, k, counts, missing, question_weights
+        As in `pass_at_k`.
+    lam : float, default 0.5
+        Coupling in [0, 1]; 1 is Pass@k, 0 the spectrum.
+    weights : array_like of float, shape (k,), optional
+        As in `threshold_spectrum_at_k`; by default those of mG-Pass@k, which make this GeoSpectrum*. With
+        ``lam = 1`` they do not matter and are not looked at.
+    lambda_ : float, optional
+        Another name of `lam`.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        As `threshold_spectrum_at_k`; `lam` outside [0, 1].
+    TypeError
+        Both `lam` and `lambda_` given.
+
+    Notes
+    -----
+    :math:`\mathrm{Pass@}k(R)^\lambda \, S_{w,k}(R)^{1 - \lambda}`; the default is
+    :math:`\sqrt{\mathrm{Pass@}k(R) \, \mathrm{mG\text{-}Pass@}k(R)}`.
+
+    Examples
+    --------
+    >>> from scorio.eval import geo_spectrum_at_k
+    >>> R = [[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]]
+    >>> round(geo_spectrum_at_k(R, 3), 6), round(geo_spectrum_at_k(R, 3, lambda_=1.0), 6)
+    (0.408248, 1.0)
+    """
+    trials = read_binary(R, counts, missing, question_weights)
+    k = draws(k, trials.n)
+    coupling, checked = _coupling(lam, lambda_, weights, k)
+    return float(
+        _kernels.geo_spectrum_at_k(trials.correct, trials.n, k, coupling, checked, trials.question_weights)
+    )
+
+
+def geo_spectrum_at_k_ci(
+    R: ArrayLike | None,
+    k: int,
+    lam: float = 0.5,
+    weights: ArrayLike | None = None,
+    lambda_: float | None = None,
+    confidence: float = 0.95,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> tuple[float, float, float, float]:
+    r"""Approximate posterior summary of GeoSpectrum on `k` new trials of each question.
+
+    Parameters
+    ----------
+    R, confidence, bounds, alpha0, beta0, counts, missing, question_weights
+        As in `pass_at_k_ci`.
+    k : int
+        New trials, any ``k >= 1``.
+    lam, weights, lambda_
+        As in `geo_spectrum_at_k`.
+
+    Returns
+    -------
+    mu, sigma, lo, hi : float
+
+    Raises
+    ------
+    ValueError
+        As `pass_at_k_ci`; `lam` and `weights` as in `geo_spectrum_at_k`.
+    TypeError
+        Both `lam` and `lambda_` given.
+
+    Notes ----- The delta method to first order around the posterior means of the dataset's Pass@k and
+    spectrum, with their exact variances and covariance.
+
+    Examples
+    --------
+    >>> from scorio.eval import geo_spectrum_at_k_ci
+    >>> mu, sigma, lo, hi = geo_spectrum_at_k_ci([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 3)
+    >>> round(mu, 6), round(sigma, 6)
+    (0.447288, 0.114255)
+    """
+    trials = read_binary(R, counts, missing, question_weights)
+    k = resamples(k)
+    mu, sigma = _kernels.geo_spectrum_at_k_posterior(
+        trials.correct,
+        trials.n,
+        k,
+        *_coupling(lam, lambda_, weights, k),
+        positive("alpha0", alpha0),
+        positive("beta0", beta0),
+        trials.question_weights,
+    )
+    return credible_interval(mu, sigma, confidence, bounds)
+
+
+def geo_spectrum_star_at_k(
+    R: ArrayLike | None,
+    k: int,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> float:
+    """GeoSpectrum*: `geo_spectrum_at_k` with its default coupling and weights.
+
+    Parameters
+    ----------
+    R, k, counts, missing, question_weights
+        As in `pass_at_k`.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        As `pass_at_k`.
+
+    Examples
+    --------
+    >>> from scorio.eval import geo_spectrum_star_at_k
+    >>> round(geo_spectrum_star_at_k([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 3), 6)
+    0.408248
+    """
+    return geo_spectrum_at_k(R, k, counts=counts, missing=missing, question_weights=question_weights)
+
+
+def geo_spectrum_star_at_k_ci(
+    R: ArrayLike | None,
+    k: int,
+    confidence: float = 0.95,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    alpha0: float = 1.0,
+    beta0: float = 1.0,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> tuple[float, float, float, float]:
+    """Approximate posterior summary of GeoSpectrum*, the default of `geo_spectrum_at_k_ci`.
+
+    Parameters
+    ----------
+    R, confidence, bounds, alpha0, beta0, counts, missing, question_weights
+        As in `pass_at_k_ci`.
+    k : int
+        New trials, any ``k >= 1``.
+
+    Returns
+    -------
+    mu, sigma, lo, hi : float
+
+    Raises
+    ------
+    ValueError
+        As `pass_at_k_ci`.
+
+    Examples
+    --------
+    >>> from scorio.eval import geo_spectrum_star_at_k_ci
+    >>> mu, sigma, lo, hi = geo_spectrum_star_at_k_ci([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 3)
+    >>> round(mu, 6), round(sigma, 6)
+    (0.447288, 0.114255)
+    """
+    return geo_spectrum_at_k_ci(
+        R,
+        k,
+        confidence=confidence,
+        bounds=bounds,
+        alpha0=alpha0,
+        beta0=beta0,
+        counts=counts,
+        missing=missing,
+        question_weights=question_weights,
+    )
+
+
+def _coupling(lam: Any, lambda_: Any, weights: ArrayLike | None, k: int) -> tuple[float, FloatArray | None]:
+    """Check the coupling under either name, and the weights where they matter."""
+    if lambda_ is not None:
+        if lam != 0.5:
+            raise TypeError(f"lam and lambda_ are one argument; got lam={lam!r} and lambda_={lambda_!r}")
+        coupling = unit("lambda_", lambda_)
+    else:
+        coupling = unit("lam", lam)
+    if weights is None or coupling == 1.0:
+        return coupling, None
+    return coupling, spectrum_weights(weights, k)

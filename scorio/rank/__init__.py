@@ -1,0 +1,67 @@
+"""Rankings of models from an (L, M, N) tensor of outcomes: L models, M questions, N trials.
+
+Every metric of :mod:`scorio.eval` is a ranking here, computed for all models at once: ``bayes``, ``avg``,
+``pass_at_k`` and so on take a tensor and return ranks, with ``return_scores=True`` the scores too. Tied
+models are ranked by ``method`` (:func:`rank_scores`). Unequal numbers of trials are given by ``missing=``
+or ``counts=``.
+
+:func:`rank_with_confidence` is the paper's ranking with credible intervals, :func:`pairwise_confidence` the
+z-score and ranking confidence of every pair, :func:`kendall_tau_b` the agreement of two rankings.
+:func:`transfer` ranks early, with the help of earlier results of the same models.
+"""
+
+from scorio.rank._confidence import (
+    PairwiseConfidence,
+    pairwise_confidence,
+    rank_with_confidence,
+    ranking_confidence,
+)
+from scorio.rank._kendall import kendall_tau_b
+from scorio.rank._means import avg, bayes, max_at_k
+from scorio.rank._pass import (
+    auc_at_k,
+    g_pass_at_k,
+    g_pass_at_k_tau,
+    maj_at_k,
+    mg_pass_at_k,
+    pass_at_k,
+    pass_hat_k,
+    unanimous_at_k,
+)
+from scorio.rank._spectrum import (
+    geo_spectrum_at_k,
+    geo_spectrum_star_at_k,
+    geom_at_k,
+    geom_ds_at_k,
+    threshold_spectrum_at_k,
+)
+from scorio.rank._ties import rank_scores
+from scorio.rank._transfer import TransferPosterior, transfer, transfer_posterior
+
+__all__ = [
+    "PairwiseConfidence",
+    "TransferPosterior",
+    "auc_at_k",
+    "avg",
+    "bayes",
+    "g_pass_at_k",
+    "g_pass_at_k_tau",
+    "geo_spectrum_at_k",
+    "geo_spectrum_star_at_k",
+    "geom_at_k",
+    "geom_ds_at_k",
+    "kendall_tau_b",
+    "maj_at_k",
+    "max_at_k",
+    "mg_pass_at_k",
+    "pairwise_confidence",
+    "pass_at_k",
+    "pass_hat_k",
+    "rank_scores",
+    "rank_with_confidence",
+    "ranking_confidence",
+    "threshold_spectrum_at_k",
+    "transfer",
+    "transfer_posterior",
+    "unanimous_at_k",
+]

@@ -1,0 +1,405 @@
+"""Cell moments: what each model's trials say about its score and about the noise of that score.
+
+A *cell* is a (model, question) pair; its sufficient statistics are the category counts. :class:`Cells`
+absorbs trials along the shared walk and keeps, per model and step, the quantities that pairs are decided
+on: the question's running mean before and after the step, and the within-question noise ``w`` (empirical
+Bayes), ``u`` (uniform prior), ``G`` and ``R``. All are running sums, so a trial costs O(1), and blocks of
+trials are absorbed with a fixed number of array operations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scorio.sequential.walk import Walk
+
+__all__ = ["HOLE", "Cells", "PathBlock", "Prior", "fit_prior", "unit_scores"]
+
+HOLE = -1
+"""Category of a trial that got no answer."""
+
+POOLED = 1e4
+"""Prior strength that stands for "no variance between questions"."""
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer]
+
+
+def unit_scores(weights: ArrayLike) -> Floats:
+    """Scale category weights to scores in [0, 1].
+
+    Parameters
+    ----------
+    weights : array_like of float, shape (C + 1,)
+        Weight of each category, in any order.
+
+    Returns
+    -------
+    ndarray of float, shape (C + 1,)
+        ``(w - min w) / (max w - min w)``.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two weights, if one is not finite, or if all are equal.
+
+    Examples
+    --------
+    >>> unit_scores([0, -1, 2, 0.5]).tolist()
+    [0.3333333333333333, 0.0, 1.0, 0.5]
+    """
+    w = np.asarray(weights, dtype=np.float64)
+    if w.ndim != 1 or w.size < 2 or not np.all(np.isfinite(w)):
+        raise ValueError(f"weights must be at least two finite numbers, got {weights!r}")
+    low, high = w.min(), w.max()
+    if low == high:
+        raise ValueError(f"weights must not all be equal, got {w.tolist()}")
+    return np.asarray((w - low) / (high - low), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class PathBlock:
+    """Per-step quantities of some models; every array has shape (models, steps).
+
+    `before` and `after` are the running mean score of the step's question before and after the step;
+    `fresh` says that the model had no earlier trial of it. `w`, `u` are means over seen questions, `g`, `r`
+    the sums of section 5 of the statistics; `seen` counts seen questions, `total` and `square` are the
+    sums of the question means and of their squares.
+    """
+
+    before: Floats
+    after: Floats
+    fresh: NDArray[np.bool_]
+    w: Floats
+    u: Floats
+    g: Floats
+    r: Floats
+    seen: Floats
+    total: Floats
+    square: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """Empirical-Bayes prior of a question's score: `strength` A and the first two moments m1, m2."""
+
+    strength: Floats
+    m1: Floats
+    m2: Floats
+
+    def of(self, models: Ints) -> Prior:
+        """Return the prior of some models, where this one holds all models'."""
+        return Prior(self.strength[models], self.m1[models], self.m2[models])
+
+    def put(self, models: Ints, prior: Prior) -> None:
+        """Replace the prior of some models."""
+        self.strength[models], self.m1[models], self.m2[models] = prior.strength, prior.m1, prior.m2
+
+    def variance(self, n: Ints, sx: Floats, sxx: Floats) -> Floats:
+        """Return the posterior one-trial variance v of cells with these sums."""
+        total = n + self.strength
+        a = (self.strength * self.m1 + sx) / total
+        b = (self.strength * self.m2 + sxx) / total
+        return np.asarray((b - a * a) * total / (total + 1.0))
+
+
+_FIELDS = len(fields(PathBlock))
+
+
+class Cells:
+    """Cell moments of all models on one task.
+
+    Parameters
+    ----------
+    walk : Walk
+        The task's walk.
+    scores : ndarray of float, shape (C + 1,)
+        Score of each category in [0, 1], see :func:`unit_scores`.
+    models : int
+        Number of models L.
+
+    Attributes
+    ----------
+    counts : ndarray of int32, shape (L, M, C + 1)
+        Category counts of every cell.
+    progress : ndarray of int64, shape (L,)
+        Steps of the walk absorbed per model.
+    categories : ndarray of int8 or int16, shape (L, capacity)
+        The category at each absorbed step; :data:`HOLE` where there was no answer.
+    holes : list of list of int
+        Per model the steps without an answer.
+
+    Notes
+    -----
+    With A, m1, m2 the empirical-Bayes prior of a model (fitted to the moments of its question means and the
+    pooled within-question variance), a = (A m1 + Σx)/(n + A), b = (A m2 + Σx²)/(n + A) and
+    v = (b − a²)(n + A)/(n + A + 1) is the one-trial variance of a cell; w = mean v/n, G = Σ n v and
+    R = Σ (n − 1). The prior is fitted again at every M-th step, whenever the number of questions with
+    a second trial has doubled, and, before the first second trial, at steps that are powers of two.
+
+    Sums are accumulated step by step, so that how trials are grouped into calls changes no bit of them.
+    """
+
+    def __init__(self, walk: Walk, scores: Floats, models: int) -> None:
+        self.walk = walk
+        self.scores = scores
+        self.models = models
+        self._x = np.append(scores, 0.0)  # index -1 (a hole) scores nothing
+        self._x2 = self._x**2
+        self._p1, self._p2 = float(scores.mean()), float((scores**2).mean())
+        self.binary = scores.size == 2
+        self.counts = np.zeros((models, walk.questions, scores.size), dtype=np.int32)
+        self.progress = np.zeros(models, dtype=np.int64)
+        small = scores.size <= np.iinfo(np.int8).max
+        self.categories = np.full((models, 64), HOLE, dtype=np.int8 if small else np.int16)
+        self.holes: list[list[int]] = [[] for _ in range(models)]
+        self._prior = Prior(np.full(models, POOLED), np.full(models, self._p1), np.full(models, self._p2))
+        self._sums = np.zeros((7, models))  # Σv/n, Σu, G, R, seen, Σȳ, Σȳ²
+        self._repeated = np.zeros(models, dtype=np.int64)  # questions with a second trial
+        self._fitted = np.zeros(models, dtype=np.int64)  # `_repeated` at the last doubling
+        self._base = 0
+        self._path = np.zeros((_FIELDS, models, 64))  # the fields of PathBlock, in their order
+
+    # ------------------------------------------------------------------ absorbing trials
+
+    def absorb(self, models: Ints, categories: Ints) -> None:
+        """Take in the next trials of some models that stand at the same step.
+
+        Parameters
+        ----------
+        models : ndarray of int, shape (I,)
+            Models, each at most once, with equal :attr:`progress`.
+        categories : ndarray of int, shape (I, K)
+            Their categories at the next K steps; :data:`HOLE` for a trial without an answer.
+
+        Raises
+        ------
+        ValueError
+            If a category is out of range or the models stand at different steps.
+        """
+        if categories.size == 0:
+            return
+        if categories.min() < HOLE or categories.max() >= self.scores.size:
+            raise ValueError(f"categories must lie in -1..{self.scores.size - 1}, got {categories}")
+        start = int(self.progress[models[0]])
+        if np.any(self.progress[models] != start):
+            raise ValueError("models absorbed together must stand at the same step")
+        stop = start + categories.shape[1]
+        self._reserve(stop)
+        self.categories[models, start:stop] = categories
+        if categories.min() == HOLE:
+            for row, model in enumerate(models.tolist()):
+                self.holes[model].extend((start + np.flatnonzero(categories[row] == HOLE)).tolist())
+        previous = self.walk.previous(start, stop)
+        step = start
+        while step < stop:
+            again = np.flatnonzero(previous[step - start :] >= step)
+            end = step + int(again[0]) if again.size else stop
+            step += self._absorb_distinct(models, step, categories[:, step - start : end - start])
+        self.progress[models] = stop
+
+    def _absorb_distinct(self, models: Ints, start: int, categories: Ints) -> int:
+        """Absorb steps that ask different questions, up to the next refit; return how many."""
+        stop = start + categories.shape[1]
+        questions = self.walk.question(start, stop)
+        rows = models[:, None]
+        counts = self.counts[rows, questions]
+        n0 = counts.sum(axis=2, dtype=np.int64)
+        present = categories >= 0
+        repeated = self._repeated[rows] + np.cumsum(present & (n0 == 1), axis=1)
+        length, refit = self._until_refit(models, start, repeated)
+        if length < categories.shape[1]:
+            questions, categories, present = questions[:length], categories[:, :length], present[:, :length]
+            counts, n0, repeated = counts[:, :length], n0[:, :length], repeated[:, :length]
+        self._repeated[models] = repeated[:, -1]
+        # Before and after the step, stacked: few calls on small arrays are what a live run pays for.
+        n = np.stack([n0, n0 + present])
+        sx, sxx = np.empty(n.shape), np.empty(n.shape)
+        sx[0], sxx[0] = counts @ self.scores, counts @ self._x2[:-1]
+        sx[1], sxx[1] = sx[0] + self._x[categories], sxx[0] + self._x2[categories]
+        many = np.maximum(n, 1)
+        y, v = sx / many, self._prior.of(rows).variance(n, sx, sxx)
+        fresh = n0 == 0
+        terms = np.stack([v / many, self._avg_variance(n, sx, sxx), n * v, y, y * y])
+        terms[0, 0][fresh] = 0.0
+        gained = terms[:, 1] - terms[:, 0]
+        deltas = np.concatenate([self._sums[:, models, None], np.zeros((7, *present.shape))], axis=2)
+        deltas[:3, :, 1:], deltas[5:, :, 1:] = gained[:3], gained[3:]
+        deltas[3, :, 1:], deltas[4, :, 1:] = ~fresh, fresh
+        if not present.all():
+            deltas[:, :, 1:][:, ~present] = 0.0
+        path = np.cumsum(deltas, axis=2)[:, :, 1:]
+        self._sums[:, models] = path[:, :, -1]
+        self.counts[rows, questions] += categories[:, :, None] == np.arange(self.scores.size)
+        if refit.size:
+            self._refit(refit, self._seen_questions(start + length))
+            path[:, :, -1] = self._sums[:, models]
+        seen = np.maximum(path[4], 1.0)
+        kept = max(self._base - start, 0)  # a straggler may stand where the path is already forgotten
+        if kept < length:
+            columns = slice(start + kept - self._base, start + length - self._base)
+            values = np.concatenate([y, fresh[None], path[:2] / seen, path[2:]])
+            self._path[:, models, columns] = values[:, :, kept:]
+        return length
+
+    def _until_refit(
+        self, models: Ints, start: int, repeated: NDArray[np.int64]
+    ) -> tuple[int, NDArray[np.integer]]:
+        """Return how many steps to take at once, and the models to fit again after the last of them."""
+        steps = start + 1 + np.arange(repeated.shape[1])
+        due = (repeated == 0) & ((steps & (steps - 1)) == 0)
+        due |= repeated >= 2 * np.maximum(self._fitted[models], 1)[:, None]
+        due |= steps % self.walk.questions == 0
+        first = np.flatnonzero(due.any(axis=0))
+        if first.size == 0:
+            return repeated.shape[1], models[:0]
+        at = int(first[0])
+        doubled = repeated[:, at] >= 2 * np.maximum(self._fitted[models], 1)
+        self._fitted[models[doubled]] = repeated[doubled, at]
+        return at + 1, models[due[:, at]]
+
+    def _seen_questions(self, steps: int) -> Ints | slice:
+        """Return the questions among the first `steps` steps."""
+        seen = self.walk.seen(steps)
+        return slice(None) if seen == self.walk.questions else self.walk.order[:seen]
+
+    def _avg_variance(self, n: Ints, sx: Floats, sxx: Floats) -> Floats:
+        """Variance of avg@N of each cell (the paper's Eq. 20, uniform prior); 0 where n = 0."""
+        size = self.scores.size
+        total = n + size
+        a = (size * self._p1 + sx) / total
+        b = (size * self._p2 + sxx) / total
+        scale = np.where(n > 0, total / np.maximum(n, 1), 0.0)
+        return np.asarray(scale**2 * (b - a * a) / (total + 1.0))
+
+    def _refit(self, models: Ints, questions: Ints | slice) -> None:
+        """Fit the priors of models again and recompute their sums, which also clears rounding.
+
+        Only `questions` can have trials. They follow from the step alone, so that it changes no bit of a
+        model's sums which others are fitted with it.
+        """
+        counts = self.counts[models][:, questions]
+        n = counts.sum(axis=2, dtype=np.int64)
+        answered = n.any(axis=1)
+        if not answered.all():
+            models, counts, n = models[answered], counts[answered], n[answered]
+        sx, sxx, many = counts @ self.scores, counts @ self.scores**2, np.maximum(n, 1)
+        prior = fit_prior(n, sx, sxx, self._p1, self._p2)
+        self._prior.put(models, prior)
+        v = prior.of(np.arange(models.size)[:, None]).variance(n, sx, sxx)
+        asked, y = n > 0, sx / many
+        terms = (
+            np.where(asked, v / many, 0.0), self._avg_variance(n, sx, sxx), n * v, n - asked, asked, y, y**2,
+        )  # fmt: skip
+        self._sums[:, models] = [term.sum(axis=1) for term in terms]
+
+    # ------------------------------------------------------------------ models that are not asked
+
+    def load(self, model: int, counts: Ints) -> None:
+        """Take in all trials of a model that does not walk here, at once.
+
+        Parameters
+        ----------
+        model : int
+            The model; it must not have absorbed any trial.
+        counts : ndarray of int, shape (M, C + 1)
+            Its category counts of every question; a question without trials was not asked.
+        """
+        self.counts[model] = counts
+        self._refit(np.array([model]), slice(None))
+
+    def noise(self, model: int) -> tuple[Floats, Floats, Floats]:
+        """Return mean score ȳ, v/n and u of each question for one model, each 0 where it has no trial."""
+        counts = self.counts[model]
+        n = counts.sum(axis=1)
+        sx, sxx = counts @ self.scores, counts @ self.scores**2
+        v = self._prior.of(np.array([model])).variance(n, sx, sxx)
+        asked, many = n > 0, np.maximum(n, 1)
+        return sx / many, np.where(asked, v / many, 0.0), self._avg_variance(n, sx, sxx)
+
+    # ------------------------------------------------------------------ reading paths
+
+    def path(self, models: Ints, start: int, stop: int) -> PathBlock:
+        """Return the per-step quantities of `models` at steps ``start .. stop-1``.
+
+        The steps must have been absorbed and not yet forgotten (:meth:`forget`).
+        """
+        if start < self._base:
+            raise ValueError(f"steps before {self._base} are forgotten, asked from {start}")
+        columns = slice(start - self._base, stop - self._base)
+        before, after, fresh, *sums = self._path[:, models, columns]
+        return PathBlock(before, after, fresh != 0.0, *sums)
+
+    def latest(self) -> PathBlock:
+        """Return every model's quantities after its last step, as blocks of one step.
+
+        `before`, `after` and `fresh` speak of a single step and are empty here.
+        """
+        sums = self._sums[:, :, None]
+        seen = np.maximum(sums[4], 1.0)
+        none = np.zeros((self.models, 0))
+        return PathBlock(none, none, none.astype(bool), sums[0] / seen, sums[1] / seen, *sums[2:])
+
+    def forget(self, before: int) -> None:
+        """Allow the per-step quantities before step `before` to be dropped; counts and categories stay."""
+        width = self._path.shape[2]
+        if before - self._base < max(256, width // 2):
+            return
+        shift = before - self._base
+        kept = np.zeros((_FIELDS, self.models, max(64, width - shift)))
+        kept[:, :, : max(width - shift, 0)] = self._path[:, :, shift:]
+        self._path = kept
+        self._base = before
+
+    def _reserve(self, stop: int) -> None:
+        if stop > self.categories.shape[1]:
+            grown = np.full((self.models, stop + stop // 2), HOLE, dtype=self.categories.dtype)
+            grown[:, : self.categories.shape[1]] = self.categories
+            self.categories = grown
+        width = stop - self._base
+        have = self._path.shape[2]
+        if width > have:
+            wider = np.zeros((_FIELDS, self.models, width + width // 4 + 64))
+            wider[:, :, :have] = self._path
+            self._path = wider
+
+
+def fit_prior(n: Ints, sx: Floats, sxx: Floats, p1: float, p2: float) -> Prior:
+    """Fit the empirical-Bayes prior of one model, or of several.
+
+    Parameters
+    ----------
+    n, sx, sxx : ndarray, shape (..., m)
+        Trials, sum of scores and of squared scores of each question; at least one of a model's questions must
+        have been asked.
+    p1, p2 : float
+        Mean score and mean squared score of a uniformly drawn category.
+
+    Returns
+    -------
+    Prior
+        Of shape (...): strength A (within-question over between-question variance; large where none is
+        visible) and the moments m1, m2.
+    """
+    asked, many = n > 0, np.maximum(n, 1)
+    m = asked.sum(axis=-1)
+    mean_n = n.sum(axis=-1) / m
+    y, y2 = (sx / many).sum(axis=-1) / m, (sxx / many).sum(axis=-1) / m
+    m1 = (m * y + p1 / mean_n) / (m + 1.0 / mean_n)
+    m2 = (m * y2 + p2 / mean_n) / (m + 1.0 / mean_n)
+    total = (y2 - y**2) * m / np.maximum(m - 1, 1)
+    return Prior(_prior_strength(n, sx, sxx, total), np.asarray(m1), np.asarray(m2))
+
+
+def _prior_strength(n: Ints, sx: Floats, sxx: Floats, total: Floats) -> Floats:
+    """Strength A: within-question over between-question variance, of which `total` is the sum."""
+    repeated = n >= 2
+    k = repeated.sum(axis=-1)
+    variance = (sxx - sx**2 / np.maximum(n, 1)) / np.maximum(n - 1, 1)
+    within = (np.where(repeated, variance, 0.0).sum(axis=-1) + total) / (k + 1)
+    visible = (k > 0) & (total > within)
+    strength = np.clip(within / np.where(visible, total - within, 1.0), 0.05, POOLED)
+    return np.asarray(np.where(visible, strength, POOLED))

@@ -1,0 +1,388 @@
+"""Contrasts: the difference of two models at equal progress, and a model's own score, with their variances.
+
+A pair is read step by step along the shared walk. Over the c questions both models have answered by step t,
+with d_q the difference of their running means on question q, the estimate is D = Σ d_q / c. Its variance
+goes over, as trials repeat, from the spread of the d_q between questions to the noise within questions,
+because the target is the mean over these very questions (``target="benchmark"``); with
+``target="population"`` the questions are a sample themselves and only the spread between them counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scorio.sequential.cells import HOLE, Cells, PathBlock
+
+__all__ = [
+    "ClusterSums",
+    "ContrastBlock",
+    "PairReader",
+    "Target",
+    "contrast_variance",
+    "running",
+    "score_block",
+]
+
+Target = Literal["benchmark", "population"]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer]
+
+KAPPA = 2.0
+"""Continuity term: as if two more questions had differed fully."""
+SCORE_KAPPA = 4.0
+"""The same for a single model's score, whose centred squares follow its mean: with 2, intervals of means near
+0.05 to 0.1 and 0.9 missed the truth at some time in up to 6.7 %; with 4, in 3 to 5 %."""
+ENOUGH_NOISE = 4.0
+"""Σ n v at which the empirical-Bayes noise of a model is trusted."""
+TRUST = 8.0
+"""Repeated trials at which within- and between-question variance weigh about evenly."""
+FLOOR = 1e-15
+"""Smallest variance, so that no division by zero can follow from identical answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContrastBlock:
+    """Estimates along a piece of the walk; every array has shape (contrasts, steps).
+
+    Parameters
+    ----------
+    difference : ndarray of float
+        D, in unit scores.
+    variance : ndarray of float
+        V, for calling a winner.
+    guarded : ndarray of float
+        V₂, the same with κ = 2, for calling a tie.
+    avg_variance : ndarray of float
+        Variance of D from the paper's avg@N variances alone; at complete passes D² over it is the paper's z².
+    questions : ndarray of int
+        c, the questions both have answered.
+    """
+
+    difference: Floats
+    variance: Floats
+    guarded: Floats
+    avg_variance: Floats
+    questions: NDArray[np.int64]
+
+    def _map(self, *others: ContrastBlock, to: Callable[..., NDArray[Any]]) -> ContrastBlock:
+        return ContrastBlock(
+            *(to(*(getattr(block, name) for block in (self, *others))) for name in self.__slots__)
+        )
+
+    def less(self, value: Floats) -> ContrastBlock:
+        """Return the block with `value`, of shape (contrasts, 1), taken off the estimates."""
+        return replace(self, difference=self.difference - value)
+
+    def take(self, rows: Ints) -> ContrastBlock:
+        """Return some contrasts."""
+        return self._map(to=lambda array: array[rows])
+
+    def columns(self, columns: Ints) -> ContrastBlock:
+        """Return some steps."""
+        return self._map(to=lambda array: array[:, columns])
+
+    def append(self, later: ContrastBlock) -> ContrastBlock:
+        """Return this block followed by later steps."""
+        return self._map(later, to=lambda a, b: np.concatenate([a, b], axis=1))
+
+    def beside(self, others: ContrastBlock) -> ContrastBlock:
+        """Return this block with further contrasts at the same steps."""
+        return self._map(others, to=lambda a, b: np.concatenate([a, b], axis=0))
+
+    def put(self, rows: Ints, block: ContrastBlock) -> ContrastBlock:
+        """Return one-step blocks with the last step of `block` in `rows`."""
+
+        def replaced(array: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+            out = array.copy()
+            out[rows, 0] = new[:, -1]
+            return out
+
+        return self._map(block, to=replaced)
+
+
+def contrast_variance(
+    square: Floats,
+    kappa: float,
+    questions: Floats,
+    total: int,
+    noise: tuple[Floats, Floats, Floats, Floats],
+    target: Target,
+) -> Floats:
+    """Variance of the mean of per-question values.
+
+    Parameters
+    ----------
+    square : ndarray of float
+        Q, the sum of squared values over seen questions.
+    kappa : float
+        Continuity term added to Q.
+    questions : ndarray of float
+        c, the number of seen questions, at least 1.
+    total : int
+        M, the number of questions.
+    noise : tuple of ndarray
+        w (summed over the models), u (summed), G (the smaller), R (the smaller).
+    target : {'benchmark', 'population'}
+        Whether the questions are the target or a sample.
+
+    Returns
+    -------
+    ndarray of float
+        V of ``STATISTICS.md`` section 5.
+
+    Examples
+    --------
+    >>> one = np.ones(1)
+    >>> noise = (0.5 * one, one, 5 * one, 0 * one)
+    >>> contrast_variance(6 * one, 0.0, 15 * one, 30, noise, "benchmark").round(6)
+    array([0.026667])
+    """
+    w, u, g, r = noise
+    between = (square + kappa) / (questions * questions)
+    if target == "population":
+        return np.asarray(np.maximum(between, FLOOR))
+    trust = 1.0 - (TRUST / (TRUST + r)) ** 2
+    within = np.where(
+        g >= ENOUGH_NOISE,
+        (1.0 - trust) * between + trust * w / questions,
+        np.minimum(between, np.maximum(w, u) / questions),
+    )
+    fraction = questions / total
+    return np.asarray(np.maximum((1.0 - fraction) * between + fraction * within, FLOOR))
+
+
+def score_block(path: PathBlock, questions: int, target: Target = "benchmark") -> ContrastBlock:
+    """Each model's own mean score with its variance, along a piece of its walk.
+
+    The square sum is centred, with a continuity term always: an estimate at 0 or 1 has a variance too.
+
+    Parameters
+    ----------
+    path : PathBlock
+        From :meth:`scorio.sequential.cells.Cells.path` or ``latest``.
+    questions : int
+        M, the number of questions.
+    target : {'benchmark', 'population'}
+        Target of the estimate.
+
+    Returns
+    -------
+    ContrastBlock
+        `difference` is the mean score.
+    """
+    seen = np.maximum(path.seen, 1.0)
+    centred = np.maximum(path.square - path.total**2 / seen, 0.0)
+    variance = contrast_variance(
+        centred, SCORE_KAPPA, seen, questions, (path.w, path.u, path.g, path.r), target
+    )
+    count = path.seen.astype(np.int64)
+    return ContrastBlock(path.total / seen, variance, variance, path.u / seen, count)
+
+
+class PairReader:
+    """Running sums of pairs of models on one task.
+
+    Parameters
+    ----------
+    cells : Cells
+        The moments of the models.
+    first, second : array_like of int, shape (P,)
+        The models of each pair.
+    target : {'benchmark', 'population'}
+        Target of the estimate.
+    clusters : array_like of int, shape (M,), optional
+        Cluster of each question; only with ``target="population"``.
+
+    Attributes
+    ----------
+    progress : ndarray of int64, shape (P,)
+        Steps read per pair.
+
+    Raises
+    ------
+    ValueError
+        If clusters are given for the benchmark target or do not have one entry a question.
+    """
+
+    def __init__(
+        self,
+        cells: Cells,
+        first: ArrayLike,
+        second: ArrayLike,
+        target: Target = "benchmark",
+        clusters: ArrayLike | None = None,
+    ) -> None:
+        self.cells = cells
+        self.first = np.asarray(first, dtype=np.int64)
+        self.second = np.asarray(second, dtype=np.int64)
+        self.target: Target = target
+        pairs = self.first.size
+        self.progress = np.zeros(pairs, dtype=np.int64)
+        self._sum = np.zeros(pairs)
+        self._square = np.zeros(pairs)
+        self._count = np.zeros(pairs, dtype=np.int64)
+        self._clusters: ClusterSums | None = None
+        if clusters is not None:
+            if target != "population":
+                raise ValueError(f"clusters need target 'population', got target {target!r}")
+            self._clusters = ClusterSums(np.asarray(clusters), cells.walk.questions, pairs)
+
+    def read(self, pairs: Ints, stop: int) -> ContrastBlock:
+        """Read some pairs on, from their common progress up to step `stop`.
+
+        Parameters
+        ----------
+        pairs : ndarray of int, shape (p,)
+            Pairs with equal :attr:`progress`; both models must have absorbed `stop` steps.
+        stop : int
+            Step to read up to (exclusive), more than the progress.
+
+        Returns
+        -------
+        ContrastBlock
+            Estimates after each of the steps.
+        """
+        start = int(self.progress[pairs[0]])
+        if np.any(self.progress[pairs] != start):
+            raise ValueError("pairs read together must stand at the same step")
+        a = self.cells.path(self.first[pairs], start, stop)
+        b = self.cells.path(self.second[pairs], start, stop)
+        fresh = a.fresh | b.fresh
+        old = np.where(fresh, 0.0, a.before - b.before)
+        new = a.after - b.after
+        gained = fresh
+        scale = np.ones((2, pairs.size, 1))
+        if any(self.cells.holes):
+            old, new, gained = self._mend_holes(pairs, start, stop, old, new, gained)
+            scale = self._common_share(pairs, start, stop)
+        difference_sum = running(self._sum[pairs], new - old)
+        square_sum = running(self._square[pairs], new * new - old * old)
+        count = self._count[pairs, None] + np.cumsum(gained, axis=1)
+        self._sum[pairs], self._square[pairs] = difference_sum[:, -1], square_sum[:, -1]
+        self._count[pairs] = count[:, -1]
+        self.progress[pairs] = stop
+        if self._clusters is None:
+            return self._block(difference_sum, np.maximum(square_sum, 0.0), count, a, b, scale, 1.0)
+        questions = self.cells.walk.question(start, stop)
+        square, stretch = self._clusters.add(pairs, questions, new - old, gained)
+        return self._block(difference_sum, square, count, a, b, scale, stretch)
+
+    def _block(
+        self,
+        difference_sum: Floats,
+        square: Floats,
+        count: NDArray[np.int64],
+        a: PathBlock,
+        b: PathBlock,
+        scale: Floats,
+        stretch: Floats | float,
+    ) -> ContrastBlock:
+        questions = np.maximum(count, 1).astype(np.float64)
+        noise = (
+            a.w * scale[0] + b.w * scale[1],
+            a.u * scale[0] + b.u * scale[1],
+            np.minimum(a.g, b.g),
+            np.minimum(a.r, b.r),
+        )
+        total = self.cells.walk.questions
+        guarded = contrast_variance(square, KAPPA, questions, total, noise, self.target) * stretch
+        variance = guarded
+        if self.cells.binary:
+            single = np.maximum(a.r, b.r) == 0.0  # iid binary outcomes, where κ = 0 is a theorem
+            if single.any():
+                exact = contrast_variance(square, 0.0, questions, total, noise, self.target) * stretch
+                variance = np.where(single, exact, guarded)
+        return ContrastBlock(difference_sum / questions, variance, guarded, noise[1] / questions, count)
+
+    # ------------------------------------------------------------------ trials without an answer
+
+    def _mend_holes(
+        self, pairs: Ints, start: int, stop: int, old: Floats, new: Floats, gained: NDArray[np.bool_]
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Drop, for each pair, the trials in which either model has no answer."""
+        old, new, gained = old.copy(), new.copy(), gained.copy()
+        questions = self.cells.walk.question(start, stop)
+        for row, pair in enumerate(pairs.tolist()):
+            first, second = int(self.first[pair]), int(self.second[pair])
+            holes = [*self.cells.holes[first], *self.cells.holes[second]]
+            affected = self.cells.walk.question(0, stop)[[hole for hole in holes if hole < stop]]
+            for column in np.flatnonzero(np.isin(questions, affected)).tolist():
+                steps = self.cells.walk.steps_of(int(questions[column]), start + column + 1)
+                before, earlier = self._common_difference(first, second, steps[:-1])
+                after, now = self._common_difference(first, second, steps)
+                old[row, column], new[row, column] = before, after
+                gained[row, column] = now > 0 and earlier == 0
+        return old, new, gained
+
+    def _common_difference(self, first: int, second: int, steps: Ints) -> tuple[float, int]:
+        """Return the mean difference over the `steps` that both answered, and their number."""
+        a, b = self.cells.categories[first, steps], self.cells.categories[second, steps]
+        both = (a != HOLE) & (b != HOLE)
+        number = int(both.sum())
+        if number == 0:
+            return 0.0, 0
+        scores = self.cells.scores
+        return float((scores[a[both]] - scores[b[both]]).mean()), number
+
+    def _common_share(self, pairs: Ints, start: int, stop: int) -> Floats:
+        """Return, per model of each pair, its trials over those the pair shares; shape (2, p, steps)."""
+        steps = np.arange(start + 1, stop + 1)
+        share = np.ones((2, pairs.size, steps.size))
+        for row, pair in enumerate(pairs.tolist()):
+            sides = [self.cells.holes[int(model)] for model in (self.first[pair], self.second[pair])]
+            if not any(sides):
+                continue
+            common = np.maximum(steps - np.searchsorted(np.union1d(*sides), steps), 1)
+            for side, holes in enumerate(sides):
+                share[side, row] = (steps - np.searchsorted(holes, steps)) / common
+        return share
+
+
+class ClusterSums:
+    """Sums of differences within clusters of questions, per pair.
+
+    Parameters
+    ----------
+    clusters : ndarray, shape (M,)
+        Cluster of each question.
+    questions : int
+        M.
+    pairs : int
+        Number of pairs.
+
+    Raises
+    ------
+    ValueError
+        If `clusters` does not have one entry a question.
+    """
+
+    def __init__(self, clusters: NDArray[np.generic], questions: int, pairs: int) -> None:
+        if clusters.shape != (questions,):
+            raise ValueError(f"clusters must have one entry a question ({questions}), got {clusters.shape}")
+        names, self._cluster = np.unique(clusters, return_inverse=True)
+        self._sums = np.zeros((pairs, names.size))
+        self._seen = np.zeros((pairs, names.size), dtype=bool)
+
+    def add(
+        self, pairs: Ints, questions: Ints, change: Floats, gained: NDArray[np.bool_]
+    ) -> tuple[Floats, Floats]:
+        """Return Σ_g (Σ_{q∈g} d_q)² and G/(G − 1) after each step."""
+        square, stretch = np.empty_like(change), np.empty_like(change)
+        for column, question in enumerate(questions.tolist()):
+            cluster = self._cluster[question]
+            self._sums[pairs, cluster] += change[:, column]
+            self._seen[pairs, cluster] |= gained[:, column]
+            square[:, column] = (self._sums[pairs] ** 2).sum(axis=1)
+            seen = self._seen[pairs].sum(axis=1)
+            stretch[:, column] = np.where(seen > 1, seen / np.maximum(seen - 1, 1), np.inf)
+        return square, stretch
+
+
+def running(start: Floats, change: Floats) -> Floats:
+    """Accumulate along steps from `start`, one by one, so that grouping changes no bit of the result."""
+    return np.cumsum(np.concatenate([start[:, None], change], axis=1), axis=1)[:, 1:]

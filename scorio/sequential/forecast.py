@@ -1,0 +1,142 @@
+"""How long an open contrast will take: posterior-predictive simulation of its evidence.
+
+A single number would mislead (a plug-in estimate is off by a factor of about two), so paths are drawn: the
+true difference d from its posterior given (D, V), then the estimate as a Brownian motion with drift d in the
+information I = 1/V, stopped where a winner or a tie would be called.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scorio.sequential.evidence import (
+    MIN_QUESTIONS,
+    MIN_Z2,
+    MIXTURE,
+    log_bayes_factor,
+    log_evidence,
+    tie_boundary,
+)
+
+__all__ = ["Outlook", "closing_steps"]
+
+Floats = NDArray[np.float64]
+
+GRID = 96
+"""Moments of a path that are looked at, spaced geometrically."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What is known of some open contrasts; every array has shape (P,).
+
+    Parameters
+    ----------
+    difference, variance : ndarray of float
+        D and V now.
+    steps : ndarray of int
+        Equal progress at which they were read.
+    one_trial : ndarray of float
+        σ_d², variance of the difference of one trial of each model on a random question.
+    within : ndarray of float
+        W, the part of it within questions.
+    questions : int
+        M, the number of questions.
+    """
+
+    difference: Floats
+    variance: Floats
+    steps: NDArray[np.int64]
+    one_trial: Floats
+    within: Floats
+    questions: int
+
+    def future_variance(self, steps: Floats) -> Floats:
+        """Return V at future `steps` (shape (P, K)), scaled to agree with the present V."""
+
+        def formula(at: Floats) -> Floats:
+            asked = np.minimum(at, self.questions)
+            between = np.maximum(self.one_trial - self.within, 0.0)[:, None]
+            return np.asarray(between * (1.0 / asked - 1.0 / self.questions) + self.within[:, None] / at)
+
+        now = formula(np.maximum(self.steps, 1)[:, None].astype(np.float64))
+        return np.asarray(self.variance[:, None] * formula(steps) / np.maximum(now, 1e-15))
+
+
+def closing_steps(
+    outlook: Outlook,
+    *,
+    threshold: float,
+    horizon: int,
+    rng: np.random.Generator,
+    paths: int = 200,
+    equivalence: float | None = None,
+    alpha: float = 0.05,
+) -> Floats:
+    """Draw the steps at which open contrasts will be called.
+
+    Parameters
+    ----------
+    outlook : Outlook
+        The contrasts.
+    threshold : float
+        Log e-value of a call.
+    horizon : int
+        Steps up to which paths are drawn.
+    rng : numpy.random.Generator
+        Source of randomness.
+    paths : int
+        Paths per contrast.
+    equivalence : float, optional
+        Equivalence margin ε.
+    alpha : float
+        Error level of a tie.
+
+    Returns
+    -------
+    ndarray of float, shape (P, paths)
+        Step of the call; inf where it lies beyond the horizon.
+
+    Examples
+    --------
+    >>> one = np.ones(1)
+    >>> outlook = Outlook(0.3 * one, 0.01 * one, np.array([40]), 0.4 * one, 0.3 * one, questions=200)
+    >>> drawn = closing_steps(outlook, threshold=3.0, horizon=5000, rng=np.random.default_rng(1))
+    >>> bool(np.median(drawn) < 200)
+    True
+    """
+    pairs = outlook.difference.size
+    start = np.maximum(outlook.steps, 1).astype(np.float64)
+    ratio = np.maximum(horizon / start, 1.0 + 1e-9)
+    grid = np.ceil(start[:, None] * ratio[:, None] ** (np.arange(1, GRID + 1) / GRID))
+    variance = np.maximum(outlook.future_variance(grid), 1e-15)
+    information = np.maximum.accumulate(1.0 / variance, axis=1)
+    now = 1.0 / np.maximum(outlook.variance, 1e-15)
+    gain = np.maximum(np.diff(np.concatenate([now[:, None], information], axis=1), axis=1), 0.0)
+    drift = _posterior_draws(outlook.difference, outlook.variance, paths, rng)
+    noise = rng.standard_normal((pairs, paths, GRID))
+    moves = drift[:, :, None] * gain[:, None, :] + np.sqrt(gain)[:, None, :] * noise
+    estimate = ((outlook.difference * now)[:, None, None] + np.cumsum(moves, axis=2)) / information[
+        :, None, :
+    ]
+    v = (1.0 / information)[:, None, :]
+    called = (log_evidence(estimate, v, equivalence) >= threshold) & (estimate**2 > MIN_Z2 * v)
+    if equivalence is not None:
+        called |= np.abs(estimate) <= tie_boundary(v, equivalence, alpha)
+    called &= (np.minimum(grid, outlook.questions) >= MIN_QUESTIONS)[:, None, :]
+    first = called.argmax(axis=2)
+    return np.where(called.any(axis=2), np.take_along_axis(grid, first, axis=1), np.inf)
+
+
+def _posterior_draws(difference: Floats, variance: Floats, paths: int, rng: np.random.Generator) -> Floats:
+    """Draw true differences given estimates, under the mixture that the evidence is built on."""
+    log_weight = np.stack([np.log(w) + log_bayes_factor(difference, variance, tau) for w, tau in MIXTURE])
+    share = np.exp(log_weight - np.logaddexp.reduce(log_weight, axis=0))
+    component = (rng.random((difference.size, paths)) > share[0][:, None]).astype(np.int64)
+    tau2 = np.array([tau * tau for _, tau in MIXTURE])[component]
+    d, v = difference[:, None], variance[:, None]
+    shrink = tau2 / (tau2 + v)
+    return np.asarray(d * shrink + np.sqrt(shrink * v) * rng.standard_normal(component.shape))

@@ -1,0 +1,284 @@
+"""A model against stored results: contrasts of a model being asked with one whose trials are all in.
+
+The model being asked walks along; the *reference* has finished and stands still. Over the c questions that
+both have answered, D and V are those of any pair (:mod:`scorio.sequential.contrasts`), with the reference's
+final mean on each question. During the first pass the reference knows e questions more than the other, and
+whether those were easier or harder for it than the common ones says how the common ones misrepresent the
+benchmark: D is corrected by regression, as in double sampling ([1]_).
+
+References
+----------
+.. [1] Cochran, "Sampling Techniques", 3rd edition (1977), section 12.6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scorio.sequential.cells import HOLE, Cells, PathBlock
+from scorio.sequential.contrasts import (
+    FLOOR,
+    KAPPA,
+    ClusterSums,
+    ContrastBlock,
+    Target,
+    contrast_variance,
+    running,
+)
+
+__all__ = ["Overlap", "ReferenceReader", "with_extra_questions"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ENOUGH_QUESTIONS = 30
+"""Common questions from which on the regression is trusted."""
+ENOUGH_SQUARES = 10.0
+"""Σ d² from which on the regression is trusted."""
+SHRINKAGE = 20.0
+"""Common questions at which half of the fitted regression is used."""
+LEAST_VARIANCE = 0.3
+"""The correction never takes more than 70 % of the variance away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What two models have in common, and what the reference knows beyond it; arrays that broadcast.
+
+    Parameters
+    ----------
+    questions, extra : ndarray of float
+        c, the questions both have answered, and e, those that only the reference has.
+    square : ndarray of float
+        Q, the sum of squared differences over the common questions.
+    covariance : ndarray of float
+        Sample covariance of difference and reference score over the common questions.
+    spread : ndarray of float
+        Sample variance of the reference's scores over its c + e questions.
+    lead : ndarray of float
+        Mean score of the reference on the extra questions less that on the common ones.
+    """
+
+    questions: Floats
+    extra: Floats
+    square: Floats
+    covariance: Floats
+    spread: Floats
+    lead: Floats
+
+
+def with_extra_questions(
+    difference: ArrayLike, variance: ArrayLike, overlap: Overlap
+) -> tuple[Floats, Floats]:
+    """Correct a contrast with a reference for what the reference scored on further questions.
+
+    Parameters
+    ----------
+    difference, variance : array_like of float
+        D and V over the common questions.
+    overlap : Overlap
+        What the two models have in common.
+
+    Returns
+    -------
+    difference, variance : ndarray of float
+        ``D + g·lead`` and ``max(V + g²B − 2gG + 4(e/(c + e))/c², 0.3 V)`` with G = cov/c,
+        B = spread·(1/c + 1/e) and g = (G/B)·c/(c + 20); unchanged where c < 30, Q < 10, e = 0 or the
+        reference scored the same everywhere.
+
+    Examples
+    --------
+    >>> overlap = Overlap(*map(np.float64, (100, 400, 30.0, -0.12, 0.16, 0.05)))
+    >>> difference, variance = with_extra_questions(0.02, 0.003, overlap)
+    >>> print(difference.round(6), variance.round(6))
+    -0.005 0.00262
+    """
+    d, v = np.asarray(difference, dtype=np.float64), np.asarray(variance, dtype=np.float64)
+    c, e = np.maximum(overlap.questions, 1.0), np.maximum(overlap.extra, 1.0)
+    usable = (overlap.questions >= ENOUGH_QUESTIONS) & (overlap.square >= ENOUGH_SQUARES)
+    usable = usable & (overlap.extra > 0) & (overlap.spread > FLOOR)
+    covariance = overlap.covariance / c
+    lead_variance = np.maximum(overlap.spread, FLOOR) * (1.0 / c + 1.0 / e)
+    slope = np.where(usable, covariance / lead_variance * c / (c + SHRINKAGE), 0.0)
+    caution = 4.0 * (e / (c + e)) / c**2
+    corrected = v + slope * (slope * lead_variance - 2.0 * covariance) + caution
+    return d + slope * overlap.lead, np.where(usable, np.maximum(corrected, LEAST_VARIANCE * v), v)
+
+
+class ReferenceReader:
+    """Running sums of contrasts between models being asked and references, on one task.
+
+    Parameters
+    ----------
+    cells : Cells
+        The moments of all models; references were taken in by :meth:`scorio.sequential.cells.Cells.load`.
+    live, reference : array_like of int, shape (P,)
+        The model being asked and the reference of each contrast.
+    sign : array_like of int, shape (P,)
+        +1 for live less reference, −1 for reference less live.
+    target : {'benchmark', 'population'}
+        Target of the estimate.
+    clusters : array_like of int, shape (M,), optional
+        Cluster of each question; only with ``target="population"``. The correction for further questions
+        is left out then, since it takes questions as independent.
+
+    Attributes
+    ----------
+    progress : ndarray of int64, shape (P,)
+        Steps of the live model's walk that have been read.
+    """
+
+    def __init__(
+        self,
+        cells: Cells,
+        live: ArrayLike,
+        reference: ArrayLike,
+        sign: ArrayLike,
+        target: Target = "benchmark",
+        clusters: ArrayLike | None = None,
+    ) -> None:
+        self.cells = cells
+        self.live = np.asarray(live, dtype=np.int64)
+        self.sign = np.asarray(sign, dtype=np.float64)
+        self.target: Target = target
+        contrasts = self.live.size
+        self.progress = np.zeros(contrasts, dtype=np.int64)
+        self._count = np.zeros(contrasts, dtype=np.int64)
+        self._sums = np.zeros((6, contrasts))  # Σd, Σd², Σdy, Σy, Σv/n and Σu of the reference
+        self._clusters: ClusterSums | None = None
+        if clusters is not None:
+            if target != "population":
+                raise ValueError(f"clusters need target 'population', got target {target!r}")
+            self._clusters = ClusterSums(np.asarray(clusters), cells.walk.questions, contrasts)
+        references, self._row = np.unique(np.asarray(reference, dtype=np.int64), return_inverse=True)
+        self._results = _Results.of(cells, references)
+
+    def read(self, contrasts: Ints, stop: int) -> ContrastBlock:
+        """Read some contrasts on, from their common progress up to step `stop` of the live models' walks.
+
+        Parameters
+        ----------
+        contrasts : ndarray of int, shape (p,)
+            Contrasts with equal :attr:`progress`; the live models must have absorbed `stop` steps.
+        stop : int
+            Step to read up to (exclusive), more than the progress.
+
+        Returns
+        -------
+        ContrastBlock
+            Estimates after each of the steps.
+        """
+        start = int(self.progress[contrasts[0]])
+        if np.any(self.progress[contrasts] != start):
+            raise ValueError("contrasts read together must stand at the same step")
+        self.progress[contrasts] = stop
+        live = self.cells.path(self.live[contrasts], start, stop)
+        question = self.cells.walk.question(start, stop)
+        results, rows = self._results, self._row[contrasts, None]
+        y = results.score[rows, question]
+        answered = self.cells.categories[self.live[contrasts], start:stop] != HOLE
+        counted = answered & results.known[rows, question]
+        gained = counted & live.fresh
+        old = np.where(counted & ~live.fresh, live.before - y, 0.0)
+        new = np.where(counted, live.after - y, 0.0)
+        change = np.stack(
+            [
+                new - old,
+                new * new - old * old,
+                y * (new - old),
+                y * gained,
+                results.noise[rows, question] * gained,
+                results.avg_noise[rows, question] * gained,
+            ]
+        )
+        sums = np.stack([running(s, d) for s, d in zip(self._sums[:, contrasts], change, strict=True)])
+        count = self._count[contrasts, None] + np.cumsum(gained, axis=1)
+        self._sums[:, contrasts], self._count[contrasts] = sums[:, :, -1], count[:, -1]
+        if self._clusters is None:
+            block = self._block(contrasts, live, sums, count, np.maximum(sums[1], 0.0), 1.0)
+            block = self._with_extra_questions(contrasts, block, sums)
+        else:
+            square, stretch = self._clusters.add(contrasts, question, new - old, gained)
+            block = self._block(contrasts, live, sums, count, square, stretch)
+        return replace(block, difference=self.sign[contrasts, None] * block.difference)
+
+    def _block(
+        self,
+        contrasts: Ints,
+        live: PathBlock,
+        sums: Floats,
+        count: Ints,
+        square: Floats,
+        stretch: Floats | float,
+    ) -> ContrastBlock:
+        """Return D and V over the common questions."""
+        rows, c = self._row[contrasts, None], np.maximum(count, 1).astype(np.float64)
+        repeats = self._results.repeats[rows]
+        noise = (
+            live.w + sums[4] / c,
+            live.u + sums[5] / c,
+            np.minimum(live.g, self._results.trust[rows]),
+            np.minimum(live.r, repeats),
+        )
+        total = self.cells.walk.questions
+        guarded = contrast_variance(square, KAPPA, c, total, noise, self.target) * stretch
+        variance = guarded
+        if self.cells.binary:
+            exact = contrast_variance(square, 0.0, c, total, noise, self.target) * stretch
+            variance = np.where(np.maximum(live.r, repeats) == 0.0, exact, guarded)
+        return ContrastBlock(sums[0] / c, variance, guarded, noise[1] / c, count)
+
+    def _with_extra_questions(self, contrasts: Ints, block: ContrastBlock, sums: Floats) -> ContrastBlock:
+        """Correct the estimates for what the references scored on further questions."""
+        rows, c = self._row[contrasts, None], np.maximum(block.questions, 1)
+        extra = self._results.asked[rows] - block.questions
+        beyond = (self._results.total[rows] - sums[3]) / np.maximum(extra, 1)
+        overlap = Overlap(
+            questions=block.questions.astype(np.float64),
+            extra=extra,
+            square=sums[1],
+            covariance=(sums[2] - sums[0] * sums[3] / c) / np.maximum(c - 1, 1),
+            spread=self._results.spread[rows],
+            lead=beyond - sums[3] / c,
+        )
+        difference, variance = with_extra_questions(block.difference, block.variance, overlap)
+        guarded = with_extra_questions(block.difference, block.guarded, overlap)[1]
+        return replace(block, difference=difference, variance=variance, guarded=guarded)
+
+
+@dataclass(frozen=True, slots=True)
+class _Results:
+    """What references scored: per question, shape (references, M), and in all, shape (references,)."""
+
+    score: Floats
+    noise: Floats
+    avg_noise: Floats
+    known: NDArray[np.bool_]
+    asked: Floats
+    total: Floats
+    spread: Floats
+    trust: Floats
+    repeats: Floats
+
+    @classmethod
+    def of(cls, cells: Cells, references: Ints) -> _Results:
+        """Gather the results of some references."""
+        moments = [cells.noise(model) for model in references.tolist()]
+        score, noise, avg_noise = (np.stack(part) for part in zip(*moments, strict=True))
+        latest = cells.latest()
+        asked, total = latest.seen[references, 0], latest.total[references, 0]
+        centred = np.maximum(latest.square[references, 0] - total**2 / np.maximum(asked, 1.0), 0.0)
+        return cls(
+            score,
+            noise,
+            avg_noise,
+            cells.counts[references].sum(axis=2) > 0,
+            asked,
+            total,
+            centred / np.maximum(asked - 1.0, 1.0),
+            latest.g[references, 0],
+            latest.r[references, 0],
+        )

@@ -1,0 +1,223 @@
+"""Stopping rules: from the path of a contrast to a statistic that is compared with a threshold.
+
+A rule turns a block of estimates into a *statistic* per contrast and step (minus infinity where no call is
+allowed yet) and says where a practical tie may be called. All rules but ``zscore`` yield log e-values, which
+a family (:mod:`scorio.sequential.families`) compares with its threshold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scorio.sequential.contrasts import ContrastBlock
+from scorio.sequential.evidence import MIN_QUESTIONS, MIN_Z2, log_evidence, tie_boundary
+
+__all__ = ["Anytime", "Budgeted", "Directional", "Exact", "Rule", "ZScore"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+class Rule(Protocol):
+    """A stopping rule.
+
+    Attributes
+    ----------
+    name, promise : str
+        The name in a config, and what the rule promises in words.
+    level : float
+        Error level handed to the family.
+    fixed_threshold : float or None
+        Threshold of the statistic where no family applies (``zscore``).
+    warning : str
+        What a user must know before trusting it; empty for none.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name in a config."""
+        ...
+
+    @property
+    def promise(self) -> str:
+        """What the rule promises, in words."""
+        ...
+
+    @property
+    def warning(self) -> str:
+        """What a user must know before trusting it."""
+        ...
+
+    @property
+    def level(self) -> float:
+        """Error level handed to the family."""
+        ...
+
+    @property
+    def fixed_threshold(self) -> float | None:
+        """Threshold of the statistic where no family applies."""
+        ...
+
+    def statistic(self, block: ContrastBlock, complete: Bools) -> Floats:
+        """Return the statistic at each step; minus infinity where no call is allowed.
+
+        Parameters
+        ----------
+        block : ContrastBlock
+            Estimates, shape (contrasts, steps).
+        complete : ndarray of bool, shape (steps,)
+            Whether every question has been asked equally often by then.
+        """
+        ...
+
+    def tied(self, block: ContrastBlock) -> Bools:
+        """Return where a practical tie may be called."""
+        ...
+
+
+@dataclass(frozen=True)
+class Anytime:
+    """The default: an e-value that may be looked at after every trial.
+
+    Parameters
+    ----------
+    alpha : float
+        Error level.
+    equivalence : float, optional
+        Equivalence margin ε in unit scores.
+
+    Examples
+    --------
+    >>> Anytime(0.05, 0.02).level
+    0.05
+    """
+
+    alpha: float
+    equivalence: float | None = None
+
+    name: ClassVar[str] = "anytime"
+    promise: ClassVar[str] = "the error level holds at whatever moment one looks or stops"
+    warning: ClassVar[str] = ""
+
+    @property
+    def level(self) -> float:
+        """Error level handed to the family."""
+        return self.alpha
+
+    @property
+    def fixed_threshold(self) -> float | None:
+        """No fixed threshold: the family sets it."""
+        return None
+
+    def statistic(self, block: ContrastBlock, complete: Bools) -> Floats:
+        """Log e-value, from ten questions and |z| > √3 on."""
+        d, v = block.difference, block.variance
+        allowed = (block.questions >= MIN_QUESTIONS) & (d * d > MIN_Z2 * v)
+        return np.where(allowed, log_evidence(d, v, self.equivalence), -np.inf)
+
+    def tied(self, block: ContrastBlock) -> Bools:
+        """|D| ≤ ε/2 − V₂ log(1/α)/ε, from ten questions on."""
+        if self.equivalence is None:
+            return np.zeros(block.difference.shape, dtype=bool)
+        bound = tie_boundary(block.guarded, self.equivalence, self.alpha)
+        return np.asarray((block.questions >= MIN_QUESTIONS) & (np.abs(block.difference) <= bound))
+
+
+@dataclass(frozen=True)
+class Directional(Anytime):
+    """As ``anytime``, with the promise on the wrong *sign* only: a true tie may be called either way.
+
+    Where the truth is not a tie, only one side is wrong, so the threshold may be halved.
+    """
+
+    name: ClassVar[str] = "directional"
+    promise: ClassVar[str] = (
+        "the level bounds calls of the wrong sign; two equal models may be called different"
+    )
+
+    @property
+    def level(self) -> float:
+        """Twice α."""
+        return 2.0 * self.alpha
+
+
+@dataclass(frozen=True)
+class Budgeted(Anytime):
+    """Half of α while running, half for one look at the end that was fixed before the start.
+
+    The last look, at the budget's or the pass cap's end, calls a winner at |D|/√V ≥ Φ⁻¹(1 − α/4).
+    """
+
+    name: ClassVar[str] = "budgeted"
+    promise: ClassVar[str] = "half the level while running, half for one precommitted look at the end"
+
+    @property
+    def level(self) -> float:
+        """Half of α."""
+        return 0.5 * self.alpha
+
+    def final_threshold(self, hypotheses: int) -> float:
+        """Return the |z| needed at the last look when `hypotheses` pairs are still open.
+
+        Examples
+        --------
+        >>> round(Budgeted(0.05).final_threshold(1), 3)
+        2.241
+        """
+        return -NormalDist().inv_cdf(0.25 * self.alpha / max(hypotheses, 1))
+
+
+@dataclass(frozen=True)
+class Exact(Anytime):
+    """A finite-sample e-value, read at complete passes (:mod:`scorio.sequential.exact`); needs more trials.
+
+    The statistic itself is kept by :class:`scorio.sequential.exact.ExactReader`, which needs single trials.
+    Practical ties follow the ``anytime`` rule, whose error is asymptotic.
+    """
+
+    name: ClassVar[str] = "exact"
+    promise: ClassVar[str] = "a finite-sample theorem for winners, at the price of more trials"
+
+
+@dataclass(frozen=True)
+class ZScore:
+    """The paper's rule: a winner at |μ_A − μ_B|/√(σ_A² + σ_B²) ≥ threshold, at complete passes.
+
+    Parameters
+    ----------
+    threshold : float
+        1.645 in the paper.
+    """
+
+    threshold: float = 1.645
+
+    name: ClassVar[str] = "zscore"
+    promise: ClassVar[str] = "a fixed threshold, meant for one look after a number of trials fixed in advance"
+    warning: ClassVar[str] = (
+        "rule zscore is looked at after every pass here, but its threshold is meant for one look: two equal "
+        "models are called different in about half of all runs. Use rule anytime for a promise that holds."
+    )
+
+    @property
+    def level(self) -> float:
+        """Nominal level of one look; nothing is promised when looking repeatedly."""
+        return 0.05
+
+    @property
+    def fixed_threshold(self) -> float | None:
+        """The z threshold."""
+        return self.threshold
+
+    def statistic(self, block: ContrastBlock, complete: Bools) -> Floats:
+        """Return z at complete passes, where avg@N and Bayes@N give the same value."""
+        z = np.abs(block.difference) / np.sqrt(np.maximum(block.avg_variance, 1e-300))
+        return np.where(complete, z, -np.inf)
+
+    def tied(self, block: ContrastBlock) -> Bools:
+        """Return False everywhere: the paper's rule knows no equivalence."""
+        return np.zeros(block.difference.shape, dtype=bool)

@@ -1,0 +1,303 @@
+"""The schedule: one walk along the questions, shared by all models.
+
+Step ``t`` of every model asks the same question, so two models can always be compared at equal progress:
+whatever a scheduling policy does, the path of a pair is one-dimensional. The first pass asks new questions
+first, with a few early *calibration repeats*, so that the variance between two trials of one question is
+known before the pass ends; further passes walk the same permutation again.
+
+Where several answers are asked for in one request, the passes after the first are laid out in blocks: each
+question a few times in a row, so that the answers of one request are next to each other on every walk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Schedule", "Walk", "first_pass"]
+
+REPEAT_EVERY = 16
+"""New questions per calibration repeat."""
+MAX_REPEATS = 128
+"""Calibration repeats at most."""
+
+
+def first_pass(questions: int) -> NDArray[np.int64]:
+    """Positions of the first pass: every question once, with calibration repeats in between.
+
+    From ``questions / 8`` on, each 16 new questions are followed by one second trial of the earliest
+    question that had only one, at most 128 times.
+
+    Parameters
+    ----------
+    questions : int
+        Number of questions M, at least 1.
+
+    Returns
+    -------
+    ndarray of int64
+        Positions in the permutation; length M plus the number of repeats.
+
+    Examples
+    --------
+    >>> first_pass(20).tolist()
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0, 16, 17, 18, 19]
+    """
+    if questions < 1:
+        raise ValueError(f"questions must be at least 1, got {questions}")
+    start = max(REPEAT_EVERY, REPEAT_EVERY * -(-questions // (8 * REPEAT_EVERY)))
+    after = np.arange(start, questions, REPEAT_EVERY)[:MAX_REPEATS]
+    return np.insert(np.arange(questions, dtype=np.int64), after, np.arange(after.size))
+
+
+class Walk:
+    """The endless sequence of questions of one task.
+
+    Parameters
+    ----------
+    order : sequence of int
+        A permutation of ``range(M)``: the question at each position.
+    in_a_row : int
+        How many times a question is asked in a row after the first pass.
+
+    Attributes
+    ----------
+    order : ndarray of int64, shape (M,)
+        The permutation.
+    questions : int
+        M.
+    endless : bool
+        Whether passes are laid out as they are needed. When False, :meth:`extend` alone lays out steps.
+
+    Raises
+    ------
+    ValueError
+        If `order` is no permutation, or a step is asked for that is not laid out and may not be.
+
+    Examples
+    --------
+    >>> walk = Walk([2, 0, 1])
+    >>> walk.question(0, 7).tolist()
+    [2, 0, 1, 2, 0, 1, 2]
+    >>> walk.seen(4)
+    3
+    >>> Walk([2, 0, 1], in_a_row=3).question(0, 14).tolist()
+    [2, 0, 1, 2, 2, 2, 0, 0, 0, 1, 1, 1, 2, 2]
+    """
+
+    def __init__(self, order: Sequence[int] | NDArray[np.integer], in_a_row: int = 1) -> None:
+        if in_a_row < 1:
+            raise ValueError(f"in_a_row must be at least 1, got {in_a_row}")
+        self.in_a_row = in_a_row
+        self.order = np.asarray(order, dtype=np.int64)
+        self.questions = self.order.size
+        if self.questions == 0 or not np.array_equal(np.sort(self.order), np.arange(self.questions)):
+            raise ValueError(f"order must be a permutation of 0..M-1, got {self.order.tolist()[:10]}…")
+        self.endless = True
+        self._question = np.empty(0, dtype=np.int32)
+        self._previous = np.empty(0, dtype=np.int64)
+        self._repeat = np.empty(0, dtype=np.int32)
+        self._seen = np.zeros(1, dtype=np.int64)
+        self._last = np.full(self.questions, -1, dtype=np.int64)
+        self._times = np.zeros(self.questions, dtype=np.int32)
+        self._repeats = 0
+        self._passes = 0
+
+    def __len__(self) -> int:
+        """Return how many steps have been laid out so far."""
+        return self._question.size
+
+    def extend(self, positions: NDArray[np.integer]) -> None:
+        """Lay out further steps, given as positions in the permutation."""
+        asked = self.order[positions]
+        previous = np.empty(asked.size, dtype=np.int64)
+        repeat = np.empty(asked.size, dtype=np.int32)
+        base = len(self)
+        last, times = self._last.tolist(), self._times.tolist()
+        for index, question in enumerate(asked.tolist()):
+            previous[index] = last[question]
+            last[question] = base + index
+            repeat[index] = times[question]
+            times[question] += 1
+        self._last[:], self._times[:] = last, times
+        self._question = np.concatenate([self._question, asked.astype(np.int32)])
+        self._previous = np.concatenate([self._previous, previous])
+        self._repeat = np.concatenate([self._repeat, repeat])
+        self._seen = np.concatenate([self._seen, self._seen[-1] + np.cumsum(previous < 0)])
+
+    def ensure(self, steps: int) -> None:
+        """Lay out at least `steps` steps, in whole passes and geometrically growing pieces."""
+        if len(self) >= steps:
+            return
+        if not self.endless:
+            raise ValueError(f"step {steps - 1} is not laid out yet; the walk has {len(self)} steps")
+        steps = max(steps, len(self) + len(self) // 2)
+        while len(self) < steps:
+            if self._passes == 0:
+                positions = first_pass(self.questions)
+                self._repeats = positions.size - self.questions
+            else:
+                positions = self._next_passes(steps - len(self))
+            self.extend(positions)
+            self._passes += 1
+
+    def _next_passes(self, steps: int) -> NDArray[np.int64]:
+        """Return the positions of so many passes, or blocks of passes, as have at least `steps` steps."""
+        block = np.repeat(np.arange(self.questions, dtype=np.int64), self.in_a_row)
+        blocks = max(1, steps // block.size)
+        positions = np.tile(block, blocks)
+        if self._passes == 1 and self._repeats:
+            # The calibration repeats of the first pass have asked these questions once more already.
+            early = np.arange(self._repeats) * self.in_a_row
+            positions = np.delete(positions, early)
+        self._passes += blocks - 1
+        return positions
+
+    def question(self, start: int, stop: int) -> NDArray[np.int32]:
+        """Return the questions asked at steps ``start .. stop-1``."""
+        self.ensure(stop)
+        return self._question[start:stop]
+
+    def previous(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Return for each step the step at which its question was asked before; -1 for a new question."""
+        self.ensure(stop)
+        return self._previous[start:stop]
+
+    def at(self, step: int) -> int:
+        """Return the question asked at `step`."""
+        if step >= self._question.size:
+            self.ensure(step + 1)
+        return int(self._question[step])
+
+    def repeat(self, step: int) -> int:
+        """Return how often the question of `step` was asked before it."""
+        if step >= self._question.size:
+            self.ensure(step + 1)
+        return int(self._repeat[step])
+
+    def repeats(self, start: int, stop: int) -> NDArray[np.int32]:
+        """Return for each step how often its question was asked before."""
+        self.ensure(stop)
+        return self._repeat[start:stop]
+
+    def seen(self, steps: int) -> int:
+        """Return the number of different questions among the first `steps` steps."""
+        self.ensure(steps)
+        return int(self._seen[steps])
+
+    def complete(self, start: int, stop: int) -> NDArray[np.bool_]:
+        """Return for each step whether, with it, all questions have been asked equally often."""
+        self.ensure(max(stop, self.questions))
+        steps = np.arange(start + 1, stop + 1)
+        first_end = self.questions + self._repeats
+        later = steps - self.questions
+        whole = (later % (self.questions * self.in_a_row) == 0) & ((later > 0) | (self._repeats == 0))
+        return np.asarray((whole & (later >= 0)) | ((steps == first_end) & (self._repeats < self.questions)))
+
+    def steps_of(self, question: int, stop: int) -> NDArray[np.int64]:
+        """Return the steps before `stop` that ask `question`."""
+        self.ensure(stop)
+        return np.flatnonzero(self._question[:stop] == question)
+
+
+class Schedule:
+    """The walk of a run: the walks of its tasks, interleaved in proportion to their sizes.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Questions of each task.
+    seed : int or None
+        Seed of the permutations; None keeps the questions in their given order.
+    in_a_row : int
+        How many times each task asks a question in a row after the first pass.
+
+    Examples
+    --------
+    >>> schedule = Schedule([4, 2], seed=None)
+    >>> schedule.task(0, 6).tolist()
+    [0, 1, 0, 0, 1, 0]
+    >>> schedule.at(4)
+    (1, 1)
+    """
+
+    def __init__(self, sizes: Sequence[int], seed: int | None, in_a_row: int = 1) -> None:
+        if not sizes:
+            raise ValueError("sizes must name at least one task")
+        generators = np.random.SeedSequence(seed if seed is not None else 0).spawn(len(sizes))
+        self.walks = tuple(
+            Walk(
+                np.arange(size) if seed is None else np.random.default_rng(generator).permutation(size),
+                in_a_row,
+            )
+            for size, generator in zip(sizes, generators, strict=True)
+        )
+        self.sizes = tuple(int(size) for size in sizes)
+        self._task = np.empty(0, dtype=np.int16)
+        self._local = np.empty(0, dtype=np.int64)
+        self._rounds = 0
+
+    @property
+    def questions(self) -> int:
+        """Questions of all tasks together."""
+        return sum(self.sizes)
+
+    def _ensure(self, steps: int) -> None:
+        if len(self.walks) == 1:
+            self.walks[0].ensure(steps)
+            return
+        while self._task.size < steps:
+            width = 1 if self._rounds == 0 else self.walks[0].in_a_row
+            tasks = np.repeat(np.arange(len(self.sizes)), self.sizes)
+            fraction = np.concatenate([(np.arange(size) + 0.5) / size for size in self.sizes])
+            local = np.concatenate([np.arange(size) * width + self._rounds * size for size in self.sizes])
+            order = np.lexsort((tasks, fraction))
+            self._task = np.concatenate([self._task, np.repeat(tasks[order], width).astype(np.int16)])
+            steps_of_each = local[order][:, None] + np.arange(width)
+            self._local = np.concatenate([self._local, steps_of_each.ravel()])
+            self._rounds += width
+
+    def task(self, start: int, stop: int) -> NDArray[np.int16]:
+        """Return the task index of each step ``start .. stop-1``."""
+        if len(self.walks) == 1:
+            return np.zeros(stop - start, dtype=np.int16)
+        self._ensure(stop)
+        return self._task[start:stop]
+
+    def complete(self, start: int, stop: int) -> NDArray[np.bool_]:
+        """Return for each step whether, with it, all questions of all tasks have been asked equally often.
+
+        With several tasks the end of the first pass counts only where no task has calibration repeats.
+        """
+        if len(self.walks) == 1:
+            return self.walks[0].complete(start, stop)
+        steps = np.arange(start + 1, stop + 1)
+        repeats = any(first_pass(size).size > size for size in self.sizes)
+        later = steps - self.questions
+        whole = later % (self.questions * self.walks[0].in_a_row) == 0
+        return np.asarray(whole & ((later > 0) if repeats else (later >= 0)))
+
+    def local(self, step: int) -> tuple[int, ...]:
+        """Return how many of the first `step` steps belong to each task."""
+        if len(self.walks) == 1:
+            return (step,)
+        self._ensure(step)
+        counts = np.bincount(self._task[:step], minlength=len(self.sizes))
+        return tuple(int(count) for count in counts)
+
+    def at(self, step: int) -> tuple[int, int]:
+        """Return (task index, question index within the task) of step `step`."""
+        if len(self.walks) == 1:
+            return 0, self.walks[0].at(step)
+        self._ensure(step + 1)
+        task, local = int(self._task[step]), int(self._local[step])
+        return task, self.walks[task].at(local)
+
+    def repeat(self, step: int) -> int:
+        """Return how often the question of step `step` was asked before."""
+        if len(self.walks) == 1:
+            return self.walks[0].repeat(step)
+        self._ensure(step + 1)
+        return self.walks[int(self._task[step])].repeat(int(self._local[step]))

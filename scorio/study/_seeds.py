@@ -1,0 +1,82 @@
+"""Random streams that depend on the seed and the block number, never on how the work is spread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+__all__ = ["Seed", "block_generator", "block_length", "run_blocks", "seed_sequence"]
+
+Seed = int | np.random.SeedSequence | np.random.Generator
+
+Result = TypeVar("Result")
+
+_CELLS_PER_BLOCK = 160_000  # so that a block's cumulative counts stay in the processor's cache
+_TASKS = 32
+
+
+def seed_sequence(seed: Seed) -> np.random.SeedSequence:
+    """Return the root of a study's random streams.
+
+    A generator is advanced by drawing the root's entropy from it, so two studies run with one generator
+    are independent.
+    """
+    if isinstance(seed, np.random.SeedSequence):
+        return seed
+    if isinstance(seed, np.random.Generator):
+        return np.random.SeedSequence(seed.integers(0, 2**32, size=4).tolist())
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"seed must be a non-negative int, a SeedSequence or a Generator, got {seed!r}")
+    return np.random.SeedSequence(int(seed))
+
+
+def block_generator(root: np.random.SeedSequence, block: int) -> np.random.Generator:
+    """Return the generator of one block: the root's child number `block`, as ``spawn`` would number it."""
+    child = np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, block))
+    return np.random.default_rng(child)
+
+
+def block_length(cells: int) -> int:
+    """Return the replicates of a block for `cells` model-question cells.
+
+    It depends on the shape of the data alone, so a seed means the same replicates for every metric,
+    every number of replicates and every executor.
+    """
+    return int(np.clip(_CELLS_PER_BLOCK // max(cells, 1), 64, 256))
+
+
+def run_blocks(
+    work: Callable[[np.random.Generator, int, int], Result],
+    *,
+    replicates: int,
+    length: int,
+    root: np.random.SeedSequence,
+    executor: Executor | None,
+) -> Iterator[Result]:
+    """Yield ``work(generator, length, keep)`` for each block in order.
+
+    `work` always draws `length` replicates and keeps the first `keep`, so the last, shorter block holds
+    the same replicates that a longer study would.
+    """
+    blocks = -(-replicates // length)
+    share = -(-blocks // _TASKS) if executor is not None else 1
+    spans = [range(start, min(start + share, blocks)) for start in range(0, blocks, share)]
+    task = partial(_run_span, work, replicates, length, root)
+    for results in map(task, spans) if executor is None else executor.map(task, spans):
+        yield from results
+
+
+def _run_span(
+    work: Callable[[np.random.Generator, int, int], Result],
+    replicates: int,
+    length: int,
+    root: np.random.SeedSequence,
+    span: range,
+) -> list[Result]:
+    return [
+        work(block_generator(root, block), length, min(length, replicates - block * length)) for block in span
+    ]

@@ -1,0 +1,218 @@
+"""What earlier trials of related models do as a prior (paper, section 2.8, Fig. 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scorio.study._moments import mean_and_error
+from scorio.study._pairs import kendall_tau_b, pair_signs
+from scorio.study._seeds import Seed, block_generator, block_length, run_blocks, seed_sequence
+from scorio.study.coins import Coins, shift_to_means
+
+__all__ = ["PAPER_ORIGINAL_MEANS", "BetaUpdate", "PriorStudy", "paper_originals", "prior_study"]
+
+PAPER_ORIGINAL_MEANS = (0.3021, 0.3166, 0.4144, 0.4985, 0.5351, 0.5759, 0.6679, 0.7487)
+"""Mean success probabilities of the paper's eight original models (section 2.8)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class BetaUpdate:
+    r"""Draw updated models: question probabilities from a Beta distribution with perturbed parameters.
+
+    For every updated model :math:`\pi_\alpha \sim \mathrm{Beta}(a \pm s, b \pm s)`, both signs fair coins.
+
+    Parameters
+    ----------
+    a, b : array_like, shape (L,), optional
+        Beta parameters per model; default the paper's :math:`i + 3` and :math:`12 - i`, i = 1..8.
+    shift : float
+        s; the paper's is 1.
+    """
+
+    a: NDArray[np.float64]
+    b: NDArray[np.float64]
+    shift: float
+
+    def __init__(self, a: ArrayLike | None = None, b: ArrayLike | None = None, shift: float = 1.0) -> None:
+        first = np.arange(4.0, 12.0) if a is None else np.array(a, dtype=np.float64)
+        second = np.arange(11.0, 3.0, -1.0) if b is None else np.array(b, dtype=np.float64)
+        if first.ndim != 1 or first.shape != second.shape:
+            raise ValueError(f"a and b must be lists of one length, got shapes {first.shape}, {second.shape}")
+        if not shift >= 0 or not np.all(np.minimum(first, second) > shift):
+            raise ValueError(f"a and b must be greater than shift {shift!r}, got {first} and {second}")
+        object.__setattr__(self, "a", first)
+        object.__setattr__(self, "b", second)
+        object.__setattr__(self, "shift", shift)
+
+    def draw(self, rng: np.random.Generator, replicates: int, questions: int) -> NDArray[np.float64]:
+        """Return success probabilities of updated models, shape (replicates, L, M)."""
+        signs = rng.choice([-self.shift, self.shift], size=(2, replicates, len(self.a), 1))
+        shape = (replicates, len(self.a), questions)
+        return rng.beta(self.a[:, None] + signs[0], self.b[:, None] + signs[1], size=shape)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PriorStudy:
+    """What D earlier trials per question do to the ranking of updated models.
+
+    Parameters
+    ----------
+    original_tau : float array, shape (B,)
+        Kendall's tau between the true rankings of the original and the updated models (Fig. 2 a).
+    depths : int array, shape (K,)
+        D of each row below; the first is 0, the uniform prior.
+    trials : int array, shape (N,)
+        1..N trials of the updated models.
+    tau : float array, shape (K, N)
+        Mean tau between estimated and true ranking of the updated models (Fig. 2 b).
+    standard_error : float array, shape (K, N)
+        Monte-Carlo standard error of `tau`.
+    """
+
+    original_tau: NDArray[np.float64]
+    depths: NDArray[np.intp]
+    trials: NDArray[np.intp]
+    tau: NDArray[np.float64]
+    standard_error: NDArray[np.float64]
+
+    @property
+    def changed(self) -> float:
+        """Fraction of the updates that change the true ranking."""
+        return float(np.mean(self.original_tau < 1))
+
+    @property
+    def gain(self) -> NDArray[np.float64]:
+        """Tau minus tau under the uniform prior, shape (K, N) (Fig. 2 c)."""
+        gain: NDArray[np.float64] = self.tau - self.tau[0]
+        return gain
+
+
+def paper_originals(questions: int = 30, *, seed: Seed) -> Coins:
+    """Draw the paper's eight original models, moved to the stated means.
+
+    Model i has question probabilities from Beta(i + 3, 12 - i); the paper fixes one draw and states its
+    means, :data:`PAPER_ORIGINAL_MEANS`, not the draw itself.
+
+    Examples
+    --------
+    >>> paper_originals(seed=1).p.mean(axis=1).round(4)
+    array([0.3021, 0.3166, 0.4144, 0.4985, 0.5351, 0.5759, 0.6679, 0.7487])
+    """
+    if questions < 1:
+        raise ValueError(f"questions must be at least 1, got {questions!r}")
+    means = np.array(PAPER_ORIGINAL_MEANS)
+    unperturbed = BetaUpdate(shift=0.0)
+    drawn = unperturbed.draw(block_generator(seed_sequence(seed), 0), 1, questions)[0]
+    return Coins(shift_to_means(drawn, means), means)
+
+
+def prior_study(
+    originals: Coins,
+    update: BetaUpdate | None = None,
+    *,
+    depths: Sequence[int] = (0, 1, 2, 4, 8, 16),
+    trials: int = 20,
+    replicates: int = 50_000,
+    seed: Seed,
+    executor: Executor | None = None,
+) -> PriorStudy:
+    r"""Return how a prior of D trials of the original models changes the ranking of their updates.
+
+    In each replicate the models are updated, the originals run D trials a question (the prior matrix
+    :math:`R^0`) and the updates N. With equal D and N for all models and 0/1 outcomes :math:`\mu` orders
+    the models by the right answers of both together (paper, Eq. 15), which is how they are ranked here:
+    in whole numbers.
+
+    Parameters
+    ----------
+    originals : Coins
+        The original models, the same in all replicates.
+    update : BetaUpdate, optional
+        How updates are drawn; default the paper's. It must draw as many models.
+    depths : sequence of int
+        Values of D; 0 is added in front.
+    trials : int
+        Largest N.
+    replicates : int
+        Number of sets of updated models.
+    seed : int, SeedSequence or Generator
+        Of updates and runs.
+    executor : Executor, optional
+        Spreads blocks of replicates; the result does not depend on it.
+
+    Returns
+    -------
+    PriorStudy
+
+    Raises
+    ------
+    ValueError
+        On an argument out of range.
+
+    References
+    ----------
+    .. [1] Hariri, Samandar, Hinczewski, Chaudhary, "Don't Pass@k", arXiv:2510.04265, section 2.8.
+
+    Examples
+    --------
+    >>> study = prior_study(paper_originals(seed=1), trials=3, replicates=200, seed=2)
+    >>> bool(study.gain[1, 0] > 0)  # one earlier trial helps after one trial
+    True
+    """
+    drawn = BetaUpdate() if update is None else update
+    if len(drawn.a) != originals.models:
+        raise ValueError(f"update must draw {originals.models} models like originals, got {len(drawn.a)}")
+    if trials < 1:
+        raise ValueError(f"trials must be at least 1, got {trials!r}")
+    if replicates < 2:
+        raise ValueError(f"replicates must be at least 2, got {replicates!r}")
+    if any(depth < 0 for depth in depths):
+        raise ValueError(f"depths must not be negative, got {depths!r}")
+    rows = np.array(sorted({0, *depths}), dtype=np.intp)
+    sums, original_tau = np.zeros((2, len(rows), trials)), []
+    for taus, block in run_blocks(
+        partial(_block, originals, drawn, rows, trials),
+        replicates=replicates,
+        length=block_length(originals.p.size),
+        root=seed_sequence(seed),
+        executor=executor,
+    ):
+        sums += block
+        original_tau.append(taus)
+    mean, error = mean_and_error(sums[0], sums[1], replicates)
+    return PriorStudy(np.concatenate(original_tau), rows, np.arange(1, trials + 1), mean, error)
+
+
+def _block(
+    originals: Coins,
+    update: BetaUpdate,
+    depths: NDArray[np.intp],
+    trials: int,
+    rng: np.random.Generator,
+    length: int,
+    keep: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    p = update.draw(rng, length, originals.questions)
+    truth = pair_signs(p.mean(axis=2))[:keep]
+    prior = _running_totals(rng, np.broadcast_to(originals.p, p.shape), int(depths[-1]))
+    right = _running_totals(rng, p, trials)
+    sums = np.empty((2, len(depths), trials))
+    for row, depth in enumerate(depths):
+        for n in range(1, trials + 1):
+            tau = kendall_tau_b(pair_signs((right[n] + prior[depth])[:keep]), truth)
+            sums[:, row, n - 1] = tau.sum(), (tau**2).sum()
+    return kendall_tau_b(pair_signs(originals.means), truth), sums
+
+
+def _running_totals(rng: np.random.Generator, p: NDArray[np.float64], trials: int) -> NDArray[np.int64]:
+    """Return the right answers of each model after 0..trials trials, shape (trials + 1, B, L)."""
+    totals = np.zeros((trials + 1, *p.shape[:2]), dtype=np.int64)
+    for n in range(1, trials + 1):
+        totals[n] = totals[n - 1] + np.count_nonzero(rng.random(p.shape) < p, axis=2)
+    return totals

@@ -1,0 +1,228 @@
+"""convergence@n: after how many trials a ranking agrees with the gold standard for good.
+
+Paper, sections 3.3 and F.1; Figs. 5 and 9.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scorio.study._seeds import Seed, block_length, run_blocks, seed_sequence
+from scorio.study._walk import Keys, check_metrics, keys_by_trial
+from scorio.study.gold import GoldStandard
+from scorio.study.metrics import Metric
+from scorio.study.sources import Source, replicate_trials
+from scorio.study.trajectory import RankTrajectory, trajectory_of_scores
+
+__all__ = ["NEVER", "Convergence", "convergence", "worst_trajectory"]
+
+NEVER = -1
+"""The convergence@n of a replicate whose ranking never settles on the gold standard."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Convergence:
+    """The distribution of convergence@n over replicates.
+
+    Parameters
+    ----------
+    metric : Metric
+        What ranked the models.
+    gold : GoldStandard
+        The ranking to be reached. When it has ties, a replicate must show the same ties: rare, and the
+        usual reason why Pass@k of strong models never converges.
+    trials : int
+        Trials N of a replicate.
+    at : int array, shape (B,)
+        convergence@n of each replicate; :data:`NEVER` where there is none.
+    seed : SeedSequence
+        Root of the replicates, for :func:`worst_trajectory`.
+    """
+
+    metric: Metric
+    gold: GoldStandard
+    trials: int
+    at: NDArray[np.int32]
+    seed: np.random.SeedSequence
+
+    @property
+    def converged(self) -> NDArray[np.bool_]:
+        """Which replicates converge, shape (B,)."""
+        converged: NDArray[np.bool_] = self.at != NEVER
+        return converged
+
+    @property
+    def never(self) -> float:
+        """Fraction of replicates that never converge."""
+        return float(np.mean(~self.converged))
+
+    @property
+    def mean(self) -> float:
+        """Mean of convergence@n over the replicates that converge; NaN when none does."""
+        return float(self.at[self.converged].mean()) if self.converged.any() else float("nan")
+
+    @property
+    def mean_at_least(self) -> float:
+        """Mean with every replicate that never converges counted as N: a lower bound of the true mean.
+
+        The paper's Tables 8 to 10 hold means up to 79.9 of N = 80, which this way of counting explains.
+        """
+        return float(np.where(self.converged, self.at, self.trials).mean())
+
+    @property
+    def worst(self) -> int:
+        """Number of the worst replicate: the first that never converges, else the first of the latest."""
+        return int(np.argmax(np.where(self.converged, self.at, self.trials + 1)))
+
+    def pmf(self) -> NDArray[np.float64]:
+        """Return P(convergence@n = n) for n = 1..N, shape (N,); it sums to 1 minus :attr:`never`."""
+        counts = np.bincount(self.at[self.converged], minlength=self.trials + 1)
+        return counts[1:] / len(self.at)
+
+    def cdf(self) -> NDArray[np.float64]:
+        """Return P(convergence@n <= n) for n = 1..N, shape (N,); it ends at 1 minus :attr:`never`."""
+        return np.cumsum(self.pmf())
+
+    def quantile(self, q: float) -> float:
+        """Return the smallest n with P(convergence@n <= n) >= q; infinite when it is not reached."""
+        if not 0 < q <= 1:
+            raise ValueError(f"q must lie in (0, 1], got {q!r}")
+        settled = np.sort(np.where(self.converged, self.at, self.trials + 1))
+        value = settled[int(np.ceil(q * len(settled))) - 1]
+        return float(value) if value <= self.trials else float("inf")
+
+
+def convergence(
+    source: Source,
+    metric: Metric,
+    *,
+    replicates: int = 100_000,
+    seed: Seed,
+    gold: GoldStandard | None = None,
+    confirm: int = 1,
+    executor: Executor | None = None,
+) -> Convergence:
+    r"""Return the distribution of convergence@n of a metric's ranking.
+
+    .. math:: s^\star = \min\{s \le N - 1 : \text{the ranking after } s, s + 1, \ldots, N
+        \text{ trials is the gold standard}\}
+
+    The ranking must match exactly, ties included. A replicate without such an s never converges.
+
+    Parameters
+    ----------
+    source : Bootstrap or IndependentRuns
+        The paper's figures take ``Bootstrap(outcomes)``: N columns drawn with replacement.
+    metric : Metric
+        What to rank by.
+    replicates : int
+        Number of replicates B.
+    seed : int, SeedSequence or Generator
+        The replicates depend on this and the source alone, so metrics run with one int see the same ones.
+    gold : GoldStandard, optional
+        Default: the source's own: avg@N over all recorded trials, not resampled (or the coins' means).
+        :func:`scorio.study.recorded_gold` makes others.
+    confirm : int
+        Trials that must follow with the same ranking. 1 is the paper's ``s <= N - 1``; 0 also counts a
+        ranking that matches at the last trial only, which nothing has confirmed.
+    executor : Executor, optional
+        Spreads blocks of replicates; the result does not depend on it.
+
+    Returns
+    -------
+    Convergence
+
+    Raises
+    ------
+    ValueError
+        When the metric needs more trials than a replicate has, or an argument is out of range.
+
+    References
+    ----------
+    .. [1] Hariri, Samandar, Hinczewski, Chaudhary, "Don't Pass@k", arXiv:2510.04265, sections 3.3, F.1.
+
+    Examples
+    --------
+    >>> from scorio.study import Bootstrap, biased_coins
+    >>> outcomes = biased_coins([0.3, 0.5, 0.8], seed=1).sample(40, seed=2)
+    >>> result = convergence(Bootstrap(outcomes), Metric("avg"), replicates=500, seed=3)
+    >>> result.never, result.quantile(0.5) < 10
+    (0.0, True)
+    """
+    check_metrics(source, [metric])
+    if replicates < 1:
+        raise ValueError(f"replicates must be at least 1, got {replicates!r}")
+    if not 0 <= confirm < source.trials:
+        raise ValueError(f"confirm must lie in [0, {source.trials - 1}], got {confirm!r}")
+    standard = source.gold() if gold is None else gold
+    if len(standard.order) != source.models:
+        raise ValueError(f"gold must rank the source's {source.models} models, got {len(standard.order)}")
+    root = seed_sequence(seed)
+    last = np.concatenate(
+        list(
+            run_blocks(
+                partial(_last_mismatch, source, metric, standard),
+                replicates=replicates,
+                length=block_length(source.models * source.questions),
+                root=root,
+                executor=executor,
+            )
+        )
+    )
+    return Convergence(metric, standard, source.trials, settled_at(last, source.trials, confirm), root)
+
+
+def worst_trajectory(source: Source, result: Convergence) -> RankTrajectory:
+    """Return the ranks along the worst replicate of a convergence study (paper, Fig. 5).
+
+    Parameters
+    ----------
+    source : Source
+        What `result` was computed from.
+    result : Convergence
+        See :attr:`Convergence.worst`.
+
+    Examples
+    --------
+    >>> from scorio.study import Bootstrap, biased_coins
+    >>> source = Bootstrap(biased_coins([0.3, 0.5, 0.8], seed=1).sample(40, seed=2))
+    >>> result = convergence(source, Metric("avg"), replicates=500, seed=3)
+    >>> worst_trajectory(source, result).convergence(result.gold) == result.at.max()
+    np.True_
+    """
+    scores = replicate_trials(source, result.worst, seed=result.seed)
+    return trajectory_of_scores(scores, result.metric, source.tolerance)
+
+
+def settled_at(last_mismatch: NDArray[np.integer], trials: int, confirm: int) -> NDArray[np.int32]:
+    """Return convergence@n from the last n at which the ranking differed (``first - 1`` when none did)."""
+    settled = last_mismatch.astype(np.int32) + 1
+    settled[settled > trials - confirm] = NEVER
+    return settled
+
+
+def _last_mismatch(
+    source: Source, metric: Metric, gold: GoldStandard, rng: np.random.Generator, length: int, keep: int
+) -> NDArray[np.int32]:
+    """Return the last n at which a replicate's ranking is not the gold standard, shape (keep,)."""
+    last = np.full(length, metric.first - 1, dtype=np.int32)
+    for n, keys in keys_by_trial(source, [metric], rng, length):
+        if keys[0] is not None:
+            last[_differs(*keys[0], gold)] = n
+    return last[:keep]
+
+
+def _differs(keys: Keys, tolerance: int, gold: GoldStandard) -> NDArray[np.bool_]:
+    """Return which rankings are not `gold`: L - 1 comparisons of neighbours, without sorting."""
+    ordered = keys[:, gold.order]
+    fall = ordered[:, :-1] - ordered[:, 1:]
+    wrong = (fall > tolerance) == gold.tied
+    if gold.has_ties:
+        wrong |= gold.tied & (fall < -tolerance)
+    differs: NDArray[np.bool_] = wrong.any(axis=1)
+    return differs
