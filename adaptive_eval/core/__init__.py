@@ -1,0 +1,1 @@
+"""The decision core: synchronous and pure. It decides; the engine acts."""

@@ -1,0 +1,184 @@
+"""One budget as an account: what it allows, what is spent, and what trials in flight may still take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
+
+from adaptive_eval.core.spec import BudgetSpec
+from adaptive_eval.core.standings import BudgetLine, BudgetScope
+
+__all__ = ["NOTHING", "PICODOLLARS", "Account", "Amount"]
+
+PICODOLLARS = 10**12
+"""Money is counted in whole picodollars: a price per million tokens with up to six decimals is a whole number
+of them per token, so that sums are exact and no cent is lost or overspent by rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """What one trial costs: tokens, and picodollars."""
+
+    prompt: int = 0
+    completion: int = 0
+    usd: int = 0
+
+
+NOTHING = Amount()
+
+
+@dataclass(slots=True)
+class _Sum:
+    """A sum of amounts. It changes in place: a long run adds millions of them."""
+
+    prompt: int = 0
+    completion: int = 0
+    usd: int = 0
+
+    def add(self, amount: Amount) -> None:
+        self.prompt += amount.prompt
+        self.completion += amount.completion
+        self.usd += amount.usd
+
+    def take(self, amount: Amount) -> None:
+        self.prompt -= amount.prompt
+        self.completion -= amount.completion
+        self.usd -= amount.usd
+
+
+class Account:
+    """A budget of a run, a model or a task.
+
+    What is spent is what endpoints have reported, and what is *presumed*: requests that may have been billed
+    although no answer came of them, each at its worst case.
+
+    Parameters
+    ----------
+    limits : BudgetSpec
+        What it allows.
+    scope : {'run', 'model', 'task'}
+        Whose it is.
+    owner : str
+        Name of the model or task.
+
+    Examples
+    --------
+    >>> account = Account(BudgetSpec(tokens=1000))
+    >>> dear = Amount(prompt=100, completion=400)
+    >>> account.reserve(dear)
+    >>> account.affords(dear), account.affords(Amount(100, 401))
+    (True, False)
+    >>> account.release(dear)
+    >>> account.charge(Amount(prompt=90, completion=20))
+    >>> next(line for line in account.lines() if line.name == "tokens").spent
+    110.0
+    """
+
+    __slots__ = (
+        "_metered",
+        "_usd_limit",
+        "flying",
+        "held",
+        "limits",
+        "owner",
+        "presumed",
+        "scope",
+        "spent",
+        "trials",
+    )
+
+    def __init__(self, limits: BudgetSpec, scope: BudgetScope = "run", owner: str = "") -> None:
+        self.limits = limits
+        self.scope: BudgetScope = scope
+        self.owner = owner
+        self.trials = 0
+        self.flying = 0
+        self.spent = _Sum()
+        self.presumed = _Sum()
+        self.held = _Sum()
+        self._metered = limits.metered
+        self._usd_limit: int | None = None
+        if limits.usd is not None:
+            whole = (Decimal(repr(limits.usd)) * PICODOLLARS).to_integral_value(ROUND_FLOOR)
+            self._usd_limit = int(whole)
+
+    def affords(self, amount: Amount) -> bool:
+        """Return whether a trial of this worst case fits beside all in flight at theirs."""
+        limit = self.limits.trials
+        return (limit is None or self.trials + self.flying < limit) and self._fits(amount)
+
+    def holds(self) -> bool:
+        """Return whether all in flight at their worst fit under the limits."""
+        return self._fits(NOTHING)
+
+    def _fits(self, more: Amount) -> bool:
+        limits = self.limits
+        if not self._metered:
+            return True
+        prompt = self.spent.prompt + self.presumed.prompt + self.held.prompt + more.prompt
+        completion = self.spent.completion + self.presumed.completion + self.held.completion + more.completion
+        usd = self.spent.usd + self.presumed.usd + self.held.usd + more.usd
+        return (
+            (limits.tokens is None or prompt + completion <= limits.tokens)
+            and (limits.prompt_tokens is None or prompt <= limits.prompt_tokens)
+            and (limits.completion_tokens is None or completion <= limits.completion_tokens)
+            and (self._usd_limit is None or usd <= self._usd_limit)
+        )
+
+    def reserve(self, amount: Amount) -> None:
+        """Count a trial as in flight, at its worst case."""
+        self.flying += 1
+        if amount is not NOTHING:
+            self.held.add(amount)
+
+    def release(self, amount: Amount) -> None:
+        """Count a trial as no longer in flight."""
+        self.flying -= 1
+        if amount is not NOTHING:
+            self.held.take(amount)
+
+    def charge(self, amount: Amount) -> None:
+        """Count a trial that has ended with what it was reported to have used."""
+        self.trials += 1
+        if amount is not NOTHING:
+            self.spent.add(amount)
+
+    def presume(self, amount: Amount, times: int = 1) -> None:
+        """Count requests without an answer that may have been billed."""
+        for _ in range(times):
+            self.presumed.add(amount)
+
+    def lines(self, *, priced: bool = False) -> Iterator[BudgetLine]:
+        """Yield what is limited; of a run also trials, tokens and (where `priced`) USD without a limit."""
+        limits, of_run = self.limits, self.scope == "run"
+        spent, presumed, held = self.spent, self.presumed, self.held
+        if of_run or limits.trials is not None:
+            yield self._line("trials", self.trials, 0, self.flying, limits.trials)
+        if of_run or limits.tokens is not None:
+            yield self._line(
+                "tokens",
+                spent.prompt + spent.completion,
+                presumed.prompt + presumed.completion,
+                held.prompt + held.completion,
+                limits.tokens,
+            )
+        if limits.prompt_tokens is not None:
+            yield self._line(
+                "prompt_tokens", spent.prompt, presumed.prompt, held.prompt, limits.prompt_tokens
+            )
+        if limits.completion_tokens is not None:
+            yield self._line(
+                "completion_tokens",
+                spent.completion,
+                presumed.completion,
+                held.completion,
+                limits.completion_tokens,
+            )
+        if (of_run and priced) or limits.usd is not None:
+            usd = [amount / PICODOLLARS for amount in (spent.usd, presumed.usd, held.usd)]
+            yield self._line("usd", usd[0], usd[1], usd[2], limits.usd)
+
+    def _line(self, name: str, spent: float, presumed: float, held: float, limit: float | None) -> BudgetLine:
+        total = float(spent) + float(presumed)
+        return BudgetLine(name, total, float(held), limit, self.scope, self.owner, float(presumed))

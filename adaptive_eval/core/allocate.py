@@ -1,0 +1,239 @@
+"""Which model gets the next trial. Policies decide on what is known; trials in flight count as issued."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adaptive_eval.core.plugins import load_policy
+
+__all__ = [
+    "POLICIES",
+    "AllocationView",
+    "LowestZ",
+    "Policy",
+    "RoundRobin",
+    "TopTwo",
+    "Uniform",
+    "make_policy",
+]
+
+FIRST_TRIALS = 10
+"""Trials of every model before a policy draws from the posterior."""
+
+LEAD = 32
+"""Trials by which a pair may lead at the start, before a factor of two allows more."""
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationView:
+    """What a policy may look at.
+
+    Parameters
+    ----------
+    issued : list of int
+        Steps issued per model, trials in flight included.
+    window : list of int
+        Trials each model can have in flight.
+    active : ndarray of bool, shape (L,)
+        Models that an open contrast needs and that can still be asked.
+    askable : ndarray of bool, shape (L,)
+        Models that can still be asked, needed or not.
+    first, second : ndarray of int, shape (P,)
+        Models of the open contrasts (`second` is -1 for a contrast with a number).
+    closeness : ndarray of float, shape (P,)
+        How near each open contrast is to a call: its statistic over the threshold, below 1.
+    scores : callable
+        Returns each model's mean unit score and its variance, two arrays of shape (L,); most policies do
+        without.
+    seed : tuple of int
+        Changes with every trial issued; the source of a policy's random numbers.
+    """
+
+    issued: list[int]
+    window: list[int]
+    active: Bools
+    askable: Bools
+    first: Ints
+    second: Ints
+    closeness: NDArray[np.float64]
+    scores: Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]
+    seed: tuple[int, ...]
+
+    def partners(self, model: int) -> list[int]:
+        """Return the partners of a model in open pairs."""
+        others = self.second[self.first == model].tolist() + self.first[self.second == model].tolist()
+        return [other for other in others if other >= 0]
+
+
+class Policy(Protocol):
+    """Chooses models for free slots."""
+
+    def choose(self, view: AllocationView, free: Mapping[int, int]) -> Iterator[int]:
+        """Yield the model of one trial after the other, never more than its free slots.
+
+        The caller stops asking when a budget ends. Ends when no trial should be issued now.
+
+        Parameters
+        ----------
+        view : AllocationView
+            The state of the run.
+        free : mapping of int to int
+            Free slots per model.
+        """
+        ...
+
+
+class RoundRobin:
+    """The active model with the fewest trials issued; no model runs far ahead of all its partners.
+
+    A model issues step t only if a partner in an open pair has issued it too, or if t lies within its own
+    window of trials in flight beyond its furthest partner: pairs are read at equal progress, so a lead would
+    be spent for nothing.
+    """
+
+    def models(self, view: AllocationView) -> Bools:
+        """Return the models that take part."""
+        return view.active
+
+    def choose(self, view: AllocationView, free: Mapping[int, int]) -> Iterator[int]:
+        """See :class:`Policy`."""
+        issued = list(view.issued)
+        partners: dict[int, list[int]] = {}
+        left = {model: free.get(model, 0) for model in np.flatnonzero(self.models(view)).tolist()}
+        queue = [(issued[model], model) for model, slots in left.items() if slots > 0]
+        heapify(queue)
+        while queue:
+            _, model = heappop(queue)
+            if model not in partners:
+                partners[model] = view.partners(model)
+            theirs = [issued[partner] for partner in partners[model]]
+            if not _may_lead(issued[model], theirs, view.window[model]):
+                continue
+            yield model
+            issued[model] += 1
+            left[model] -= 1
+            if left[model] > 0:
+                heappush(queue, (issued[model], model))
+
+
+class Uniform(RoundRobin):
+    """Every model, needed or not: what a run of fixed length does. The baseline of the savings."""
+
+    def models(self, view: AllocationView) -> Bools:
+        """Return the models that take part."""
+        return view.askable if view.active.any() else view.active
+
+
+class LowestZ:
+    """The two ends of the open pair nearest to its call first, the one that is behind before the other.
+
+    A pair may lead the slowest active model by a bounded factor only: calls are made in the order of steps,
+    so what lies far ahead waits, and may turn out not to be needed.
+    """
+
+    def choose(self, view: AllocationView, free: Mapping[int, int]) -> Iterator[int]:
+        """See :class:`Policy`."""
+        issued, left = list(view.issued), dict(free)
+        most = 2 * min((issued[model] for model in np.flatnonzero(view.active).tolist()), default=0) + LEAD
+        for pair in np.argsort(-view.closeness, kind="stable").tolist():
+            ends = [end for end in (int(view.first[pair]), int(view.second[pair])) if end >= 0]
+            while True:
+                ends = [end for end in ends if view.active[end] and left.get(end, 0) > 0]
+                if not ends:
+                    break
+                model = min(ends, key=lambda end: (issued[end], end))
+                if issued[model] >= most:
+                    break
+                others = [
+                    issued[end] for end in (int(view.first[pair]), int(view.second[pair])) if end != model
+                ]
+                if not _may_lead(
+                    issued[model], [other for other in others if other >= 0], view.window[model]
+                ):
+                    break
+                yield model
+                issued[model] += 1
+                left[model] -= 1
+
+
+class TopTwo:
+    """T3C for rankings: the best order a fixed budget can buy, without stopping.
+
+    A ranking is drawn from the posterior of the scores; of its neighbours the pair that is hardest to tell
+    apart (smallest squared difference over variance) gets a trial, for either end with probability one half.
+
+    References
+    ----------
+    .. [1] Shang, de Heide, Ménard, Kaufmann, Valko, "Fixed-confidence guarantees for Bayesian best-arm
+       identification", AISTATS 2020.
+    """
+
+    def choose(self, view: AllocationView, free: Mapping[int, int]) -> Iterator[int]:
+        """See :class:`Policy`."""
+        members = np.flatnonzero(view.active).tolist()
+        left = {model: free.get(model, 0) for model in members if free.get(model, 0) > 0}
+        if not left:
+            return
+        if min(view.issued[model] for model in members) < FIRST_TRIALS:
+            yield from RoundRobin().choose(view, free)
+            return
+        rng = np.random.default_rng(view.seed)
+        issued = np.array(view.issued, dtype=np.float64)
+        start, chosen = issued.copy(), 0
+        score, variance = view.scores()
+        for _ in range(sum(left.values())):
+            # A drawn model without a free slot gets nothing instead, or its trials would go to the others.
+            model = self._draw(np.array(members), score, variance * start / issued, rng)
+            if left.get(model, 0) > 0:
+                yield model
+                issued[model] += 1
+                left[model] -= 1
+                chosen += 1
+        if chosen == 0:
+            yield min(left, key=lambda model: (issued[model], model))
+
+    @staticmethod
+    def _draw(
+        members: Ints, score: NDArray[np.float64], variance: NDArray[np.float64], rng: np.random.Generator
+    ) -> int:
+        drawn = score[members] + np.sqrt(variance[members]) * rng.standard_normal(members.size)
+        order = members[np.argsort(-drawn)]
+        if order.size == 1:
+            return int(order[0])
+        gap = score[order[:-1]] - score[order[1:]]
+        cost = gap**2 / (variance[order[:-1]] + variance[order[1:]])
+        at = int(np.argmin(cost))
+        return int(order[at + int(rng.random() < 0.5)])
+
+
+def _may_lead(issued: int, partners: Sequence[int], window: int) -> bool:
+    return not partners or issued < max(partners) + max(window, 1)
+
+
+POLICIES: dict[str, Callable[[], Policy]] = {
+    "round-robin": RoundRobin,
+    "uniform": Uniform,
+    "lowest-z": LowestZ,
+    "top-two": TopTwo,
+}
+"""Policies by the name a config gives."""
+
+
+def make_policy(name: str) -> Policy:
+    """Return the policy called `name`, one of ours or of an installed package.
+
+    Raises
+    ------
+    UsageError
+        If there is no such policy, or a package's policy cannot be used.
+    """
+    return POLICIES[name]() if name in POLICIES else load_policy(name)

@@ -1,0 +1,185 @@
+"""The board: which trials are in, how far each model's walk is complete, and what the answers amount to.
+
+Answers arrive in any order; only the contiguous completed prefix of a model's walk counts. The board buffers
+what arrived early and absorbs prefixes in rectangles (models x steps), so that a batch costs a few array
+operations however it is made up.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adaptive_eval.core.priors import EarlierTrials
+from adaptive_eval.core.references import FINISHED, check_references, load_references
+from adaptive_eval.core.spec import SessionSpec
+from scorio.sequential.cells import Cells, unit_scores
+from scorio.sequential.contrasts import ContrastBlock, score_block
+from scorio.sequential.walk import Schedule
+
+__all__ = ["Board"]
+
+Ints = NDArray[np.int64]
+
+
+class Board:
+    """Answers of all models along the schedule.
+
+    Parameters
+    ----------
+    spec : SessionSpec
+        Models and tasks.
+
+    Raises
+    ------
+    SessionError
+        If a reference or the prior does not fit the tasks.
+
+    Attributes
+    ----------
+    schedule : Schedule
+        The walk.
+    cells : tuple of Cells
+        Moments of each task.
+    progress : ndarray of int64, shape (L,)
+        Complete steps of each model's walk, absorbed into `cells`; FINISHED for a reference.
+    """
+
+    def __init__(self, spec: SessionSpec) -> None:
+        check_references(spec)
+        self.spec = spec
+        sizes = [len(task.questions) for task in spec.tasks]
+        self.schedule = Schedule(sizes, spec.seed, spec.allocation.in_a_row)
+        self.cells = tuple(
+            Cells(walk, unit_scores(task.weights), len(spec.names))
+            for walk, task in zip(self.schedule.walks, spec.tasks, strict=True)
+        )
+        load_references(spec, self.cells)
+        self.earlier = EarlierTrials(spec)
+        self.complete = [0] * len(spec.models) + [FINISHED] * len(spec.references)
+        """Complete steps of each model's walk, absorbed or not."""
+        self.progress: Ints = np.array(self.complete, dtype=np.int64)
+        self._early: list[dict[int, int]] = [{} for _ in spec.models]
+        self._ready: list[list[int]] = [[] for _ in spec.models]
+
+    def category(self, model: int, step: int) -> int | None:
+        """Return the category known for a step (HOLE for a missing trial), or None if it is not in."""
+        complete = self.complete[model]
+        if step >= complete:
+            return self._early[model].get(step)
+        waiting = self._ready[model]
+        if step >= complete - len(waiting):
+            return waiting[step - complete]
+        task, local = self.locate(step)
+        return int(self.cells[task].categories[model, local])
+
+    def locate(self, step: int) -> tuple[int, int]:
+        """Return (task, step of the task's own walk) of a step of the schedule."""
+        task = int(self.schedule.task(step, step + 1)[0])
+        return task, self.schedule.local(step)[task]
+
+    def add(self, model: int, step: int, category: int) -> None:
+        """Take in one trial's category, or HOLE."""
+        if step != self.complete[model]:
+            self._early[model][step] = category
+            return
+        ready, early = self._ready[model], self._early[model]
+        ready.append(category)
+        step += 1
+        while early and step in early:
+            ready.append(early.pop(step))
+            step += 1
+        self.complete[model] = step
+
+    def absorb(self) -> None:
+        """Move every complete prefix into the cells."""
+        waiting = [model for model, ready in enumerate(self._ready) if ready]
+        while waiting:
+            groups: dict[int, list[int]] = defaultdict(list)
+            for model in waiting:
+                groups[int(self.progress[model])].append(model)
+            for start, members in groups.items():
+                length = min(len(self._ready[model]) for model in members)
+                rows = np.array(members, dtype=np.int64)
+                block = np.array([self._ready[model][:length] for model in members], dtype=np.int64)
+                self._absorb_block(rows, start, block)
+                for model in members:
+                    del self._ready[model][:length]
+            waiting = [model for model in waiting if self._ready[model]]
+
+    def _absorb_block(self, rows: Ints, start: int, block: Ints) -> None:
+        stop = start + block.shape[1]
+        if len(self.cells) == 1:
+            self.cells[0].absorb(rows, block)
+        else:
+            task = self.schedule.task(start, stop)
+            for index, cells in enumerate(self.cells):
+                cells.absorb(rows, block[:, task == index])
+        self.progress[rows] = stop
+
+    def forget(self, before: int) -> None:
+        """Let the cells drop per-step quantities before step `before` of the schedule."""
+        for cells, local in zip(self.cells, self.schedule.local(before), strict=True):
+            cells.forget(local)
+
+    # ------------------------------------------------------------------ current scores
+
+    def scores(self) -> ContrastBlock:
+        """Return every model's overall mean score now, in unit scores; arrays of shape (L, 1).
+
+        `questions` is the smallest number of seen questions over the tasks.
+        """
+        return self.combine([self.task_scores(task) for task in range(len(self.cells))])
+
+    def task_scores(self, task: int) -> ContrastBlock:
+        """Return every model's mean score on one task now, in unit scores; arrays of shape (L, 1)."""
+        cells = self.cells[task]
+        return score_block(cells.latest(), cells.walk.questions, self.spec.stopping.target)
+
+    def combine(self, blocks: list[ContrastBlock]) -> ContrastBlock:
+        """Combine the tasks' estimates with the tasks' weights."""
+        if len(blocks) == 1:
+            return blocks[0]
+        weights = self.spec.task_weights
+        pairs = list(zip(weights, blocks, strict=True))
+        return ContrastBlock(
+            np.asarray(sum(w * block.difference for w, block in pairs)),
+            np.asarray(sum(w * w * block.variance for w, block in pairs)),
+            np.asarray(sum(w * w * block.guarded for w, block in pairs)),
+            np.asarray(sum(w * w * block.avg_variance for w, block in pairs)),
+            np.minimum.reduce([block.questions for block in blocks]),
+        )
+
+    def posterior(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return Bayes@N μ and σ of every model (uniform prior and R0, all questions), in unit scores.
+
+        Questions not asked yet keep their prior; see section 2 of the statistics for the ragged form.
+        """
+        mu, variance = np.zeros((2, len(self.spec.names)))
+        for task, (weight, cells) in enumerate(zip(self.spec.task_weights, self.cells, strict=True)):
+            nu = self.earlier.with_prior(cells.counts, task) + 1.0
+            total = nu.sum(axis=2)
+            a = nu @ cells.scores / total
+            b = nu @ cells.scores**2 / total
+            questions = cells.walk.questions
+            mu += weight * a.mean(axis=1)
+            variance += weight**2 * ((b - a * a) / (total + 1.0)).sum(axis=1) / questions**2
+        return mu, np.sqrt(variance)
+
+    def seen(self) -> Ints:
+        """Return the number of questions each model has answered at least once."""
+        return np.asarray(sum(cells.latest().seen[:, 0] for cells in self.cells), dtype=np.int64)
+
+    def holes(self, model: int) -> int:
+        """Return the missing trials within a model's absorbed prefix."""
+        return sum(len(cells.holes[model]) for cells in self.cells)
+
+    def trial_counts(self) -> Ints:
+        """Return the counted trials per model; of a reference, all its trials."""
+        holes = np.array([self.holes(model) for model in range(len(self.spec.names))])
+        trials = self.progress - holes
+        for row in range(len(self.spec.models), len(self.spec.names)):
+            trials[row] = sum(int(cells.counts[row].sum()) for cells in self.cells)
+        return np.asarray(trials)

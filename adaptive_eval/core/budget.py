@@ -1,0 +1,178 @@
+"""Budgets: the worst case of a trial is reserved when it is issued and released when it is told."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from itertools import chain
+
+from adaptive_eval.core.account import NOTHING, PICODOLLARS, Account, Amount
+from adaptive_eval.core.roster import Flight
+from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.core.standings import BudgetLine
+from adaptive_eval.trial import Usage
+
+__all__ = ["Budget"]
+
+
+class Budget:
+    """The budgets of a run, of its models and of its tasks; never exceeded while their bounds hold.
+
+    The bounds are a model's `max_tokens` and a task's `prompt_bounds`. A server that goes beyond one is
+    noticed: from then on its trials are reserved at what it has shown to use, and :meth:`warnings` says so.
+
+    Parameters
+    ----------
+    spec : SessionSpec
+        Limits, prices and bounds. Where no token or USD limit is set anywhere, nothing is reserved and only
+        spending is counted.
+
+    Attributes
+    ----------
+    run : Account
+        The run's own account.
+    models, tasks : tuple of Account
+        One per model, per task; that of a task without limits is not kept.
+    issued, told : int
+        Trials issued so far, those of earlier sittings included; trials that have ended.
+    """
+
+    def __init__(self, spec: SessionSpec) -> None:
+        self.spec = spec
+        self.run = Account(spec.budget)
+        self.models = tuple(Account(model.budget, "model", model.name) for model in spec.models)
+        self.tasks = tuple(Account(task.budget, "task", task.name) for task in spec.tasks)
+        self.issued = 0
+        self._concerned = [
+            [(self.run, model, *([task] if task.limits.limited else [])) for task in self.tasks]
+            for model in self.models
+        ]
+        self._limiting = [
+            [[account for account in accounts if account.limits.limited] for accounts in of_model]
+            for of_model in self._concerned
+        ]
+        self._reserving = any(account.limits.metered for account in (self.run, *self.models, *self.tasks))
+        sizes = [len(task.questions) if self._reserving else 0 for task in spec.tasks]
+        self._prompt = [[array("q", bytes(8 * size)) for size in sizes] for _ in spec.models]
+        self._beyond_prompt = [0] * len(spec.models)
+        self._most_completion = [model.max_tokens or 0 for model in spec.models]
+
+    @property
+    def told(self) -> int:
+        """Trials that have ended."""
+        return self.run.trials
+
+    def worst_case(self, model: int, task: int, question: int) -> Amount:
+        """Return what a request of a trial may cost at most.
+
+        A prompt that has been answered once is known to the token, unless it varies from trial to trial;
+        before that the spec's bound counts.
+        """
+        if not self._reserving:
+            return NOTHING
+        prompt = self._prompt[model][task][question]
+        if not prompt:
+            prompt = self._bound(task, question) + self._beyond_prompt[model]
+        completion = self._most_completion[model]
+        price = self.spec.models[model].price
+        return Amount(prompt, completion, 0 if price is None else price.most(prompt, completion))
+
+    def _bound(self, task: int, question: int) -> int:
+        bounds = self.spec.tasks[task].prompt_bounds
+        return bounds[question] if bounds is not None else 0
+
+    def refusing(self, model: int, task: int, amount: Amount) -> Account | None:
+        """Return the account that cannot afford a trial of this worst case now; None where all can."""
+        for account in self._limiting[model][task]:
+            if not account.affords(amount):
+                return account
+        return None
+
+    def reserve(self, model: int, task: int, amount: Amount) -> None:
+        """Count a trial as issued, at its worst case."""
+        self.issued += 1
+        for account in self._concerned[model][task]:
+            account.reserve(amount)
+
+    def release(self, model: int, task: int, amount: Amount) -> None:
+        """Take a reservation back, because the trial has been told or will not be run."""
+        for account in self._concerned[model][task]:
+            account.release(amount)
+
+    def charge(self, model: int, flight: Flight, usage: Usage, *, answered: bool) -> None:
+        """Count a told trial with what it used in place of what was reserved for it.
+
+        One that was answered without a report counts at its worst.
+        """
+        task, question = flight.task, flight.question
+        price = self.spec.models[model].price
+        prompt, completion = usage.prompt_tokens, usage.completion_tokens
+        usd = 0 if price is None else price.picodollars(prompt, completion, usage.cached_tokens)
+        amount = Amount(prompt, completion, usd) if prompt or completion else NOTHING
+        for account in self._concerned[model][task]:
+            account.release(flight.reservation)
+            account.charge(amount)
+        if not self._reserving:
+            return
+        if answered and amount is NOTHING:
+            self.presume(model, task, question)
+        self._learn(model, task, question, usage)
+
+    def _learn(self, model: int, task: int, question: int, usage: Usage) -> None:
+        prompt = usage.prompt_tokens
+        if prompt:
+            beyond = prompt - self._bound(task, question)
+            self._beyond_prompt[model] = max(self._beyond_prompt[model], beyond)
+            if not self.spec.tasks[task].prompt_varies:
+                known = self._prompt[model][task]
+                known[question] = max(known[question], prompt)
+        self._most_completion[model] = max(self._most_completion[model], usage.completion_tokens)
+
+    def presume(self, model: int, task: int, question: int, times: int = 1) -> bool:
+        """Count requests that may have been billed without an answer, each at its worst case.
+
+        Returns
+        -------
+        bool
+            Whether one more request of a trial in flight still fits under all limits.
+        """
+        if not self._reserving:
+            return True
+        amount = self.worst_case(model, task, question)
+        accounts = self._concerned[model][task]
+        for account in accounts:
+            account.presume(amount, times)
+        return all(account.holds() for account in accounts)
+
+    @property
+    def priced(self) -> bool:
+        """Whether any model has a price."""
+        return any(model.price is not None for model in self.spec.models)
+
+    def usd(self, model: int) -> float:
+        """Return what a model's answers have cost, in USD."""
+        return self.models[model].spent.usd / PICODOLLARS
+
+    def lines(self) -> tuple[BudgetLine, ...]:
+        """Return every budget with what is spent and reserved: the run's, then what models and tasks have."""
+        others = chain.from_iterable(account.lines() for account in (*self.models, *self.tasks))
+        return (*self.run.lines(priced=self.priced), *others)
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what is wrong with the bounds that the budgets rest on."""
+        if not self._reserving:
+            return
+        for spec, most, beyond in zip(
+            self.spec.models, self._most_completion, self._beyond_prompt, strict=True
+        ):
+            if spec.max_tokens is not None and most > spec.max_tokens:
+                yield (
+                    f"{spec.name} has answered with {most:,} tokens although max_tokens is "
+                    f"{spec.max_tokens:,}: its server does not keep the limit that budgets rest on, so what "
+                    "was in flight then may have exceeded one; from now on that length is reserved"
+                )
+            if beyond > 0:
+                yield (
+                    f"{spec.name}: the server counts {beyond:,} more prompt tokens than the prompt can have; "
+                    "it adds text of its own, which is reserved from now on"
+                )

@@ -1,0 +1,420 @@
+"""The comparison: reads every contrast along the walk and calls winners and ties.
+
+Two promises shape this file. Decisions depend on the outcomes alone, not on when they arrive: contrasts are
+folded in lockstep, step by step, and a step is folded only when every needed contrast has reached it. And the
+family's error holds although the board is looked at after every step. A contrast that is ahead of the others
+and already meets its condition is *settled*: its call is certain and only waits for the fold, so no further
+trial is spent on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adaptive_eval.core.board import Board
+from adaptive_eval.core.goals import make_goal
+from adaptive_eval.core.readers import contrast_reader
+from adaptive_eval.core.rounds import Rounds
+from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.core.window import Evidence, EvidenceWindow
+from scorio.sequential.contrasts import ContrastBlock
+from scorio.sequential.evidence import MIN_QUESTIONS, confidence_radius
+from scorio.sequential.exact import ExactReader
+from scorio.sequential.rules import Budgeted
+
+__all__ = ["BETTER", "OPEN", "TIE", "WORSE", "Call", "Comparison"]
+
+OPEN, BETTER, WORSE, TIE = 0, 1, -1, 2
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A contrast was decided.
+
+    `difference` and its confidence sequence from `low` to `high` are in unit scores; `statistic` and
+    `threshold` are on the rule's own scale. All belong to `step`.
+    """
+
+    contrast: int
+    verdict: int
+    step: int
+    difference: float
+    low: float
+    high: float
+    questions: int
+    statistic: float
+    threshold: float
+
+
+class Comparison:
+    """All contrasts of a session.
+
+    Parameters
+    ----------
+    spec : SessionSpec
+        What is asked and by which rule.
+    board : Board
+        The answers.
+
+    Attributes
+    ----------
+    goal : Goal
+        The contrasts.
+    verdict, decided_at : ndarray of int64, shape (P,)
+        OPEN, BETTER, WORSE or TIE, and the steps both had walked at the call (-1 while open).
+    needed : ndarray of bool, shape (P,)
+        Open contrasts that the goal needs and that can still get answers.
+    members : list of int
+        Models of needed contrasts that are asked: no references.
+    settled : ndarray of bool, shape (P,)
+        Open contrasts whose call is certain and waits for others to reach its step.
+    frontier : int
+        Steps folded so far.
+    progress, difference, variance, guarded, questions, statistic : ndarray, shape (P,)
+        Steps at which each contrast was last read, and its values there (`statistic`: its peak so far).
+    """
+
+    def __init__(self, spec: SessionSpec, board: Board) -> None:
+        self.spec = spec
+        self.board = board
+        self.goal = make_goal(spec)
+        self._hypotheses = max(self.goal.hypotheses, 1)
+        self.rule = spec.stopping.make_rule(spec.scale[1])
+        self.family = spec.stopping.make_family()
+        self.alpha = 1.0 - spec.stopping.confidence
+        pairs = self.goal.first.size
+        self.verdict = np.zeros(pairs, dtype=np.int64)
+        self.decided_at = np.full(pairs, -1, dtype=np.int64)
+        self.needed = np.ones(pairs, dtype=bool)
+        self.settled = np.zeros(pairs, dtype=bool)
+        self.members = self._members()
+        self.frontier = 0
+        self.progress = np.zeros(pairs, dtype=np.int64)
+        self.difference = np.zeros(pairs)
+        self.variance = np.full(pairs, np.inf)
+        self.guarded = np.full(pairs, np.inf)
+        self.questions = np.zeros(pairs, dtype=np.int64)
+        self.statistic = np.full(pairs, -np.inf)
+        self._sign = np.zeros(pairs, dtype=np.int8)
+        self._lost = np.zeros(pairs, dtype=bool)
+        self._called: list[float] = []
+        # References have their scores from the start, the others when they are first reviewed.
+        self._score = np.where(board.progress > 0, board.scores().difference[:, 0], 0.0)
+        self._window = EvidenceWindow(pairs)
+        tasks = range(len(spec.tasks))
+        self._readers = [contrast_reader(spec, board.cells[task], task, self.goal) for task in tasks]
+        self._last = [_no_estimate(pairs) for _ in tasks]
+        self.rounds = Rounds(board.cells[0]) if spec.allocation.questions == "rounds" else None
+        self._exact = None
+        if spec.stopping.rule == "exact":
+            self._exact = ExactReader(board.cells[0], self.goal.first, self.goal.second)
+
+    @property
+    def margin(self) -> float | None:
+        """Equivalence margin in unit scores."""
+        margin = self.spec.stopping.equivalence
+        return None if margin is None else margin / self.spec.scale[1]
+
+    @property
+    def threshold(self) -> float:
+        """Value the statistic must reach for the next call."""
+        fixed = self.rule.fixed_threshold
+        if fixed is not None:
+            return fixed
+        return self.family.threshold(len(self._called), self._hypotheses, self.rule.level)
+
+    @property
+    def open(self) -> Bools:
+        """Needed contrasts that more trials can still help."""
+        return np.asarray(self.needed & ~self.settled)
+
+    def interval(self, rows: slice | list[int] = slice(None)) -> tuple[Floats, Floats]:
+        """Confidence sequence of some contrasts at the run's confidence, in unit scores.
+
+        Its variance is V₂. V itself measures how far the answers are from agreement, so it is right for the
+        hypothesis that the models agree and for no other: intervals from V would miss a difference of 0.1
+        near a score of 0.9 in one run of six. Where V has rejected 0 and a winner was called, V₂ may not
+        have yet; then the interval ends at 0. Likewise a tie has rejected ±ε, and its interval ends there.
+
+        Returns
+        -------
+        tuple of ndarray
+            Low and high end.
+        """
+        low, high = self._around(rows, self.guarded[rows])
+        inner = self._around(rows, self.variance[rows])
+        low = np.where((self.verdict[rows] == BETTER) & (inner[0] > 0.0), np.maximum(low, 0.0), low)
+        high = np.where((self.verdict[rows] == WORSE) & (inner[1] < 0.0), np.minimum(high, 0.0), high)
+        if self.margin is not None:
+            tie = (self.verdict[rows] == TIE) & ~self.goal.measured[rows]
+            low, high = (
+                np.where(tie, np.maximum(low, -self.margin), low),
+                np.where(tie, np.minimum(high, self.margin), high),
+            )
+        return low, high
+
+    def _around(self, rows: slice | list[int], variance: Floats) -> tuple[Floats, Floats]:
+        difference, measured = self.difference[rows], self.goal.measured[rows]
+        radius = confidence_radius(np.minimum(variance, 1e12), self.alpha, self.margin)
+        if self.margin is not None and measured.any():
+            radius = np.where(measured, self.score_radius(variance), radius)
+        return difference - radius, difference + radius
+
+    def score_radius(self, variance: Floats) -> Floats:
+        """Half-width of the anytime interval of a model's own score, in unit scores."""
+        return confidence_radius(np.minimum(variance, 1e12), self.alpha)
+
+    # ------------------------------------------------------------------ reading
+
+    def advance(self) -> list[Call]:
+        """Read what has been absorbed since the last call, fold it, and return the new calls in order."""
+        for rows, stop in self._readable():
+            self._read(rows, int(self.progress[rows[0]]), stop)
+        calls = self._fold()
+        self._settle()
+        self._forget()
+        return calls
+
+    def _readable(self) -> Iterator[tuple[Ints, int]]:
+        """Yield undecided contrasts that can be read on together, with the step to read to."""
+        far = self.board.progress
+        limit = far[self.goal.first]
+        limit = np.where(self.goal.single, limit, np.minimum(limit, far[self.goal.second]))
+        ready = np.flatnonzero((self.verdict == OPEN) & (limit > self.progress))
+        if ready.size == 0:
+            return
+        key = self.progress[ready] * (int(limit.max()) + 1) + limit[ready]
+        order = np.argsort(key, kind="stable")
+        for group in np.split(ready[order], np.flatnonzero(np.diff(key[order])) + 1):
+            yield group, int(limit[group[0]])
+
+    def _read(self, rows: Ints, start: int, stop: int) -> None:
+        block = self._estimate(rows, start, stop)
+        if self._exact is not None:
+            statistic, total = self._exact.read(rows, start, stop)
+            sign = np.sign(total).astype(np.int8)
+        else:
+            statistic = self.rule.statistic(block, self.board.schedule.complete(start, stop))
+            sign = np.sign(block.difference).astype(np.int8)
+        tied = self.rule.tied(block)
+        measured = self.goal.measured[rows]
+        if measured.any():
+            statistic = np.where(measured[:, None], -np.inf, statistic)
+            tied = np.where(measured[:, None], self._narrow(rows, block), tied)
+        peak, peak_sign = statistic, sign
+        if self.family.peak:
+            peak, peak_sign = _running_peak(self.statistic[rows], self._sign[rows], statistic, sign)
+        estimates = (block.difference, block.variance, block.guarded, block.questions)
+        evidence = Evidence(peak, peak_sign, tied, *estimates)
+        self._window.write(rows, start, evidence)
+        self.progress[rows] = stop
+        self.difference[rows], self.variance[rows] = block.difference[:, -1], block.variance[:, -1]
+        self.guarded[rows], self.questions[rows] = block.guarded[:, -1], block.questions[:, -1]
+        self.statistic[rows], self._sign[rows] = peak[:, -1], peak_sign[:, -1]
+
+    def _narrow(self, rows: Ints, block: ContrastBlock) -> Bools:
+        """Return where a score's interval is as narrow as its contrast asks for."""
+        narrow = 2.0 * self.score_radius(block.variance) <= self.goal.width[rows, None]
+        return np.asarray(narrow & (block.questions >= MIN_QUESTIONS))
+
+    def _estimate(self, rows: Ints, start: int, stop: int) -> ContrastBlock:
+        """Return the overall estimates at steps ``start .. stop-1`` of the schedule."""
+        local_start, local_stop = self.board.schedule.local(start), self.board.schedule.local(stop)
+        blocks = []
+        for task, (begin, end) in enumerate(zip(local_start, local_stop, strict=True)):
+            if len(local_start) == 1:
+                return self._readers[task].read(rows, end)
+            last = self._last[task].take(rows)
+            block = last
+            if end > begin:
+                block = last.append(self._readers[task].read(rows, end))
+            self._last[task] = self._last[task].put(rows, block)
+            column = np.cumsum(self.board.schedule.task(start, stop) == task)
+            blocks.append(block.columns(column))
+        return self.board.combine(blocks)
+
+    # ------------------------------------------------------------------ folding
+
+    def _fold(self) -> list[Call]:
+        """Fold the steps that every needed contrast has reached."""
+        calls: list[Call] = []
+        while self.needed.any():
+            rows = np.flatnonzero(self.needed)
+            limit = int(min(self.progress[rows].min(), self._next_stop()))
+            if limit <= self.frontier:
+                break
+            won, tied = self._conditions(rows, self.frontier, limit)
+            hits = np.flatnonzero((won | tied).any(axis=0))
+            if hits.size == 0:
+                self.frontier = limit
+                self._pause(limit)
+                continue
+            column = int(hits[0])
+            self.frontier += column
+            called = np.flatnonzero(won[:, column] | tied[:, column])
+            calls.extend(self._call(int(rows[row]), bool(won[row, column])) for row in called)
+            self._update_needed()
+        return calls
+
+    def _next_stop(self) -> float:
+        """Return the next step at which the fold must pause, whatever has been read beyond it."""
+        review = self.goal.review
+        stop = float("inf") if review is None else (self.frontier // review + 1) * review
+        return stop if self.rounds is None else min(stop, self.rounds.due)
+
+    def _pause(self, step: int) -> None:
+        """Do what is due at `step`: review the needed pairs, lay out the next round."""
+        review = self.goal.review
+        if review is not None and step % review == 0:
+            self._review(step)
+        if self.rounds is not None and step == self.rounds.due:
+            self.rounds.extend(np.array(self.members))
+
+    def _conditions(self, rows: Ints, start: int, stop: int) -> tuple[Bools, Bools]:
+        """Return where contrasts win and where they tie, each of shape (rows, steps)."""
+        peak, tied = self._window.read(rows, start, stop)
+        fixed = self.rule.fixed_threshold
+        if fixed is not None:
+            return peak >= fixed, tied
+        called = np.array(self._called)
+        return self.family.winners(peak, called, self._hypotheses, self.rule.level), tied
+
+    def _call(self, row: int, won: bool) -> Call:
+        """Decide one contrast at the step now folded; its latest values become those of this step."""
+        at = self._window.at(row, self.frontier)
+        threshold = self.threshold
+        step = self.frontier + 1
+        self.verdict[row] = (BETTER if at.sign[0, 0] > 0 else WORSE) if won else TIE
+        if won:
+            self._called.append(float(at.statistic[0, 0]))
+        self.difference[row], self.variance[row] = at.difference[0, 0], at.variance[0, 0]
+        self.guarded[row], self.questions[row] = at.guarded[0, 0], at.questions[0, 0]
+        self.statistic[row] = at.statistic[0, 0]
+        return self._describe(row, step, float(at.statistic[0, 0]), threshold)
+
+    def _describe(self, row: int, step: int, statistic: float, threshold: float) -> Call:
+        """Describe the call of a contrast that has just got its verdict."""
+        self.decided_at[row] = step
+        low, high = self.interval([row])
+        return Call(
+            row,
+            int(self.verdict[row]),
+            step,
+            float(self.difference[row]),
+            float(low[0]),
+            float(high[0]),
+            int(self.questions[row]),
+            statistic,
+            threshold,
+        )
+
+    def _update_needed(self) -> None:
+        self.needed = self.goal.needed(self.verdict, self._score, self._lost)
+        self.settled &= self.needed
+        self.members = self._members()
+
+    def _members(self) -> list[int]:
+        sides = np.concatenate([self.goal.first[self.needed], self.goal.second[self.needed]])
+        asked = np.unique(sides[(sides >= 0) & (sides < len(self.spec.models))])
+        return [int(model) for model in asked]
+
+    def _review(self, step: int) -> None:
+        """Let a goal that follows the order of scores look at the scores of needed models at `step`."""
+        models = np.array(self.members)
+        weights = self.spec.task_weights
+        score = np.zeros(models.size)
+        for weight, cells, local in zip(
+            weights, self.board.cells, self.board.schedule.local(step), strict=True
+        ):
+            if local:
+                path = cells.path(models, local - 1, local)
+                score += weight * path.total[:, -1] / np.maximum(path.seen[:, -1], 1.0)
+        self._score[models] = score
+        self._update_needed()
+
+    def _settle(self) -> None:
+        """Mark needed contrasts beyond the frontier whose call is already certain."""
+        rows = np.flatnonzero(self.needed & (self.progress > self.frontier))
+        self.settled[:] = False
+        if rows.size == 0:
+            return
+        stop = int(self.progress[rows].max())
+        won, tied = self._conditions(rows, self.frontier, stop)
+        read = np.arange(self.frontier, stop) < self.progress[rows, None]
+        if not self.family.peak:
+            won = np.zeros_like(won)  # an e-BH threshold may rise again before the fold gets there
+        self.settled[rows] = ((won | tied) & read).any(axis=1)
+
+    def _forget(self) -> None:
+        undecided = self.verdict == OPEN
+        if undecided.any():
+            self._window.forget(self.frontier)
+            oldest = int(self.progress[undecided].min())
+            self.board.forget(max(min(oldest, self.frontier) - 1, 0))
+
+    # ------------------------------------------------------------------ from outside
+
+    def final_look(self) -> list[Call]:
+        """Take the one precommitted look of the rule ``budgeted``, at the end of a budget or cap.
+
+        Pairs are called by |D|/√V in falling order while they pass Holm's threshold of the open pairs.
+        """
+        rule = self.rule
+        if not isinstance(rule, Budgeted):
+            return []
+        testable = ~self.goal.measured
+        rows = np.flatnonzero(self.needed & testable & (self.questions >= MIN_QUESTIONS))
+        z = np.abs(self.difference[rows]) / np.sqrt(self.variance[rows])
+        left = int((testable & (self.verdict == OPEN)).sum()) if self.spec.stopping.family != "pair" else 1
+        calls: list[Call] = []
+        for place, index in enumerate(np.argsort(-z).tolist()):
+            hypotheses = max(left - place, 1) if left > 1 else 1
+            threshold, row = rule.final_threshold(hypotheses), int(rows[index])
+            if z[index] < threshold:
+                break
+            self.verdict[row] = BETTER if self.difference[row] > 0 else WORSE
+            calls.append(self._describe(row, int(self.progress[row]), float(z[index]), threshold))
+        self._update_needed()
+        return calls
+
+    def lose(self, model: int) -> None:
+        """Give up the undecided contrasts of a model that will get no more answers."""
+        theirs = (self.goal.first == model) | (self.goal.second == model)
+        self._lost |= theirs & (self.verdict == OPEN)
+        self._update_needed()
+
+    @property
+    def met(self) -> tuple[str, ...]:
+        """What of the goal is reached, in words; empty while it is not."""
+        return self.goal.condition.met(self.verdict, self._score)
+
+    @property
+    def lost(self) -> Bools:
+        """Contrasts that were given up undecided."""
+        return np.asarray(self._lost & (self.verdict == OPEN))
+
+
+def _running_peak(
+    peak: Floats, sign: NDArray[np.int8], statistic: Floats, signs: NDArray[np.int8]
+) -> tuple[Floats, NDArray[np.int8]]:
+    """Running maximum along steps, with the sign of the difference at the maximum."""
+    joined = np.concatenate([peak[:, None], statistic], axis=1)
+    running = np.maximum.accumulate(joined, axis=1)
+    record = np.concatenate([np.ones((peak.size, 1), dtype=bool), joined[:, 1:] > running[:, :-1]], axis=1)
+    at = np.maximum.accumulate(np.where(record, np.arange(joined.shape[1]), 0), axis=1)
+    joined_signs = np.concatenate([sign[:, None], signs], axis=1)
+    return running[:, 1:], np.take_along_axis(joined_signs, at, axis=1)[:, 1:]
+
+
+def _no_estimate(contrasts: int) -> ContrastBlock:
+    """Return the estimate before the first trial: nothing known, no call possible."""
+    column = np.zeros((contrasts, 1))
+    return ContrastBlock(column, column + 1e6, column + 1e6, column + 1e6, column.astype(np.int64))

@@ -1,0 +1,75 @@
+"""How many trials may be in flight: no more than the open contrasts can use.
+
+With hundreds of trials in flight, most of what is issued near the end of a comparison arrives after its
+call. So a contrast asks for nothing more once what is in flight is predicted to close it, and a run starts
+slowly, since the first trials may settle much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adaptive_eval.core.compare import Comparison
+from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, tie_boundary
+
+__all__ = ["drained", "most_in_flight"]
+
+SLOW_START = 32
+"""Trials a model may have in flight before any is complete; a call needs at least about 21."""
+
+
+def most_in_flight(complete: Sequence[int]) -> list[int]:
+    """Return how many trials each model may have in flight, given the complete steps of its walk.
+
+    Examples
+    --------
+    >>> most_in_flight([0, 100])
+    [32, 132]
+    """
+    return [SLOW_START + steps for steps in complete]
+
+
+def drained(comparison: Comparison, issued: Sequence[int]) -> NDArray[np.bool_]:
+    """Mark contrasts that are predicted to be decided by the trials in flight.
+
+    The prediction keeps the present difference and lets its variance shrink in proportion to the trials. It
+    only holds back trials: when it fails, the contrast asks again as soon as the trials have landed.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The contrasts.
+    issued : sequence of int
+        Steps issued per model.
+
+    Returns
+    -------
+    ndarray of bool, shape (P,)
+        True where nothing more should be issued for a contrast now.
+    """
+    goal, rule = comparison.goal, comparison.rule
+    result = np.zeros(comparison.verdict.size, dtype=bool)
+    if rule.name not in ("anytime", "directional", "budgeted"):
+        return result
+    reach, landed = _steps_of_both(comparison, issued), _steps_of_both(comparison, comparison.board.complete)
+    ahead = (reach > landed) & (comparison.questions >= MIN_QUESTIONS)
+    rows = np.flatnonzero(ahead & comparison.open & ~goal.measured)
+    if rows.size == 0:
+        return result
+    shrink = comparison.progress[rows] / reach[rows]
+    difference, margin = comparison.difference[rows], comparison.margin
+    closed = log_evidence(difference, comparison.variance[rows] * shrink, margin) >= comparison.threshold
+    if margin is not None:
+        guarded = comparison.guarded[rows] * shrink
+        closed |= np.abs(difference) <= tie_boundary(guarded, margin, comparison.alpha)
+    result[rows] = closed
+    return result
+
+
+def _steps_of_both(comparison: Comparison, steps: Sequence[int]) -> NDArray[np.int64]:
+    """Return for each contrast how far both its models are, from the steps of each model."""
+    goal, far = comparison.goal, np.array(steps, dtype=np.int64)
+    return np.where(goal.single, far[goal.first], np.minimum(far[goal.first], far[goal.second]))

@@ -1,0 +1,155 @@
+"""What it will still take: trials, tokens and USD until the goal is reached, as intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adaptive_eval.core.account import PICODOLLARS, Account
+from adaptive_eval.core.board import Board
+from adaptive_eval.core.budget import Budget
+from adaptive_eval.core.compare import Comparison
+from adaptive_eval.core.roster import Roster
+from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.core.standings import Forecast, PairForecast, Range
+from scorio.sequential.forecast import Outlook, closing_steps
+
+__all__ = ["forecast"]
+
+Floats = NDArray[np.float64]
+
+PATHS = 200
+FORESEEN = ("anytime", "directional", "budgeted", "exact")
+"""Rules whose boundary is known well enough to walk to it; of a package's rule nothing can be said."""
+HORIZON_PASSES = 1000
+"""Passes up to which a forecast looks where no cap is set."""
+
+
+def forecast(
+    spec: SessionSpec, board: Board, comparison: Comparison, budget: Budget, roster: Roster
+) -> Forecast | None:
+    """Forecast the rest of a run; None where the goal does not stop or too little is known.
+
+    The forecast is a simulation from the posterior of each open pair, pairs taken as independent; it is
+    approximate and labelled so wherever it is shown.
+    """
+    rows = np.flatnonzero(comparison.open)
+    known = comparison.questions[rows] >= 2
+    goal = comparison.goal
+    if not goal.stops or spec.stopping.rule not in FORESEEN or rows.size == 0 or not known.all():
+        return None
+    if goal.single[rows].any():
+        return None
+    cap = spec.stopping.max_passes or HORIZON_PASSES
+    horizon = cap * spec.questions
+    draws = closing_steps(
+        _outlook(spec, board, comparison, rows),
+        threshold=comparison.threshold,
+        horizon=horizon,
+        rng=np.random.default_rng((spec.seed, budget.told)),
+        paths=PATHS,
+        equivalence=comparison.margin,
+        alpha=comparison.alpha,
+    )
+    usable = np.minimum(draws, horizon)
+    more = _more_trials(spec, comparison, roster, rows, usable)
+    done = np.maximum(np.array(roster.issued) - np.array(roster.flying), 1)
+    spent = [account.spent for account in budget.models]
+    per_trial = (
+        np.array([[one.prompt, one.completion, one.usd / PICODOLLARS] for one in spent]) / done[:, None]
+    )
+    costs = per_trial.T[:, :, None] * more  # (3, L, paths)
+    tokens, usd = costs[:2].sum(axis=(0, 1)), costs[2].sum(axis=0)
+    within = np.isfinite(draws).all(axis=0) & _affordable(budget.run, more.sum(axis=0), costs.sum(axis=1))
+    for model, account in enumerate(budget.models):
+        within &= _affordable(account, more[model], costs[:, model])
+    return Forecast(
+        resolved_within_budget=float(within.mean()),
+        trials=_range(more.sum(axis=0)),
+        tokens=_range(tokens),
+        usd=_range(usd) if budget.priced else None,
+        pairs=tuple(
+            PairForecast(
+                spec.names[goal.first[row]],
+                spec.names[goal.second[row]],
+                float(np.isfinite(steps).mean()),
+                _range(
+                    len(_asked(spec, comparison, row))
+                    * np.maximum(np.minimum(steps, horizon) - comparison.progress[row], 0.0)
+                ),
+            )
+            for row, steps in zip(rows.tolist(), draws, strict=True)
+        ),
+    )
+
+
+def _outlook(spec: SessionSpec, board: Board, comparison: Comparison, rows: NDArray[np.int64]) -> Outlook:
+    """Gather what is known of the open contrasts; several tasks are taken as one."""
+    within = np.zeros(len(spec.names))
+    for weight, cells in zip(spec.task_weights, board.cells, strict=True):
+        latest = cells.latest()
+        trials = np.maximum(latest.seen[:, 0] + latest.r[:, 0], 1.0)
+        within += weight * latest.g[:, 0] / trials
+    within[len(spec.models) :] = 0.0  # more trials of others do not make a reference's noise smaller
+    first, second = comparison.goal.first[rows], comparison.goal.second[rows]
+    noise = within[first] + within[second]
+    variance = np.minimum(comparison.variance[rows], 1e6)
+    asked = np.minimum(comparison.progress[rows], spec.questions)
+    # In the first pass V is σ_d²/c; later the spread between questions has left it, and only noise is in it.
+    spread = np.where(comparison.progress[rows] <= spec.questions, variance * asked, noise)
+    return Outlook(
+        comparison.difference[rows],
+        variance,
+        comparison.progress[rows],
+        np.maximum(spread, noise),
+        noise,
+        spec.questions,
+    )
+
+
+def _more_trials(
+    spec: SessionSpec, comparison: Comparison, roster: Roster, rows: NDArray[np.int64], steps: Floats
+) -> Floats:
+    """Return what each model must still walk, path by path; shape (L, paths)."""
+    needed = np.zeros((len(spec.models), steps.shape[1]))
+    for row, path in zip(rows.tolist(), steps, strict=True):
+        for model in _asked(spec, comparison, row):
+            needed[model] = np.maximum(needed[model], path)
+    return np.asarray(np.maximum(needed - np.array(roster.issued)[:, None], 0.0))
+
+
+def _asked(spec: SessionSpec, comparison: Comparison, row: int) -> list[int]:
+    """Return the models of a contrast that are asked: references are not."""
+    members = (int(comparison.goal.first[row]), int(comparison.goal.second[row]))
+    return [model for model in members if model < len(spec.models)]
+
+
+def _affordable(account: Account, trials: Floats, costs: Floats) -> NDArray[np.bool_]:
+    """Return which paths stay within the limits of an account.
+
+    Parameters
+    ----------
+    account : Account
+        What is spent and reserved so far.
+    trials : ndarray of float, shape (paths,)
+        Further trials.
+    costs : ndarray of float, shape (3, paths)
+        What they take: prompt tokens, completion tokens, USD.
+    """
+    within = np.ones(trials.size, dtype=bool)
+    further = {
+        "trials": trials,
+        "tokens": costs[0] + costs[1],
+        "prompt_tokens": costs[0],
+        "completion_tokens": costs[1],
+        "usd": costs[2],
+    }
+    for line in account.lines():
+        if line.limit is not None:
+            within &= line.spent + line.reserved + further[line.name] <= line.limit
+    return within
+
+
+def _range(values: Floats) -> Range:
+    low, median, high = np.quantile(np.minimum(values, 1e15), [0.1, 0.5, 0.9])
+    return Range(float(low), float(median), float(high))

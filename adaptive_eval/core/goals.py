@@ -1,0 +1,374 @@
+"""Goals: which contrasts a run asks about, which of them are still needed, and when all is said.
+
+A contrast is a pair of models, one model held against a number, or one model's score that is to be measured
+to a width. A goal names its contrasts before anything is seen; the family of the error control is all of
+those that can get a winner, those of every part of a composed goal together, so that no part that is reached
+first can weaken the promise. Which are *needed* may shrink as others are decided: for the best k only pairs
+across the cut matter, and where any of several goals will do, nothing matters once one is reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adaptive_eval.core.spec import GoalSpec, SessionSpec
+from adaptive_eval.errors import SessionError, UsageError
+
+__all__ = ["SINGLE", "AllOf", "AnyOf", "BestK", "Condition", "Decided", "Goal", "make_goal", "sides"]
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+SINGLE = -1
+"""Second index of a contrast of one model with a number, or of a score to be measured."""
+
+
+class Condition(Protocol):
+    """What must be decided for a goal to be reached.
+
+    Attributes
+    ----------
+    text : str
+        The condition in words.
+    review : int or None
+        Every how many steps :meth:`needed` must be asked again; None when only calls change it.
+    """
+
+    @property
+    def text(self) -> str:
+        """The condition in words."""
+        ...
+
+    @property
+    def review(self) -> int | None:
+        """Every how many steps :meth:`needed` must be asked again."""
+        ...
+
+    def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
+        """Mark the open contrasts that can still help to reach it.
+
+        Parameters
+        ----------
+        verdict : ndarray of int, shape (P,)
+            0 open, +1 first is better, -1 worse, 2 tie or measured.
+        score : ndarray of float, shape (L,)
+            Present mean scores; used by conditions whose needs follow the order.
+        lost : ndarray of bool, shape (P,)
+            Contrasts that will get no more answers.
+        """
+        ...
+
+    def met(self, verdict: Ints, score: Floats) -> tuple[str, ...]:
+        """Return what is reached, in words: nothing where the condition does not hold."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """Every one of some contrasts has a verdict.
+
+    Parameters
+    ----------
+    rows : ndarray of int64
+        The contrasts.
+    text : str
+        The condition in words.
+    """
+
+    rows: Ints
+    text: str
+    review: int | None = None
+
+    def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
+        """Mark its open contrasts."""
+        marked = np.zeros(verdict.size, dtype=bool)
+        marked[self.rows] = True
+        return np.asarray(marked & (verdict == 0) & ~lost)
+
+    def met(self, verdict: Ints, score: Floats) -> tuple[str, ...]:
+        """Return its text once no contrast is open."""
+        return (self.text,) if bool((verdict[self.rows] != 0).all()) else ()
+
+
+@dataclass(frozen=True, eq=False)
+class BestK:
+    """The best k: pairs across the cut of the present order, less what follows from other calls.
+
+    Parameters
+    ----------
+    rows : ndarray of int64
+        The pairs.
+    first, second : ndarray of int64, shape of `rows`
+        Their models.
+    k, models : int
+        Size of the top set, and of the board.
+    text : str
+        The condition in words.
+    """
+
+    rows: Ints
+    first: Ints
+    second: Ints
+    k: int
+    models: int
+    text: str
+    review: int | None = 16
+
+    def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
+        """Mark undecided pairs across the cut that no chain of winners settles."""
+        said = verdict[self.rows]
+        better = np.zeros((self.models, self.models), dtype=bool)
+        better[self.first[said == 1], self.second[said == 1]] = True
+        better[self.second[said == -1], self.first[said == -1]] = True
+        for middle in range(self.models):
+            better |= better[:, middle, None] & better[None, middle, :]
+        top = np.zeros(self.models, dtype=bool)
+        beaten = better.sum(axis=0)
+        top[np.lexsort((np.arange(self.models), -score, beaten >= self.k))[: self.k]] = True
+        across = top[self.first] != top[self.second]
+        settled = better[self.first, self.second] | better[self.second, self.first]
+        marked = np.zeros(verdict.size, dtype=bool)
+        marked[self.rows] = (said == 0) & across & ~settled
+        return np.asarray(marked & ~lost)
+
+    def met(self, verdict: Ints, score: Floats) -> tuple[str, ...]:
+        """Return its text once the best k are known."""
+        return () if self.needed(verdict, score, np.zeros(verdict.size, dtype=bool)).any() else (self.text,)
+
+
+@dataclass(frozen=True, eq=False)
+class AllOf:
+    """Every one of several conditions holds."""
+
+    parts: tuple[Condition, ...]
+    text: str
+
+    @property
+    def review(self) -> int | None:
+        """The shortest of the parts."""
+        return _shortest_review(self.parts)
+
+    def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
+        """Mark what any part needs."""
+        return _union([part.needed(verdict, score, lost) for part in self.parts])
+
+    def met(self, verdict: Ints, score: Floats) -> tuple[str, ...]:
+        """Return what is reached, once every part is."""
+        met = [part.met(verdict, score) for part in self.parts]
+        return tuple(text for texts in met for text in texts) if all(met) else ()
+
+
+@dataclass(frozen=True, eq=False)
+class AnyOf:
+    """One of several conditions holds."""
+
+    parts: tuple[Condition, ...]
+    text: str
+
+    @property
+    def review(self) -> int | None:
+        """The shortest of the parts."""
+        return _shortest_review(self.parts)
+
+    def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
+        """Mark what the parts need, nothing once one is reached.
+
+        A part that needs a contrast which gets no more answers cannot be reached, and asks for nothing while
+        another still can.
+        """
+        none = np.zeros(verdict.size, dtype=bool)
+        if self.met(verdict, score):
+            return none
+        hopeful = [part for part in self.parts if not (part.needed(verdict, score, none) & lost).any()]
+        return _union([part.needed(verdict, score, lost) for part in hopeful or self.parts])
+
+    def met(self, verdict: Ints, score: Floats) -> tuple[str, ...]:
+        """Return what is reached: of every part that is."""
+        return tuple(text for part in self.parts for text in part.met(verdict, score))
+
+
+def _union(marks: Sequence[Bools]) -> Bools:
+    return np.asarray(np.logical_or.reduce(marks))
+
+
+def _shortest_review(parts: Sequence[Condition]) -> int | None:
+    return min((part.review for part in parts if part.review is not None), default=None)
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """The contrasts of a goal, and when it is reached.
+
+    Parameters
+    ----------
+    first, second : ndarray of int64, shape (P,)
+        Models of each contrast; `second` is :data:`SINGLE` where there is only one.
+    value : ndarray of float, shape (P,)
+        The number that a single model is held against, in unit scores; 0 for a pair.
+    width : ndarray of float, shape (P,)
+        The width to which a score is to be measured, in unit scores; NaN for every other contrast.
+    condition : Condition
+        When it is reached.
+    stops : bool
+        Whether reaching it ends the run and retires models.
+    """
+
+    first: Ints
+    second: Ints
+    value: Floats
+    width: Floats
+    condition: Condition
+    stops: bool = True
+
+    @property
+    def single(self) -> Bools:
+        """Contrasts of one model."""
+        return np.asarray(self.second == SINGLE)
+
+    @property
+    def measured(self) -> Bools:
+        """Contrasts that are settled by the width of an interval: nothing is claimed that could be wrong."""
+        return ~np.isnan(self.width)
+
+    @property
+    def hypotheses(self) -> int:
+        """Contrasts that can get a winner: the family of the error control."""
+        return int(np.isnan(self.width).sum())
+
+    @property
+    def review(self) -> int | None:
+        """Every how many steps :meth:`needed` must be asked again."""
+        return self.condition.review
+
+    def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
+        """Mark the open contrasts that can still help; see :class:`Condition`."""
+        return self.condition.needed(verdict, score, lost)
+
+
+def make_goal(spec: SessionSpec) -> Goal:
+    """Return the goal of a session.
+
+    Raises
+    ------
+    SessionError
+        If a composed goal has nothing in it that can be reached, or the rule cannot decide the goal.
+    UsageError
+        If a model is held against a number that no score can be, or measured to more than all scores.
+
+    Examples
+    --------
+    >>> from adaptive_eval.core.spec import ModelSpec, TaskSpec
+    >>> spec = SessionSpec(tuple(map(ModelSpec, "abc")), (TaskSpec("t", ("q",)),))
+    >>> make_goal(spec).first.tolist()
+    [0, 0, 1]
+    """
+    contrasts = _Contrasts(spec)
+    condition = contrasts.condition(spec.goal)
+    table = np.array(contrasts.rows, dtype=np.float64).reshape(-1, 4)
+    members = table[:, :2].astype(np.int64)
+    return Goal(
+        members[:, 0].copy(),
+        members[:, 1].copy(),
+        table[:, 2].copy(),
+        table[:, 3].copy(),
+        condition,
+        stops=spec.goal.kind != "budget",
+    )
+
+
+class _Contrasts:
+    """The contrasts of a goal, each once, whichever of its parts ask about it."""
+
+    def __init__(self, spec: SessionSpec) -> None:
+        self.spec = spec
+        self.rows: list[tuple[int, int, float, float]] = []
+        self._known: dict[tuple[int, int, float, float], int] = {}
+
+    def condition(self, goal: GoalSpec) -> Condition:
+        """Return the condition of `goal`, its contrasts added."""
+        if goal.kind in ("all", "any"):
+            if not goal.goals or any(part.kind == "budget" for part in goal.parts):
+                raise SessionError(
+                    f"the goal {goal.kind} is made of goals that can be reached, and at least one of them; "
+                    f"it has {goal.text or 'none'}"
+                )
+            parts = tuple(self.condition(part) for part in goal.goals)
+            return AllOf(parts, goal.text) if goal.kind == "all" else AnyOf(parts, goal.text)
+        if goal.kind in ("width", "threshold"):
+            if self.spec.stopping.rule == "exact":
+                raise SessionError(
+                    f"the rule exact compares models in pairs, and the goal ({goal.text}) asks about each "
+                    "model by itself; use anytime"
+                )
+            return Decided(
+                np.array([self._single(goal, row) for row in range(len(self.spec.models))]), goal.text
+            )
+        pairs = list(self._pairs(goal))
+        rows = np.array([self._add(a, b, 0.0, np.nan) for a, b in pairs], dtype=np.int64)
+        if goal.kind != "top-k":
+            return Decided(rows, goal.text)
+        table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        return BestK(rows, table[:, 0], table[:, 1], goal.k, len(self.spec.names), goal.text)
+
+    def _pairs(self, goal: GoalSpec) -> Iterator[tuple[int, int]]:
+        names = self.spec.names
+        index = {name: position for position, name in enumerate(names)}
+        if goal.kind == "baseline":
+            found = [(index[goal.model], other) for other in range(len(names)) if other != index[goal.model]]
+        elif goal.kind == "pairs":
+            found = [(index[a], index[b]) for a, b in goal.pairs]
+        else:
+            found = list(combinations(range(len(names)), 2))
+        # Two references have nothing left to ask: no goal compares them.
+        return (pair for pair in found if min(pair) < len(self.spec.models))
+
+    def _single(self, goal: GoalSpec, model: int) -> int:
+        origin, unit = self.spec.scale
+        if goal.kind == "width" and goal.width > unit:
+            raise UsageError(
+                f"goal width: {goal.width:g} is wider than all scores together, which go from {origin:g} to "
+                f"{origin + unit:g}"
+            )
+        if goal.kind == "threshold" and not origin <= goal.value <= origin + unit:
+            raise UsageError(
+                f"goal threshold: {goal.value:g} lies outside the scores, which go from {origin:g} to "
+                f"{origin + unit:g}"
+            )
+        if goal.kind == "width":
+            return self._add(model, SINGLE, 0.0, goal.width / unit)
+        return self._add(model, SINGLE, (goal.value - origin) / unit, np.nan)
+
+    def _add(self, first: int, second: int, value: float, width: float) -> int:
+        """Return the row of a contrast, as it was added first."""
+        low, high = sorted((first, second))
+        key = (low, high, value, -1.0 if np.isnan(width) else width)
+        if key not in self._known:
+            self._known[key] = len(self.rows)
+            self.rows.append((first, second, value, width))
+        return self._known[key]
+
+
+def sides(spec: SessionSpec, goal: Goal, row: int) -> tuple[str, str]:
+    """Return what a contrast compares, in words: two models, or a model and a number or width.
+
+    Examples
+    --------
+    >>> from adaptive_eval.core.spec import ModelSpec, TaskSpec
+    >>> models, tasks = (ModelSpec("a"), ModelSpec("b")), (TaskSpec("t", ("q",)),)
+    >>> spec = SessionSpec(models, tasks, GoalSpec("threshold", value=0.8))
+    >>> sides(spec, make_goal(spec), 1)
+    ('b', '0.8')
+    """
+    origin, unit = spec.scale
+    first, second, width = spec.names[goal.first[row]], int(goal.second[row]), float(goal.width[row])
+    if second != SINGLE:
+        return first, spec.names[second]
+    if goal.measured[row]:
+        return first, f"width {unit * width:g}"
+    return first, f"{origin + unit * float(goal.value[row]):g}"

@@ -1,0 +1,101 @@
+"""Intake: outcomes are checked as a batch, then counted; each trial once, whatever is told again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from adaptive_eval.core.board import Board
+from adaptive_eval.core.budget import Budget
+from adaptive_eval.core.roster import Roster
+from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.errors import SessionError
+from adaptive_eval.trial import Missing, TrialOutcome
+from scorio.sequential.cells import HOLE
+
+__all__ = ["Intake", "Told"]
+
+Told: TypeAlias = TrialOutcome | Missing
+
+
+class Intake:
+    """Takes outcomes into board, budget and roster.
+
+    Parameters
+    ----------
+    spec : SessionSpec
+        Models and tasks.
+    board, budget, roster
+        The session's state, written to.
+    """
+
+    def __init__(self, spec: SessionSpec, board: Board, budget: Budget, roster: Roster) -> None:
+        self.spec = spec
+        self.board = board
+        self.budget = budget
+        self.roster = roster
+        self._index = {model.name: row for row, model in enumerate(spec.models)}
+
+    def model(self, name: str) -> int:
+        """Return the number of a model that is asked."""
+        model = self._index.get(name)
+        if model is None:
+            self.named(name)
+            raise SessionError(f"{name!r} is a reference: its trials are all in, and it is asked nothing")
+        return model
+
+    def named(self, name: str) -> int:
+        """Return the number of a model or reference."""
+        names = self.spec.names
+        if name not in names:
+            raise SessionError(f"unknown model {name!r}; this session has {', '.join(names)}")
+        return names.index(name)
+
+    def check(self, outcomes: Sequence[Told]) -> None:
+        """Raise SessionError unless every outcome can be taken."""
+        told: dict[tuple[int, int], int] = {}
+        for outcome in outcomes:
+            key = (self.model(outcome.key.model), outcome.key.step)
+            category = outcome.category if isinstance(outcome, TrialOutcome) else HOLE
+            flight = self.roster.in_flight.get(key)
+            if flight is not None:
+                earlier = told.setdefault(key, category)
+                categories = self.board.cells[flight.task].scores.size
+                if category >= categories or (category < 0 and isinstance(outcome, TrialOutcome)):
+                    raise SessionError(
+                        f"{_trial(outcome)} has category {category}, but task "
+                        f"{self.spec.tasks[flight.task].name!r} has categories 0..{categories - 1}"
+                    )
+            else:
+                known = self.board.category(*key)
+                if known is None:
+                    raise SessionError(
+                        f"{_trial(outcome)} was never asked for; tell only what ask() has returned"
+                    )
+                earlier = known
+            if earlier != category:
+                raise SessionError(
+                    f"{_trial(outcome)} was told before with category {earlier}, now with {category}"
+                )
+
+    def take(self, outcome: Told, *, after_stop: bool) -> bool:
+        """Count an outcome; return False for one that is counted already."""
+        key = outcome.key
+        model = self._index[key.model]
+        flight = self.roster.land(model, key.step)
+        if flight is None:
+            return False
+        if isinstance(outcome, Missing):
+            answered, category = False, HOLE
+            self.roster.missing[model] += 1
+        else:
+            answered, category = True, outcome.category
+        self.budget.charge(model, flight, outcome.usage, answered=answered)
+        self.board.add(model, key.step, category)
+        if after_stop:
+            self.roster.after_stop[model] += 1
+        return True
+
+
+def _trial(outcome: Told) -> str:
+    return f"trial {outcome.key.step} of model {outcome.key.model!r}"

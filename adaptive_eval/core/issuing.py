@@ -1,0 +1,269 @@
+"""Issuing: which trials are run next, within slots, budgets, caps and what is laid out of the schedule."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adaptive_eval.core.account import NOTHING, Account
+from adaptive_eval.core.allocate import AllocationView, make_policy
+from adaptive_eval.core.board import Board
+from adaptive_eval.core.budget import Budget
+from adaptive_eval.core.compare import Comparison
+from adaptive_eval.core.drain import drained, most_in_flight
+from adaptive_eval.core.references import FINISHED
+from adaptive_eval.core.roster import Flight, Roster
+from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.errors import SessionError
+from adaptive_eval.trial import TrialKey, TrialRequest
+
+__all__ = ["Issuer", "trial_seed"]
+
+
+_SEEDS = 2**31
+_REPEATS = 2**16
+
+
+def trial_seed(run_seed: int, model: str, task: str, question: str, repeat: int) -> int:
+    """Sampling seed of a trial: a hash of (run seed, model, task, question), plus `repeat`; in [0, 2**31).
+
+    The repeats of a question have neighbouring seeds, because vLLM gives answer i of a request the seed + i:
+    a request for the next n repeats of a question gives each the seed that it would have on its own, so that
+    no two trials of a question share one, however they are put together.
+
+    Examples
+    --------
+    >>> trial_seed(1, "a", "t", "q", 3) - trial_seed(1, "a", "t", "q", 0)
+    3
+    >>> trial_seed(1, "a", "t", "q", 0) != trial_seed(1, "b", "t", "q", 0)
+    True
+    """
+    name = "\x1f".join((str(run_seed), model, task, question)).encode("utf-8", "surrogatepass")
+    first = int.from_bytes(blake2b(name, digest_size=8).digest(), "big") % (_SEEDS - _REPEATS)
+    return (first + repeat) % _SEEDS
+
+
+class Issuer:
+    """Turns free slots into trials.
+
+    Parameters
+    ----------
+    spec : SessionSpec
+        Models, tasks, allocation and caps.
+    board, comparison, budget, roster
+        The session's state; budget and roster are written to.
+    """
+
+    def __init__(
+        self, spec: SessionSpec, board: Board, comparison: Comparison, budget: Budget, roster: Roster
+    ) -> None:
+        self.spec = spec
+        self.board = board
+        self.comparison = comparison
+        self.budget = budget
+        self.roster = roster
+        self._policy = make_policy(spec.allocation.models)
+        passes = spec.stopping.max_passes
+        self._cap = None if passes is None else passes * spec.questions
+        self._in_a_row = spec.allocation.in_a_row
+        self._limited = {number for number, model in enumerate(spec.models) if model.budget.limited}
+
+    def issue(self, capacity: int | Mapping[int, int]) -> list[TrialRequest]:
+        """Issue at most `capacity` trials: in all, or per model.
+
+        Per model, trials that the walk has in a row for one question are issued together, or left for later:
+        one request can ask for them all.
+        """
+        free = self._free(capacity)
+        total = capacity if isinstance(capacity, int) else sum(free.values())
+        requests: list[TrialRequest] = []
+        if not self._refill_gaps(requests, free, total):
+            return requests
+        if self._in_a_row > 1 and not isinstance(capacity, int):
+            free = {model: self._whole_runs(model, slots) for model, slots in free.items()}
+        ahead: Counter[int] = Counter()
+        for model in self._policy.choose(self._view(free), free):
+            if len(requests) >= total:
+                break
+            if ahead[model]:
+                ahead[model] -= 1
+                continue
+            together = 1 if isinstance(capacity, int) else min(self._run(model), free[model])
+            free[model] -= together
+            ahead[model] = together - 1
+            refusing = self._issue_next(model, together, requests)
+            if refusing is not None and refusing.scope != "model":
+                break
+        return requests
+
+    def _issue_next(self, model: int, trials: int, requests: list[TrialRequest]) -> Account | None:
+        """Issue a model's next trials; return the account that cannot afford one of them, if any."""
+        for _ in range(trials):
+            request = self._issue(model, self.roster.issued[model])
+            if not isinstance(request, TrialRequest):
+                return request
+            requests.append(request)
+        return None
+
+    def _run(self, model: int) -> int:
+        """Return how many of a model's next steps ask the same question, at most as many as are laid so."""
+        if self._in_a_row == 1:
+            return 1
+        step, at = self.roster.issued[model], self.board.schedule.at
+        asked = at(step)
+        return next((k for k in range(1, self._in_a_row) if at(step + k) != asked), self._in_a_row)
+
+    def _whole_runs(self, model: int, slots: int) -> int:
+        """Return how many of `slots` trials to issue so that no run of one question is cut in two.
+
+        A run that does not fit waits for more slots, unless nothing of the model is in flight.
+        """
+        step, at = self.roster.issued[model], self.board.schedule.at
+        for trials in range(slots, max(slots - self._in_a_row, 0), -1):
+            if at(step + trials - 1) != at(step + trials):
+                return trials
+        return slots if slots >= self._in_a_row or not self.roster.flying[model] else 0
+
+    def _free(self, capacity: int | Mapping[int, int]) -> dict[int, int]:
+        if isinstance(capacity, int):
+            free = dict.fromkeys(range(len(self.spec.models)), capacity)
+        else:
+            free = dict(capacity)
+        if any(slots < 0 for slots in free.values()):
+            raise SessionError(f"capacity must not be negative, got {capacity!r}")
+        if self._cap is not None:
+            free = {model: min(slots, self._cap - self.roster.issued[model]) for model, slots in free.items()}
+        if self.comparison.rounds is not None:
+            end = self.comparison.rounds.laid_out
+            free = {model: min(slots, end - self.roster.issued[model]) for model, slots in free.items()}
+        if self.comparison.goal.stops:
+            most = most_in_flight(self.board.complete)
+            free = {
+                model: min(slots, most[model] - self.roster.flying[model]) for model, slots in free.items()
+            }
+        refused = {model for model in self._limited if self._own_budget_refuses(model)}
+        without = self.roster.stopped.keys() | self.roster.spent | refused
+        return {model: slots for model, slots in free.items() if model not in without} if without else free
+
+    def _own_budget_refuses(self, model: int) -> bool:
+        """Return whether a model cannot afford its next trial for the time being."""
+        refusing = self._refusing(model)
+        return refusing is not None and refusing.scope == "model"
+
+    def _refill_gaps(self, requests: list[TrialRequest], free: dict[int, int], total: int) -> bool:
+        """Issue again what was launched but not finished; return False where the run cannot afford it."""
+        for model, gaps in enumerate(self.roster.gaps):
+            while gaps and free.get(model, 0) > 0 and len(requests) < total:
+                request = self._issue(model, gaps[-1])
+                if not isinstance(request, TrialRequest):
+                    if request.scope != "model":
+                        return False
+                    free[model] = 0
+                    break
+                gaps.pop()
+                free[model] -= 1
+                requests.append(request)
+        return True
+
+    def _issue(self, model: int, step: int) -> TrialRequest | Account:
+        """Return the trial at a step as issued, or the account that cannot afford it."""
+        task, question = self.board.schedule.at(step)
+        reservation = self.budget.worst_case(model, task, question)
+        refusing = self.budget.refusing(model, task, reservation)
+        if refusing is not None:
+            return refusing
+        self.budget.reserve(model, task, reservation)
+        self.roster.launch(model, step, Flight(task, question, reservation))
+        name, of_task = self.spec.models[model].name, self.spec.tasks[task]
+        asked, repeat = of_task.questions[question], self.board.schedule.repeat(step)
+        seed = trial_seed(self.spec.seed, name, of_task.name, asked, repeat)
+        return TrialRequest(TrialKey(name, step), of_task.name, asked, repeat, seed)
+
+    def _view(self, free: Mapping[int, int]) -> AllocationView:
+        comparison, goal = self.comparison, self.comparison.goal
+        models, references = len(self.spec.names), len(self.spec.references)
+        issued = self.roster.issued + [FINISHED] * references
+        flying = self.roster.flying + [0] * references
+        wanted = comparison.open
+        if goal.stops:
+            wanted &= ~drained(comparison, issued)
+        first, second = goal.first[wanted], goal.second[wanted]
+        active = np.full(models, not goal.stops)
+        active[first] = True
+        active[second[second >= 0]] = True
+        askable = np.array([model in free for model in range(models)])
+        return AllocationView(
+            issued=issued,
+            window=[flying[model] + max(free.get(model, 0), 0) for model in range(models)],
+            active=active & askable,
+            askable=askable,
+            first=first,
+            second=second,
+            closeness=np.asarray(comparison.statistic[wanted] / comparison.threshold),
+            scores=self._scores,
+            seed=(self.spec.seed, self.budget.issued),
+        )
+
+    def _scores(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        scores = self.board.scores()
+        return scores.difference[:, 0], scores.variance[:, 0]
+
+    def is_laid_out(self, step: int) -> bool:
+        """Return whether the schedule has `step` already; rounds follow from the outcomes before them."""
+        rounds = self.comparison.rounds
+        return rounds is None or step < rounds.laid_out
+
+    def capped(self) -> bool:
+        """Return whether every model that may still be asked has walked as far as allowed."""
+        if self._cap is None:
+            return False
+        stops = self.comparison.goal.stops
+        models = self.comparison.members if stops else range(len(self.roster.issued))
+        return all(
+            self.roster.issued[model] >= self._cap for model in models if model not in self.roster.stopped
+        )
+
+    def exhausted(self) -> Account | None:
+        """Return the account that keeps a model which may still be asked from its next trial, if any does."""
+        for model in range(len(self.roster.issued)):
+            if model not in self.roster.stopped:
+                refusing = self._refusing(model)
+                if refusing is not None:
+                    return refusing
+        return None
+
+    def spent(self) -> Iterator[tuple[int, Account]]:
+        """Yield the models that are still to be asked and whose own budget has ended for good.
+
+        While a trial of theirs is in flight, what it does not use of its reservation may still allow another.
+        """
+        if not self._limited:
+            return
+        comparison = self.comparison
+        sides = np.concatenate(
+            [comparison.goal.first[comparison.open], comparison.goal.second[comparison.open]]
+        )
+        for model in sorted(self._limited):
+            if model in self.roster.stopped or self.roster.flying[model]:
+                continue
+            if (sides == model).any() and self._own_budget_refuses(model):
+                yield model, self.budget.models[model]
+
+    def _refusing(self, model: int) -> Account | None:
+        """Return the account that cannot afford a model's next trial, if any."""
+        gaps = self.roster.gaps[model]
+        step = gaps[-1] if gaps else self.roster.issued[model]
+        if (self._cap is not None and step >= self._cap) or not self.is_laid_out(step):
+            return None
+        task, question = self.board.schedule.at(step)
+        return self.budget.refusing(model, task, self.budget.worst_case(model, task, question))
+
+    def adopt(self, model: int, step: int) -> None:
+        """Count a stored trial as issued; nothing is reserved for it, because it has ended."""
+        task, question = self.board.schedule.at(step)
+        self.budget.reserve(model, task, NOTHING)
+        self.roster.launch(model, step, Flight(task, question, NOTHING))

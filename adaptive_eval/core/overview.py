@@ -1,0 +1,278 @@
+"""From the state of a session to :class:`~adaptive_eval.core.standings.Standings`, without side effects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adaptive_eval.core.board import Board
+from adaptive_eval.core.budget import Budget
+from adaptive_eval.core.compare import BETTER, OPEN, WORSE, Comparison
+from adaptive_eval.core.goals import sides
+from adaptive_eval.core.plugins import RULE_GROUP, package_of
+from adaptive_eval.core.references import reference_warnings
+from adaptive_eval.core.roster import Roster
+from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.core.standings import (
+    ModelStanding,
+    ModelState,
+    PairStanding,
+    RulePlugin,
+    Standings,
+    StopVerdict,
+    TaskScore,
+    TaskStanding,
+    Verdict,
+)
+from scorio.sequential.contrasts import ContrastBlock
+from scorio.sequential.evidence import tie_boundary
+from scorio.sequential.families import rank_intervals
+from scorio.sequential.fixed import fixed_passes
+
+__all__ = ["standings"]
+
+Floats = NDArray[np.float64]
+_VERDICTS: dict[int, Verdict] = {0: "open", 1: "better", -1: "worse", 2: "tie"}
+
+
+def standings(
+    spec: SessionSpec,
+    board: Board,
+    comparison: Comparison,
+    budget: Budget,
+    roster: Roster,
+    stopped: StopVerdict | None,
+) -> Standings:
+    """Return the standings that follow from the parts of a session."""
+    warnings = [text for text in (comparison.rule.warning, *reference_warnings(spec)) if text]
+    warnings.extend(budget.warnings())
+    return Standings(
+        goal=spec.goal.text,
+        rule=spec.stopping.rule,
+        rule_plugin=_plugin(spec, comparison),
+        tasks=_tasks(spec, board, comparison),
+        confidence=spec.stopping.confidence,
+        family=spec.stopping.family,
+        equivalence=spec.stopping.equivalence,
+        questions=spec.questions,
+        models=_models(spec, board, comparison, budget, roster),
+        pairs=_pairs(spec, comparison),
+        budgets=budget.lines(),
+        trials=budget.told,
+        stop=stopped,
+        warnings=tuple(warnings),
+        prior=None if spec.prior is None else spec.prior.source,
+        fixed_passes=_fixed_passes(spec, board, comparison) if stopped is not None else None,
+    )
+
+
+def _tasks(spec: SessionSpec, board: Board, comparison: Comparison) -> tuple[TaskStanding, ...]:
+    if len(spec.tasks) == 1:
+        return ()
+    found = []
+    for number, (task, weight) in enumerate(zip(spec.tasks, spec.task_weights, strict=True)):
+        estimate = board.task_scores(number)
+        low, unit = min(task.weights), max(task.weights) - min(task.weights)
+        score = estimate.difference[:, 0]
+        radius = comparison.score_radius(estimate.variance[:, 0])
+        ends = [low + unit * np.clip(score + sign * radius, 0.0, 1.0) for sign in (-1, 0, 1)]
+        known = estimate.questions[:, 0] > 0
+        scores = tuple(
+            TaskScore(name, float(ends[1][row]), float(ends[0][row]), float(ends[2][row]))
+            if known[row]
+            else TaskScore(name, None, None, None)
+            for row, name in enumerate(spec.names)
+        )
+        found.append(TaskStanding(task.name, len(task.questions), weight, scores))
+    return tuple(found)
+
+
+def _plugin(spec: SessionSpec, comparison: Comparison) -> RulePlugin | None:
+    if not spec.stopping.own_rule:
+        return None
+    rule = comparison.rule
+    return RulePlugin(package_of(RULE_GROUP, spec.stopping.rule), rule.promise, rule.fixed_threshold is None)
+
+
+def _models(
+    spec: SessionSpec, board: Board, comparison: Comparison, budget: Budget, roster: Roster
+) -> tuple[ModelStanding, ...]:
+    origin, unit = spec.scale
+    estimate = board.scores()
+    score, radius = estimate.difference[:, 0], comparison.score_radius(estimate.variance[:, 0])
+    mu, sigma = board.posterior()
+    trials, seen = board.trial_counts(), board.seen()
+    known = (estimate.questions[:, 0] > 0) & (trials > 0)
+    ranks = _positions(np.where(known, score, -np.inf))
+    early = _early(spec, board, estimate, known)
+    intervals = _rank_intervals(comparison, len(spec.names))
+    rows = []
+    for model, name in enumerate(spec.names):
+        low, high = (float(np.clip(score[model] + sign * radius[model], 0.0, 1.0)) for sign in (-1, 1))
+        has = bool(known[model])
+        rows.append(
+            ModelStanding(
+                model=name,
+                trials=int(trials[model]),
+                questions=int(seen[model]),
+                score=origin + unit * float(score[model]) if has else None,
+                low=origin + unit * low if has else None,
+                high=origin + unit * high if has else None,
+                mu=origin + unit * float(mu[model]) if has else None,
+                sigma=unit * float(sigma[model]) if has else None,
+                rank=ranks[model],
+                rank_low=intervals[model][0],
+                rank_high=intervals[model][1],
+                **_with_holes(spec, board, model),
+                **_dealings(spec, budget, roster, model),
+                **early[model],
+            )
+        )
+    return tuple(rows)
+
+
+def _fixed_passes(spec: SessionSpec, board: Board, comparison: Comparison) -> int | None:
+    """Return the passes of a fixed-length run whose one look gives every decided pair as narrow an interval.
+
+    Only where the questions are the target: to a population more trials of the same questions say no more.
+    The noise within questions is the mean over the trials asked.
+    """
+    goal = comparison.goal
+    decided = np.flatnonzero((comparison.verdict != OPEN) & ~goal.single)
+    if decided.size == 0 or spec.references or spec.stopping.target != "benchmark":
+        return None
+    noise = np.zeros(len(spec.models))
+    for weight, cells in zip(spec.task_weights, board.cells, strict=True):
+        within = cells.latest().g[:, 0] / np.maximum(cells.counts.sum(axis=(1, 2)), 1)
+        noise += weight * weight * within / cells.walk.questions
+    low, high = comparison.interval()
+    # Where an interval ends at 0 or at the margin, the other side is its width.
+    half = np.maximum(high - comparison.difference, comparison.difference - low)[decided]
+    both = noise[goal.first[decided]] + noise[goal.second[decided]]
+    return int(fixed_passes(both, half, comparison.alpha, goal.first.size).max())
+
+
+def _early(
+    spec: SessionSpec, board: Board, estimate: ContrastBlock, known: NDArray[np.bool_]
+) -> list[dict[str, Any]]:
+    """Return every model's place in the early ranking, where one is asked for."""
+    origin, unit = spec.scale
+    found = board.earlier.early(estimate, known)
+    if found is None:
+        return [{} for _ in spec.names]
+    ranks = _positions(np.where(np.isnan(found[0]), -np.inf, found[0]))
+    return [
+        {}
+        if np.isnan(mu)
+        else {"transfer_mu": origin + unit * mu, "transfer_sigma": unit * sigma, "early_rank": rank}
+        for mu, sigma, rank in zip(found[0].tolist(), found[1].tolist(), ranks, strict=True)
+    ]
+
+
+def _with_holes(spec: SessionSpec, board: Board, model: int) -> dict[str, Any]:
+    """Return the score had the missing answers been as bad, or as good, as they can be, if there are any."""
+    if not board.holes(model):
+        return {}
+    origin, unit = spec.scale
+    bounds = {}
+    for name, worth in (("worst", 0.0), ("best", 1.0)):
+        score = 0.0
+        for weight, cells in zip(spec.task_weights, board.cells, strict=True):
+            steps = np.array(cells.holes[model], dtype=np.int64)
+            asked = cells.walk.question(0, int(steps.max()) + 1)[steps] if steps.size else steps
+            missing = np.bincount(asked, minlength=cells.walk.questions)
+            trials = cells.counts[model].sum(axis=1) + missing
+            total = cells.counts[model] @ cells.scores + worth * missing
+            seen = trials > 0
+            score += weight * float((total[seen] / trials[seen]).mean()) if seen.any() else 0.0
+        bounds[name] = origin + unit * score
+    return bounds
+
+
+def _dealings(spec: SessionSpec, budget: Budget, roster: Roster, model: int) -> dict[str, Any]:
+    """Return what was asked of a model and what that cost: of a reference, nothing."""
+    if model >= len(spec.models):
+        source = spec.references[model - len(spec.models)].source
+        none = dict.fromkeys(("issued", "missing", "after_stop", "prompt_tokens", "completion_tokens"), 0)
+        return {**none, "state": "reference", "usd": None, "note": source}
+    return {
+        "state": _state(roster, model),
+        "issued": roster.issued[model],
+        "missing": roster.missing[model],
+        "after_stop": roster.after_stop[model],
+        "prompt_tokens": budget.models[model].spent.prompt,
+        "completion_tokens": budget.models[model].spent.completion,
+        "usd": budget.usd(model) if budget.priced else None,
+        "note": roster.stopped.get(model, ""),
+    }
+
+
+def _state(roster: Roster, model: int) -> ModelState:
+    if model in roster.stopped:
+        return "stopped"
+    return "retired" if roster.retired[model] else "active"
+
+
+def _positions(score: Floats) -> list[int]:
+    """Competition ranks by score, best first; equal scores share a position."""
+    return [1 + int((score > value).sum()) for value in score]
+
+
+def _rank_intervals(comparison: Comparison, models: int) -> list[tuple[int, int]]:
+    pairs = ~comparison.goal.single
+    first, second = comparison.goal.first, comparison.goal.second
+    verdict = np.where(pairs, comparison.verdict, 0)
+    won = [(int(first[row]), int(second[row])) for row in np.flatnonzero(verdict == BETTER)]
+    lost = [(int(second[row]), int(first[row])) for row in np.flatnonzero(verdict == WORSE)]
+    return rank_intervals(models, won + lost)
+
+
+def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairStanding, ...]:
+    goal, (origin, unit) = comparison.goal, spec.scale
+    # A measured contrast is a score, which has an origin; any other is a difference.
+    shift, least = np.where(goal.measured, origin, 0.0), np.where(goal.measured, 0.0, -1.0)
+    lows, highs = (shift + unit * np.clip(ends, least, 1.0) for ends in comparison.interval())
+    margins = _tie_margins(spec, comparison)
+    threshold = comparison.threshold
+    rows = []
+    for row in range(goal.first.size):
+        first, second = sides(spec, goal, row)
+        read = comparison.questions[row] > 0
+        difference = float(shift[row] + unit * comparison.difference[row]) if read else None
+        decided = int(comparison.decided_at[row])
+        rows.append(
+            PairStanding(
+                first=first,
+                second=second,
+                kind="width" if goal.measured[row] else "threshold" if goal.single[row] else "pair",
+                verdict=_VERDICTS[int(comparison.verdict[row])],
+                difference=difference,
+                low=float(lows[row]) if read else None,
+                high=float(highs[row]) if read else None,
+                evidence=max(float(comparison.statistic[row]), 0.0),
+                threshold=threshold,
+                tie_margin=None if not read or np.isnan(margins[row]) else float(margins[row]),
+                trials=decided if decided >= 0 else int(comparison.progress[row]),
+                questions=int(comparison.questions[row]),
+                decided_at=decided if decided >= 0 else None,
+            )
+        )
+    return tuple(rows)
+
+
+def _tie_margins(spec: SessionSpec, comparison: Comparison) -> Floats:
+    """How near each contrast is to a tie: 1 when |D| meets its boundary, falling to 0 at ε/2 beyond it.
+
+    For a score to be measured, the share of the precision that it needs: widths wanted over had, squared. NaN
+    where there is nothing to be near to.
+    """
+    goal, margin = comparison.goal, comparison.margin
+    had = 2.0 * comparison.score_radius(comparison.variance)
+    near = np.clip((goal.width / had) ** 2, 0.0, 1.0)
+    if margin is None or spec.stopping.rule == "zscore" or spec.stopping.own_rule:
+        return np.asarray(near)
+    bound = tie_boundary(np.minimum(comparison.guarded, 1e6), margin, comparison.alpha)
+    excess = np.abs(comparison.difference) - bound
+    return np.where(goal.measured, near, np.clip(1.0 - excess / (0.5 * margin), 0.0, 1.0))

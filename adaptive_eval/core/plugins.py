@@ -1,0 +1,210 @@
+"""Rules and allocation policies of one's own: installed packages offer them as entry points.
+
+A package names a factory under ``adaptive_eval.rules`` or ``adaptive_eval.policies``; configs and commands
+then take its name like one of ours. What a plug-in hands back is checked at every step, so that a mistake in
+it ends the run with its name and never becomes a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any
+
+from adaptive_eval.errors import SessionError, UsageError
+
+if TYPE_CHECKING:  # the config asks for names alone, and its readers need no arrays
+    from adaptive_eval.core.allocate import AllocationView, Policy
+    from scorio.sequential.contrasts import ContrastBlock
+    from scorio.sequential.rules import Bools, Floats, Rule
+
+__all__ = [
+    "POLICY_GROUP",
+    "RULE_GROUP",
+    "CheckedPolicy",
+    "CheckedRule",
+    "installed",
+    "load_policy",
+    "load_rule",
+    "package_of",
+]
+
+RULE_GROUP = "adaptive_eval.rules"
+POLICY_GROUP = "adaptive_eval.policies"
+
+_RULE_PARTS = ("promise", "warning", "level", "fixed_threshold", "statistic", "tied")
+
+
+def installed(group: str) -> tuple[str, ...]:
+    """Return the names that installed packages offer, in alphabetical order.
+
+    Parameters
+    ----------
+    group : str
+        :data:`RULE_GROUP` or :data:`POLICY_GROUP`.
+    """
+    return tuple(sorted({point.name for point in entry_points(group=group)}))
+
+
+def package_of(group: str, name: str) -> str:
+    """Return the package that offers `name`, with its version."""
+    distribution = _point(group, name).dist
+    return "an unnamed package" if distribution is None else f"{distribution.name} {distribution.version}"
+
+
+def load_rule(name: str, alpha: float, equivalence: float | None) -> Rule:
+    """Make the rule that a package offers under `name`.
+
+    Parameters
+    ----------
+    name : str
+        Its name in a config.
+    alpha : float
+        Error level.
+    equivalence : float or None
+        Equivalence margin, in unit scores.
+
+    Raises
+    ------
+    UsageError
+        If no package offers it, or what it offers is no rule.
+    """
+    rule = _load(RULE_GROUP, name)(alpha, equivalence)
+    missing = [part for part in _RULE_PARTS if not hasattr(rule, part)]
+    if missing:
+        raise UsageError(f"rule {name!r} of {package_of(RULE_GROUP, name)} lacks {', '.join(missing)}")
+    return CheckedRule(name, rule)
+
+
+def load_policy(name: str) -> Policy:
+    """Make the allocation policy that a package offers under `name`.
+
+    Raises
+    ------
+    UsageError
+        If no package offers it, or what it offers is no policy.
+    """
+    policy = _load(POLICY_GROUP, name)()
+    if not hasattr(policy, "choose"):
+        raise UsageError(f"policy {name!r} of {package_of(POLICY_GROUP, name)} lacks choose")
+    return CheckedPolicy(name, policy)
+
+
+def _point(group: str, name: str) -> EntryPoint:
+    found = [point for point in entry_points(group=group) if point.name == name]
+    if not found:
+        known = ", ".join(installed(group)) or "none"
+        raise UsageError(f"no installed package offers {name!r} under {group}; installed: {known}")
+    return found[0]
+
+
+def _load(group: str, name: str) -> Any:
+    point = _point(group, name)
+    try:
+        return point.load()
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"{name!r} of {package_of(group, name)} cannot be loaded: {error}") from error
+
+
+class CheckedRule:
+    """A rule of a package, its answers checked.
+
+    Parameters
+    ----------
+    name : str
+        Its name in a config.
+    rule : Rule
+        The rule.
+    """
+
+    def __init__(self, name: str, rule: Rule) -> None:
+        self.name = name
+        self.promise = rule.promise
+        self.warning = rule.warning
+        self._rule = rule
+
+    @property
+    def level(self) -> float:
+        """Error level handed to the family."""
+        return self._rule.level
+
+    @property
+    def fixed_threshold(self) -> float | None:
+        """Threshold of the statistic where no family applies."""
+        return self._rule.fixed_threshold
+
+    def statistic(self, block: ContrastBlock, complete: Bools) -> Floats:
+        """Return the rule's statistic.
+
+        Raises
+        ------
+        SessionError
+            If it has another shape than the block, or is NaN anywhere.
+        """
+        found = self._rule.statistic(block, complete)
+        if found.shape != block.difference.shape or (found != found).any():
+            raise SessionError(
+                f"rule {self.name!r} must return a number for each of {block.difference.shape} contrasts and "
+                f"steps, -inf where no call is allowed; it returned shape {found.shape} with "
+                f"{int((found != found).sum())} NaN"
+            )
+        return found
+
+    def tied(self, block: ContrastBlock) -> Bools:
+        """Return where the rule allows a tie.
+
+        Raises
+        ------
+        SessionError
+            If that is no array of truth values of the block's shape.
+        """
+        found = self._rule.tied(block)
+        if found.shape != block.difference.shape or found.dtype != bool:
+            raise SessionError(
+                f"rule {self.name!r} must say of each of {block.difference.shape} contrasts and steps "
+                f"whether a tie may be called; it returned {found.dtype} of shape {found.shape}"
+            )
+        return found
+
+
+class CheckedPolicy:
+    """A policy of a package, its choices checked.
+
+    Parameters
+    ----------
+    name : str
+        Its name in a config.
+    policy : Policy
+        The policy.
+    """
+
+    def __init__(self, name: str, policy: Policy) -> None:
+        self.name = name
+        self._policy = policy
+
+    def choose(self, view: AllocationView, free: Mapping[int, int]) -> Iterator[int]:
+        """Yield the policy's choices.
+
+        Raises
+        ------
+        SessionError
+            If a choice is no model with a free slot, or nothing is chosen although nothing is in flight and a
+            needed model could be asked: the run would wait for ever.
+        """
+        left, chosen = dict(free), False
+        for model in self._policy.choose(view, free):
+            if left.get(model, 0) <= 0:
+                raise SessionError(
+                    f"policy {self.name!r} chose model {model!r}, which has no free slot; models with free "
+                    f"slots are {[known for known, slots in left.items() if slots > 0]}"
+                )
+            left[model] -= 1
+            chosen = True
+            yield int(model)
+        ready = [model for model, slots in free.items() if slots > 0 and view.active[model]]
+        waiting = any(view.window[model] > max(slots, 0) for model, slots in free.items())
+        if ready and not chosen and not waiting:
+            raise SessionError(
+                f"policy {self.name!r} asks for nothing although nothing is in flight and models {ready} are "
+                "needed: the run would wait for ever"
+            )

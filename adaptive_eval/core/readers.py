@@ -1,0 +1,105 @@
+"""Readers: the estimates of all contrasts of a session on one task, whatever kinds of contrast it has."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adaptive_eval.core.goals import Goal
+from adaptive_eval.core.spec import SessionSpec
+from scorio.sequential.cells import Cells
+from scorio.sequential.contrasts import ContrastBlock, PairReader, Target, score_block
+from scorio.sequential.reference import ReferenceReader
+
+__all__ = ["ContrastReader", "contrast_reader"]
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class ContrastReader(Protocol):
+    """Reads contrasts on one task along the walk."""
+
+    def read(self, rows: Ints, stop: int) -> ContrastBlock:
+        """Read contrasts of equal progress on, up to step `stop` of the task's walk."""
+        ...
+
+
+def contrast_reader(spec: SessionSpec, cells: Cells, task: int, goal: Goal) -> ContrastReader:
+    """Return the reader of all contrasts of a session on one task.
+
+    Parameters
+    ----------
+    spec : SessionSpec
+        The session.
+    cells : Cells
+        The moments of the task.
+    task : int
+        Its number.
+    goal : Goal
+        The contrasts; at most one of a pair is a reference.
+    """
+    target, clusters = spec.stopping.target, spec.tasks[task].clusters
+    asked, first, second = len(spec.models), goal.first, goal.second
+    single = goal.single
+    stored = ~single & ((first >= asked) | (second >= asked))
+    pairs = ~single & ~stored
+    parts: list[tuple[Bools, ContrastReader]] = []
+    if pairs.any():
+        parts.append((pairs, PairReader(cells, first[pairs], second[pairs], target, clusters)))
+    if stored.any():
+        live, reference = np.minimum(first, second)[stored], np.maximum(first, second)[stored]
+        sign = np.where(first[stored] < asked, 1, -1)
+        reader = ReferenceReader(cells, live, reference, sign, target, clusters)
+        parts.append((stored, reader))
+    if single.any():
+        parts.append((single, _ScoreReader(cells, first[single], goal.value[single], target)))
+    return parts[0][1] if len(parts) == 1 else _SideBySide(parts)
+
+
+class _ScoreReader:
+    """Reads models' own scores, less the number that each is held against."""
+
+    def __init__(self, cells: Cells, models: Ints, values: NDArray[np.float64], target: Target) -> None:
+        self._cells = cells
+        self._models = models
+        self._values = values
+        self._target: Target = target
+        self._progress = np.zeros(models.size, dtype=np.int64)
+
+    def read(self, rows: Ints, stop: int) -> ContrastBlock:
+        """Read scores of equal progress on, up to step `stop` of the task's walk."""
+        start = int(self._progress[rows[0]])
+        path = self._cells.path(self._models[rows], start, stop)
+        self._progress[rows] = stop
+        block = score_block(path, self._cells.walk.questions, self._target)
+        return block.less(self._values[rows, None])
+
+
+class _SideBySide:
+    """Reads each kind of contrast with a reader of its own.
+
+    Parameters
+    ----------
+    parts : list of (ndarray of bool, ContrastReader)
+        Which contrasts each reader has; together all, each once. None for a session without contrasts.
+    """
+
+    def __init__(self, parts: list[tuple[Bools, ContrastReader]]) -> None:
+        self._readers = [reader for _, reader in parts]
+        masks = np.array([mask for mask, _ in parts], dtype=bool)
+        self._kind = masks.argmax(axis=0) if parts else np.zeros(0, dtype=np.int64)
+        self._place = (masks.cumsum(axis=1) - 1).max(axis=0, where=masks, initial=0) if parts else self._kind
+
+    def read(self, rows: Ints, stop: int) -> ContrastBlock:
+        """Read contrasts of equal progress on, up to step `stop` of the task's walk."""
+        kind, place = self._kind[rows], self._place[rows]
+        there = [number for number in range(len(self._readers)) if (kind == number).any()]
+        blocks = [self._readers[number].read(place[kind == number], stop) for number in there]
+        if len(blocks) == 1:
+            return blocks[0]
+        order = np.argsort(kind, kind="stable")
+        return reduce(ContrastBlock.beside, blocks).take(np.argsort(order, kind="stable"))

@@ -1,0 +1,93 @@
+"""References: models whose trials are all in, from an earlier run or an imported matrix.
+
+A reference stands on the board like any model, but it is asked nothing and its trials never change. On every
+list it comes after the models that are asked. It counts as having walked further than anyone can, so that a
+contrast with it follows the walk of the other model. Two references are not compared here: there is nothing
+left to ask that could decide it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.errors import SessionError
+from scorio.sequential.cells import Cells
+
+__all__ = [
+    "FINISHED",
+    "check_references",
+    "load_references",
+    "reference_warnings",
+]
+
+FINISHED = 2**62
+"""Steps of a reference's walk: more than any model can take."""
+
+
+def check_references(spec: SessionSpec) -> None:
+    """Check that the references of a session can be compared with its models.
+
+    Raises
+    ------
+    SessionError
+        If a name is taken twice, a table of counts does not fit its task, a reference has no trial of a
+        task, two references are to be compared, or the rule reads single trials.
+    """
+    if not spec.references:
+        return
+    if spec.stopping.rule == "exact":
+        raise SessionError("the rule exact reads single trials, which references do not have; use anytime")
+    names, stored = spec.names, {reference.name for reference in spec.references}
+    for name in stored:
+        if names.count(name) > 1:
+            raise SessionError(f"two models are called {name!r}; a reference needs a name of its own")
+    for pair in (pair for goal in spec.goal.parts for pair in goal.pairs):
+        if stored.issuperset(pair):
+            raise SessionError(f"{' and '.join(pair)} are both references: there is nothing left to ask")
+    for reference in spec.references:
+        for task in spec.tasks:
+            table = reference.counts.get(task.name)
+            expected = (len(task.questions), len(task.weights))
+            found = None if table is None else table.shape
+            if table is None or found != expected:
+                raise SessionError(
+                    f"reference {reference.name!r} needs counts of shape {expected} (questions x categories) "
+                    f"for task {task.name!r}, got {'none' if found is None else found}"
+                )
+            if table.min() < 0 or not table.any():
+                raise SessionError(
+                    f"the counts of reference {reference.name!r} for task {task.name!r} must not be "
+                    "negative, and not all 0"
+                )
+
+
+def load_references(spec: SessionSpec, cells: tuple[Cells, ...]) -> None:
+    """Give the cells the trials of the references."""
+    for row, reference in enumerate(spec.references, start=len(spec.models)):
+        for task, moments in zip(spec.tasks, cells, strict=True):
+            moments.load(row, reference.counts[task.name])
+
+
+def reference_warnings(spec: SessionSpec) -> list[str]:
+    """Say what the references of a session cannot do."""
+    warnings = []
+    for reference in spec.references:
+        questions = sum(len(task.questions) for task in spec.tasks)
+        tables = [reference.counts[task.name] for task in spec.tasks]
+        answered = sum(int(np.count_nonzero(table.sum(axis=1))) for table in tables)
+        if answered < questions:
+            warnings.append(
+                f"reference {reference.name} has results on {answered:,} of {questions:,} questions: only "
+                "these are compared"
+            )
+        elif all(table.sum(axis=1).max() == 1 for table in tables):
+            warnings.append(
+                f"reference {reference.name} has one trial a question: the noise of its answers is unknown, "
+                "so close pairs with it may stay open however long the run goes on"
+            )
+    compared = any(goal.kind in ("ranking", "top-k") for goal in spec.goal.parts)
+    if len(spec.references) > 1 and compared:
+        names = ", ".join(reference.name for reference in spec.references)
+        warnings.append(f"references are not compared with each other ({names}): their trials are all in")
+    return warnings

@@ -1,0 +1,400 @@
+"""The session: ask it for trials, tell it the outcomes, read what it decided.
+
+It is synchronous and pure: no clock, no network, no global randomness. The engine drives it, and so can a
+notebook, a simulation or another harness. Its state is a fold over the outcomes: :meth:`Session.replay` of
+the stored log gives the state back, and the decisions depend on the outcomes alone, in whatever order or
+batches they were told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from adaptive_eval.core import words
+from adaptive_eval.core.board import Board
+from adaptive_eval.core.budget import Budget
+from adaptive_eval.core.compare import Comparison
+from adaptive_eval.core.forecast import forecast
+from adaptive_eval.core.goals import SINGLE
+from adaptive_eval.core.intake import Intake, Told
+from adaptive_eval.core.issuing import Issuer
+from adaptive_eval.core.overview import standings
+from adaptive_eval.core.roster import Flight, Roster
+from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.core.standings import Decision, Forecast, Standings, StopReason, StopVerdict
+from adaptive_eval.errors import SessionError
+from adaptive_eval.trial import TrialKey, TrialRequest
+
+__all__ = ["Session"]
+
+READ_BATCH = 64
+"""Outcomes that may wait before contrasts are read, when no decision can depend on them yet."""
+
+
+class Session:
+    """One run's decisions.
+
+    Parameters
+    ----------
+    spec : SessionSpec
+        Models, tasks, goal, rule, allocation and budget.
+
+    Examples
+    --------
+    >>> from adaptive_eval.core.spec import ModelSpec, SessionSpec, TaskSpec
+    >>> from adaptive_eval.trial import TrialOutcome
+    >>> questions = tuple(f"q{number}" for number in range(30))
+    >>> session = Session(SessionSpec((ModelSpec("good"), ModelSpec("bad")), (TaskSpec("t", questions),)))
+    >>> while session.stopped is None:
+    ...     requests = session.ask(8)
+    ...     outcomes = [TrialOutcome(r.key, int(r.key.model == "good")) for r in requests]
+    ...     decisions = session.tell(outcomes)
+    >>> session.stopped.reason
+    'resolved'
+    >>> print(session.standings().models[0].model)
+    good
+    """
+
+    def __init__(self, spec: SessionSpec) -> None:
+        self.spec = spec
+        self.board = Board(spec)
+        self.comparison = Comparison(spec, self.board)
+        self.budget = Budget(spec)
+        self.roster = Roster.of(len(spec.models))
+        self.stopped: StopVerdict | None = None
+        self.decisions: list[Decision] = []
+        self.remarks: Callable[[], tuple[str, ...]] = tuple
+        """Returns warnings from outside, such as of an audit of the answers, to be shown with the others."""
+        self._reported = 0
+        self._intake = Intake(spec, self.board, self.budget, self.roster)
+        self._issuer = Issuer(spec, self.board, self.comparison, self.budget, self.roster)
+        self._unread = 0
+        self._forecast: Forecast | None = None
+        self._forecast_due = 0
+
+    # ------------------------------------------------------------------ asking
+
+    def ask(self, capacity: int | Mapping[str, int]) -> list[TrialRequest]:
+        """Return the next trials to run.
+
+        Parameters
+        ----------
+        capacity : int or mapping of str to int
+            Trials that can be run now: in all, or per model (its free slots).
+
+        Returns
+        -------
+        list of TrialRequest
+            At most `capacity` trials; empty when the session has stopped or when nothing should be issued
+            before more outcomes are told.
+
+        Raises
+        ------
+        SessionError
+            If a capacity names an unknown model or is negative.
+        """
+        if self.stopped is not None:
+            return []
+        slots = capacity if isinstance(capacity, int) else self._by_model(capacity)
+        requests = self._issue(slots)
+        if not requests and not self._waiting():
+            self._decide(now=True)  # what waits unread may show what is needed next
+            requests = self._issue(slots)
+            if not requests:
+                self._stop_without_work()
+        return requests
+
+    def _issue(self, slots: int | Mapping[int, int]) -> list[TrialRequest]:
+        """Give up the models whose own budget has ended, and issue trials of the others."""
+        for model, account in list(self._issuer.spent()):
+            self.roster.spent.add(model)
+            self._give_up(model, words.own_budget_spent(account), "budget")
+        return self._issuer.issue(slots) if self.stopped is None else []
+
+    def _by_model(self, capacity: Mapping[str, int]) -> dict[int, int]:
+        return {self._intake.model(name): slots for name, slots in capacity.items()}
+
+    def _waiting(self) -> bool:
+        """Whether a trial is in flight whose model is still to answer."""
+        flying = self.roster.flying
+        return any(flying[model] for model in range(len(flying)) if model not in self.roster.stopped)
+
+    # ------------------------------------------------------------------ telling
+
+    def tell(self, outcomes: Sequence[Told]) -> list[Decision]:
+        """Take in outcomes, in any order, and return what was decided.
+
+        Parameters
+        ----------
+        outcomes : sequence of TrialOutcome or Missing
+            Outcomes of trials that were asked for. One told twice is ignored the second time.
+
+        Returns
+        -------
+        list of Decision
+            New decisions, in order.
+
+        Raises
+        ------
+        SessionError
+            If a trial was never asked for, a category is out of range, or an outcome contradicts an earlier
+            one. Nothing of the batch is counted then.
+        """
+        self._take(outcomes)
+        self._decide()
+        return self._report()
+
+    def _take(self, outcomes: Sequence[Told]) -> None:
+        self._intake.check(outcomes)
+        after_stop = self.stopped is not None
+        self._unread += sum(self._intake.take(outcome, after_stop=after_stop) for outcome in outcomes)
+
+    def _report(self) -> list[Decision]:
+        """Return the decisions that have not been returned yet."""
+        new = self.decisions[self._reported :]
+        self._reported = len(self.decisions)
+        return new
+
+    def _decide(self, *, now: bool = False) -> None:
+        """Read and fold what is in, when a decision may depend on it."""
+        if self.stopped is not None or not (now or self._unread >= READ_BATCH or self._frontier_can_move()):
+            return
+        self._unread = 0
+        self.board.absorb()
+        for call in self.comparison.advance():
+            self.decisions.append(words.pair_decision(self.spec, self.comparison, call, self.budget.told))
+        self._retire()
+        self._stop_when_done()
+
+    def _frontier_can_move(self) -> bool:
+        complete, frontier = self.board.complete, self.comparison.frontier
+        return all(complete[model] > frontier for model in self.comparison.members)
+
+    # ------------------------------------------------------------------ retiring and stopping
+
+    def _retire(self) -> None:
+        """Note which models no open contrast needs any more."""
+        if not self.comparison.goal.stops:
+            return
+        needed, goal = self.comparison.needed, self.comparison.goal
+        active = set(goal.first[needed].tolist()) | set(goal.second[needed].tolist())
+        for model, retired in enumerate(self.roster.retired):
+            idle = model not in active and model not in self.roster.stopped
+            if idle and not retired:
+                self.decisions.append(words.retirement(self.spec, self.comparison, model, self.budget.told))
+            self.roster.retired[model] = idle
+
+    def _stop_when_done(self) -> None:
+        comparison = self.comparison
+        if comparison.goal.stops and not comparison.needed.any():
+            self._stop(*self._conclusion())
+
+    def _conclusion(self) -> tuple[StopReason, str]:
+        """Say what has come of the run, now that no contrast is left that could be decided."""
+        comparison, stopped, spent = self.comparison, self.roster.stopped, self.roster.spent
+        if comparison.goal.stops and comparison.met:
+            return "resolved", words.resolved(self.spec, comparison)
+        if comparison.goal.stops and (comparison.verdict != 0).any():
+            return "partial", words.partial(self.spec, comparison, stopped, spent)
+        if stopped.keys() <= spent:
+            return "budget", words.own_budgets_spent(self.spec, stopped)
+        return "endpoints", words.unusable(self.spec, stopped)
+
+    def _stop_without_work(self) -> None:
+        """Nothing is in flight and nothing can be issued: say why, unless only free slots are lacking."""
+        if self.stopped is not None:
+            return
+        exhausted = self._issuer.exhausted()
+        if len(self.roster.stopped) == len(self.spec.models):
+            self._stop(*self._conclusion())
+        elif exhausted is not None:
+            self._stop("budget", words.budget_spent(exhausted))
+        elif self._issuer.capped():
+            self._stop("max_passes", words.pass_cap(self.spec))
+
+    def _stop(self, reason: StopReason, text: str) -> None:
+        if reason in ("budget", "max_passes"):
+            calls = self.comparison.final_look()
+            for call in calls:
+                self.decisions.append(words.pair_decision(self.spec, self.comparison, call, self.budget.told))
+            if calls and self.comparison.goal.stops and not self.comparison.needed.any():
+                reason, text = self._conclusion()
+        self.stopped = StopVerdict(reason, text)
+        step = self.comparison.frontier
+        self.decisions.append(Decision("stop", (), reason, step, self.budget.told, text, {}))
+
+    def end(self, reason: StopReason, text: str) -> list[Decision]:
+        """Stop from outside: a deadline, an interrupt. Returns what was decided on the way."""
+        self._decide(now=True)
+        if self.stopped is None:
+            self._stop(reason, text)
+        return self._report()
+
+    def stop_model(self, name: str, reason: str, *, spent: bool = False) -> list[Decision]:
+        """Give a model up: its endpoint refuses it, or its time is `spent`. The rest of the run goes on.
+
+        Its open pairs stay undecided. Trials of it that are still told count as ever.
+        """
+        model = self._intake.model(name)
+        if spent:
+            self.roster.spent.add(model)
+        if model not in self.roster.stopped and not (spent and self.roster.retired[model]):
+            self._give_up(model, reason, "budget" if spent else "stopped")
+        return self._report()
+
+    def _give_up(self, model: int, reason: str, verdict: str) -> None:
+        """Ask nothing more of a model; its open pairs stay undecided."""
+        if self.stopped is None:
+            self._decide(now=True)
+        if self.stopped is not None:
+            return
+        self.roster.stopped[model] = reason
+        name, issued = self.spec.models[model].name, self.roster.issued[model]
+        told, text = self.budget.told, f"{name} stopped: {reason}"
+        self.decisions.append(Decision("model_stopped", (name,), verdict, issued, told, text, {}))
+        self.comparison.lose(model)
+        self._retire()
+        self._stop_when_done()
+
+    # ------------------------------------------------------------------ what comes to nothing
+
+    def presume(self, key: TrialKey) -> bool:
+        """Count a request of a trial in flight that failed and may have been billed, at its worst case.
+
+        Returns
+        -------
+        bool
+            Whether the budgets allow the trial another request.
+        """
+        flight = self._flight(key)
+        return self.budget.presume(self._intake.model(key.model), flight.task, flight.question)
+
+    def abandon(self, key: TrialKey, *, billed: bool) -> None:
+        """Take a trial out of flight that will not be told; it is asked again, unless its model has stopped.
+
+        Parameters
+        ----------
+        key : TrialKey
+            The trial.
+        billed : bool
+            Whether a request was out, which may have been billed: it counts at its worst case.
+
+        Raises
+        ------
+        SessionError
+            If the trial is not in flight.
+        """
+        flight, model = self._flight(key), self._intake.model(key.model)
+        self.roster.land(model, key.step)
+        self.budget.release(model, flight.task, flight.reservation)
+        if billed:
+            self.budget.presume(model, flight.task, flight.question)
+        self.roster.give_back(model, key.step)
+
+    def _flight(self, key: TrialKey) -> Flight:
+        flight = self.roster.in_flight.get((self._intake.model(key.model), key.step))
+        if flight is None:
+            raise SessionError(f"trial {key.step} of model {key.model!r} is not in flight")
+        return flight
+
+    # ------------------------------------------------------------------ the log
+
+    def replay(
+        self, log: Iterable[Sequence[Told]], unanswered: Iterable[tuple[TrialKey, int]] = ()
+    ) -> list[Decision]:
+        """Rebuild the state from stored outcomes, in batches.
+
+        Steps of a walk that the log lacks (launched but never finished) are issued again first.
+
+        Parameters
+        ----------
+        log : iterable of sequence of TrialOutcome or Missing
+            What :meth:`tell` had been told, in any order.
+        unanswered : iterable of (TrialKey, int)
+            Trials with the number of their requests that may have been billed and have left no answer.
+
+        Returns
+        -------
+        list of Decision
+            The decisions, as they fell.
+        """
+        known: list[set[int]] = [set() for _ in self.spec.models]
+        for batch in log:
+            pending: list[Told] = []
+            for outcome in batch:
+                if not self._issuer.is_laid_out(outcome.key.step):
+                    self._tell_again(pending)
+                    pending = []
+                model, step = self._intake.model(outcome.key.model), outcome.key.step
+                if step not in known[model]:
+                    known[model].add(step)
+                    self._issuer.adopt(model, step)
+                pending.append(outcome)
+            self._tell_again(pending)
+        for model, steps in enumerate(known):
+            self.roster.gaps[model] = sorted(set(range(self.roster.issued[model])) - steps, reverse=True)
+        for key, times in unanswered:
+            task, question = self.board.schedule.at(key.step)
+            self.budget.presume(self._intake.model(key.model), task, question, times)
+        return self._report()
+
+    def _tell_again(self, outcomes: Sequence[Told]) -> None:
+        self._take(outcomes)
+        self._decide(now=self.comparison.rounds is not None)
+
+    # ------------------------------------------------------------------ looking
+
+    def standings(self) -> Standings:
+        """Return everything a person may want to see, as plain data."""
+        self._decide(now=True)
+        self.board.absorb()
+        found = standings(self.spec, self.board, self.comparison, self.budget, self.roster, self.stopped)
+        forecast = None if self.stopped is not None else self.forecast()
+        return replace(found, forecast=forecast, warnings=(*found.warnings, *self.remarks()))
+
+    def forecast(self) -> Forecast | None:
+        """Return what the rest of the run will take, or None where that cannot be said (yet).
+
+        The last forecast is kept until the number of trials has grown by a twentieth.
+        """
+        if self.budget.told >= self._forecast_due:
+            self._forecast_due = self.budget.told + max(self.budget.told // 20, 10)
+            parts = (self.spec, self.board, self.comparison, self.budget, self.roster)
+            self._forecast = forecast(*parts)
+        return self._forecast
+
+    def explain(self, first: str, second: str | None = None) -> str:
+        """Say in words where a pair stands, and why.
+
+        Parameters
+        ----------
+        first, second : str
+            Model names, in any order; only the first for what the goal asks of a model by itself.
+
+        Returns
+        -------
+        str
+            Difference, confidence sequence, evidence against its threshold, trials, rule and family.
+
+        Raises
+        ------
+        SessionError
+            If a model is unknown or the goal does not ask about the pair.
+        """
+        self._decide(now=True)
+        goal, a = self.comparison.goal, self._intake.named(first)
+        b = SINGLE if second is None else self._intake.named(second)
+        here = ((goal.first == a) & (goal.second == b)) | ((goal.first == b) & (goal.second == a))
+        if here.any():
+            rows = np.flatnonzero(here).tolist()
+            return "\n\n".join(words.explanation(self.spec, self.comparison, row) for row in rows)
+        asked = first if second is None else f"{first} and {second}"
+        raise SessionError(f"the goal ({self.spec.goal.text}) does not ask about {asked}")
+
+    @property
+    def in_flight(self) -> int:
+        """Trials asked for and not told yet."""
+        return len(self.roster.in_flight)

@@ -1,0 +1,406 @@
+"""What a session must know before it starts: models, tasks, goal, stopping rule, allocation, budget.
+
+Plain frozen data, so that a session can be driven from a notebook, a test or a simulation without a config
+file. :mod:`adaptive_eval.build` makes a :class:`SessionSpec` from a config.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adaptive_eval.core.plugins import load_rule
+from scorio.sequential import families, rules
+
+__all__ = [
+    "AllocationSpec",
+    "BudgetSpec",
+    "GoalSpec",
+    "ModelSpec",
+    "Price",
+    "PriorSpec",
+    "ReferenceSpec",
+    "SessionSpec",
+    "StoppingSpec",
+    "TaskSpec",
+]
+
+GoalKind = Literal["ranking", "top-k", "baseline", "width", "threshold", "budget", "pairs", "all", "any"]
+RuleName = Literal["anytime", "directional", "budgeted", "exact", "zscore"]
+RULES: tuple[RuleName, ...] = get_args(RuleName)
+"""Rules by the name a config gives; installed packages may offer more (:mod:`adaptive_eval.core.plugins`)."""
+PolicyName = Literal["round-robin", "lowest-z", "top-two", "uniform"]
+POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
+"""Allocation policies, likewise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """USD per million tokens."""
+
+    input: float
+    output: float
+    cached: float | None = None
+
+    def cost(self, prompt: int, completion: int, cached: int = 0) -> float:
+        """Return the price of one request in USD."""
+        return self.picodollars(prompt, completion, cached) / 1e12
+
+    def picodollars(self, prompt: int, completion: int, cached: int = 0) -> int:
+        """Return the price of one request in picodollars (10⁻¹² USD), exactly.
+
+        Parameters
+        ----------
+        prompt, completion : int
+            Tokens.
+        cached : int
+            Tokens of the prompt that were found in the cache.
+
+        Examples
+        --------
+        >>> Price(input=0.1, output=0.4, cached=0.05).picodollars(3, 1, cached=2)
+        600000
+        """
+        cost = prompt * _per_token(self.input) + completion * _per_token(self.output)
+        if cached and self.cached is not None:
+            cost += min(cached, prompt) * (_per_token(self.cached) - _per_token(self.input))
+        return cost
+
+    def most(self, prompt: int, completion: int) -> int:
+        """Return the most that a request can cost in picodollars, whatever is found in the cache."""
+        dearest = self.input if self.cached is None else max(self.input, self.cached)
+        return prompt * _per_token(dearest) + completion * _per_token(self.output)
+
+
+@lru_cache(maxsize=256)
+def _per_token(price: float) -> int:
+    """Return USD per million tokens as picodollars per token, rounded up beyond the sixth decimal."""
+    return int((Decimal(repr(price)) * 10**6).to_integral_value(ROUND_CEILING))
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSpec:
+    """Limits of a run, a model or a task; None for no limit.
+
+    Parameters
+    ----------
+    trials : int, optional
+        Trials.
+    tokens, prompt_tokens, completion_tokens : int, optional
+        Tokens: all, those of prompts, those of answers.
+    usd : float, optional
+        US dollars.
+    wall_clock : float, optional
+        Seconds of running time: the engine's to watch.
+    """
+
+    trials: int | None = None
+    tokens: int | None = None
+    usd: float | None = None
+    wall_clock: float | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+    @property
+    def metered(self) -> bool:
+        """Whether tokens or USD are limited, so that the worst case of a trial must be known."""
+        limits = (self.tokens, self.usd, self.prompt_tokens, self.completion_tokens)
+        return any(limit is not None for limit in limits)
+
+    @property
+    def limited(self) -> bool:
+        """Whether anything is limited that trials take."""
+        return self.trials is not None or self.metered
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A model as the session sees it.
+
+    Parameters
+    ----------
+    name : str
+        Label, unique in the run.
+    max_tokens : int, optional
+        Most completion tokens of one trial; needed under a token or USD budget.
+    price : Price, optional
+        Needed under a USD budget.
+    budget : BudgetSpec
+        What it may take on its own. When that ends, its open pairs stay undecided and the rest goes on.
+    """
+
+    name: str
+    max_tokens: int | None = None
+    price: Price | None = None
+    budget: BudgetSpec = BudgetSpec()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """A task as the session sees it.
+
+    Parameters
+    ----------
+    name : str
+        Name, unique in the run.
+    questions : tuple of str
+        Question ids, in the dataset's order.
+    weights : tuple of float
+        Weight of each category of the rubric.
+    clusters : tuple of str, optional
+        Cluster of each question, for the population target.
+    prompt_bounds : tuple of int, optional
+        An upper bound on the prompt's tokens per question; needed under a token or USD budget.
+    prompt_varies : bool
+        Whether trials of one question may have different prompts.
+    budget : BudgetSpec
+        What the task may take. Every walk goes through all tasks, so the run ends when that ends.
+    weight : float
+        How much the task counts beside what `overall` gives it.
+    """
+
+    name: str
+    questions: tuple[str, ...]
+    weights: tuple[float, ...] = (0.0, 1.0)
+    clusters: tuple[str, ...] | None = None
+    prompt_bounds: tuple[int, ...] | None = None
+    prompt_varies: bool = False
+    budget: BudgetSpec = BudgetSpec()
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReferenceSpec:
+    """A model whose trials are all in: it is asked nothing, and the models of the run are compared with it.
+
+    Parameters
+    ----------
+    name : str
+        Label, unique in the run.
+    counts : mapping of str to ndarray of int, shape (M, C + 1)
+        Per task the trials of each question in each category; a question may have none.
+    source : str
+        Where its trials come from, in a few words.
+    """
+
+    name: str
+    counts: Mapping[str, NDArray[np.int64]]
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PriorSpec:
+    """Earlier trials of the models of the run: for Bayes@N and an early ranking, never for a decision.
+
+    Parameters
+    ----------
+    counts : mapping of str to mapping of str to ndarray of int, shape (M, C + 1)
+        R0: per model and task the earlier trials of each question in each category that Bayes@N starts
+        from. A model may be left out.
+    source : str
+        What is used, of whom and where from, in words.
+    transfer : mapping, optional
+        Like `counts`: the earlier trials that the early ranking starts from; without it there is none.
+    """
+
+    counts: Mapping[str, Mapping[str, NDArray[np.int64]]]
+    source: str
+    transfer: Mapping[str, Mapping[str, NDArray[np.int64]]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GoalSpec:
+    """What the run is to find out.
+
+    Parameters
+    ----------
+    kind : str
+        ``ranking``, ``top-k``, ``baseline``, ``width``, ``threshold``, ``budget``, ``pairs``, or ``all`` or
+        ``any`` of several.
+    k : int
+        Size of the top set (``top-k``).
+    model : str
+        The baseline.
+    value : float
+        The score each model is held against (``threshold``), in score units.
+    width : float
+        Target width of every model's interval (``width``), in score units.
+    pairs : tuple of (str, str)
+        The pairs to decide (``pairs``).
+    goals : tuple of GoalSpec
+        What is composed (``all``, ``any``); no ``budget`` among them, which is never reached.
+
+    Examples
+    --------
+    >>> GoalSpec("any", goals=(GoalSpec("top-k"), GoalSpec("width", width=0.05))).text
+    "find the best model, or every model's interval no wider than 0.05"
+    """
+
+    kind: GoalKind = "ranking"
+    k: int = 1
+    model: str = ""
+    value: float = 0.0
+    width: float = 0.0
+    pairs: tuple[tuple[str, str], ...] = ()
+    goals: tuple[GoalSpec, ...] = ()
+
+    @property
+    def parts(self) -> tuple[GoalSpec, ...]:
+        """The goals that a composed one is made of, however deep; a plain goal itself."""
+        if self.kind not in ("all", "any"):
+            return (self,)
+        return tuple(part for goal in self.goals for part in goal.parts)
+
+    @property
+    def text(self) -> str:
+        """The goal in words."""
+        if self.kind in ("all", "any"):
+            joint = ", and " if self.kind == "all" else ", or "
+            return joint.join(f"({goal.text})" if goal.goals else goal.text for goal in self.goals)
+        return {
+            "ranking": "rank all models",
+            "top-k": f"find the best {self.k}" if self.k > 1 else "find the best model",
+            "baseline": f"compare every model with {self.model}",
+            "width": f"every model's interval no wider than {self.width:g}",
+            "threshold": f"say of every model whether it is above {self.value:g}",
+            "budget": "best ranking for a fixed budget",
+            "pairs": "decide the named pairs",
+        }[self.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class StoppingSpec:
+    """When a pair is decided and when the run stops; see :mod:`scorio.sequential.rules`."""
+
+    rule: RuleName | str = "anytime"
+    confidence: float = 0.95
+    family: Literal["holm", "ebh", "pair"] = "holm"
+    equivalence: float | None = None
+    max_passes: int | None = None
+    target: Literal["benchmark", "population"] = "benchmark"
+    threshold: float = 1.645
+
+    @property
+    def own_rule(self) -> bool:
+        """Whether the rule is one of an installed package."""
+        return self.rule not in RULES
+
+    def make_rule(self, unit: float) -> rules.Rule:
+        """Return the rule object; `unit` is the score range that a unit score stands for.
+
+        Raises
+        ------
+        UsageError
+            If there is no such rule, or a package's rule cannot be used.
+        """
+        alpha = 1.0 - self.confidence
+        margin = None if self.equivalence is None else self.equivalence / unit
+        if self.rule == "zscore":
+            return rules.ZScore(self.threshold)
+        if self.own_rule:
+            return load_rule(self.rule, alpha, margin)
+        kinds = {
+            "anytime": rules.Anytime,
+            "directional": rules.Directional,
+            "budgeted": rules.Budgeted,
+            "exact": rules.Exact,
+        }
+        return kinds[self.rule](alpha, margin)
+
+    def make_family(self) -> families.Family:
+        """Return the family object."""
+        return families.family("pair" if self.rule == "zscore" else self.family)
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationSpec:
+    """Which model and which question get the next trial.
+
+    Parameters
+    ----------
+    models, questions : str
+        Policies.
+    in_a_row : int
+        How many times the schedule asks a question in a row after the first pass, so that one request can
+        ask for so many answers; the same for all models. Not with ``rounds``.
+    """
+
+    models: PolicyName | str = "round-robin"
+    questions: Literal["schedule", "rounds"] = "schedule"
+    in_a_row: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSpec:
+    """Everything a session needs.
+
+    Parameters
+    ----------
+    models : tuple of ModelSpec
+        At least one.
+    tasks : tuple of TaskSpec
+        At least one.
+    goal, stopping, allocation, budget
+        See the classes.
+    seed : int
+        Seed of the schedule and of every trial's sampling seed.
+    overall : {'macro', 'pooled'}
+        Weight of several tasks: equal, or by their number of questions; each times its own weight.
+    references : tuple of ReferenceSpec
+        Finished models to compare with.
+    prior : PriorSpec, optional
+        Earlier trials of the models.
+
+    Examples
+    --------
+    >>> spec = SessionSpec((ModelSpec("a"), ModelSpec("b")), (TaskSpec("t", ("q1", "q2")),))
+    >>> spec.task_weights
+    (1.0,)
+    """
+
+    models: tuple[ModelSpec, ...]
+    tasks: tuple[TaskSpec, ...]
+    goal: GoalSpec = GoalSpec()
+    stopping: StoppingSpec = StoppingSpec()
+    allocation: AllocationSpec = AllocationSpec()
+    budget: BudgetSpec = BudgetSpec()
+    seed: int = 0
+    overall: Literal["macro", "pooled"] = "macro"
+    references: tuple[ReferenceSpec, ...] = ()
+    prior: PriorSpec | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the models, then of the references."""
+        models = [model.name for model in self.models]
+        return (*models, *(reference.name for reference in self.references))
+
+    @property
+    def questions(self) -> int:
+        """Questions of all tasks together."""
+        return sum(len(task.questions) for task in self.tasks)
+
+    @property
+    def task_weights(self) -> tuple[float, ...]:
+        """Weight of each task in the overall score; they sum to 1."""
+        pooled = self.overall == "pooled"
+        weights = [task.weight * (len(task.questions) if pooled else 1) for task in self.tasks]
+        return tuple(weight / sum(weights) for weight in weights)
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """(origin, unit) that turn a unit score into score units: ``origin + unit * score``.
+
+        Tasks whose rubrics span different ranges are reported in unit scores, (0, 1).
+        """
+        ranges = {(min(task.weights), max(task.weights)) for task in self.tasks}
+        if len(ranges) > 1:
+            return 0.0, 1.0
+        low, high = ranges.pop()
+        return low, high - low

@@ -1,0 +1,416 @@
+"""What a session knows at one moment, as plain data that every view and report is drawn from.
+
+:class:`Standings` is produced by :meth:`adaptive_eval.core.session.Session.standings`, stored in the run
+file as JSON (:func:`to_json` / :func:`from_json`), and read back by monitor and report. Scores are in the
+rubric's own units (for a binary rubric: fraction correct).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from adaptive_eval.frames import columns_of, frame_of
+
+__all__ = [
+    "BudgetLine",
+    "BudgetScope",
+    "ContrastKind",
+    "Decision",
+    "Forecast",
+    "ModelStanding",
+    "PairForecast",
+    "PairStanding",
+    "Range",
+    "RulePlugin",
+    "Standings",
+    "StopVerdict",
+    "TaskScore",
+    "TaskStanding",
+    "from_json",
+    "to_json",
+]
+
+ModelState = Literal["active", "retired", "stopped", "reference"]
+BudgetScope = Literal["run", "model", "task", "scorer"]
+Verdict = Literal["open", "better", "worse", "tie"]
+Table = Literal["models", "pairs", "tasks", "budgets"]
+ContrastKind = Literal["pair", "threshold", "width"]
+StopReason = Literal["resolved", "partial", "budget", "max_passes", "endpoints", "interrupted"]
+"""``partial``: every pair is decided that the answering models can decide; ``endpoints``: none could be."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStanding:
+    """One model's line of the leaderboard.
+
+    Parameters
+    ----------
+    model : str
+        The model's name.
+    state : {'active', 'retired', 'stopped', 'reference'}
+        ``retired``: no open pair needs it; ``stopped``: its endpoint refused it, or its own budget ended (see
+        `note`); ``reference``:
+        its trials are those of an earlier run (see `note`), and it is asked nothing.
+    trials : int
+        Trials that count: the contiguous completed prefix of its walk, holes left out; of a reference all.
+    issued, missing, after_stop : int
+        Steps issued so far; trials without an answer; trials that finished after the stop.
+    questions : int
+        Questions with at least one counted trial.
+    score : float or None
+        Raw mean over seen questions, the decision scale; None before the first trial.
+    low, high : float or None
+        Anytime confidence interval of `score` at the run's confidence.
+    mu, sigma : float or None
+        Bayes@N posterior mean and standard deviation over all questions (uniform prior, and the run's prior).
+    rank : int
+        Position in the order by score, ties sharing a position, 1 is best.
+    rank_low, rank_high : int
+        Rank interval, simultaneous at the family's level.
+    prompt_tokens, completion_tokens : int
+        Tokens charged so far.
+    usd : float or None
+        Cost so far; None where the config gives no price.
+    note : str
+        One phrase, such as why the model was stopped.
+    transfer_mu, transfer_sigma : float or None
+        Mean and standard deviation of the score with the help of earlier results, for the early ranking only.
+    early_rank : int or None
+        Position in the order of `transfer_mu`, 1 is best.
+    worst, best : float or None
+        What `score` would be had every missing answer among the counted steps been of the least, or of the
+        greatest worth; None where none is missing.
+    """
+
+    model: str
+    state: ModelState
+    trials: int
+    issued: int
+    missing: int
+    after_stop: int
+    questions: int
+    score: float | None
+    low: float | None
+    high: float | None
+    mu: float | None
+    sigma: float | None
+    rank: int
+    rank_low: int
+    rank_high: int
+    prompt_tokens: int
+    completion_tokens: int
+    usd: float | None
+    note: str = ""
+    transfer_mu: float | None = None
+    transfer_sigma: float | None = None
+    early_rank: int | None = None
+    worst: float | None = None
+    best: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PairStanding:
+    """One contrast the goal asks about: a pair of models, or one model by itself.
+
+    Parameters
+    ----------
+    first, second : str
+        Model names; `verdict` and `difference` are seen from `first`. For a single model, `second` is the
+        number it is held against or the width to which it is measured.
+    verdict : {'open', 'better', 'worse', 'tie'}
+        ``better``: `first` scores higher.
+    difference : float or None
+        Score of `first` minus score of `second` at equal progress, in score units.
+    low, high : float or None
+        Anytime confidence sequence of the difference.
+    evidence, threshold : float
+        Natural logarithm of the e-value, and of the value at which a winner is called now.
+    tie_margin : float or None
+        How far the tie condition is from holding: 1 when it holds, 0 or less far away; None without a margin.
+        For a width, the share of the precision that is reached.
+    trials : int
+        Equal progress at which the pair was last read: steps of both walks; with a reference, of the other's.
+    questions : int
+        Questions both have seen by then.
+    decided_at : int or None
+        The step at which the verdict fell.
+    kind : {'pair', 'threshold', 'width'}
+        What is compared: two models, a model with a number, or a score's interval with a width; a ``tie`` of
+        a width means that the score is measured, and `difference` is the score itself.
+    """
+
+    first: str
+    second: str
+    verdict: Verdict
+    difference: float | None
+    low: float | None
+    high: float | None
+    evidence: float
+    threshold: float
+    tie_margin: float | None
+    trials: int
+    questions: int
+    decided_at: int | None
+    kind: ContrastKind = "pair"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Something the session decided, with its evidence in numbers and words.
+
+    Parameters
+    ----------
+    kind : {'pair', 'retired', 'model_stopped', 'withdrawn', 'stop', 'servers'}
+        What was decided; ``servers``: who of those found for a model is asked from now on.
+    models : tuple of str
+        The models concerned.
+    verdict : str
+        ``better`` / ``worse`` / ``tie`` for a pair (seen from ``models[0]``), the reason for a stop,
+        ``joined`` / ``left`` / ``refused`` for servers.
+    step : int
+        Step of the walk at which it fell.
+    trials : int
+        Counted trials of the whole run at that moment.
+    text : str
+        The decision in words.
+    evidence : mapping
+        Numbers behind it (difference, low, high, log_e, threshold, questions, …).
+    """
+
+    kind: Literal["pair", "retired", "model_stopped", "withdrawn", "stop", "servers"]
+    models: tuple[str, ...]
+    verdict: str
+    step: int
+    trials: int
+    text: str
+    evidence: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetLine:
+    """One budget: what is spent, what is reserved by trials in flight, and the limit.
+
+    Parameters
+    ----------
+    name : str
+        ``trials``, ``tokens``, ``prompt_tokens``, ``completion_tokens``, ``usd`` or ``wall_clock`` (seconds).
+    spent, reserved : float
+        Spent so far; what trials in flight may take at most.
+    limit : float or None
+        The limit.
+    scope : {'run', 'model', 'task', 'scorer'}
+        Whose budget it is. That of a scorer, a judge or verifier, is no part of the run's; it also has the
+        name ``requests``.
+    owner : str
+        Name of the model or task, or which scorer; empty for the run's.
+    presumed : float
+        The part of `spent` that no endpoint has reported: requests without an answer that may have been
+        billed, each at its worst case.
+    """
+
+    name: str
+    spent: float
+    reserved: float
+    limit: float | None
+    scope: BudgetScope = "run"
+    owner: str = ""
+    presumed: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StopVerdict:
+    """Why the session stopped."""
+
+    reason: StopReason
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A forecast quantity: median and 80 % interval."""
+
+    low: float
+    median: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class PairForecast:
+    """One open pair: probability that it is called before the cap, and trials (of both) until then."""
+
+    first: str
+    second: str
+    resolved: float
+    trials: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What the rest of the run will take; approximate, from a simulation of every open pair.
+
+    Parameters
+    ----------
+    resolved_within_budget : float
+        Probability that every pair is called before a budget or cap ends the run.
+    trials, tokens : Range
+        Further trials and tokens.
+    usd : Range or None
+        Further USD; None where the config gives no price.
+    pairs : tuple of PairForecast
+        The open pairs.
+    """
+
+    resolved_within_budget: float
+    trials: Range
+    tokens: Range
+    usd: Range | None
+    pairs: tuple[PairForecast, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskScore:
+    """One model on one task: its raw mean over seen questions with its anytime interval, in the task's units.
+
+    None before the first trial.
+    """
+
+    model: str
+    score: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStanding:
+    """One of several tasks.
+
+    Parameters
+    ----------
+    task : str
+        Its name.
+    questions : int
+        Number of its questions.
+    weight : float
+        Its share of the overall score.
+    scores : tuple of TaskScore
+        Every model's score on it, in the order of the session.
+    """
+
+    task: str
+    questions: int
+    weight: float
+    scores: tuple[TaskScore, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RulePlugin:
+    """A stopping rule that an installed package offers.
+
+    Parameters
+    ----------
+    package : str
+        The package and its version.
+    promise : str
+        What the rule says of itself.
+    in_family : bool
+        Whether the run's family sets its threshold; else it decides every pair by a fixed one.
+    """
+
+    package: str
+    promise: str
+    in_family: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    """The whole state of a session that a person may want to see.
+
+    `prior` says which earlier trials are in Bayes@N and the early ranking; None for none. `fixed_passes` is
+    the number of trials a question that a run of fixed length would have needed for intervals as narrow as
+    those of the decided pairs (approximate); None before the end and where that cannot be said. `rule_plugin`
+    is where a rule comes from that is not one of ours. `tasks` holds several tasks one by one; empty for one.
+    """
+
+    goal: str
+    rule: str
+    confidence: float
+    family: str
+    equivalence: float | None
+    questions: int
+    models: tuple[ModelStanding, ...]
+    pairs: tuple[PairStanding, ...]
+    budgets: tuple[BudgetLine, ...]
+    trials: int
+    stop: StopVerdict | None
+    warnings: tuple[str, ...] = ()
+    forecast: Forecast | None = None
+    prior: str | None = None
+    fixed_passes: int | None = None
+    rule_plugin: RulePlugin | None = None
+    tasks: tuple[TaskStanding, ...] = ()
+
+    def to_columns(self, table: Table = "models") -> dict[str, list[Any]]:
+        """Return one of the tables as columns of plain Python values.
+
+        Parameters
+        ----------
+        table : {'models', 'pairs', 'tasks', 'budgets'}
+            One row a model, a contrast, a model and task, or a budget.
+
+        Returns
+        -------
+        dict of str to list
+            Equally long columns, as data-frame libraries take them.
+        """
+        if table != "tasks":
+            return columns_of(getattr(self, table))
+        rows = [(task, one) for task in self.tasks for one in task.scores]
+        tasks = {name: [getattr(task, name) for task, _ in rows] for name in ("task", "questions", "weight")}
+        return tasks | columns_of(one for _, one in rows)
+
+    def to_frame(self, table: Table = "models") -> Any:
+        """Return one of the tables as a ``pandas.DataFrame``; see :meth:`to_columns`.
+
+        Raises
+        ------
+        UsageError
+            If pandas is not installed.
+        """
+        return frame_of(self.to_columns(table))
+
+
+def to_json(standings: Standings) -> dict[str, Any]:
+    """Return `standings` as JSON-able data."""
+    return asdict(standings)
+
+
+def from_json(data: Mapping[str, Any]) -> Standings:
+    """Rebuild :class:`Standings` from what :func:`to_json` returned (after a trip through JSON)."""
+    fields = dict(data)
+    fields["models"] = tuple(ModelStanding(**model) for model in data["models"])
+    fields["pairs"] = tuple(PairStanding(**pair) for pair in data["pairs"])
+    fields["budgets"] = tuple(BudgetLine(**line) for line in data["budgets"])
+    fields["stop"] = StopVerdict(**data["stop"]) if data["stop"] else None
+    fields["warnings"] = tuple(data.get("warnings", ()))
+    fields["forecast"] = _forecast_from(data.get("forecast"))
+    plugin = data.get("rule_plugin")
+    fields["rule_plugin"] = RulePlugin(**plugin) if plugin else None
+    fields["tasks"] = tuple(
+        TaskStanding(**{**task, "scores": tuple(TaskScore(**score) for score in task["scores"])})
+        for task in data.get("tasks", ())
+    )
+    return Standings(**fields)
+
+
+def _forecast_from(data: Mapping[str, Any] | None) -> Forecast | None:
+    if data is None:
+        return None
+    return Forecast(
+        resolved_within_budget=data["resolved_within_budget"],
+        trials=Range(**data["trials"]),
+        tokens=Range(**data["tokens"]),
+        usd=Range(**data["usd"]) if data["usd"] else None,
+        pairs=tuple(PairForecast(**{**pair, "trials": Range(**pair["trials"])}) for pair in data["pairs"]),
+    )

@@ -1,0 +1,112 @@
+"""The evidence of contrasts at steps that are read but not folded yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Evidence", "EvidenceWindow"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a rule makes of contrasts along a piece of the walk; arrays of shape (contrasts, steps).
+
+    `statistic` is the running peak where the family counts peaks, and `sign` the sign of the difference at
+    it; `tied` says where a practical tie may be called. `difference`, `variance`, `guarded` and `questions`
+    are the estimates of the step itself.
+    """
+
+    statistic: Floats
+    sign: NDArray[np.int8]
+    tied: Bools
+    difference: Floats
+    variance: Floats
+    guarded: Floats
+    questions: Ints
+
+
+_EMPTY: dict[str, tuple[type[np.generic], float]] = {
+    "statistic": (np.float64, -np.inf),
+    "sign": (np.int8, 0),
+    "tied": (np.bool_, 0),
+    "difference": (np.float64, 0.0),
+    "variance": (np.float64, np.inf),
+    "guarded": (np.float64, np.inf),
+    "questions": (np.int64, 0),
+}
+
+
+class EvidenceWindow:
+    """A sliding table (contrasts x steps) of :class:`Evidence`.
+
+    Steps before :attr:`base` are gone. A contrast that is read late, behind the base, keeps its peak; a tie
+    it met there counts from the base on.
+
+    Parameters
+    ----------
+    contrasts : int
+        Number of rows P.
+    """
+
+    def __init__(self, contrasts: int) -> None:
+        self.base = 0
+        self._table: dict[str, NDArray[Any]] = {
+            name: np.full((contrasts, 64), empty, dtype=kind) for name, (kind, empty) in _EMPTY.items()
+        }
+        self._late_tie = np.zeros(contrasts, dtype=bool)
+
+    def write(self, rows: Ints, start: int, evidence: Evidence) -> None:
+        """Store evidence of `rows` whose first column is step `start`."""
+        stop = start + evidence.tied.shape[1]
+        behind = max(min(self.base, stop) - start, 0)
+        tied = evidence.tied[:, behind:]
+        if behind:
+            self._late_tie[rows] |= evidence.tied[:, :behind].any(axis=1)
+        if start + behind == stop:
+            return
+        if self._late_tie[rows].any():
+            tied = tied.copy()
+            tied[:, 0] |= self._late_tie[rows]
+            self._late_tie[rows] = False
+        self._reserve(stop - self.base)
+        where = (rows[:, None], np.arange(start + behind - self.base, stop - self.base))
+        for name, table in self._table.items():
+            table[where] = tied if name == "tied" else getattr(evidence, name)[:, behind:]
+
+    def read(self, rows: Ints, start: int, stop: int) -> tuple[Floats, Bools]:
+        """Return statistic and tie condition of `rows` at steps ``start .. stop-1``."""
+        columns = slice(start - self.base, stop - self.base)
+        return self._table["statistic"][rows, columns], self._table["tied"][rows, columns]
+
+    def at(self, row: int, step: int) -> Evidence:
+        """Return the evidence of one contrast at one step, as arrays of shape (1, 1)."""
+        column = step - self.base
+        return Evidence(*(self._table[name][row : row + 1, column : column + 1] for name in _EMPTY))
+
+    def forget(self, before: int) -> None:
+        """Drop steps before `before`, in large pieces."""
+        width = self._table["tied"].shape[1]
+        shift = before - self.base
+        if shift < max(64, width // 2):
+            return
+        kept = max(width - shift, 0)
+        for name, table in self._table.items():
+            table[:, :kept] = table[:, shift:].copy()
+            table[:, kept:] = _EMPTY[name][1]
+        self.base = before
+
+    def _reserve(self, width: int) -> None:
+        have = self._table["tied"].shape[1]
+        if width <= have:
+            return
+        pad = ((0, 0), (0, width + width // 4 + 64 - have))
+        for name, table in self._table.items():
+            self._table[name] = np.pad(table, pad, constant_values=_EMPTY[name][1])

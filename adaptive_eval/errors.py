@@ -1,0 +1,230 @@
+"""Every error this package raises on purpose, and whose fault each one is.
+
+::
+
+    AdaptiveEvalError
+    ├── UsageError                  the user's input; exit code 2
+    │   ├── ConfigError             one or more mistakes in a config, each with its place
+    │   ├── DatasetError            a dataset cannot be read or misses a field
+    │   └── RunFileError            the run file cannot be used as asked
+    │       ├── RunExists           a run of this name is already there
+    │       ├── RunNotFound         no run file at this path
+    │       ├── RunLocked           another process is writing to this run
+    │       ├── RunMismatch         the config would change what a stored trial is
+    │       ├── RunTooNew           written by a newer version of this package
+    │       ├── RunDiskFull         no space left; what was committed is safe
+    │       ├── RunNotWritable      the directory, file or file system cannot be written to
+    │       └── RunDamaged          not a run file, or its contents are corrupted
+    ├── EndpointError               one request failed
+    │   ├── TransientEndpointError  worth another attempt (429, 5xx, timeouts, dropped connections)
+    │   │   └── ScorerUnavailable   a judge or verifier could not be asked; the answer is kept
+    │   └── PermanentEndpointError  no attempt will succeed (400, 401, 403, 404, 422); stops the model
+    ├── EndpointsUnusable           no goal can be reached with the endpoints that answer; exit code 4
+    ├── WorkersLost                 every worker of the executor has gone; the run can be resumed; exit code 4
+    └── SessionError                the session was driven wrongly (an outcome for an unknown trial)
+
+A message says what is wrong, shows the offending value and says what to do. The command line prints
+it as it is, without a traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "BILLED_KINDS",
+    "BILLED_STATUSES",
+    "AdaptiveEvalError",
+    "ConfigError",
+    "DatasetError",
+    "EndpointError",
+    "EndpointsUnusable",
+    "PermanentEndpointError",
+    "Problem",
+    "RunDamaged",
+    "RunDiskFull",
+    "RunExists",
+    "RunFileError",
+    "RunLocked",
+    "RunMismatch",
+    "RunNotFound",
+    "RunNotWritable",
+    "RunTooNew",
+    "ScorerUnavailable",
+    "SessionError",
+    "TransientEndpointError",
+    "UsageError",
+    "WorkersLost",
+]
+
+
+BILLED_KINDS = frozenset({"timeout", "dropped", "malformed", "aborted", "worker"})
+"""Kinds of failure after which a request may have been billed."""
+
+BILLED_STATUSES = frozenset({504, 524})
+"""HTTP statuses of gateways that have lost patience with a server, which may go on."""
+
+
+class AdaptiveEvalError(Exception):
+    """Base of every error raised on purpose by this package."""
+
+
+class UsageError(AdaptiveEvalError):
+    """The input is wrong; nothing was spent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake in a config.
+
+    Parameters
+    ----------
+    path : str
+        Dotted place in the config, such as ``models[0].endpoints``; empty for the whole file.
+    message : str
+        What is wrong, the value, and what to do.
+    line : int, optional
+        Line in the file, counted from 1.
+    """
+
+    path: str
+    message: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        """Return ``line N: path: message`` with the parts that are known."""
+        place = f"line {self.line}: " if self.line is not None else ""
+        return f"{place}{self.path}: {self.message}" if self.path else f"{place}{self.message}"
+
+
+class ConfigError(UsageError):
+    """A config has mistakes; all of them are in `problems`.
+
+    Parameters
+    ----------
+    problems : sequence of Problem
+        Every mistake found, in file order.
+    source : str, optional
+        The file's name, for the message.
+    """
+
+    def __init__(self, problems: Sequence[Problem], source: str = "config") -> None:
+        self.problems = tuple(problems)
+        self.source = source
+        count = len(self.problems)
+        head = f"{source}: {count} problem{'' if count == 1 else 's'}"
+        super().__init__("\n".join([head, *(f"  {problem}" for problem in self.problems)]))
+
+
+class DatasetError(UsageError):
+    """A dataset cannot be read, or a row misses a field; the message names file and line."""
+
+
+class RunFileError(UsageError):
+    """The run file cannot be used as asked."""
+
+
+class RunExists(RunFileError):
+    """A run of this name already exists."""
+
+
+class RunNotFound(RunFileError):
+    """There is no run file at this path."""
+
+
+class RunLocked(RunFileError):
+    """Another process is writing to this run."""
+
+
+class RunMismatch(RunFileError):
+    """The config would change what a stored trial is; the message names each difference."""
+
+
+class RunTooNew(RunFileError):
+    """The file was written by a newer version of this package."""
+
+
+class RunDiskFull(RunFileError):
+    """There is no space left on the run file's disk; what was committed is safe."""
+
+
+class RunNotWritable(RunFileError):
+    """The run's directory, file or file system cannot be written to."""
+
+
+class RunDamaged(RunFileError):
+    """The file is not a run file, or its contents are corrupted."""
+
+
+class EndpointError(AdaptiveEvalError):
+    """One request to an endpoint failed.
+
+    Parameters
+    ----------
+    message : str
+        What happened, in the server's own words where it said anything. Never holds a secret.
+    kind : str
+        A short stable name for counting: ``timeout``, ``connection`` (never made), ``dropped`` (lost after
+        the request had gone out), ``rate_limit``, ``server``, ``malformed``, ``aborted``, ``auth``,
+        ``not_found``, ``bad_request``, ``worker`` (lost with the process that had made the request).
+    status : int, optional
+        HTTP status.
+    """
+
+    def __init__(self, message: str, *, kind: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.status = status
+
+    @property
+    def billed(self) -> bool:
+        """Whether the request may have been billed: the server may have answered, and no usage came."""
+        return self.kind in BILLED_KINDS or self.status in BILLED_STATUSES
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _copied, (type(self), str(self), vars(self))
+
+
+def _copied(kind: type[EndpointError], message: str, state: dict[str, Any]) -> EndpointError:
+    """Return an error from another process with all that it said."""
+    error = kind.__new__(kind, message)
+    vars(error).update(state)
+    return error
+
+
+class TransientEndpointError(EndpointError):
+    """Worth another attempt.
+
+    Parameters
+    ----------
+    retry_after : float, optional
+        Seconds the server asked to wait.
+    """
+
+    def __init__(
+        self, message: str, *, kind: str, status: int | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, kind=kind, status=status)
+        self.retry_after = retry_after
+
+
+class ScorerUnavailable(TransientEndpointError):
+    """A judge or verifier could not be asked: the answer it was to score is kept, and scored later."""
+
+
+class PermanentEndpointError(EndpointError):
+    """No attempt will succeed; the model is stopped with this message."""
+
+
+class EndpointsUnusable(AdaptiveEvalError):
+    """The goal cannot be reached with the endpoints that answer."""
+
+
+class WorkersLost(AdaptiveEvalError):
+    """No worker is left, and none has come in place of those that died; what is stored is safe."""
+
+
+class SessionError(AdaptiveEvalError):
+    """The session was driven wrongly: an unknown trial, or an outcome that contradicts an earlier one."""
