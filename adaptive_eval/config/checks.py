@@ -1,0 +1,421 @@
+"""Checks that concern several settings together.
+
+They read the plain data of a config and pass over whatever has the wrong type (the grammar reports that), so
+that they find their mistakes in the same go as all others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from adaptive_eval.config.discovery import check_discovery
+from adaptive_eval.config.document import Place
+from adaptive_eval.config.previous import check_references, reference_names
+from adaptive_eval.config.problems import did_you_mean
+from adaptive_eval.config.rubric_checks import check_rubric, rubric_name
+from adaptive_eval.config.secrets import shown
+from adaptive_eval.config.section import IN_INSPECT, MIMIC, by_kind
+from adaptive_eval.config.server import check_limits
+from adaptive_eval.tasks.template import PromptTemplate, template_problem
+
+__all__ = ["check_all"]
+
+Found: TypeAlias = Iterator[tuple[Place, str]]
+
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
+_FIELD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_SET_BY_US = ("model", "messages", "prompt", "seed", "n", "echo", "stream", "stream_options")
+
+
+def check_all(data: Any) -> Found:
+    """Yield the place and the words of every mistake that concerns several settings together.
+
+    Parameters
+    ----------
+    data : object
+        The config as plain data (dict, tuple, scalars), as read.
+
+    Examples
+    --------
+    >>> models = ({"name": "a"}, {"name": "b"})
+    >>> list(check_all({"models": models, "goal": {"kind": "baseline", "model": "c"}}))
+    [(('goal', 'model'), "'c' is not a model of this config (a, b)")]
+    """
+    config = _mapping(data)
+    for check in _CHECKS:
+        yield from check(config)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _items(config: Mapping[str, Any], section: str) -> list[tuple[int, Mapping[str, Any]]]:
+    found = config.get(section)
+    return [(place, _mapping(item)) for place, item in enumerate(found)] if isinstance(found, tuple) else []
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, tuple) else ()
+
+
+def _names(config: Mapping[str, Any], section: str) -> list[str]:
+    return [item["name"] for _, item in _items(config, section) if isinstance(item.get("name"), str)]
+
+
+def _unique_names(config: Mapping[str, Any]) -> Found:
+    for section in ("models", "tasks"):
+        first: dict[str, int] = {}
+        for place, item in _items(config, section):
+            name = item.get("name")
+            if not isinstance(name, str):
+                continue
+            if name in first:
+                yield (section, place, "name"), f"{shown(name)} is also the name of {section}[{first[name]}]"
+            first.setdefault(name, place)
+
+
+def _endpoints(config: Mapping[str, Any]) -> Found:
+    served = _mapping(_mapping(config.get("mimic")).get("models"))
+    for place, model in _items(config, "models"):
+        path: Place = ("models", place, "endpoints")
+        urls = _texts(model.get("endpoints"))
+        for position, url in enumerate(urls):
+            if url.rstrip("/") in [earlier.rstrip("/") for earlier in urls[:position]]:
+                yield (*path, position), f"{shown(url)} is there twice"
+        if MIMIC not in urls:
+            continue
+        sent = model.get("model", model.get("name"))
+        if len(urls) > 1:
+            yield path, "mimic stands alone: a model cannot be served by biased coins and by a server"
+        elif "mimic" not in config:
+            yield path, "there is no mimic section to say what the biased coins are; add one"
+        elif isinstance(sent, str) and sent not in served:
+            known = ", ".join(served)
+            yield path, f"{shown(sent)} is not in mimic.models ({known}){did_you_mean(sent, served)}"
+
+
+def _requests(config: Mapping[str, Any]) -> Found:
+    for place, model in _items(config, "models"):
+        sampling = _mapping(model.get("sampling"))
+        here: Place = ("models", place)
+        if "max_tokens" in sampling and "max_completion_tokens" in sampling:
+            yield (*here, "sampling"), "max_tokens and max_completion_tokens say the same thing; keep one"
+        if sampling.get("top_logprobs") and sampling.get("logprobs") is not True:
+            yield (*here, "sampling", "top_logprobs"), "needs logprobs: true beside it"
+        yield from _of_the_api(model.get("api", "chat"), sampling, (*here, "sampling"))
+        for key in _mapping(model.get("extra_body")):
+            if key in _SET_BY_US:
+                yield (*here, "extra_body", key), "is set by the run itself and cannot be given here"
+            elif key in sampling:
+                yield (*here, "extra_body", key), "is also in sampling; keep one of the two"
+        timeout = _mapping(model.get("timeout"))
+        connect, total = timeout.get("connect"), timeout.get("total")
+        if isinstance(connect, int | float) and isinstance(total, int | float) and connect > total:
+            yield (*here, "timeout", "connect"), f"{connect} is longer than the total of {total}"
+        if "idle" in timeout and model.get("stream") is not True:
+            yield (*here, "timeout", "idle"), "needs stream: true; an answer that arrives whole is silent"
+        yield from _headers(_mapping(model.get("headers")), (*here, "headers"))
+
+
+def _of_the_api(api: Any, sampling: Mapping[str, Any], path: Place) -> Found:
+    """Yield what the other of the two APIs would take, and servers of this one ignore or read otherwise."""
+    logprobs = sampling.get("logprobs")
+    if api != "completions":
+        if isinstance(logprobs, int) and not isinstance(logprobs, bool):
+            yield (*path, "logprobs"), f"{logprobs} is for api: completions; write true, and top_logprobs"
+        return
+    if "max_tokens" not in sampling:
+        yield path, "max_tokens is missing; with api: completions servers end an answer after 16 tokens"
+    if isinstance(logprobs, bool):
+        yield (*path, "logprobs"), "with api: completions this is the number of alternatives, such as 0"
+    for name in ("max_completion_tokens", "top_logprobs", "reasoning_effort"):
+        if name in sampling:
+            yield (*path, name), "belongs to api: chat; with api: completions servers ignore it"
+
+
+def _samples(config: Mapping[str, Any]) -> Found:
+    """Yield why a model cannot be asked for several answers at once."""
+    tasks = [task for _, task in _items(config, "tasks")]
+    for place, model in _items(config, "models"):
+        wanted, here = model.get("samples_per_request", 1), ("models", place, "samples_per_request")
+        if wanted == 1:
+            continue
+        sampling, concurrency = _mapping(model.get("sampling")), model.get("concurrency")
+        if sampling.get("temperature") == 0:
+            yield here, "all answers of a request are the same at temperature 0; leave it out"
+        if isinstance(wanted, int) and isinstance(concurrency, int) and wanted > concurrency:
+            yield here, f"{wanted} is more than concurrency allows in flight ({concurrency})"
+        if _mapping(config.get("allocation")).get("questions") == "rounds":
+            yield here, "needs allocation.questions: schedule; rounds have an order of their own"
+        if tasks and all(task.get("shuffle_options") is True for task in tasks):
+            yield here, "saves nothing where options are shuffled: every trial has a prompt of its own"
+
+
+def _limits(config: Mapping[str, Any]) -> Found:
+    models = dict(_items(config, "models"))
+    yield from check_limits(models, dict(_items(config, "servers")))
+    yield from check_discovery(models)
+
+
+def _headers(headers: Mapping[str, Any], path: Place) -> Found:
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name):
+            yield (*path, name), f"{shown(name)} cannot be the name of a header"
+        elif name.lower() in ("content-type", "content-length", "host"):
+            yield (*path, name), "is set by the client and cannot be given here"
+        if isinstance(value, dict) and len({"value", "env"} & value.keys()) != 1:
+            yield (*path, name), "write a text, or {env: NAME} with the name of a variable"
+        elif isinstance(value, str) and not (value.isprintable() and value.isascii()):
+            yield (*path, name), "a header's value must be printable ASCII"
+
+
+def _budget(config: Mapping[str, Any]) -> Found:
+    """Check that the worst case of a trial is known wherever a budget of tokens or dollars needs it."""
+    shared = list(_limited("", config))
+    for place, task in _items(config, "tasks"):
+        shared += _limited(f"tasks[{place}].", task)
+    for place, model in _items(config, "models"):
+        limited = [*shared, *_limited(f"models[{place}].", model)]
+        sampling = model.get("sampling", {})
+        endless = isinstance(sampling, dict) and not {"max_tokens", "max_completion_tokens"} & sampling.keys()
+        answers = [name for name in limited if not name.endswith("prompt_tokens")]
+        if answers and endless:
+            reason = f"{answers[0]} can only be held when the longest answer is known"
+            yield ("models", place, "sampling"), f"max_tokens is missing; {reason}"
+        dollars = [name for name in limited if name.endswith("usd")]
+        if dollars and model.get("price") is None:
+            whose = "the price is known" if dollars[0].startswith("models") else "every price is known"
+            yield ("models", place), f"price is missing; {dollars[0]} can only be held when {whose}"
+
+
+def _limited(owner: str, section: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of the limits of a section's budget that need the worst case of a trial."""
+    budget = _mapping(section.get("budget"))
+    for name in ("tokens", "prompt_tokens", "completion_tokens", "usd"):
+        if budget.get(name) is not None:
+            yield f"{owner}budget.{name}"
+
+
+def _spends(section: Mapping[str, Any]) -> bool:
+    """Return whether a section has a budget that can end."""
+    budget = _mapping(section.get("budget"))
+    return any(value for name, value in budget.items() if name != "at_deadline")
+
+
+def _goals(value: Any, path: Place) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    """Yield every goal with its place: the parts of a composed one, however deep, or the goal itself."""
+    goal = _mapping(by_kind(value))
+    parts = goal.get("goals")
+    if goal.get("kind") not in ("all", "any"):
+        yield path, goal
+    elif isinstance(parts, tuple):
+        for place, part in enumerate(parts):
+            yield from _goals(part, (*path, "goals", place))
+
+
+def _goal(config: Mapping[str, Any]) -> Found:
+    references = reference_names(config)
+    names = _names(config, "models") + references
+    count = len(_items(config, "models")) + len(references)
+    parts = [item for section in ("models", "tasks") for _, item in _items(config, section)]
+    spends = any(map(_spends, (config, *parts)))
+    rule = _mapping(config.get("stopping")).get("rule")
+    for path, goal in _goals(config.get("goal", "ranking"), ("goal",)):
+        kind, k = goal.get("kind"), goal.get("k", 1)
+        if count == 1 and kind in ("ranking", "top-k", "baseline", "pairs", "budget"):
+            yield ("models",), f"the goal {kind} compares models and there is one; give two or more"
+        if kind == "top-k" and isinstance(k, int) and 1 < count <= k:
+            yield (*path, "k"), f"{k} of {count} models: nothing would be left to decide"
+        if kind == "budget" and len(path) > 1:
+            yield path, "budget is never reached and stands alone; what ends a run is set under budget"
+        elif kind == "budget" and not spends:
+            yield path, "the goal budget spends a budget and there is none; give budget.trials, for example"
+        if kind == "baseline" and isinstance(goal.get("model"), str):
+            yield from _known_model(goal["model"], names, (*path, "model"))
+        if kind == "pairs" and isinstance(goal.get("pairs"), tuple):
+            yield from _pairs(goal["pairs"], names, references, (*path, "pairs"))
+        if kind in ("width", "threshold") and rule == "exact":
+            reason = f"exact compares models in pairs, and the goal {kind} asks about each by itself"
+            yield ("stopping", "rule"), f"{reason}; use anytime"
+
+
+def _references(config: Mapping[str, Any]) -> Found:
+    yield from check_references(config, _names(config, "models"))
+
+
+def _pairs(pairs: tuple[Any, ...], names: list[str], references: list[str], path: Place) -> Found:
+    seen: list[frozenset[str]] = []
+    for place, pair in enumerate(pairs):
+        members = _texts(pair)
+        for position, name in enumerate(members):
+            yield from _known_model(name, names, (*path, place, position))
+        if len(members) == 2 and members[0] == members[1]:
+            yield (*path, place), f"{shown(members[0])} is paired with itself"
+        elif len(members) == 2 and set(members) <= set(references):
+            yield (*path, place), "both are references: there is nothing left to ask"
+        elif frozenset(members) in seen:
+            yield (*path, place), "this pair is there twice"
+        seen.append(frozenset(members))
+
+
+def _known_model(name: str, names: list[str], path: Place) -> Found:
+    if name not in names:
+        yield (
+            path,
+            f"{shown(name)} is not a model of this config ({', '.join(names)}){did_you_mean(name, names)}",
+        )
+
+
+def _stopping(config: Mapping[str, Any]) -> Found:
+    stopping = _mapping(config.get("stopping"))
+    rule = stopping.get("rule", "anytime")
+    if "threshold" in stopping and rule != "zscore":
+        yield (
+            ("stopping", "threshold"),
+            f"belongs to the rule zscore; the rule {rule} follows from confidence",
+        )
+
+
+def _one_task(config: Mapping[str, Any]) -> Found:
+    if len(_items(config, "tasks")) < 2:
+        return
+    if _mapping(config.get("stopping")).get("rule") == "exact":
+        yield ("stopping", "rule"), "exact speaks of one task and there are several; use anytime"
+    if _mapping(config.get("allocation")).get("questions") == "rounds":
+        yield ("allocation", "questions"), "rounds are made for one task and there are several; use schedule"
+
+
+def _tasks(config: Mapping[str, Any]) -> Found:
+    for place, task in _items(config, "tasks"):
+        path: Place = ("tasks", place)
+        yield from _prompt(task, path)
+        yield from _code_scorer(task, (*path, "scorer"))
+        yield from _served_scorer(task, _mapping(config.get("mimic")), (*path, "scorer"))
+        models = [model for _, model in _items(config, "models")]
+        yield from check_rubric(task, models, (*path, "rubric"))
+        yield from _tracked(task, models, (*path, "track"))
+
+
+def _tracked(task: Mapping[str, Any], models: list[Mapping[str, Any]], path: Place) -> Found:
+    """Check the rubrics that are tracked beside the one that steers; every one needs a name of its own."""
+    tracked = task.get("track")
+    names = [rubric_name(task.get("rubric"))]
+    for place, rubric in enumerate(tracked if isinstance(tracked, tuple) else ()):
+        yield from check_rubric({**task, "rubric": rubric}, models, (*path, place), steers=False)
+        name = rubric_name(rubric)
+        if name is not None and name in names:
+            yield (*path, place), f"{shown(name)} is there twice; give a schema of your own another name"
+        names.append(name)
+
+
+def _code_scorer(task: Mapping[str, Any], path: Place) -> Found:
+    scorer = task.get("scorer")
+    kind = scorer if isinstance(scorer, str) else _mapping(scorer).get("kind")
+    if kind == "code" and _mapping(scorer).get("allow_execution") is not True:
+        yield path, "runs programs that a model wrote: write {kind: code, allow_execution: true} to allow it"
+
+
+def _served_scorer(task: Mapping[str, Any], mimic: Mapping[str, Any], path: Place) -> Found:
+    """Check a judge or verifier: a mimic that is one has to be served, and dollars need prices."""
+    scorer = _mapping(task.get("scorer"))
+    served, model = _mapping(mimic.get("models")), scorer.get("model")
+    if scorer.get("kind") not in ("judge", "verifier"):
+        return
+    if scorer.get("endpoint") == IN_INSPECT:
+        yield (*path, "endpoint"), f"{IN_INSPECT} is for models of tasks of Inspect; write a base URL"
+    elif scorer.get("endpoint") == MIMIC and not mimic:
+        yield (*path, "endpoint"), "there is no mimic section to say what the biased coins are; add one"
+    elif scorer.get("endpoint") == MIMIC and isinstance(model, str) and model not in served:
+        known = ", ".join(served)
+        yield (
+            (*path, "model"),
+            f"{shown(model)} is not in mimic.models ({known}){did_you_mean(model, served)}",
+        )
+    if _mapping(scorer.get("budget")).get("usd") is not None and scorer.get("price") is None:
+        yield (*path, "budget", "usd"), "can only be held when the price is known; add price beside budget"
+
+
+def _prompt(task: Mapping[str, Any], path: Place) -> Found:
+    fields = _mapping(task.get("fields"))
+    for name, column in fields.items():
+        if not _FIELD_NAME.fullmatch(name):
+            yield (*path, "fields", name), f"{shown(name)} cannot be a field: use letters, digits and _"
+        if name != "choices" and isinstance(column, tuple):
+            yield (*path, "fields", name), "only choices can be a list of columns"
+    prompt = task.get("prompt", "{input}")
+    if not isinstance(prompt, str) or not prompt:
+        return
+    template = PromptTemplate.parse(prompt)
+    problem = template_problem(template, fields)
+    if problem is not None:
+        yield (*path, "prompt"), problem
+    elif "choices" in fields and "choices" not in template.fields:
+        yield (*path, "prompt"), "the options are never shown: put {choices} into the prompt"
+
+
+def _mimic(config: Mapping[str, Any]) -> Found:
+    mimic = _mapping(config.get("mimic"))
+    models = _mapping(mimic.get("models"))
+    answer = mimic.get("answer")
+    if isinstance(answer, str) and "{answer}" not in answer:
+        yield ("mimic", "answer"), f"{shown(answer)} does not contain {{answer}}"
+    yield from _faults(mimic.get("faults"), ("mimic", "faults"))
+    for name, value in models.items():
+        model, path = _mapping(value), ("mimic", "models", name)
+        if isinstance(value, dict) and "mean" not in model and "accuracies" not in model:
+            yield path, "mean is missing: the mean probability of a right answer, from 0 to 1"
+        accuracies = model.get("accuracies")
+        for place, chance in enumerate(accuracies if isinstance(accuracies, tuple) else ()):
+            if isinstance(chance, int | float) and not 0 <= chance <= 1:
+                yield (*path, "accuracies", place), f"{chance} is not a probability, from 0 to 1"
+        yield from _likeness(name, models)
+        yield from _faults(model.get("faults"), (*path, "faults"))
+
+
+def _likeness(name: str, models: Mapping[str, Any]) -> Found:
+    path: Place = ("mimic", "models", name, "like")
+    chain = [name]
+    while isinstance(like := _mapping(models[chain[-1]]).get("like"), str):
+        if like not in models:
+            if len(chain) == 1:
+                yield (
+                    path,
+                    f"{shown(like)} is not in mimic.models ({', '.join(models)}){did_you_mean(like, models)}",
+                )
+            return
+        if like in chain:
+            if like == name:
+                yield path, f"{' is like '.join([*chain, like])}: a circle"
+            return
+        chain.append(like)
+
+
+def _faults(faults: Any, path: Place) -> Found:
+    triggers = ("probability", "first", "requests", "every", "attempts")
+    for place, fault in enumerate(faults if isinstance(faults, tuple) else ()):
+        given = [name for name in triggers if _mapping(fault).get(name) is not None]
+        if len(given) > 1:
+            yield (*path, place), f"{', '.join(given)}: give at most one of {', '.join(triggers)}"
+        span = _mapping(fault).get("requests")
+        numbers = [end for end in span if isinstance(end, int)] if isinstance(span, tuple) else []
+        if len(numbers) == 2 and not 1 <= numbers[0] <= numbers[1]:
+            yield (*path, place, "requests"), f"{numbers} is not a span of request numbers from 1"
+
+
+_CHECKS: tuple[Callable[[Mapping[str, Any]], Found], ...] = (
+    _unique_names,
+    _endpoints,
+    _requests,
+    _samples,
+    _limits,
+    _budget,
+    _goal,
+    _stopping,
+    _one_task,
+    _references,
+    _tasks,
+    _mimic,
+)

@@ -1,0 +1,202 @@
+"""The sections that say what is to be decided, by which rule, and what it may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeAlias, get_args
+
+from pydantic import BeforeValidator, Field
+
+from adaptive_eval.config.problems import did_you_mean
+from adaptive_eval.config.secrets import shown
+from adaptive_eval.config.section import Label, Section, by_kind
+from adaptive_eval.core.plugins import POLICY_GROUP, RULE_GROUP, installed
+
+__all__ = [
+    "AllGoal",
+    "AllocationConfig",
+    "AnyGoal",
+    "BaselineGoal",
+    "BudgetGoal",
+    "Goal",
+    "PairsGoal",
+    "RankingGoal",
+    "RetryConfig",
+    "StoppingConfig",
+    "ThresholdGoal",
+    "TopKGoal",
+    "WidthGoal",
+]
+
+
+class RankingGoal(Section):
+    """Decide every pair of models."""
+
+    kind: Literal["ranking"] = "ranking"
+
+
+class TopKGoal(Section):
+    """Find the `k` best models."""
+
+    kind: Literal["top-k"]
+    k: int = Field(default=1, ge=1, description="How many models are the best; 1 finds the best one.")
+
+
+class BaselineGoal(Section):
+    """Compare every model with one."""
+
+    kind: Literal["baseline"]
+    model: Label = Field(description="The model that every other is compared with.")
+
+
+class WidthGoal(Section):
+    """Know every model's score to a given precision."""
+
+    kind: Literal["width"]
+    width: float = Field(gt=0, description="Largest width of every model's interval, in score units.")
+
+
+class ThresholdGoal(Section):
+    """Decide for every model whether its score is above a number."""
+
+    kind: Literal["threshold"]
+    value: float = Field(description="The number, in score units.")
+
+
+class BudgetGoal(Section):
+    """Rank as well as a fixed budget allows, without stopping early."""
+
+    kind: Literal["budget"]
+
+
+class PairsGoal(Section):
+    """Decide the pairs given by name."""
+
+    kind: Literal["pairs"]
+    pairs: tuple[tuple[Label, Label], ...] = Field(min_length=1, description="Pairs of model names.")
+
+
+class _Composed(Section):
+    """Several goals as one."""
+
+    goals: tuple[
+        Annotated[
+            Goal, Field(discriminator="kind"), BeforeValidator(by_kind, json_schema_input_type=str | Goal)
+        ],
+        ...,
+    ] = Field(min_length=2, description="The goals, each written as under goal; any but budget.")
+
+
+class AllGoal(_Composed):
+    """Reach every one of several goals."""
+
+    kind: Literal["all"]
+
+
+class AnyGoal(_Composed):
+    """Reach one of several goals, whichever comes first."""
+
+    kind: Literal["any"]
+
+
+Goal: TypeAlias = (
+    RankingGoal
+    | TopKGoal
+    | BaselineGoal
+    | WidthGoal
+    | ThresholdGoal
+    | BudgetGoal
+    | PairsGoal
+    | AllGoal
+    | AnyGoal
+)
+for _section in (AllGoal, AnyGoal):  # they are among the goals that they are made of
+    _section.model_rebuild()
+
+
+RuleName: TypeAlias = Literal["anytime", "directional", "budgeted", "exact", "zscore"]
+PolicyName: TypeAlias = Literal["round-robin", "lowest-z", "top-two", "uniform"]
+
+
+def _one_of(known: tuple[str, ...], group: str) -> Callable[[Any], Any]:
+    """Return a check of names: one of ours, or one that an installed package offers."""
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, str) or value in known:
+            return value
+        others = installed(group)
+        if value not in others:
+            listed = ", ".join([*known, *others])
+            beside = "" if others else "; no installed package offers others"
+            raise ValueError(
+                f"{shown(value)} is not one of {listed}{did_you_mean(value, [*known, *others])}{beside}"
+            )
+        return value
+
+    return check
+
+
+RuleChoice: TypeAlias = Annotated[
+    str, BeforeValidator(_one_of(get_args(RuleName), RULE_GROUP), json_schema_input_type=RuleName | str)
+]
+PolicyChoice: TypeAlias = Annotated[
+    str, BeforeValidator(_one_of(get_args(PolicyName), POLICY_GROUP), json_schema_input_type=PolicyName | str)
+]
+
+
+class StoppingConfig(Section):
+    """When a pair counts as decided."""
+
+    rule: RuleChoice = Field(
+        default="anytime",
+        description="anytime holds its error rate however often one looks. An installed package's rule goes "
+        "by its name.",
+    )
+    confidence: float = Field(default=0.95, gt=0.5, lt=1, description="1 minus the error rate.")
+    family: Literal["holm", "ebh", "pair"] = Field(
+        default="holm",
+        description="Over what the error rate is held: all pairs (holm), false discoveries (ebh), each pair.",
+    )
+    equivalence: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="Scores that differ by less are a tie; without it, none is ever called.",
+    )
+    max_passes: int = Field(
+        default=80,
+        ge=1,
+        description="Trials per question and model after which the run ends, decided or not.",
+    )
+    target: Literal["benchmark", "population"] = Field(
+        default="benchmark",
+        description="About these very questions, or about the questions they were drawn from.",
+    )
+    threshold: float = Field(
+        default=1.645, gt=0, description="For the rule zscore: the z at which a pair counts as decided."
+    )
+
+
+class AllocationConfig(Section):
+    """Which model, and which question, gets the next trial."""
+
+    models: PolicyChoice = Field(
+        default="round-robin",
+        description="round-robin serves the models that are still needed in turn; uniform serves all. An "
+        "installed package's policy goes by its name.",
+    )
+    questions: Literal["schedule", "rounds"] = Field(
+        default="schedule", description="schedule: one walk through all questions, the same for all models."
+    )
+
+
+class RetryConfig(Section):
+    """What happens when a request fails."""
+
+    attempts: int = Field(default=6, ge=1, le=100, description="Attempts per trial.")
+    max_seconds: float = Field(
+        default=300.0, gt=0, description="Seconds after which a trial is not attempted again."
+    )
+    requeue: int = Field(
+        default=1, ge=0, le=100, description="How often a trial without an answer is put back into the queue."
+    )

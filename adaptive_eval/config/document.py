@@ -1,0 +1,268 @@
+"""A YAML text as plain data with the line of every value, and what is wrong with it as YAML.
+
+The text is composed to YAML's node graph and read from there, so that every duplicate key is seen (a
+loader keeps one of them or stops at the first) and every value keeps its line.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from adaptive_eval.errors import Problem
+
+__all__ = ["Document", "Place", "dotted", "read_document", "write_document"]
+
+Place: TypeAlias = tuple[str | int, ...]
+"""Where a value sits: keys of mappings and positions in lists, from the top."""
+
+MAX_VALUES = 100_000
+"""Values a config may have with its aliases written out; a bound against aliases that multiply."""
+
+_TAG = "tag:yaml.org,2002:"
+
+
+def dotted(path: Place) -> str:
+    """Return `path` as people write it.
+
+    Examples
+    --------
+    >>> dotted(("models", 0, "endpoints", 1))
+    'models[0].endpoints[1]'
+    """
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a YAML text says.
+
+    Parameters
+    ----------
+    data : object
+        Plain data: dict, tuple, str, int, float, bool and None; None for an empty text.
+    problems : tuple of Problem
+        What is wrong with the text as YAML.
+    marks : dict
+        Line and column of every value, or of its key where it has one, from 1.
+    """
+
+    data: Any
+    problems: tuple[Problem, ...] = ()
+    marks: dict[Place, tuple[int, int]] = field(default_factory=dict)
+
+    def mark(self, path: Place) -> tuple[int, int] | None:
+        """Return line and column of `path`, or of the nearest value around it that has them.
+
+        A setting at the top that is not there has none.
+        """
+        for end in range(len(path), 0 if path else -1, -1):
+            if path[:end] in self.marks:
+                return self.marks[path[:end]]
+        return None
+
+    def line(self, path: Place) -> int | None:
+        """Return the line of `path`, or of the nearest value around it that has one."""
+        mark = self.mark(path)
+        return mark[0] if mark else None
+
+
+def read_document(text: str) -> Document:
+    r"""Read a YAML 1.2 text.
+
+    Parameters
+    ----------
+    text : str
+        One YAML document.
+
+    Returns
+    -------
+    Document
+        Its data, with every duplicate key, unreadable value and syntax error in `problems`. After a syntax
+        error there is no data.
+
+    Examples
+    --------
+    >>> document = read_document("a: 1\nb: {c: 2}\na: 3")
+    >>> document.data, document.line(("b", "c"))
+    ({'a': 1, 'b': {'c': 2}}, 2)
+    >>> print(*document.problems)
+    line 3: a: this key is already on line 1; keep one of the two
+    """
+    yaml = YAML(typ="safe", pure=True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ReusedAnchorWarning)
+            root = yaml.compose(text)
+        return _Reader().read(root)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        words = " ".join(part for part in (error.context, error.problem) if part)
+        return Document(
+            None, (Problem("", f"not readable as YAML: {words}", mark.line + 1 if mark else None),)
+        )
+    except ReusedAnchorWarning as error:
+        name = str(error).split("'")[1]
+        return Document(None, (Problem("", f"the anchor &{name} is set twice; rename one of them"),))
+    except YAMLError as error:
+        place = getattr(error, "position", None)
+        line = text.count("\n", 0, place) + 1 if isinstance(place, int) else None
+        return Document(
+            None, (Problem("", "not readable as YAML: a control character is in the text", line),)
+        )
+    except RecursionError:
+        return Document(None, (Problem("", "the text is nested too deeply to be a config"),))
+
+
+def write_document(data: Any) -> str:
+    r"""Return plain data as a YAML text that :func:`read_document` reads back.
+
+    Parameters
+    ----------
+    data : object
+        Mappings with text keys, lists or tuples, text, numbers, booleans and None.
+
+    Examples
+    --------
+    >>> write_document({"a": [1, "2"], "b": {"c": None}})
+    "a:\n- 1\n- '2'\nb:\n  c:\n"
+    """
+    text = _dumped(data, allow_unicode=True)
+    # The library writes some exotic white space as it is, which reads back as an ordinary line break.
+    return text if text.isascii() or read_document(text).data == data else _dumped(data, allow_unicode=False)
+
+
+def _dumped(data: Any, *, allow_unicode: bool) -> str:
+    yaml = YAML()
+    yaml.width = 10_000
+    yaml.allow_unicode = allow_unicode
+    written = io.StringIO()
+    yaml.dump(_plain(data), written)
+    return written.getvalue()
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {key: _plain(value) for key, value in data.items()}
+    return [_plain(item) for item in data] if isinstance(data, tuple | list) else data
+
+
+class _TooLarge(Exception):
+    """Aliases write out to more values than any config has."""
+
+
+class _Reader:
+    """Turns one node graph into plain data, collecting lines and problems on the way."""
+
+    def __init__(self) -> None:
+        self.marks: dict[Place, tuple[int, int]] = {}
+        self.problems: list[Problem] = []
+        self.open: set[int] = set()
+        self.values = 0
+
+    def read(self, root: Node | None) -> Document:
+        if root is None:
+            return Document(None)
+        try:
+            data = self._value(root, ())
+        except _TooLarge:
+            problem = Problem("", f"aliases write this out to more than {MAX_VALUES:,} values")
+            return Document(None, (problem,))
+        return Document(data, tuple(self.problems), self.marks)
+
+    def _value(self, node: Node, path: Place) -> Any:
+        self.marks.setdefault(path, _mark(node))
+        self.values += 1
+        if self.values > MAX_VALUES:
+            raise _TooLarge
+        if isinstance(node, ScalarNode):
+            return self._scalar(node, path)
+        if id(node) in self.open:
+            self._complain(path, "this alias contains itself; write the value out", node)
+            return None
+        self.open.add(id(node))
+        value = self._mapping(node, path) if isinstance(node, MappingNode) else self._sequence(node, path)
+        self.open.discard(id(node))
+        return value
+
+    def _sequence(self, node: Node, path: Place) -> tuple[Any, ...]:
+        return tuple(self._value(child, (*path, place)) for place, child in enumerate(node.value))
+
+    def _mapping(self, node: MappingNode, path: Place) -> dict[str, Any]:
+        data: dict[str, Any] = {}
+        first_line: dict[str, int] = {}
+        merged: list[MappingNode] = []
+        for key_node, value_node in node.value:
+            if key_node.tag == _TAG + "merge":
+                merged += self._merge_sources(value_node, path)
+                continue
+            if not isinstance(key_node, ScalarNode) or key_node.tag != _TAG + "str":
+                self._complain(path, "a key here is not text; put it in quotes", key_node)
+                continue
+            key, line = key_node.value, key_node.start_mark.line + 1
+            if key in first_line:
+                words = f"this key is already on line {first_line[key]}; keep one of the two"
+                self._complain((*path, key), words, key_node)
+                continue
+            first_line[key] = line
+            self.marks.setdefault((*path, key), _mark(key_node))
+            data[key] = self._value(value_node, (*path, key))
+        for source in merged:
+            inherited = self._value(source, path)
+            data = {**inherited, **data} if isinstance(inherited, dict) else data
+        return data
+
+    def _merge_sources(self, node: Node, path: Place) -> list[MappingNode]:
+        sources = node.value if isinstance(node, SequenceNode) else [node]
+        if all(isinstance(source, MappingNode) for source in sources):
+            return list(sources)
+        self._complain(path, "'<<' takes a mapping or a list of mappings", node)
+        return []
+
+    def _scalar(self, node: ScalarNode, path: Place) -> Any:
+        kind = str(node.tag).removeprefix(_TAG)
+        text: str = node.value
+        if kind in ("str", "timestamp"):
+            return text
+        if kind == "null":
+            return None
+        if kind == "bool":
+            return text.lower() in ("true", "yes", "on")
+        try:
+            if kind == "int":
+                return _integer(text)
+            if kind == "float":
+                return _real(text)
+        except ValueError:
+            self._complain(path, "this number cannot be read", node)
+            return None
+        self._complain(path, f"the tag !{kind} is not allowed; write plain values", node)
+        return None
+
+    def _complain(self, path: Place, words: str, node: Node) -> None:
+        self.problems.append(Problem(dotted(path), words, node.start_mark.line + 1))
+
+
+def _mark(node: Node) -> tuple[int, int]:
+    return node.start_mark.line + 1, node.start_mark.column + 1
+
+
+def _integer(text: str) -> int:
+    digits = text.replace("_", "").lower()
+    base = {"0x": 16, "0o": 8, "0b": 2}.get(digits.lstrip("+-")[:2], 10)
+    return int(digits, base)
+
+
+def _real(text: str) -> float:
+    digits = text.replace("_", "").lower()
+    return float(digits.replace(".inf", "inf").replace(".nan", "nan"))

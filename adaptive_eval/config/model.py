@@ -1,0 +1,213 @@
+"""The ``models`` section: whom to ask, where, with which parameters and limits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from adaptive_eval.config.budget import LimitsConfig
+from adaptive_eval.config.discovery import DiscoveryConfig, Endpoints
+from adaptive_eval.config.limits import RateLimitConfig, read_concurrency
+from adaptive_eval.config.section import MIMIC, EnvName, Label, Seconds, Section
+
+__all__ = [
+    "AUTO_CONCURRENCY",
+    "HeaderConfig",
+    "ModelConfig",
+    "PriceConfig",
+    "SamplingConfig",
+    "TimeoutConfig",
+]
+
+AUTO_CONCURRENCY = 16
+"""Requests in flight to begin with where `concurrency` is ``auto``."""
+
+
+def _samples(value: Any) -> Any:
+    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 128):
+        return value
+    raise ValueError(f"{value!r} is neither 'auto' nor a whole number from 1 to 128")
+
+
+def _stop(value: Any) -> Any:
+    texts = (value,) if isinstance(value, str) else value
+    if not isinstance(texts, tuple) or not texts or not all(isinstance(text, str) and text for text in texts):
+        raise ValueError("write one text, or a list of texts, at which the answer ends")
+    return value
+
+
+def _logprobs(value: Any) -> Any:
+    if value is None or isinstance(value, bool) or (isinstance(value, int) and 0 <= value <= 20):
+        return value
+    raise ValueError(f"{value!r} is neither true nor false nor a whole number from 0 to 20")
+
+
+def _header(value: Any) -> Any:
+    return {"value": value} if isinstance(value, str) else value
+
+
+class SamplingConfig(Section):
+    """Parameters of the request, sent exactly as written; whatever is left out is not sent.
+
+    Parameters that only some servers know (``top_k``, ``min_p``, …) go under ``extra_body``. The seed of each
+    trial is derived from the run's ``seed``.
+    """
+
+    temperature: float | None = Field(
+        default=None, ge=0, le=100, description="Sampling temperature; 0 is greedy."
+    )
+    top_p: float | None = Field(
+        default=None, gt=0, le=1, description="Nucleus sampling: share of probability kept."
+    )
+    max_tokens: int | None = Field(default=None, ge=1, description="Longest answer, in tokens.")
+    max_completion_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="Longest answer in tokens, reasoning included, for servers that want it by this name.",
+    )
+    presence_penalty: float | None = Field(
+        default=None, ge=-2, le=2, description="Penalty for tokens seen before."
+    )
+    frequency_penalty: float | None = Field(
+        default=None, ge=-2, le=2, description="Penalty by the frequency of a token so far."
+    )
+    stop: Annotated[str | tuple[str, ...] | None, BeforeValidator(_stop)] = Field(
+        default=None, description="Text or texts at which the answer ends."
+    )
+    logprobs: Annotated[bool | int | None, BeforeValidator(_logprobs)] = Field(
+        default=None,
+        description="Ask for log-probabilities of the answer's tokens: true, or with api: completions the "
+        "number of alternatives per token.",
+    )
+    top_logprobs: int | None = Field(
+        default=None, ge=0, le=20, description="Ask for so many alternatives per token."
+    )
+    logit_bias: dict[str, float] | None = Field(default=None, description="Bias by token id.")
+    reasoning_effort: str | None = Field(
+        default=None, min_length=1, description="How long a reasoning model thinks."
+    )
+
+    def as_sent(self) -> dict[str, Any]:
+        r"""Return the parameters as they go into the request.
+
+        Examples
+        --------
+        >>> SamplingConfig(temperature=0.6, stop=("\n\n",)).as_sent()
+        {'temperature': 0.6, 'stop': ['\n\n']}
+        """
+        sent = self.model_dump(exclude_unset=True)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in sent.items()}
+
+    @property
+    def token_limit(self) -> int | None:
+        """Most tokens one answer can have, or None without a limit."""
+        return self.max_completion_tokens if self.max_tokens is None else self.max_tokens
+
+
+class PriceConfig(Section):
+    """Prices in USD per million tokens."""
+
+    input: float = Field(ge=0, description="USD per million prompt tokens.")
+    output: float = Field(ge=0, description="USD per million answer tokens.")
+    cached_input: float | None = Field(
+        default=None, ge=0, description="USD per million prompt tokens found in the cache."
+    )
+
+
+class TimeoutConfig(Section):
+    """When one request is given up: seconds, or a duration such as 10m."""
+
+    connect: Seconds = Field(default=10.0, gt=0, le=86_400, description="Time to establish the connection.")
+    total: Seconds = Field(
+        default=600.0, gt=0, le=864_000, description="Time from sending the request to its last byte."
+    )
+    idle: Seconds = Field(
+        default=120.0,
+        gt=0,
+        le=86_400,
+        description="With stream: true, silence after which a request is given up.",
+    )
+
+
+class HeaderConfig(Section):
+    """A header's value: a text, or the environment variable that holds it."""
+
+    value: str | None = Field(default=None, min_length=1, description="The value itself; never a secret.")
+    env: EnvName | None = Field(
+        default=None, description="Name of the environment variable that holds the value."
+    )
+
+
+class ModelConfig(Section):
+    """One model: its label in reports and how it is asked."""
+
+    name: Label = Field(description="The label in reports.")
+    model: str | None = Field(
+        default=None, min_length=1, max_length=300, description="The id sent to the server; default: name."
+    )
+    endpoints: Endpoints = Field(
+        description="Base URLs of its servers (a pool), or mimic for the local biased coins; or discover: "
+        "file, command or dns, where servers come and go.",
+    )
+    api: Literal["chat", "completions"] = Field(
+        default="chat",
+        description="Which kind of request is sent: chat, or completions for a model that continues a text.",
+    )
+    api_key_env: EnvName | None = Field(
+        default=None, description="Name of the environment variable that holds the API key."
+    )
+    headers: dict[
+        str, Annotated[HeaderConfig, BeforeValidator(_header, json_schema_input_type=str | HeaderConfig)]
+    ] = Field(default_factory=dict, description="Further headers: a text, or {env: NAME} for a secret.")
+    sampling: SamplingConfig = Field(default_factory=SamplingConfig, description="Parameters of the request.")
+    extra_body: dict[str, Any] = Field(
+        default_factory=dict, description="Further fields of the request, sent as written."
+    )
+    concurrency: Annotated[int | Literal["auto"], BeforeValidator(read_concurrency)] = Field(
+        default="auto",
+        description="Trials in flight at once, over all servers; or auto: as many as the servers can take.",
+    )
+    samples_per_request: Annotated[int | Literal["auto"], BeforeValidator(_samples)] = Field(
+        default=1,
+        description="Answers to a question that one request asks for: its prompt is paid once. auto: as "
+        "many as are worth it for the prompts and answers of the run.",
+    )
+    stream: bool = Field(
+        default=False,
+        description="Let answers arrive piece by piece, so that a hung one is noticed by its silence.",
+    )
+    timeout: TimeoutConfig = Field(default_factory=TimeoutConfig, description="When one request is given up.")
+    rate_limit: RateLimitConfig | None = Field(
+        default=None, description="What may be sent in a minute, over all its servers."
+    )
+    price: PriceConfig | None = Field(default=None, description="USD per million tokens.")
+    budget: LimitsConfig = Field(
+        default_factory=LimitsConfig,
+        description="What this model may take; when that ends, its open pairs stay undecided.",
+    )
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Its servers as written; none where they are found."""
+        return self.endpoints if isinstance(self.endpoints, tuple) else ()
+
+    @property
+    def discovery(self) -> DiscoveryConfig | None:
+        """How its servers are found; None where they are written."""
+        return None if isinstance(self.endpoints, tuple) else self.endpoints
+
+    @property
+    def model_id(self) -> str:
+        """The model id sent to the server."""
+        return self.model if self.model is not None else self.name
+
+    @property
+    def in_flight(self) -> int:
+        """Most requests in flight at once; where that adapts itself, those to begin with."""
+        return AUTO_CONCURRENCY if self.concurrency == "auto" else self.concurrency
+
+    @property
+    def uses_mimic(self) -> bool:
+        """Whether the run's own server of biased coins answers for this model."""
+        return MIMIC in self.addresses

@@ -1,0 +1,186 @@
+"""Settings given beside the file: ``budget.trials=2000``, ``models[gpt].concurrency=4``."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from adaptive_eval.config.document import Place, read_document, write_document
+from adaptive_eval.config.secrets import shown
+from adaptive_eval.errors import Problem
+
+__all__ = ["Override", "apply_overrides", "override_text", "read_overrides"]
+
+_PART = re.compile(r"\.?([^.\[\]=]+)|\[([^\[\]=]+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """One setting given beside the file.
+
+    Parameters
+    ----------
+    path : tuple
+        Where it goes; an item of a list by its position.
+    value : object
+        The value as plain data.
+    source : str
+        The value as written, to be put into the stored text.
+    """
+
+    path: Place
+    value: Any
+    source: str
+
+
+def read_overrides(assignments: Sequence[str], data: Any) -> tuple[list[Override], list[Problem]]:
+    """Read assignments of the form ``place=value``.
+
+    Parameters
+    ----------
+    assignments : sequence of str
+        A place is dotted keys, with ``[2]`` for the third item of a list or ``[NAME]`` for the item of that
+        name; a value is YAML.
+    data : object
+        The config they go into.
+
+    Returns
+    -------
+    overrides : list of Override
+        Those that could be read.
+    problems : list of Problem
+        What is wrong with the others.
+
+    Examples
+    --------
+    >>> overrides, _ = read_overrides(["models[b].concurrency=4"], {"models": ({"name": "a"}, {"name": "b"})})
+    >>> overrides[0].path, overrides[0].value
+    (('models', 1, 'concurrency'), 4)
+    """
+    found, problems = [], []
+    for assignment in assignments:
+        place, equals, source = assignment.partition("=")
+        place = place.strip()
+        parsed = read_document(source)
+        path = _path(place, data) if equals and place else None
+        if path is None:
+            words = "write place=value, such as budget.trials=2000 or models[NAME].concurrency=4"
+            problems.append(Problem("", f"the override {shown(place)} names no setting; {words}"))
+        elif isinstance(path, str):
+            problems.append(Problem(place, path))
+        elif parsed.problems:
+            problems.append(Problem(place, f"the value is {parsed.problems[0].message}"))
+        else:
+            found.append(Override(path, parsed.data, source))
+    return found, problems
+
+
+def _path(place: str, data: Any) -> Place | str | None:
+    """Return the path that `place` writes, or what is wrong with it; None where it is no place at all."""
+    path: list[str | int] = []
+    value, end = data, 0
+    for match in _PART.finditer(place):
+        if match.start() != end:
+            return None
+        end = match.end()
+        part: str | int = match[1] or match[2]
+        if match[2]:
+            position = _position(match[2], value)
+            if isinstance(position, str):
+                return position
+            part = position
+        path.append(part)
+        value = _inside(value, part)
+    return tuple(path) if end == len(place) and path else None
+
+
+def _position(selector: str, items: Any) -> int | str:
+    if not isinstance(items, tuple):
+        return f"[{selector}] needs a list before it"
+    if selector.isdecimal():
+        return int(selector) if int(selector) < len(items) else f"[{selector}]: there are {len(items)} items"
+    names = [item.get("name") if isinstance(item, dict) else None for item in items]
+    if selector in names:
+        return names.index(selector)
+    return f"[{selector}]: no item has this name ({', '.join(str(name) for name in names if name)})"
+
+
+def _inside(value: Any, part: str | int) -> Any:
+    if isinstance(value, dict):
+        return value.get(str(part))
+    return value[part] if isinstance(value, tuple) and isinstance(part, int) else None
+
+
+def apply_overrides(data: Any, overrides: Sequence[Override]) -> Any:
+    """Return `data` with `overrides` put in; sections that are not there are made.
+
+    Examples
+    --------
+    >>> apply_overrides({"name": "x"}, [Override(("budget", "trials"), 5, "5")])
+    {'name': 'x', 'budget': {'trials': 5}}
+    """
+    for override in overrides:
+        data = _with(data, override.path, override.value)
+    return data
+
+
+def _with(data: Any, path: Place, value: Any) -> Any:
+    if not path:
+        return value
+    first, rest = path[0], path[1:]
+    if isinstance(first, int) and isinstance(data, tuple):
+        return (*data[:first], _with(data[first], rest, value), *data[first + 1 :])
+    old = data if isinstance(data, dict) else {}
+    return {**old, first: _with(old.get(first), rest, value)}
+
+
+def override_text(text: str, overrides: Sequence[Override]) -> str:
+    r"""Return the text of a readable config with `overrides` put in and its comments kept.
+
+    Parameters
+    ----------
+    text : str
+        The config as written.
+    overrides : sequence of Override
+        What goes in, in order.
+
+    Returns
+    -------
+    str
+        YAML that reads as the config with the overrides applied.
+
+    Examples
+    --------
+    >>> print(override_text("a: 1  # one\n", [Override(("b", "c"), 2, "2")]), end="")
+    a: 1  # one
+    b:
+      c: 2
+    """
+    if not overrides:
+        return text
+    wanted = apply_overrides(read_document(text).data, overrides)
+    with_comments = _edited(text, overrides)
+    # A section that several places share through an alias cannot be changed in one of them alone.
+    return with_comments if read_document(with_comments).data == wanted else write_document(wanted)
+
+
+def _edited(text: str, overrides: Sequence[Override]) -> str:
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 10_000
+    root = yaml.load(text) or {}
+    for override in overrides:
+        target = root
+        for here, following in zip(override.path, override.path[1:], strict=False):
+            if isinstance(here, str) and not isinstance(target.get(here), dict | list):
+                target[here] = [] if isinstance(following, int) else {}
+            target = target[here]
+        target[override.path[-1]] = yaml.load(override.source)
+    written = io.StringIO()
+    yaml.dump(root, written)
+    return written.getvalue()

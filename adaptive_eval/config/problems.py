@@ -1,0 +1,272 @@
+"""Turns what the validation library reports into problems in plain words, each at its place in the file."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import Tag, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from adaptive_eval.config.document import Place
+from adaptive_eval.config.secrets import shown
+from adaptive_eval.config.section import Section
+
+__all__ = ["did_you_mean", "plain_problems"]
+
+_ELSEWHERE = {
+    ("SamplingConfig", "seed"): "every trial gets its own seed, derived from the run's seed at the top",
+    (
+        "SamplingConfig",
+        "n",
+    ): "every trial is one answer; for several a request, write samples_per_request beside sampling",
+    ("ModelConfig", "base_url"): "write endpoints: [URL]",
+    ("ModelConfig", "url"): "write endpoints: [URL]",
+}
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``; did you mean 'x'?`` for the known word nearest to `word`, or nothing.
+
+    Examples
+    --------
+    >>> did_you_mean("modles", ["models", "tasks"])
+    "; did you mean 'models'?"
+    """
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def plain_problems(error: ValidationError, root: type[Section]) -> Iterator[tuple[Place, str]]:
+    """Yield the place and the plain words of every error of a validation.
+
+    Parameters
+    ----------
+    error : ValidationError
+        What validating `root` raised.
+    root : type
+        The section that was validated.
+
+    Examples
+    --------
+    >>> from adaptive_eval.config.decisions import RetryConfig
+    >>> try:
+    ...     RetryConfig.model_validate({"attempts": "6"})
+    ... except ValidationError as error:
+    ...     print(list(plain_problems(error, RetryConfig)))
+    [(('attempts',), "'6' is not a whole number; remove the quotes")]
+    """
+    for details in error.errors(include_url=False):
+        if details["type"] == "too_short" and len(details["input"]) >= details["ctx"]["min_length"]:
+            continue  # long enough as written: its items are wrong, and are reported one by one
+        spot = _Spot.find(root, details["loc"])
+        yield spot.path_of(details), _words(details, spot, root)
+
+
+class _Spot:
+    """Where in the grammar an error's location lies."""
+
+    def __init__(
+        self, path: Place, owner: type[Section] | None, field: FieldInfo | None, annotation: Any
+    ) -> None:
+        self.path = path
+        self.owner = owner
+        self.field = field
+        self.annotation = annotation
+
+    @classmethod
+    def find(cls, root: type[Section], loc: tuple[int | str, ...]) -> _Spot:
+        """Follow `loc` down the grammar, leaving out the library's own additions to it."""
+        spot = cls((), root, None, root)
+        for part in loc:
+            spot = spot._step(part)
+        return spot
+
+    def _step(self, part: int | str) -> _Spot:
+        if part == "[key]":  # an error about a mapping's key, not about its value
+            return self
+        annotation = _bare(self.annotation)
+        tagged = _tagged(annotation)
+        if part in tagged:
+            return _Spot(self.path, self.owner, self.field, tagged[part])
+        options = _sections(annotation)
+        if len(options) > 1:
+            chosen = next((option for option in options if part in _kinds(option)), None)
+            return _Spot(self.path, chosen or self.owner, self.field, chosen)
+        if options:
+            field = _fields(options[0]).get(str(part))
+            return _Spot((*self.path, part), options[0], field, field.annotation if field else None)
+        inner = get_args(annotation)
+        if get_origin(annotation) is tuple and isinstance(part, int):
+            item = inner[0] if inner[-1] is Ellipsis or part >= len(inner) else inner[part]
+            return _Spot((*self.path, part), self.owner, self.field, item)
+        if get_origin(annotation) is dict:
+            return _Spot((*self.path, part), self.owner, self.field, inner[1])
+        return self
+
+    def path_of(self, details: ErrorDetails) -> Place:
+        """Return the path to point at: for a wrong kind, the kind itself where it is written out."""
+        wrong_kind = details["type"] == "union_tag_invalid" and isinstance(details["input"], Mapping)
+        return (*self.path, _tag_of(details)) if wrong_kind else self.path
+
+    @property
+    def description(self) -> str:
+        """What the grammar says of this field, for a message."""
+        text = self.field.description if self.field and self.field.description else ""
+        is_word = text[1:2].islower() or text[1:2] == " "
+        return (text[:1].lower() + text[1:] if is_word else text).rstrip(".")
+
+
+def _words(details: ErrorDetails, spot: _Spot, root: type[Section]) -> str:
+    kind, value, context = details["type"], details["input"], details.get("ctx", {})
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "missing":
+        return _missing(spot)
+    if kind == "extra_forbidden":
+        return _unknown_key(spot, root)
+    if kind in ("literal_error", "union_tag_invalid"):
+        tag = context.get("tag", value)
+        return _not_one_of(tag, context.get("expected") or context["expected_tags"])
+    if kind == "union_tag_not_found":
+        return f"{_tag_of(details)} is missing; write one of {', '.join(_all_kinds(spot.annotation))}"
+    if value is None:
+        return f"has no value; give one ({spot.description}) or remove the line"
+    if kind in _TYPES:
+        return f"{shown(value)} is not {_TYPES[kind]}{_type_advice(kind, value)}"
+    return _out_of_range(kind, value, context, spot)
+
+
+_TYPES = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "dict_type": "a mapping (key: value)",
+    "model_type": "a mapping (key: value)",
+    "model_attributes_type": "a mapping (key: value)",
+    "tuple_type": "a list",
+}
+_BOUNDS = {
+    "greater_than": ("gt", "greater than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
+
+
+def _missing(spot: _Spot) -> str:
+    if spot.path and isinstance(spot.path[-1], int):
+        return "the list is too short here"
+    return f"is missing; {spot.description}" if spot.description else "is missing"
+
+
+def _type_advice(kind: str, value: Any) -> str:
+    if kind in ("int_type", "float_type") and isinstance(value, str) and re.fullmatch(r"[-+\d.eE]+", value):
+        return "; remove the quotes"
+    if kind == "string_type" and isinstance(value, int | float):
+        return "; put it in quotes"
+    if kind == "tuple_type" and isinstance(value, str | int | float):
+        return f"; write [{value}]" if shown(value) in (repr(value), str(value)) else ""
+    return ""
+
+
+def _out_of_range(kind: str, value: Any, context: Mapping[str, Any], spot: _Spot) -> str:
+    if kind in _BOUNDS:
+        name, words = _BOUNDS[kind]
+        return f"{shown(value)} must be {words} {context[name]:g}"
+    if kind in ("too_short", "too_long"):
+        bound = context["min_length"] if kind == "too_short" else context["max_length"]
+        words = "at least" if kind == "too_short" else "at most"
+        return f"has {len(value)} items and needs {words} {bound}; {spot.description}"
+    if kind == "string_too_short":
+        return f"is empty; {spot.description}"
+    if kind == "string_too_long":
+        return f"is longer than {context['max_length']} characters"
+    return f"{shown(value)} does not fit here; {spot.description}"
+
+
+def _not_one_of(value: Any, expected: str) -> str:
+    names = re.findall(r"'([^']*)'", expected)
+    listed = ", ".join(names) if names else expected
+    suggestion = did_you_mean(value, names) if isinstance(value, str) else ""
+    return f"{shown(value)} is not one of {listed}{suggestion}"
+
+
+def _unknown_key(spot: _Spot, root: type[Section]) -> str:
+    key = str(spot.path[-1])
+    owner = spot.owner or root
+    allowed = list(_fields(owner))
+    hint = _ELSEWHERE.get((owner.__name__, key))
+    if hint is None and owner.__name__ == "SamplingConfig":
+        near = did_you_mean(key, allowed).removeprefix("; ")
+        hint = f"{near} parameters that only some servers know go under extra_body".strip()
+    if hint is None:
+        homes = [home for home in _homes(root, key, "") if home]
+        hint = f"it belongs under {homes[0]}" if len(homes) == 1 else None
+    words = f"; {hint}" if hint else did_you_mean(key, allowed)
+    return f"unknown key{words} (allowed here: {', '.join(allowed)})"
+
+
+def _homes(section: type[Section], key: str, spot: str) -> Iterator[str]:
+    """Yield every part of the grammar, as a dotted place, that has a key of this name."""
+    for name, field in _fields(section).items():
+        if name == key:
+            yield spot
+        annotation, listed = _bare(field.annotation), ""
+        if get_origin(annotation) is tuple:
+            annotation, listed = _bare(get_args(annotation)[0]), "[…]"
+        for inner in _sections(annotation)[:1]:
+            yield from _homes(inner, key, f"{spot}.{name}{listed}".lstrip("."))
+
+
+def _fields(section: type[Section]) -> dict[str, FieldInfo]:
+    return {field.alias or name: field for name, field in section.model_fields.items()}
+
+
+def _bare(annotation: Any) -> Any:
+    """Return an annotation without its metadata and without ``None``."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    if get_origin(annotation) in (Union, types.UnionType):
+        rest = [option for option in get_args(annotation) if option is not type(None)]
+        return _bare(rest[0]) if len(rest) == 1 else annotation
+    return annotation
+
+
+def _sections(annotation: Any) -> list[type[Section]]:
+    options = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
+    return [option for option in options if isinstance(option, type) and issubclass(option, Section)]
+
+
+def _tagged(annotation: Any) -> dict[Any, Any]:
+    """Return the options of a union that are told apart by tags, by tag."""
+    if get_origin(annotation) not in (Union, types.UnionType):
+        return {}
+    return {
+        mark.tag: option
+        for option in get_args(annotation)
+        for mark in getattr(option, "__metadata__", ())
+        if isinstance(mark, Tag)
+    }
+
+
+def _tag_of(details: ErrorDetails) -> str:
+    """Return the key that says which kind of section this is."""
+    return str(details["ctx"]["discriminator"]).strip("'")
+
+
+def _kinds(section: type[Section]) -> tuple[Any, ...]:
+    field = section.model_fields.get("kind") or section.model_fields.get("discover")
+    is_literal = field is not None and get_origin(field.annotation) is Literal
+    return get_args(field.annotation) if field is not None and is_literal else ()
+
+
+def _all_kinds(annotation: Any) -> list[str]:
+    return [str(kind) for option in _sections(_bare(annotation)) for kind in _kinds(option)]

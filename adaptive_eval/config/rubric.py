@@ -1,0 +1,149 @@
+"""The ``rubric`` of a task: the categories an answer can fall into, and what each is worth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from adaptive_eval.config.section import Section
+
+if TYPE_CHECKING:
+    from scorio.categorical import Schema
+
+__all__ = ["BINARY", "RubricConfig", "by_schema", "default_weights", "resolve_schema", "rubric_names"]
+
+BINARY = "binary"
+"""The rubric of right (category 1) and everything else (category 0)."""
+
+
+def _schema(value: Any) -> Any:
+    if isinstance(value, str):
+        if not value:
+            raise ValueError("is empty; write binary, a schema's name or a definition with categories")
+        return value
+    if not isinstance(value, dict):
+        raise ValueError("write binary, a schema's name, or a definition with categories")
+    resolve_schema(value)
+    return value
+
+
+class RubricConfig(Section):
+    """How a scored answer becomes a category, and what each category is worth."""
+
+    schema_name: Annotated[
+        str | dict[str, Any], BeforeValidator(_schema, json_schema_input_type=str | dict[str, Any])
+    ] = Field(
+        default=BINARY,
+        alias="schema",
+        description="binary (right is 1, all else 0), a schema's name, or a definition with categories.",
+    )
+    weights: tuple[float, ...] | None = Field(
+        default=None, description="Worth of each category, in order; default: the schema's own."
+    )
+    thresholds: dict[str, float] = Field(
+        default_factory=dict, description="Values of the schema's thresholds, by name."
+    )
+    thresholds_from: str | None = Field(
+        default=None, min_length=1, description="An earlier run's directory, to take the thresholds from."
+    )
+    pilot: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description="Find the thresholds from so many trials of every question and model, asked first.",
+    )
+    truncated: Literal["zero", "judged"] = Field(
+        default="zero",
+        description="An answer cut off at its token limit is category 0 (zero), or judged by what is there.",
+    )
+
+    @property
+    def category_weights(self) -> tuple[float, ...]:
+        """Worth of each category, the schema's own where none is given.
+
+        Examples
+        --------
+        >>> RubricConfig().category_weights, RubricConfig(schema="format-aware").category_weights
+        ((0.0, 1.0), (0.0, 0.0, 1.0, 2.0, 3.0))
+        """
+        return self.weights if self.weights is not None else default_weights(self.schema_name)
+
+    @property
+    def schema_definition(self) -> Schema | None:
+        """The schema; None for ``binary``."""
+        return resolve_schema(self.schema_name)
+
+    @property
+    def label(self) -> str:
+        """The schema's name."""
+        schema = self.schema_definition
+        return BINARY if schema is None else schema.name
+
+    def identity(self) -> dict[str, Any]:
+        """Return what decides an answer's category, as JSON-able data: everything but the weights."""
+        return self.model_dump(mode="json", by_alias=True, exclude={"weights"})
+
+
+def by_schema(value: Any) -> Any:
+    """Return a rubric written as its schema alone in full.
+
+    Examples
+    --------
+    >>> by_schema("format-aware")
+    {'schema': 'format-aware'}
+    """
+    return {"schema": value} if isinstance(value, str) else value
+
+
+def rubric_names() -> tuple[str, ...]:
+    """Return the names that a rubric's `schema` may have.
+
+    Examples
+    --------
+    >>> rubric_names()[:3]
+    ('binary', 'exact-match', 'format-aware')
+    """
+    # The schemas are only looked at where one is named: this keeps the statistics out of most starts.
+    from scorio.categorical import schema_names
+
+    return (BINARY, *schema_names())
+
+
+def resolve_schema(schema: str | dict[str, Any]) -> Schema | None:
+    """Return the schema that a rubric names or defines, or None for ``binary``.
+
+    Raises
+    ------
+    ValueError
+        No schema has this name, or the definition is malformed.
+
+    Examples
+    --------
+    >>> resolve_schema("binary") is None, resolve_schema("format-aware").name
+    (True, 'format-aware')
+    """
+    if schema == BINARY:
+        return None
+    from scorio.categorical import Schema, get_schema
+
+    return get_schema(schema) if isinstance(schema, str) else Schema.from_dict({"name": "own", **schema})
+
+
+def default_weights(schema: str | dict[str, Any]) -> tuple[float, ...]:
+    """Return the weights of a schema's categories where the config gives none.
+
+    Raises
+    ------
+    ValueError
+        No schema has this name.
+
+    Examples
+    --------
+    >>> default_weights("binary")
+    (0.0, 1.0)
+    """
+    definition = resolve_schema(schema)
+    if definition is None:
+        return (0.0, 1.0)
+    return definition.weights or tuple(float(k) for k in range(len(definition.categories)))

@@ -1,0 +1,348 @@
+"""The ``scorer`` of a task: one section a kind, with the options of the class it stands for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BeforeValidator, Field
+
+from adaptive_eval.config.section import Count, Duration, Endpoint, EnvName, Section, by_kind
+
+__all__ = [
+    "CallableScorerConfig",
+    "ChoiceScorerConfig",
+    "CodeScorerConfig",
+    "ContainsScorerConfig",
+    "ExactScorerConfig",
+    "F1ScorerConfig",
+    "InspectScorerConfig",
+    "JsonScorerConfig",
+    "JudgeScorerConfig",
+    "LmEvalScorerConfig",
+    "MathScorerConfig",
+    "NumericScorerConfig",
+    "RegexScorerConfig",
+    "RougeScorerConfig",
+    "ScorerBudgetConfig",
+    "ScorerConfig",
+    "ScorerPriceConfig",
+    "VerifierScorerConfig",
+]
+
+
+class _Scorer(Section):
+    """What every scorer has."""
+
+    strip_reasoning: bool = Field(
+        default=True, description="Drop <think>…</think> before looking for the answer."
+    )
+
+    def options(self) -> dict[str, Any]:
+        """Return the scorer's options, without its kind."""
+        return self.model_dump(exclude={"kind"}, by_alias=True)
+
+    def identity(self) -> dict[str, Any]:
+        """Return what decides an answer's category, as JSON-able data."""
+        return self.model_dump(mode="json")
+
+
+class _AnswerScorer(_Scorer):
+    """What a scorer has that looks for an answer in the text."""
+
+    marker: str | None = Field(
+        default=None, min_length=1, description="Look only at what follows the last occurrence of this text."
+    )
+
+
+class ExactScorerConfig(_AnswerScorer):
+    """Right when the answer is the target after normalising both."""
+
+    kind: Literal["exact"] = "exact"
+    extract: Literal["auto", "boxed", "stated", "whole"] = Field(
+        default="auto",
+        description="Where the answer is: auto takes a box, else a stated answer, else the whole text.",
+    )
+    ignore_case: bool = Field(default=True, description="Letter case does not matter.")
+    ignore_punctuation: bool = Field(
+        default=True, description="Punctuation around the answer does not matter."
+    )
+
+
+class NumericScorerConfig(_AnswerScorer):
+    """Right when the answer is the target's number, whatever its notation and unit."""
+
+    kind: Literal["numeric"] = "numeric"
+    extract: Literal["auto", "boxed", "stated", "last-number"] = Field(
+        default="auto",
+        description="Where the answer is: auto takes a box, else a stated answer, else the last number.",
+    )
+    tolerance: float = Field(
+        default=0.0, ge=0, description="Largest absolute difference that counts as right."
+    )
+    relative_tolerance: float = Field(
+        default=0.0, ge=0, lt=1, description="Largest difference relative to the target."
+    )
+
+
+class ChoiceScorerConfig(_AnswerScorer):
+    """Right when the answer is the target's option, by letter or by text."""
+
+    kind: Literal["choice"] = "choice"
+    letters: str = Field(
+        default="ABCD",
+        pattern=r"^[A-Z]{2,26}$",
+        description="Letters of the options, for questions whose dataset has no choices.",
+    )
+    index_from: Literal[0, 1] | None = Field(
+        default=None,
+        description="For datasets whose target is a number: whether it counts options from 0 or from 1.",
+    )
+
+
+class MathScorerConfig(_AnswerScorer):
+    """Right when the answer is mathematically equal to the target (math-verify)."""
+
+    kind: Literal["math"] = "math"
+    extract: Literal["auto", "boxed", "stated", "whole"] = Field(
+        default="auto",
+        description="Where the answer is: auto takes a box, else a stated answer, else the whole text.",
+    )
+    time_limit: float = Field(default=5.0, gt=0, le=600, description="Seconds that one comparison may take.")
+
+
+class RegexScorerConfig(_AnswerScorer):
+    """Right when a regular expression finds the target, or the target as an expression matches."""
+
+    kind: Literal["regex"] = "regex"
+    pattern: str | None = Field(
+        default=None,
+        min_length=1,
+        description="What to find; its last match (group 1) must be the target. Default: the target.",
+    )
+    ignore_case: bool = Field(default=True, description="Letter case does not matter.")
+
+
+class ContainsScorerConfig(_AnswerScorer):
+    """Right when the target is somewhere in the answer."""
+
+    kind: Literal["contains"] = "contains"
+    ignore_case: bool = Field(default=True, description="Letter case does not matter.")
+    whole_words: bool = Field(default=True, description="The target must not begin or end within a word.")
+
+
+class JsonScorerConfig(_AnswerScorer):
+    """Right when the answer's JSON has the target in a field, or fits a JSON Schema."""
+
+    kind: Literal["json"] = "json"
+    field: str | None = Field(
+        default=None, min_length=1, description="The field, or path such as result.value, compared."
+    )
+    json_schema: dict[str, Any] | None = Field(
+        default=None, alias="schema", description="A JSON Schema that the answer must fit."
+    )
+
+
+class F1ScorerConfig(_AnswerScorer):
+    """Word-overlap F1 with the target, logged as the signal score."""
+
+    kind: Literal["f1"] = "f1"
+    right_from: float = Field(default=0.5, gt=0, le=1, description="Least score that counts as right.")
+
+
+class RougeScorerConfig(_AnswerScorer):
+    """ROUGE F-measure with the target, logged as the signal score."""
+
+    kind: Literal["rouge"] = "rouge"
+    right_from: float = Field(default=0.5, gt=0, le=1, description="Least score that counts as right.")
+    measure: Literal["rouge1", "rouge2", "rougeL"] = Field(
+        default="rougeL", description="Words, pairs of words, or the longest common subsequence."
+    )
+
+
+class CodeScorerConfig(_Scorer):
+    """Right when the answer's Python passes the question's tests, in a sandbox."""
+
+    kind: Literal["code"] = "code"
+    allow_execution: bool = Field(
+        default=False, description="Must be true: programs that a model wrote are run, in a sandbox."
+    )
+    code: str = Field(
+        default="{answer}",
+        pattern=r"\{answer\}",
+        description="What is run: {answer} is the answer's program; {target} and fields can be used too.",
+    )
+    tests: str = Field(
+        default="{target}", min_length=1, description="What is run after it; it passes by raising nothing."
+    )
+    block: Literal["last", "first", "all"] = Field(
+        default="last", description="Which fenced block of the answer is the program."
+    )
+    time_limit: Duration = Field(default=10.0, gt=0, le=600, description="How long a program may take.")
+    cpu_limit: Duration = Field(default=10.0, gt=0, le=600, description="CPU time of one of its processes.")
+    memory: Count = Field(
+        default=512 * 2**20, ge=64 * 2**20, description="Bytes of memory of one of its processes."
+    )
+    disk: Count = Field(default=16 * 2**20, ge=2**20, description="Bytes of all its files.")
+    processes: int = Field(default=16, ge=1, le=1000, description="Its processes and threads at once.")
+    python: str | None = Field(
+        default=None, min_length=1, description="The interpreter; default: the one of adaptive-eval itself."
+    )
+
+
+class CallableScorerConfig(_Scorer):
+    """A function of one's own."""
+
+    kind: Literal["python"] = "python"
+    function: str = Field(
+        pattern=r"^[\w.]+:\w+$", description="module:function; modules beside the config are found."
+    )
+    right_from: float = Field(default=0.5, gt=0, le=1, description="Least score that counts as right.")
+    time_limit: float = Field(default=60.0, gt=0, le=3600, description="Seconds that one answer may take.")
+
+
+class ScorerPriceConfig(Section):
+    """Prices of a judge or verifier in USD per million tokens."""
+
+    input: float = Field(ge=0, description="USD per million prompt tokens.")
+    output: float = Field(ge=0, description="USD per million answer tokens.")
+
+
+class ScorerBudgetConfig(Section):
+    """What a judge or verifier may cost at most; beside the run's own budget, not part of it."""
+
+    requests: Count | None = Field(default=None, ge=1, description="Most requests.")
+    tokens: Count | None = Field(default=None, ge=1, description="Most tokens, prompts and replies together.")
+    usd: float | None = Field(default=None, gt=0, description="Most US dollars; needs price.")
+
+
+class _ServedScorer(_Scorer):
+    """What a scorer has that asks another model."""
+
+    endpoint: Endpoint = Field(
+        description="Base URL of its server, or mimic for a model of the local biased coins."
+    )
+    model: str = Field(min_length=1, description="Its model id.")
+    api_key_env: EnvName | None = Field(
+        default=None, description="Name of the environment variable that holds its key."
+    )
+    extra_body: dict[str, Any] | None = Field(
+        default=None, description="Further fields of every request, such as chat_template_kwargs."
+    )
+    timeout: Duration = Field(default=120.0, gt=0, description="How long one request may take.")
+    concurrency: int = Field(default=16, ge=1, le=1000, description="Answers scored at once.")
+    price: ScorerPriceConfig | None = Field(default=None, description="USD per million tokens.")
+    budget: ScorerBudgetConfig | None = Field(
+        default=None, description="What it may cost at most, beside the run's own budget."
+    )
+
+    def identity(self) -> dict[str, Any]:
+        """Return what decides an answer's category: not where the model is served, nor what it may cost."""
+        return self.model_dump(mode="json", exclude=_OF_THE_SERVER)
+
+
+_OF_THE_SERVER = {"endpoint", "api_key_env", "timeout", "concurrency", "price", "budget"}
+
+
+class JudgeScorerConfig(_ServedScorer):
+    """Another model says whether the answer is right, or as good as the reference."""
+
+    kind: Literal["judge"] = "judge"
+    compare: Literal["reference", "pairwise"] = Field(
+        default="reference",
+        description="Is the answer right, given the reference; or which of both is better, either order.",
+    )
+    right_from: float = Field(
+        default=0.5,
+        gt=0,
+        le=1,
+        description="For pairwise: least share of wins (ties: half) to be right.",
+    )
+    criteria: str = Field(default="", description="What counts as right or better, in words.")
+    votes: Literal[1, 3, 5, 7, 9] = Field(
+        default=1, description="Judgements of each answer; the majority decides."
+    )
+    max_tokens: int = Field(default=512, ge=16, description="Longest judgement, in tokens.")
+
+
+_Comparing: TypeAlias = (
+    ExactScorerConfig
+    | NumericScorerConfig
+    | ChoiceScorerConfig
+    | MathScorerConfig
+    | RegexScorerConfig
+    | ContainsScorerConfig
+    | JsonScorerConfig
+    | F1ScorerConfig
+    | RougeScorerConfig
+    | CodeScorerConfig
+    | CallableScorerConfig
+)
+
+
+class VerifierScorerConfig(_ServedScorer):
+    """Another model's probabilities of correct, wrong and off-task, from its log-probabilities."""
+
+    kind: Literal["verifier"] = "verifier"
+    prompt: str | None = Field(
+        default=None,
+        pattern=r"\{answer\}",
+        description="What is asked, with {question}, {target} and {answer}; labels are A, B and C.",
+    )
+    content_free: tuple[str, ...] = Field(
+        default=("N/A",),
+        max_length=8,
+        description="Texts in place of question, target and answer, to calibrate against; [] does not.",
+    )
+    temperature: float = Field(default=1.0, gt=0, le=100, description="Temperature of the calibration.")
+    top_logprobs: int = Field(
+        default=20, ge=3, le=1000, description="Likeliest tokens asked for; most servers give 20 at most."
+    )
+    is_correct: Annotated[
+        Annotated[_Comparing, Field(discriminator="kind")] | None,
+        BeforeValidator(by_kind, json_schema_input_type=str | _Comparing | None),
+    ] = Field(
+        default=None,
+        description="A scorer that says whether the answer is right; default: the verifier, by its labels.",
+    )
+
+
+class InspectScorerConfig(_Scorer):
+    """What the scorers of an Inspect task say."""
+
+    kind: Literal["inspect"] = "inspect"
+    metric: str | None = Field(
+        default=None, min_length=1, description="The task's scorer, where it has several."
+    )
+    right_from: float = Field(default=0.5, gt=0, le=1, description="Least score that counts as right.")
+
+
+class LmEvalScorerConfig(_Scorer):
+    """The filters and the metric of a task of lm-evaluation-harness."""
+
+    kind: Literal["lm-eval"] = "lm-eval"
+    metric: str | None = Field(
+        default=None, min_length=1, description="The task's metric, where it has several."
+    )
+    filter: str | None = Field(
+        default=None, min_length=1, description="The task's filter, where it has several."
+    )
+    right_from: float = Field(default=0.5, gt=0, le=1, description="Least value that counts as right.")
+
+
+ScorerConfig: TypeAlias = (
+    ExactScorerConfig
+    | NumericScorerConfig
+    | ChoiceScorerConfig
+    | MathScorerConfig
+    | RegexScorerConfig
+    | ContainsScorerConfig
+    | JsonScorerConfig
+    | F1ScorerConfig
+    | RougeScorerConfig
+    | CodeScorerConfig
+    | CallableScorerConfig
+    | JudgeScorerConfig
+    | VerifierScorerConfig
+    | InspectScorerConfig
+    | LmEvalScorerConfig
+)

@@ -1,0 +1,171 @@
+"""The rubrics of a config at work, and the thresholds that a run has frozen for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from adaptive_eval.config import RubricConfig, RunConfig, TaskConfig, difference
+from adaptive_eval.errors import RunFileError, RunMismatch, UsageError
+from adaptive_eval.scoring import Rubric
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.trial import Signal
+
+__all__ = [
+    "dump_thresholds",
+    "observed_thresholds",
+    "require_same_scoring",
+    "rubric_of",
+    "rubrics_of",
+    "stored_signals",
+    "stored_thresholds",
+    "with_stored_thresholds",
+]
+
+
+def rubrics_of(config: RunConfig) -> dict[str, Rubric]:
+    """Return the rubric of every task; what a pilot is to find is still open.
+
+    Raises
+    ------
+    UsageError
+        If thresholds are to come from an earlier run that has none.
+    """
+    return {task.name: _with_source(rubric_of(task.rubric), task, config) for task in config.tasks}
+
+
+def rubric_of(section: RubricConfig) -> Rubric:
+    """Return a rubric with the thresholds that its section gives.
+
+    Examples
+    --------
+    >>> rubric_of(RubricConfig(schema="efficiency-adjusted", thresholds={"len_p33": 0.1})).open_thresholds
+    ('len_p66',)
+    """
+    from scorio.categorical import Thresholds
+
+    return Rubric(section.schema_definition, Thresholds(section.thresholds), section.truncated)
+
+
+def _with_source(rubric: Rubric, task: TaskConfig, config: RunConfig) -> Rubric:
+    source = task.rubric.thresholds_from
+    if source is None:
+        return rubric
+    directory = config.base_dir / Path(source).expanduser()
+    with RunReader(directory) as reader:
+        known = stored_thresholds(reader.meta()).get(task.name, {})
+        if all(name in known for name in rubric.open_thresholds):
+            return _frozen(rubric, {**known, **dict(rubric.thresholds)}, task.name)
+        return observed_thresholds(rubric, stored_signals(reader, task.name), task.name, str(directory))
+
+
+def observed_thresholds(
+    rubric: Rubric, records: Sequence[Mapping[str, Signal]], task: str, source: str
+) -> Rubric:
+    """Return the rubric with its open thresholds taken from the signals of attempts.
+
+    Parameters
+    ----------
+    rubric : Rubric
+        The rubric.
+    records : sequence of mapping
+        Signals of each attempt.
+    task, source : str
+        The task and where the attempts are stored, for messages.
+
+    Raises
+    ------
+    UsageError
+        If they cannot give a threshold that is needed.
+    """
+    if not records:
+        raise UsageError(
+            f"{source} has no scored answer to task {task!r}: there is nothing to find thresholds in"
+        )
+    try:
+        return rubric.with_thresholds(rubric.observed(records))
+    except ValueError as error:
+        raise UsageError(f"thresholds of task {task!r} from {source}: {error}") from None
+
+
+def _frozen(rubric: Rubric, values: Mapping[str, Any], task: str) -> Rubric:
+    from scorio.categorical import Thresholds
+
+    wanted = {name: values[name] for name in (*rubric.open_thresholds, *rubric.thresholds)}
+    try:
+        return rubric.with_thresholds(Thresholds.from_dict(wanted))
+    except ValueError as error:
+        raise UsageError(f"thresholds of task {task!r}: {error}") from None
+
+
+def stored_signals(reader: RunReader, task: str) -> list[Mapping[str, Signal]]:
+    """Return the signals of every stored answer to a task, in commit order."""
+    trials = reader.trials(task=task, missing=False)
+    return [record.score.signals for record in trials if record.score is not None]
+
+
+def dump_thresholds(rubrics: Mapping[str, Rubric]) -> str:
+    """Return the thresholds of every task with their sources, as JSON text for the run file."""
+    from scorio.categorical import Thresholds
+
+    return json.dumps(
+        {
+            name: Thresholds(dict(rubric.thresholds)).to_dict()
+            if not isinstance(rubric.thresholds, Thresholds)
+            else rubric.thresholds.to_dict()
+            for name, rubric in rubrics.items()
+            if rubric.thresholds
+        }
+    )
+
+
+def stored_thresholds(meta: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Return the thresholds that a run has frozen, by task."""
+    found: dict[str, dict[str, Any]] = json.loads(meta.get("thresholds", "{}"))
+    return found
+
+
+def with_stored_thresholds(rubrics: Mapping[str, Rubric], meta: Mapping[str, str]) -> dict[str, Rubric]:
+    """Return the rubrics with the thresholds that the run of `meta` has frozen.
+
+    Raises
+    ------
+    RunFileError
+        If the run has none for a rubric that needs them.
+    """
+    stored = stored_thresholds(meta)
+    frozen = {}
+    for task, rubric in rubrics.items():
+        known = stored.get(task, {})
+        missing = [name for name in rubric.open_thresholds if name not in known]
+        if missing:
+            raise RunFileError(f"the run file has no thresholds {', '.join(missing)} for task {task!r}")
+        frozen[task] = _frozen(rubric, known, task) if known else rubric
+    return frozen
+
+
+def require_same_scoring(directory: Path, stored: Mapping[str, Any] | None, now: Mapping[str, Any]) -> None:
+    """Refuse to go on with a run under another scorer or rubric: its categories would not be comparable.
+
+    Parameters
+    ----------
+    directory : Path
+        The run, for the message.
+    stored, now : mapping or None
+        Scorer and rubric of each task; None for a run file that does not say.
+
+    Raises
+    ------
+    RunMismatch
+        If they differ; every difference is named.
+    """
+    differences = [] if stored is None else difference({"tasks": stored}, {"tasks": now})
+    if differences:
+        listed = "\n".join(f"  {line}" for line in differences)
+        raise RunMismatch(
+            f"{directory}: its answers were scored otherwise than the config now says:\n{listed}\n"
+            f"To rank the stored answers anew: adaptive-eval rescore {directory}. To go on, undo the "
+            "change, or start a new run with run --new."
+        )

@@ -1,0 +1,144 @@
+"""From an answer to a category: extractors, scorers, signals and rubrics.
+
+:data:`SCORERS` names the scorers of a config; :func:`build_scorer` makes one from its options. A scorer
+takes any answer, of any size and content, in time linear in its length, and always gives a category.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from adaptive_eval.errors import UsageError
+from adaptive_eval.scoring.account import ScorerAccount, ScorerLine, Spent
+from adaptive_eval.scoring.callable import CallableScorer
+from adaptive_eval.scoring.choice import ChoiceScorer
+from adaptive_eval.scoring.code import CodeScorer
+from adaptive_eval.scoring.exact import ExactScorer
+from adaptive_eval.scoring.extract import Extract, last_boxed, last_stated
+from adaptive_eval.scoring.inspect_score import InspectScorer
+from adaptive_eval.scoring.judge import JudgeScorer
+from adaptive_eval.scoring.judging import TaskScoring
+from adaptive_eval.scoring.lm_eval_score import LmEvalScorer
+from adaptive_eval.scoring.math import MathScorer
+from adaptive_eval.scoring.numbers import find_numbers, read_number
+from adaptive_eval.scoring.numeric import NumericScorer
+from adaptive_eval.scoring.overlap import F1Scorer, RougeScorer
+from adaptive_eval.scoring.patterns import ContainsScorer, RegexScorer
+from adaptive_eval.scoring.rubric import Rubric, SignalMissing
+from adaptive_eval.scoring.scorer import Answer, AnswerScorer, Scorer, Undecided
+from adaptive_eval.scoring.served import ServedScorer
+from adaptive_eval.scoring.signals import attempt_signals
+from adaptive_eval.scoring.structured import JsonScorer
+from adaptive_eval.scoring.text import TAIL, answer_part
+from adaptive_eval.scoring.verifier import VerifierScorer
+
+__all__ = [
+    "IN_WORKERS",
+    "SCORERS",
+    "TAIL",
+    "Answer",
+    "AnswerScorer",
+    "CallableScorer",
+    "ChoiceScorer",
+    "CodeScorer",
+    "ContainsScorer",
+    "ExactScorer",
+    "Extract",
+    "F1Scorer",
+    "InspectScorer",
+    "JsonScorer",
+    "JudgeScorer",
+    "LmEvalScorer",
+    "MathScorer",
+    "NumericScorer",
+    "RegexScorer",
+    "RougeScorer",
+    "Rubric",
+    "Scorer",
+    "ScorerAccount",
+    "ScorerLine",
+    "ServedScorer",
+    "SignalMissing",
+    "Spent",
+    "TaskScoring",
+    "Undecided",
+    "VerifierScorer",
+    "answer_part",
+    "attempt_signals",
+    "build_scorer",
+    "find_numbers",
+    "last_boxed",
+    "last_stated",
+    "read_number",
+]
+
+SCORERS: Mapping[str, Callable[..., Scorer]] = MappingProxyType(
+    {
+        "exact": ExactScorer,
+        "numeric": NumericScorer,
+        "choice": ChoiceScorer,
+        "math": MathScorer,
+        "regex": RegexScorer,
+        "contains": ContainsScorer,
+        "json": JsonScorer,
+        "f1": F1Scorer,
+        "rouge": RougeScorer,
+        "code": CodeScorer,
+        "python": CallableScorer,
+        "judge": JudgeScorer,
+        "verifier": VerifierScorer,
+        "inspect": InspectScorer,
+        "lm-eval": LmEvalScorer,
+    }
+)
+"""Scorers by the name they have in a config."""
+
+IN_WORKERS = frozenset({"math", "json", "rouge", "code", "python", "judge", "verifier"})
+"""Those whose work is done elsewhere, by other processes or a server: ask several at once."""
+
+
+def build_scorer(kind: str, options: Mapping[str, Any] | None = None) -> Scorer:
+    """Make a scorer.
+
+    Parameters
+    ----------
+    kind : str
+        Its name in :data:`SCORERS`.
+    options : mapping, optional
+        Its options by name; the rest have their defaults. A scorer within a scorer (`is_correct`) is a
+        mapping of its kind and its options.
+
+    Returns
+    -------
+    Scorer
+        The scorer.
+
+    Raises
+    ------
+    UsageError
+        For an unknown name or option.
+
+    Examples
+    --------
+    >>> build_scorer("numeric", {"tolerance": 0.01}).tolerance
+    0.01
+    """
+    if kind not in SCORERS:
+        raise UsageError(f"there is no scorer {kind!r}; there are {', '.join(SCORERS)}")
+    factory = SCORERS[kind]
+    parameters = inspect.signature(factory).parameters
+    known = list(parameters)
+    for name in options or {}:
+        if name not in known:
+            raise UsageError(f"the scorer {kind} has no option {name!r}; it has {', '.join(known)}")
+    inner = (options or {}).get("is_correct")
+    if isinstance(inner, Mapping):
+        rest = {name: value for name, value in inner.items() if name != "kind"}
+        options = {**(options or {}), "is_correct": build_scorer(inner["kind"], rest)}
+    for name, parameter in parameters.items():
+        if parameter.default is parameter.empty and name not in (options or {}):
+            raise UsageError(f"the scorer {kind} needs the option {name}")
+    return factory(**(options or {}))

@@ -1,0 +1,135 @@
+"""The scorer ``code``: right when the answer's program passes the question's tests, run in a sandbox."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from adaptive_eval.errors import UsageError
+from adaptive_eval.scoring.sandbox import Limits, SandboxFailed, require_sandbox, run_tests
+from adaptive_eval.scoring.scorer import CUT_OFF
+from adaptive_eval.scoring.text import answer_part, storable
+from adaptive_eval.trial import Completion, Question, Score, Signal
+
+__all__ = ["CodeScorer", "find_code"]
+
+_BLOCK = re.compile(r"^[ \t]*```[ \t]*([\w+-]*)[^\n]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
+_FIELD = re.compile(r"\{(\w+)\}")
+_PYTHON = ("python", "py", "python3")
+
+
+@dataclass(frozen=True, slots=True)
+class CodeScorer:
+    """Runs Python that a model wrote, in a sandbox without network or files, and then the tests.
+
+    Parameters
+    ----------
+    allow_execution : bool
+        Must be true: somebody has to say that programs nobody has read are to be run.
+    code, tests : str
+        What is run, with ``{answer}`` for the program in the answer and ``{target}`` or any field of the
+        question; the tests run in the module that the code has made, and pass where they raise nothing.
+    block : {'last', 'first', 'all'}
+        Which fenced block of the answer is the program; one marked as Python goes before others.
+    time_limit, cpu_limit : float
+        Seconds until the sandbox is killed; seconds of CPU time of one process in it.
+    memory, disk : int
+        Bytes of memory of one process, and of files.
+    processes : int
+        Processes and threads at once.
+    python : str, optional
+        The interpreter, without its packages. Default: the one that runs this.
+    strip_reasoning : bool
+        Leave out ``<think>…</think>`` and its like.
+    """
+
+    allow_execution: bool = False
+    code: str = "{answer}"
+    tests: str = "{target}"
+    block: Literal["last", "first", "all"] = "last"
+    time_limit: float = 10.0
+    cpu_limit: float = 10.0
+    memory: int = 512 * 2**20
+    disk: int = 16 * 2**20
+    processes: int = 16
+    python: str | None = None
+    strip_reasoning: bool = True
+
+    def check_target(self, question: Question) -> str | None:
+        """Return what makes the question unusable, or None.
+
+        Raises
+        ------
+        UsageError
+            If nobody has allowed programs to be run, or nothing safe to run them in is there.
+        """
+        if not self.allow_execution:
+            raise UsageError(
+                "the scorer code runs programs that a model wrote: say allow_execution: true if that is meant"
+            )
+        require_sandbox(self.python)
+        values = self._values(question, "")
+        missing = [name for name in _FIELD.findall(self.code + self.tests) if name not in values]
+        if missing:
+            known = ", ".join(values)
+            return f"there is no field {missing[0]!r} for the scorer's code and tests; there are {known}"
+        return None if _filled(self.tests, values).strip() else "there are no tests"
+
+    def score(self, completion: Completion, question: Question) -> Score:
+        """Run one answer; a program that fails, hangs or ends itself is category 0 with its reason."""
+        program = find_code(answer_part(completion.text, strip_reasoning=self.strip_reasoning), self.block)
+        signals: dict[str, Signal] = {
+            "is_correct": False,
+            "has_box": program is not None,
+            "truncated": completion.finish_reason in CUT_OFF,
+        }
+        if program is None:
+            return Score(0, None, signals, "truncated" if signals["truncated"] else "no code found")
+        extracted = storable(program)
+        values = self._values(question, program)
+        limits = Limits(self.time_limit, self.cpu_limit, self.memory, self.disk, self.processes)
+        try:
+            code, tests = _filled(self.code, values), _filled(self.tests, values)
+            outcome = run_tests(code, tests, limits, self.python)
+        except SandboxFailed as error:
+            del signals["is_correct"]
+            return Score(None, extracted, signals, f"the sandbox failed: {storable(str(error))}")
+        signals["is_correct"] = outcome.passed
+        return Score(int(outcome.passed), extracted, signals, storable(outcome.reason))
+
+    def _values(self, question: Question, program: str) -> dict[str, str]:
+        fields = {name: str(value) for name, value in question.fields.items()}
+        return {**fields, "target": question.target, "answer": program}
+
+
+def find_code(text: str, block: Literal["last", "first", "all"] = "last") -> str | None:
+    r"""Return the program in an answer: a fenced block, or the text itself where it has none.
+
+    Parameters
+    ----------
+    text : str
+        The answer.
+    block : {'last', 'first', 'all'}
+        Which block; blocks marked as Python go before all others.
+
+    Examples
+    --------
+    >>> find_code("First:\n```\n$ ls\n```\nThen:\n```python\nx = 1\n```\nDone.")
+    'x = 1\n'
+    >>> find_code("Sure!") is None
+    True
+    """
+    found = [(match[1].lower(), match[2]) for match in _BLOCK.finditer(text) if match[2].strip()]
+    marked = [body for language, body in found if language in _PYTHON]
+    blocks = marked or [body for language, body in found if not language]
+    if blocks:
+        chosen = {"last": blocks[-1:], "first": blocks[:1], "all": blocks}[block]
+        return "\n".join(chosen)
+    fenced = "```" in text
+    return text if not fenced and re.search(r"^(?:def|class|import|from)\s", text, re.MULTILINE) else None
+
+
+def _filled(template: str, values: Mapping[str, str]) -> str:
+    return _FIELD.sub(lambda found: values.get(found[1], found[0]), template)

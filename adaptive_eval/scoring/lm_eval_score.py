@@ -1,0 +1,70 @@
+"""The scorer ``lm-eval``: the filters and metrics of a task of lm-evaluation-harness."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from adaptive_eval.scoring.scorer import CUT_OFF
+from adaptive_eval.scoring.text import answer_part, storable
+from adaptive_eval.trial import Completion, Question, Score, Signal
+
+__all__ = ["LmEvalScorer"]
+
+
+@dataclass(frozen=True, slots=True)
+class LmEvalScorer:
+    """Scores an answer as the harness would have scored it alone.
+
+    Parameters
+    ----------
+    metric : str, optional
+        Which of the task's metrics, where it has several.
+    filter : str, optional
+        Which of its filters, where it has several.
+    right_from : float
+        Least value of the metric that counts as right.
+    strip_reasoning : bool
+        Leave out ``<think>…</think>`` and its like first.
+    """
+
+    metric: str | None = None
+    filter: str | None = None
+    right_from: float = 0.5
+    strip_reasoning: bool = True
+
+    def check_target(self, question: Question) -> str | None:
+        """Return what is wrong with the question or the choice of metric and filter, or None."""
+        from adaptive_eval.interop.lm_eval_task import TASK, scoring_of
+
+        if TASK not in question.fields:
+            return "the scorer lm-eval is for tasks of lm-evaluation-harness: write lm_eval: NAME"
+        filters, metrics = scoring_of(question.fields)
+        for kind, chosen, known in (("filter", self.filter, filters), ("metric", self.metric, metrics)):
+            if chosen is None and len(known) > 1:
+                return (
+                    f"the task has the {kind}s {', '.join(known)}; choose one: {{kind: lm-eval, {kind}: …}}"
+                )
+            if chosen is not None and known and chosen not in known:
+                return f"the task has no {kind} {chosen!r}; it has {', '.join(known)}"
+        return None
+
+    def score(self, completion: Completion, question: Question) -> Score:
+        """Return the score; without a category where the metric is no number from 0 to 1."""
+        from adaptive_eval.interop.lm_eval_task import judged
+
+        text = answer_part(completion.text, strip_reasoning=self.strip_reasoning)
+        found = judged(question.fields, text, self.filter)
+        name = self.metric or next(iter(found.metrics), "")
+        value = found.metrics.get(name)
+        number = float(value) if value is not None and not isinstance(value, str | list | dict) else math.nan
+        if not 0.0 <= number <= 1.0:
+            return Score(None, reason=storable(f"the metric {name} gave {value!r:.100}"))
+        right = number >= self.right_from
+        signals: dict[str, Signal] = {
+            "is_correct": right,
+            "truncated": completion.finish_reason in CUT_OFF,
+            "score": number,
+        }
+        extracted = None if found.extracted is None else storable(found.extracted)
+        return Score(int(right), extracted, signals, f"{name}: {number:g}")

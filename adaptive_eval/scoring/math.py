@@ -1,0 +1,130 @@
+"""The scorer ``math``: right when the answer is mathematically equal to the target."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from adaptive_eval.scoring.extract import Extract, last_stated
+from adaptive_eval.scoring.library import library
+from adaptive_eval.scoring.numbers import read_number
+from adaptive_eval.scoring.scorer import Answer, AnswerScorer
+from adaptive_eval.scoring.text import normalised, unwrapped
+from adaptive_eval.scoring.workers import LIMIT, in_worker, require_workers
+from adaptive_eval.trial import Question
+
+__all__ = ["MathScorer", "is_equal"]
+
+LONGEST = 1_000
+"""Characters that a mathematical answer, or target, may have."""
+
+_PROSE = re.compile(r"(?<!\\)\b[A-Za-z]{2,}[ ,]+[A-Za-z]{2,}\b")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
+_PACKAGE = "math-verify[antlr4_13_2]"
+
+
+@dataclass(frozen=True, slots=True)
+class MathScorer(AnswerScorer):
+    r"""Compares expressions with math-verify: fractions, roots, sets, intervals, matrices, equations.
+
+    An answer that is the target's very text, or its very number, is right at once, and one integer for
+    another wrong. Everything else is compared in a process of its own under a time limit, so that no answer
+    can hang or crash a run.
+
+    Parameters
+    ----------
+    strip_reasoning, marker
+        As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
+    extract : {'auto', 'boxed', 'stated', 'whole'}
+        Where the answer is, as for ``exact``.
+    time_limit : float
+        Seconds that one comparison may take; then the answer counts as wrong, and its reason says so.
+
+    Examples
+    --------
+    >>> from adaptive_eval.trial import Completion
+    >>> question = Question("algebra", "q1", r"\frac{1}{2}")
+    >>> MathScorer().score(Completion(r"So it is \boxed{1/2}.", "stop"), question).category
+    1
+    """
+
+    extract: Literal["auto", "boxed", "stated", "whole"] = "auto"
+    time_limit: float = LIMIT
+
+    def check_target(self, question: Question) -> str | None:
+        """Return what makes the question's target unusable, or None."""
+        library("math_verify", "the scorer math", _PACKAGE)
+        require_workers("the scorer math")
+        target = question.target
+        if len(target) > LONGEST:
+            return f"the target has {len(target)} characters; math compares at most {LONGEST}"
+        return None if target.strip() else "the target is empty"
+
+    def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
+        """Return the answer in `text`, whose last box is `box`, or None."""
+        if self.extract in ("auto", "boxed") and box is not None:
+            return Answer(box.text, "boxed", is_final=True)
+        stated = last_stated(text) if self.extract in ("auto", "stated") else None
+        if stated is not None:
+            return Answer(stated.text.rstrip("."), "stated", stated.end < len(text))
+        if self.extract in ("auto", "whole") and text:
+            return Answer(text, "whole text", is_final=False)
+        return None
+
+    def is_right(self, answer: Answer, question: Question) -> bool:
+        """Tell whether `answer` is equal to the target.
+
+        Raises
+        ------
+        Undecided
+            If that is not found out in time.
+        """
+        if _form(answer.text[: 2 * LONGEST]) == _form(question.target):
+            return True
+        number, target = read_number(answer.text[: 2 * LONGEST]), read_number(question.target)
+        if number is not None and target is not None:
+            if number == target:
+                return True
+            if _INTEGER.fullmatch(answer.text.strip()) and _INTEGER.fullmatch(question.target.strip()):
+                return False
+        if answer.how != "whole text" and len(answer.text) > LONGEST:
+            return False
+        text = answer.text[-LONGEST:]
+        return in_worker(is_equal, question.target, text, limit=self.time_limit, imports="math_verify")
+
+
+def is_equal(target: str, answer: str) -> bool:
+    r"""Tell whether two texts are the same expression, set, interval, matrix or equation.
+
+    Parameters
+    ----------
+    target, answer : str
+        LaTeX or plain text.
+
+    Examples
+    --------
+    >>> is_equal(r"\{1, 2\}", r"\{2, 1\}"), is_equal("(0, 1)", "[0, 1]")
+    (True, False)
+    """
+    verify = library("math_verify", "the scorer math", _PACKAGE).verify
+    # The limits of math-verify itself rest on a signal; ours is the process.
+    return bool(verify(list(_parsed(target)), list(_parsed(answer)), timeout_seconds=None))
+
+
+def _form(text: str) -> str:
+    return normalised(unwrapped(text), ignore_case=False, ignore_punctuation=False)
+
+
+def _as_latex(text: str) -> str:
+    is_prose = "$" in text or "\\boxed" in text or _PROSE.search(text) is not None
+    return text if is_prose else f"${text}$"
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> tuple[Any, ...]:
+    parse = library("math_verify", "the scorer math", _PACKAGE).parse
+    logging.getLogger("math_verify").setLevel(logging.ERROR)
+    return tuple(parse(_as_latex(text), parsing_timeout=None)) or tuple(parse(text, parsing_timeout=None))

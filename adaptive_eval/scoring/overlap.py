@@ -1,0 +1,136 @@
+"""The scorers ``f1`` and ``rouge``: how much of the words of the target are in the answer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from adaptive_eval.scoring.extract import Extract
+from adaptive_eval.scoring.library import library
+from adaptive_eval.scoring.scorer import Answer, AnswerScorer
+from adaptive_eval.scoring.text import normalised
+from adaptive_eval.scoring.workers import LIMIT, in_worker, require_workers
+from adaptive_eval.trial import Question, Signal
+
+__all__ = ["F1Scorer", "RougeScorer", "overlap"]
+
+LONGEST = 20_000
+"""Characters of an answer that are compared."""
+
+# A word, or one character of a script that is written without spaces.
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+
+
+@dataclass(frozen=True, slots=True)
+class F1Scorer(AnswerScorer):
+    """Word-overlap F1 of the answer with the target; logged as the signal ``score``.
+
+    Parameters
+    ----------
+    strip_reasoning, marker
+        As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
+    right_from : float
+        Least score that counts as right. A rubric over ``score`` can have finer bins.
+
+    Examples
+    --------
+    >>> from adaptive_eval.trial import Completion
+    >>> question = Question("t", "q", "the quick brown fox")
+    >>> F1Scorer().score(Completion("A quick brown dog", "stop"), question).signals["score"]
+    0.5
+    """
+
+    right_from: float = 0.5
+
+    def check_target(self, question: Question) -> str | None:
+        """Return what makes the question's target unusable, or None."""
+        library("rouge_score", "the scorers f1 and rouge", "rouge-score")
+        if len(question.target) > LONGEST:
+            return f"the target has {len(question.target)} characters; at most {LONGEST} are compared"
+        return None if _WORD.search(question.target) else "the target has no words"
+
+    def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
+        """Return the answer's text, or None where it has no words."""
+        part = text[:LONGEST]
+        return Answer(part, "whole text", is_final=True) if _WORD.search(part) else None
+
+    def is_right(self, answer: Answer, question: Question) -> bool:
+        """Tell whether the answer's score is high enough."""
+        return self.value(answer.text, question.target) >= self.right_from
+
+    def score_signal(self, answer: Answer | None, question: Question) -> dict[str, Signal]:
+        """Return the score."""
+        return {"score": 0.0 if answer is None else round(self.value(answer.text, question.target), 6)}
+
+    def value(self, answer: str, target: str) -> float:
+        """Return the score of a text, from 0 to 1."""
+        return overlap("rouge1", target, answer)
+
+
+@dataclass(frozen=True, slots=True)
+class RougeScorer(F1Scorer):
+    """ROUGE F-measure of the answer with the target; logged as the signal ``score``.
+
+    Parameters
+    ----------
+    strip_reasoning, marker, right_from
+        As for ``f1``.
+    measure : {'rouge1', 'rouge2', 'rougeL'}
+        Words, pairs of words, or the longest common subsequence.
+
+    Examples
+    --------
+    >>> RougeScorer().value("the fox is quick", "the quick fox")
+    0.5714285714285715
+    """
+
+    measure: Literal["rouge1", "rouge2", "rougeL"] = "rougeL"
+
+    def check_target(self, question: Question) -> str | None:
+        """Return what makes the question's target unusable, or None."""
+        require_workers("the scorer rouge")
+        return F1Scorer.check_target(self, question)
+
+    def value(self, answer: str, target: str) -> float:
+        """Return the score of a text, from 0 to 1.
+
+        Raises
+        ------
+        Undecided
+            If it takes too long.
+        """
+        return _in_worker(self.measure, target, answer)
+
+
+@lru_cache(maxsize=256)
+def _in_worker(measure: str, target: str, answer: str) -> float:
+    library = "rouge_score.rouge_scorer"
+    return in_worker(overlap, measure, target, answer, limit=LIMIT, imports=library)
+
+
+class _Words:
+    """Cuts any script into words; the library's own knows only a to z."""
+
+    def tokenize(self, text: str) -> list[str]:
+        return _WORD.findall(normalised(text, ignore_punctuation=False))
+
+
+def overlap(measure: str, target: str, answer: str) -> float:
+    """Return the F-measure of a ROUGE measure, by the library rouge-score.
+
+    Parameters
+    ----------
+    measure : str
+        ``rouge1``, ``rouge2`` or ``rougeL``.
+    target, answer : str
+        The texts.
+
+    Examples
+    --------
+    >>> overlap("rouge1", "a b c d", "a b")
+    0.6666666666666666
+    """
+    scorer = library("rouge_score.rouge_scorer", "the scorers f1 and rouge", "rouge-score")
+    return float(scorer.RougeScorer([measure], tokenizer=_Words()).score(target, answer)[measure].fmeasure)

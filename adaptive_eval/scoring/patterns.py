@@ -1,0 +1,152 @@
+"""The scorers ``regex`` and ``contains``: right when the answer matches a pattern, or holds a text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from adaptive_eval.scoring.extract import Extract
+from adaptive_eval.scoring.library import library
+from adaptive_eval.scoring.scorer import Answer, AnswerScorer, Undecided
+from adaptive_eval.scoring.text import normalised, unwrapped
+from adaptive_eval.trial import Question
+
+__all__ = ["ContainsScorer", "RegexScorer"]
+
+LIMIT = 1.0
+"""Seconds that one match may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegexScorer(AnswerScorer):
+    r"""Matches a regular expression, by an engine with a time limit.
+
+    With a `pattern`, its last match in the answer is the extraction (its group 1, where it has groups),
+    which must be the target up to layout. Without one, the target is the pattern, and an answer with a match
+    is right.
+
+    Parameters
+    ----------
+    strip_reasoning, marker
+        As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
+    pattern : str, optional
+        The expression, in the syntax of the package ``regex``.
+    ignore_case : bool
+        Letter case does not matter.
+
+    Examples
+    --------
+    >>> from adaptive_eval.trial import Completion
+    >>> scorer = RegexScorer(pattern=r"ANSWER=(\w+)")
+    >>> answer = Completion("ANSWER=one … ANSWER=two", "stop")
+    >>> scorer.score(answer, Question("t", "q", "two")).extracted
+    'two'
+    """
+
+    pattern: str | None = None
+    ignore_case: bool = True
+
+    def check_target(self, question: Question) -> str | None:
+        """Return what makes the question's target, or the pattern, unusable, or None."""
+        pattern = question.target if self.pattern is None else self.pattern
+        engine = library("regex", "the scorer regex", "regex")
+        try:
+            _compiled(pattern, self.ignore_case)
+        except engine.error as error:
+            return f"{pattern[:60]!r} is not a regular expression: {error}"
+        return None if question.target.strip() else "the target is empty"
+
+    def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
+        """Return the last match in `text`, or None."""
+        compiled = _compiled(question.target if self.pattern is None else self.pattern, self.ignore_case)
+        try:
+            found = None
+            for found in compiled.finditer(text, timeout=LIMIT):  # noqa: B007 - the last one counts
+                pass
+        except TimeoutError:
+            return Answer("", _TOO_LONG, is_final=True)
+        if found is None:
+            return None
+        return Answer((found[1] if compiled.groups else found[0]) or "", "match", found.end() < len(text))
+
+    def is_right(self, answer: Answer, question: Question) -> bool:
+        """Tell whether the match is the target.
+
+        Raises
+        ------
+        Undecided
+            If the engine took too long.
+        """
+        if answer.how == _TOO_LONG:
+            raise Undecided(f"matching took longer than {LIMIT:g} s")
+        if self.pattern is None:
+            return True
+        forms = (
+            normalised(unwrapped(text), ignore_case=self.ignore_case)
+            for text in (answer.text, question.target)
+        )
+        return len(set(forms)) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class ContainsScorer(AnswerScorer):
+    """Right when the target is somewhere in the answer.
+
+    Parameters
+    ----------
+    strip_reasoning, marker
+        As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
+    ignore_case : bool
+        Letter case does not matter.
+    whole_words : bool
+        The target must not begin or end within a word: "art" is not in "party".
+
+    Examples
+    --------
+    >>> from adaptive_eval.trial import Completion
+    >>> question = Question("capitals", "fr", "Paris")
+    >>> [ContainsScorer().score(Completion(text, "stop"), question).category
+    ...  for text in ("I think it is paris, France.", "Comparison")]
+    [1, 0]
+    """
+
+    ignore_case: bool = True
+    whole_words: bool = True
+
+    def check_target(self, question: Question) -> str | None:
+        """Return what makes the question's target unusable, or None."""
+        return None if self._form(question.target) else "the target is empty"
+
+    def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
+        """Return where the target is in `text`, or None."""
+        form, target = self._form(text), self._form(question.target)
+        place = form.find(target)
+        while place >= 0:
+            if not self.whole_words or _stands_alone(form, place, place + len(target)):
+                return Answer(form[max(0, place - 40) : place + len(target) + 40], "found", is_final=True)
+            place = form.find(target, place + 1)
+        return None
+
+    def is_right(self, answer: Answer, question: Question) -> bool:
+        """Tell whether the target was found: always, where there is an answer."""
+        return True
+
+    def _form(self, text: str) -> str:
+        return normalised(text, ignore_case=self.ignore_case, ignore_punctuation=False)
+
+
+_TOO_LONG = "no end"
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    before, after = text[start - 1 : start], text[end : end + 1]
+    inside_left = before.isalnum() and text[start].isalnum()
+    inside_right = after.isalnum() and text[end - 1].isalnum()
+    return not inside_left and not inside_right
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str, ignore_case: bool) -> Any:
+    engine = library("regex", "the scorer regex", "regex")
+    return engine.compile(pattern, engine.IGNORECASE if ignore_case else 0)

@@ -1,0 +1,145 @@
+"""A rubric at work: from the signals of an answer to its category."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from adaptive_eval.trial import Signal
+
+if TYPE_CHECKING:
+    from scorio.categorical import Schema, Thresholds
+
+__all__ = ["Rubric", "SignalMissing"]
+
+
+class SignalMissing(Exception):
+    """An answer lacks a signal on which its category depends; the message names it."""
+
+
+@dataclass(frozen=True)
+class Rubric:
+    """Puts answers into categories.
+
+    Parameters
+    ----------
+    schema : Schema, optional
+        The categories; None for right (1) and everything else (0).
+    thresholds : mapping of str to float
+        Frozen values of the schema's thresholds.
+    truncated : {'zero', 'judged'}
+        What becomes of an answer that was cut off at its token limit: category 0, or what its signals say,
+        as if it had ended by itself.
+
+    Examples
+    --------
+    >>> Rubric().category({"is_correct": True})
+    1
+    >>> Rubric().category({"is_correct": True, "truncated": True})
+    0
+    >>> from scorio.categorical import get_schema
+    >>> signals = {"is_correct": True, "has_box": False, "repeated_pattern": 0}
+    >>> Rubric(get_schema("format-aware")).category(signals)
+    3
+    """
+
+    schema: Schema | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    truncated: Literal["zero", "judged"] = "zero"
+
+    @property
+    def open_thresholds(self) -> tuple[str, ...]:
+        """Names of the thresholds that have no value yet."""
+        rules = () if self.schema is None else self.schema.threshold_rules
+        return tuple(rule.name for rule in rules if rule.name not in self.thresholds)
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """Names of the categories, 0 first."""
+        if self.schema is None:
+            return ("wrong", "right")
+        return tuple(category.name for category in self.schema.categories)
+
+    def with_thresholds(self, thresholds: Mapping[str, float]) -> Rubric:
+        """Return this rubric with `thresholds` frozen.
+
+        Raises
+        ------
+        ValueError
+            If one is missing or they are out of order.
+        """
+        if self.schema is None:
+            return self
+        from scorio.categorical import Thresholds
+
+        frozen = thresholds if isinstance(thresholds, Thresholds) else Thresholds(thresholds)
+        frozen.require(self.schema)
+        return replace(self, thresholds=frozen)
+
+    def observed(self, records: Sequence[Mapping[str, Signal]]) -> Thresholds:
+        """Return the thresholds as quantiles of these attempts; those that have a value keep it.
+
+        Raises
+        ------
+        ValueError
+            If no attempt has a signal that is needed.
+        """
+        from scorio.categorical import Thresholds
+
+        if self.schema is None:
+            return Thresholds()
+        return Thresholds.observed(self._signals(records), self.schema, given=self.thresholds)
+
+    def category(self, signals: Mapping[str, Signal]) -> int:
+        """Return the category of one answer.
+
+        Raises
+        ------
+        SignalMissing
+            If it lacks a signal on which its category depends.
+        """
+        return self.assign([signals])[0]
+
+    def assign(self, records: Sequence[Mapping[str, Signal]]) -> list[int]:
+        """Return the category of each answer; 100,000 take about a second.
+
+        Raises
+        ------
+        SignalMissing
+            If one lacks a signal on which its category depends.
+        """
+        if not records:
+            return []
+        zero = self.truncated == "zero"
+        if self.schema is None:
+            return [
+                0 if zero and signals.get("truncated") else int(_number(signals.get("is_correct")) >= 0.5)
+                for signals in records
+            ]
+        try:
+            found = self.schema.assign(self._signals(records), self.thresholds).tolist()
+        except ValueError as error:
+            raise SignalMissing(str(error)) from None
+        if zero:
+            found = [
+                0 if signals.get("truncated") else category
+                for signals, category in zip(records, found, strict=True)
+            ]
+        return [int(category) for category in found]
+
+    def _signals(self, records: Sequence[Mapping[str, Signal]]) -> Any:
+        from scorio.categorical import Signals
+
+        assert self.schema is not None
+        names = sorted(self.schema.signals | self.schema.optional_signals)
+        if self.truncated == "judged":
+            records = [
+                {**signals, "repeated_pattern": 0} if signals.get("truncated") else signals
+                for signals in records
+            ]
+        return Signals.from_records(records, names)
+
+
+def _number(value: Signal) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0

@@ -1,0 +1,239 @@
+"""Scorers that ask another model: how it is asked, what that may cost, and what a failure means."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from adaptive_eval.errors import ScorerUnavailable, UsageError
+from adaptive_eval.scoring.account import AllowanceSpent, ScorerAccount, Spent
+from adaptive_eval.scoring.text import answer_part
+from adaptive_eval.trial import Question, Score, Signal, Usage
+
+__all__ = ["LONGEST", "Bill", "CannotScore", "Reply", "ServedScorer", "fenced", "tail"]
+
+LONGEST = 20_000
+"""Bytes, from the end, of an answer that another model is shown."""
+
+_MESSAGE_OVERHEAD = 64
+"""Tokens that a chat template adds to a message at most."""
+
+_CLIENT_RETRIES = 1
+"""A dropped connection or a busy server is tried once more at once; the run itself waits and tries again."""
+
+_ABOUT_THE_REQUEST = frozenset({400, 413, 422})
+"""HTTP statuses that speak of this one answer, such as one that is too long, and not of the server."""
+
+
+class CannotScore(Exception):
+    """An answer that is there cannot be scored, now or later; the message says why."""
+
+
+@dataclass(slots=True)
+class Bill:
+    """What the requests about one answer have cost."""
+
+    spent: Spent = field(default_factory=Spent)
+
+    def signals(self, kind: str) -> dict[str, Signal]:
+        """Return it as signals of the answer, from which the account is put together again on resume."""
+        return {
+            f"{kind}_requests": self.spent.requests,
+            f"{kind}_prompt_tokens": self.spent.prompt_tokens,
+            f"{kind}_completion_tokens": self.spent.completion_tokens,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The first choice of a reply: its text, and for each token what could have stood in its place."""
+
+    text: str
+    alternatives: tuple[tuple[tuple[str, float], ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedScorer:
+    """What judge and verifier have in common.
+
+    Parameters
+    ----------
+    endpoint, model : str
+        Base URL and model id of an OpenAI-compatible server.
+    api_key_env : str, optional
+        Name of the environment variable that holds its key.
+    extra_body : mapping, optional
+        Further fields of every request, such as ``chat_template_kwargs``.
+    timeout : float
+        Seconds that one request may take.
+    concurrency : int
+        Answers scored at once.
+    strip_reasoning : bool
+        Leave out ``<think>…</think>`` and its like.
+    price : mapping of str to float, optional
+        USD per million tokens, ``input`` and ``output``.
+    budget : mapping of str to float, optional
+        Most ``requests``, ``tokens`` and ``usd``, all tries included.
+    """
+
+    kind: ClassVar[str]
+
+    endpoint: str
+    model: str
+    api_key_env: str | None = None
+    extra_body: Mapping[str, Any] | None = None
+    timeout: float = 120.0
+    concurrency: int = 16
+    strip_reasoning: bool = True
+    price: Mapping[str, float] | None = None
+    budget: Mapping[str, float | None] | None = None
+    account: ScorerAccount = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "account", ScorerAccount(self.budget, self.price))
+
+    def check_target(self, question: Question) -> str | None:
+        """Return what makes the question unusable, or None; any target can be shown to a model."""
+        if self.api_key_env is not None and not os.environ.get(self.api_key_env):
+            return f"the {self.kind}'s key: the environment variable {self.api_key_env} is not set"
+        return None
+
+    def bound(self, question: Question) -> int:
+        """Return an upper bound on the prompt's tokens: no tokenizer makes more tokens than bytes."""
+        return _size(self.messages("", question)) + LONGEST
+
+    def messages(self, answer: str, question: Question) -> list[dict[str, str]]:
+        """Return what is asked about an answer."""
+        raise NotImplementedError
+
+    @property
+    def longest_reply(self) -> int:
+        """Most tokens of one reply."""
+        raise NotImplementedError
+
+    @property
+    def requests_each(self) -> int:
+        """Most requests that one answer takes."""
+        raise NotImplementedError
+
+    def shown(self, text: str) -> str:
+        """Return the part of an answer that the other model is shown."""
+        return tail(answer_part(text, strip_reasoning=self.strip_reasoning))
+
+    def unscored(self, why: str, signals: Mapping[str, Signal]) -> Score:
+        """Return the score of an answer that cannot be scored."""
+        return Score(None, None, signals, f"the {self.kind} {self.model} {why}")
+
+    def ask(self, messages: Sequence[Mapping[str, str]], bill: Bill, **parameters: Any) -> Reply:
+        """Ask once, within the budget, and put the cost on `bill`.
+
+        Raises
+        ------
+        CannotScore
+            If the server refuses this very request, or the budget is used up.
+        ScorerUnavailable
+            If the server cannot be reached or fails.
+        """
+        import openai
+
+        worst = Spent(1, _size(messages), self.longest_reply)
+        try:
+            self.account.reserve(worst)
+        except AllowanceSpent as error:
+            raise CannotScore(f"was not asked: {error}") from None
+        usage: Usage | None = None
+        try:
+            response = _client(self.endpoint, self.api_key_env, self.timeout).chat.completions.create(
+                model=self.model,
+                messages=[{**message, "content": _sendable(message["content"])} for message in messages],
+                extra_body=dict(self.extra_body or {}),
+                **parameters,
+            )
+            usage = _usage(response)
+        except openai.APIStatusError as error:
+            if error.status_code in _ABOUT_THE_REQUEST:
+                raise CannotScore(f"refused the request (HTTP {error.status_code})") from None
+            raise self._unavailable(f"HTTP {error.status_code}") from None
+        except openai.OpenAIError as error:
+            raise self._unavailable(type(error).__name__) from None
+        except ValueError:  # a body that is no JSON
+            raise self._unavailable("a malformed answer") from None
+        finally:
+            self.account.charge(worst, usage)
+        bill.spent = bill.spent + Spent(1, usage.prompt_tokens, usage.completion_tokens)
+        return _reply(response)
+
+    def _unavailable(self, what: str) -> ScorerUnavailable:
+        return ScorerUnavailable(f"the {self.kind} {self.model} did not answer: {what}", kind=self.kind)
+
+
+def fenced(word: str, text: str) -> str:
+    """Return `text` between two marker lines that it cannot hold, so that it cannot close its own block.
+
+    The marker is a digest of the text: nobody can write a text that contains its own digest, and the same
+    text is asked about with the same words every time.
+
+    Examples
+    --------
+    >>> lines = fenced("ANSWER", "It is 4.").splitlines()
+    >>> lines[0] == lines[2], lines[1]
+    (True, 'It is 4.')
+    """
+    marker = f"{word}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+    return f"{marker}\n{text}\n{marker}"
+
+
+def tail(text: str) -> str:
+    """Return the last :data:`LONGEST` bytes of a text, in whole characters.
+
+    Examples
+    --------
+    >>> len(tail("é" * 30_000))
+    10000
+    """
+    return text.encode("utf-8", "replace")[-LONGEST:].decode("utf-8", "ignore")
+
+
+def _sendable(text: str) -> str:
+    """Return a text without the halves of characters that JSON in UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _size(messages: Sequence[Mapping[str, str]]) -> int:
+    texts = sum(len(_sendable(message["content"]).encode()) for message in messages)
+    return texts + _MESSAGE_OVERHEAD * (len(messages) + 1)
+
+
+def _usage(response: Any) -> Usage:
+    usage = getattr(response, "usage", None)
+    counts = (getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens"))
+    return Usage(*(count if isinstance(count, int) and count >= 0 else 0 for count in counts))
+
+
+def _reply(response: Any) -> Reply:
+    choices = getattr(response, "choices", None)
+    if not choices:
+        return Reply("")
+    message, logprobs = getattr(choices[0], "message", None), getattr(choices[0], "logprobs", None)
+    text = getattr(message, "content", None)
+    tokens = getattr(logprobs, "content", None) or ()
+    return Reply(
+        text[:LONGEST] if isinstance(text, str) else "",
+        tuple(tuple((one.token, one.logprob) for one in token.top_logprobs or ()) for token in tokens),
+    )
+
+
+@lru_cache
+def _client(endpoint: str, api_key_env: str | None, timeout: float) -> Any:
+    import openai
+
+    key = "none" if api_key_env is None else os.environ.get(api_key_env)
+    if not key:
+        raise UsageError(f"the key of {endpoint}: the environment variable {api_key_env} is not set")
+    client = openai.OpenAI(base_url=endpoint, api_key=key, timeout=timeout, max_retries=_CLIENT_RETRIES)
+    client.organization = client.project = None  # what the environment holds is meant for another server
+    return client

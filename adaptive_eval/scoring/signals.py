@@ -1,0 +1,90 @@
+"""Base signals that an endpoint's answer gives whatever the scorer: length, ending, confidence, latency."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from adaptive_eval.scoring.scorer import CUT_OFF
+from adaptive_eval.trial import Completion, Signal
+
+__all__ = ["PROMPT_LOGPROBS", "attempt_signals"]
+
+TOKEN_RATIO_UNIT = 32_768
+"""Tokens to which ``token_ratio`` is relative (:data:`scorio.categorical.TOKEN_RATIO_UNIT`)."""
+
+PROMPT_LOGPROBS = "prompt"
+"""Key under which a completion's log-probabilities hold those of the prompt, one mapping a token."""
+
+
+def attempt_signals(completion: Completion) -> dict[str, Signal]:
+    """Return the signals of one answer that do not depend on what is right.
+
+    Parameters
+    ----------
+    completion : Completion
+        The answer, with token usage, finish reason and log-probabilities as far as the endpoint gave them.
+
+    Returns
+    -------
+    dict
+        ``latency`` (seconds) and ``truncated``, and as far as they are known ``token_ratio``,
+        ``repeated_pattern``, ``prompt_tokens``, ``completion_tokens``, ``completion_bpt`` and
+        ``prompt_bpt`` (bits per token), named and defined as in the paper's appendix D.1 (arXiv:2510.04265).
+
+    Examples
+    --------
+    >>> from adaptive_eval.trial import Usage
+    >>> tokens = [{"token": "4", "logprob": -math.log(2)}]
+    >>> answer = Completion("4", "stop", Usage(9, 8192), latency=0.5, logprobs={"content": tokens})
+    >>> signals = attempt_signals(answer)
+    >>> signals["token_ratio"], signals["repeated_pattern"], signals["completion_bpt"]
+    (0.25, 0, 1.0)
+    """
+    signals: dict[str, Signal] = {
+        "latency": completion.latency,
+        "truncated": completion.finish_reason in CUT_OFF,
+    }
+    if completion.finish_reason:
+        signals["repeated_pattern"] = int(completion.finish_reason != "stop")
+    usage = completion.usage
+    if usage.total_tokens:
+        signals["token_ratio"] = usage.completion_tokens / TOKEN_RATIO_UNIT
+        signals["prompt_tokens"] = usage.prompt_tokens
+        signals["completion_tokens"] = usage.completion_tokens
+    logprobs = completion.logprobs if isinstance(completion.logprobs, Mapping) else {}
+    for name, values in (
+        ("completion_bpt", _of_tokens(logprobs)),
+        ("prompt_bpt", _of_prompt(logprobs.get(PROMPT_LOGPROBS))),
+    ):
+        mean = _bits_per_token(values)
+        if mean is not None:
+            signals[name] = mean
+    return signals
+
+
+def _of_tokens(logprobs: Mapping[str, Any]) -> Iterable[Any]:
+    """Yield the log-probability of each token of an answer, of a chat or of a plain completion."""
+    content, plain = logprobs.get("content"), logprobs.get("token_logprobs")
+    for entry in content if isinstance(content, list) else ():
+        yield entry.get("logprob") if isinstance(entry, Mapping) else None
+    yield from plain if isinstance(plain, list) else ()
+
+
+def _of_prompt(tokens: Any) -> Iterable[Any]:
+    """Yield the log-probability of each prompt token: the first entry of its mapping is the token itself."""
+    for candidates in tokens if isinstance(tokens, list) else ():
+        first = next(iter(candidates.values()), None) if isinstance(candidates, Mapping) else None
+        if isinstance(first, Mapping):
+            yield first.get("logprob")
+
+
+def _bits_per_token(logprobs: Iterable[Any]) -> float | None:
+    """Return the mean negative log-probability in bits, or None where nothing finite is known."""
+    known = [
+        float(value)
+        for value in logprobs
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    ]
+    return -math.fsum(known) / (len(known) * math.log(2.0)) if known else None

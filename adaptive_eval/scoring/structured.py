@@ -1,0 +1,150 @@
+"""The scorer ``json``: right when the answer's JSON has the target in a field, or fits a schema."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adaptive_eval.scoring.extract import Extract
+from adaptive_eval.scoring.library import library
+from adaptive_eval.scoring.numbers import read_number
+from adaptive_eval.scoring.scorer import Answer, AnswerScorer
+from adaptive_eval.scoring.text import normalised
+from adaptive_eval.scoring.workers import LIMIT, in_worker, require_workers
+from adaptive_eval.trial import Question
+
+__all__ = ["JsonScorer"]
+
+_OPENING = re.compile(r"[{\[]")
+_MOST_STARTS = 200
+_FENCE = re.compile(r"```(?:json)?[ \t]*\n(.{1,50000}?)\n[ \t]*```", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonScorer(AnswerScorer):
+    """Reads the last JSON object (or list) of an answer.
+
+    Parameters
+    ----------
+    strip_reasoning, marker
+        As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
+    field : str, optional
+        A field, or a path to one (``result.value``, ``items.0``), which must be the target: numbers by
+        value, texts up to layout. Without field and schema the whole value must be the target's JSON.
+    schema : mapping, optional
+        A JSON Schema that the value must fit.
+
+    Examples
+    --------
+    >>> from adaptive_eval.trial import Completion
+    >>> answer = Completion('Here it is: {"city": "Paris", "n": 2.0}', "stop")
+    >>> JsonScorer(field="n").score(answer, Question("t", "q", "2")).category
+    1
+    """
+
+    field: str | None = None
+    schema: Mapping[str, Any] | None = None
+
+    def check_target(self, question: Question) -> str | None:
+        """Return what makes the question's target, or the schema, unusable, or None."""
+        if self.schema is not None:
+            jsonschema = library("jsonschema", "the scorer json with a schema", "jsonschema")
+            require_workers("the scorer json with a schema")
+            validator = jsonschema.validators.validator_for(self._schema())
+            try:
+                validator.check_schema(self._schema())
+            except jsonschema.SchemaError as error:
+                return f"the schema is no JSON Schema: {error.message[:200]}"
+            return None
+        if self.field is None and _value(question.target) is None:
+            return f"the target {question.target[:60]!r} is not JSON; name the field that it is compared with"
+        return None
+
+    def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
+        """Return the last JSON value in `text`, or None."""
+        fenced = [match[1] for match in _FENCE.finditer(text)]
+        found = next((one for one in reversed(fenced) if _value(one) is not None), None) or _last_value(text)
+        return None if found is None else Answer(found, "JSON", is_final=True)
+
+    def is_right(self, answer: Answer, question: Question) -> bool:
+        """Tell whether the value fits the schema and its field is the target.
+
+        Raises
+        ------
+        Undecided
+            If the schema takes too long to check.
+        """
+        value = _value(answer.text)
+        if self.schema is not None:
+            fits = in_worker(_fits, value, self._schema(), limit=LIMIT, imports="jsonschema")
+            if not fits or self.field is None:
+                return fits
+        if self.field is None:
+            return bool(value == _value(question.target))
+        return _is_target(_field(value, self.field), question.target)
+
+    def _schema(self) -> Any:
+        return _plain(self.schema)
+
+
+def _fits(value: Any, schema: Any) -> bool:
+    jsonschema = library("jsonschema", "the scorer json with a schema", "jsonschema")
+    return bool(jsonschema.validators.validator_for(schema)(schema).is_valid(value))
+
+
+def _value(text: str) -> Any:
+    """Return the JSON value that a text is, or None."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _last_value(text: str) -> str | None:
+    """Return the last object or list in a text that is not inside another one."""
+    decoder, end, found = json.JSONDecoder(), 0, None
+    starts = [match.start() for match in _OPENING.finditer(text)][-_MOST_STARTS:]
+    for start in starts:
+        if start < end:
+            continue
+        try:
+            _, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        found = text[start:end]
+    return found
+
+
+def _field(value: Any, path: str) -> Any:
+    if isinstance(value, dict) and path in value:
+        return value[path]
+    for part in path.split("."):
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value
+
+
+def _is_target(value: Any, target: str) -> bool:
+    if value is None:
+        return False
+    if isinstance(value, dict | list):
+        return bool(value == _value(target))
+    text = json.dumps(value) if isinstance(value, bool) else str(value)
+    number, wanted = read_number(text), read_number(target)
+    if number is not None and wanted is not None:
+        return number == wanted
+    return normalised(text) == normalised(target)
+
+
+def _plain(value: Any) -> Any:
+    """Return config data as jsonschema wants it: lists where the config has tuples."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value

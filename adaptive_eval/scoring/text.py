@@ -1,0 +1,127 @@
+r"""The part of an answer that is looked at, and texts made comparable and safe to store.
+
+Model output is data of any size and content. Whatever is done to it here is linear in its length; patterns
+run only over the last :data:`TAIL` characters, where an answer to a question ends.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+__all__ = ["TAIL", "answer_part", "normalised", "storable", "unwrapped"]
+
+TAIL = 50_000
+"""Characters, from the end, of an answer (its reasoning left out) in which the result is looked for."""
+
+LONGEST_EXTRACT = 500
+"""Characters of an extracted answer that are stored."""
+
+_REASONING = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+)
+_WRAPPER = re.compile(
+    r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|mathtt|operatorname|mbox|boldsymbol|underline)"
+    r"[ ]?\{([^{}]*)\}"
+)
+_DELIMITERS = re.compile(r"\\[()\[\]]|\\left(?![a-z])|\\right(?![a-z])|\\displaystyle|\\[,;!: ]|[$`]|\*\*|__")
+_AROUND = " \t\n\r.,;:!?\"'`“”‘’«»*_()[]{}$。，！？：；"
+
+
+def answer_part(text: str, *, strip_reasoning: bool = True) -> str:
+    r"""Return where an answer's result is looked for: what follows the reasoning, at most :data:`TAIL` long.
+
+    Parameters
+    ----------
+    text : str
+        The answer as it came.
+    strip_reasoning : bool
+        Leave out ``<think>…</think>`` and its like. A closing tag alone ends the reasoning too (chat
+        templates often open it in the prompt); an opening tag that is never closed begins reasoning that
+        was cut off.
+
+    Returns
+    -------
+    str
+        The part, without white space around it.
+
+    Examples
+    --------
+    >>> answer_part("<think>Is it 5? No.</think>\n\nIt is 7.")
+    'It is 7.'
+    >>> answer_part("<think>Is it 5? Maybe")
+    ''
+    """
+    if strip_reasoning:
+        end = max(text.rfind(close) + len(close) if close in text else 0 for _, close in _REASONING)
+        text = text[end:]
+        starts = [start for start in (text.find(opening) for opening, _ in _REASONING) if start >= 0]
+        text = text[: min(starts, default=len(text))]
+    return text.strip()[-TAIL:]
+
+
+def unwrapped(text: str) -> str:
+    r"""Return a short text without LaTeX and Markdown around its words: ``$\text{Paris}$`` is Paris.
+
+    Examples
+    --------
+    >>> unwrapped(r"$\text{New York}$"), unwrapped("**B**"), unwrapped(r"\textbf{\mathrm{x}}")
+    ('New York', 'B', 'x')
+    """
+    for _ in range(3):  # as deep as people nest fonts
+        text, changed = _WRAPPER.subn(r"\1", text)
+        if not changed:
+            break
+    return _DELIMITERS.sub("", text).strip()
+
+
+def normalised(text: str, *, ignore_case: bool = True, ignore_punctuation: bool = True) -> str:
+    """Return a text in the form in which two are compared.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    ignore_case : bool
+        Fold letter case.
+    ignore_punctuation : bool
+        Drop punctuation, quotes and brackets around the text (not within it).
+
+    Returns
+    -------
+    str
+        Unicode compatibility form (NFKC), white space collapsed.
+
+    Examples
+    --------
+    >>> normalised("  “New\u00a0 York”. ")
+    'new york'
+    """
+    text = " ".join(unicodedata.normalize("NFKC", text).split())
+    if ignore_case:
+        text = unicodedata.normalize("NFKC", text.casefold())
+    if ignore_punctuation:
+        text = text.strip(_AROUND) or text
+    return text
+
+
+def storable(text: str) -> str:
+    r"""Return a text that any database, terminal or page can take: bounded, no control characters.
+
+    Examples
+    --------
+    >>> storable("a\x00b\ud800c\nd")
+    'a�b�c\nd'
+    """
+    cut = text[:LONGEST_EXTRACT]
+    safe = "".join(char if _is_safe(char) else "\N{REPLACEMENT CHARACTER}" for char in cut)
+    return safe if len(text) <= LONGEST_EXTRACT else f"{safe}…"
+
+
+def _is_safe(char: str) -> bool:
+    return char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cs")

@@ -1,0 +1,230 @@
+"""A dataset file to a :class:`~adaptive_eval.tasks.task.Task`, or every mistake in it at once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from adaptive_eval.errors import DatasetError
+from adaptive_eval.tasks.questions import CONVERSATION, Columns, QuestionReader
+from adaptive_eval.tasks.rows import Row
+from adaptive_eval.tasks.sources import is_file_source, read_source
+from adaptive_eval.tasks.task import Task
+from adaptive_eval.tasks.template import PromptTemplate, template_problem
+from adaptive_eval.tasks.variant import target_option
+from adaptive_eval.trial import Message, Question
+
+__all__ = ["FewShot", "load_task"]
+
+MOST_SHOWN = 20
+"""Problems that one message lists; the rest is counted."""
+
+
+@dataclass(frozen=True)
+class FewShot:
+    """Worked examples.
+
+    Parameters
+    ----------
+    count : int
+        How many.
+    answer : PromptTemplate
+        What the assistant is shown to have said; it may ask for every field, the target included.
+    dataset : str, optional
+        Where they come from; None for the first questions of the task's own dataset.
+    split : str
+        Of a Hugging Face dataset.
+    """
+
+    count: int
+    answer: PromptTemplate
+    dataset: str | None = None
+    split: str = "train"
+
+
+def load_task(
+    name: str,
+    path: str | Path,
+    *,
+    prompt: str = "{input}",
+    fields: Columns | None = None,
+    system: str | None = None,
+    limit: int | None = None,
+    shuffle: int | None = None,
+    check_target: Callable[[Question], str | None] | None = None,
+    base: Path | None = None,
+    split: str = "test",
+    subset: str | None = None,
+    keep: Mapping[str, Sequence[str]] | None = None,
+    few_shot: FewShot | None = None,
+    shuffle_options: bool = False,
+) -> Task:
+    r"""Load a task from a file, the Hugging Face hub or a function.
+
+    Parameters
+    ----------
+    name : str
+        The task's name.
+    path : str or Path
+        The dataset (:func:`adaptive_eval.tasks.sources.read_source`).
+    prompt : str
+        The user message's template (:mod:`adaptive_eval.tasks.template`). It may ask for mapped names and
+        for the dataset's own columns; ``{choices}`` gives the options as lines ``A. …``.
+    fields : mapping, optional
+        Names used here to columns. ``id``, ``input``, ``target`` and ``choices`` stand for columns of these
+        names where they are not mapped. Where there is no ``id``, a question's id is a hash of its row.
+        ``choices`` may be a list, an object (label to text, or lists ``text`` and ``label``), a JSON list
+        in a cell, or a tuple of columns.
+    system : str, optional
+        The system message.
+    limit : int, optional
+        Use only the first so many questions, after shuffling.
+    shuffle : int, optional
+        Seed to shuffle with. The order depends on seed and ids only, not on the file's order.
+    check_target : callable, optional
+        Returns what is wrong with a question's target, or None; a scorer's ``check_target``.
+    base : Path, optional
+        Where the relative paths of a Hugging Face folder and of worked examples start.
+    split, subset : str
+        Of a Hugging Face dataset.
+    keep : mapping, optional
+        Column to the values, as text, of the rows that are used.
+    few_shot : FewShot, optional
+        Worked examples shown before every question; those from the dataset itself are not asked.
+    shuffle_options : bool
+        Whether every trial shows the options in an order of its own, which follows from its seed.
+
+    Returns
+    -------
+    Task
+        The task; its questions' ids are unique.
+
+    Raises
+    ------
+    DatasetError
+        When anything in the file cannot be used: unreadable lines, missing or empty fields, duplicate ids,
+        targets that the scorer cannot read, a prompt that asks for an unknown field. All of it is in the
+        message, with its line. Rows that `limit` leaves out are checked as well.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "sums.jsonl")
+    ...     _ = file.write_text('{"id": "a", "question": "2 + 2?", "answer": 4}\n')
+    ...     task = load_task("sums", file, fields={"input": "question", "target": "answer"})
+    >>> task.questions[0].target
+    '4'
+    """
+    template = PromptTemplate.parse(prompt)
+    columns = fields or {}
+    given = CONVERSATION in columns
+    place = None if is_file_source(str(path)) else base
+    file = read_source(str(path), place, split=split, subset=subset)
+    rows, about_rows = kept(file.rows, keep or {})
+    shown_too = () if few_shot is None else few_shot.answer.fields
+    wanted = (*(() if given else template.fields), *shown_too)
+    reader = QuestionReader(name, columns, tuple(dict.fromkeys(wanted)))
+    found = reader.read(rows) if rows else []
+    problems = [*file.problems, *about_rows, *reader.problems]
+    about_prompt = None if given else template_problem(template, columns)
+    if about_prompt is not None:
+        problems.append((0, about_prompt))
+    if check_target is not None:
+        checked = ((row.line, check_target(question)) for row, question in found)
+        problems += [(line, words) for line, words in checked if words is not None]
+    if shuffle_options:
+        problems += [(row.line, words) for row, question in found if (words := _unshufflable(question))]
+    if problems:
+        raise DatasetError(_message(str(path), problems))
+    ordered = _selected([question for _, question in found], None, shuffle)
+    examples: tuple[Message, ...] = ()
+    if few_shot is not None:
+        if few_shot.dataset is None:
+            shown, ordered = _split_off(ordered, few_shot.count, str(path))
+        else:
+            where = str((base or Path()) / few_shot.dataset) if is_file_source(few_shot.dataset) else None
+            source = few_shot.dataset if where is None else where
+            others = load_task(
+                name, source, prompt=prompt, fields=fields, base=base, split=few_shot.split, subset=subset
+            )
+            shown, _ = _split_off(others.questions, few_shot.count, source)
+        examples = _worked(Task(name, (), template), shown, few_shot.answer)
+    return Task(
+        name,
+        ordered[:limit],
+        template,
+        system,
+        source=str(path),
+        examples=examples,
+        shuffles_options=shuffle_options,
+    )
+
+
+def _worked(task: Task, questions: Sequence[Question], answer: PromptTemplate) -> tuple[Message, ...]:
+    """Return questions with their answers as a conversation."""
+    messages: list[Message] = []
+    for question in questions:
+        fields = {name: str(value) for name, value in question.fields.items()}
+        messages += [*task.render(question), Message("assistant", answer.render(fields))]
+    return tuple(messages)
+
+
+def kept(
+    rows: Sequence[Row], keep: Mapping[str, Sequence[str]]
+) -> tuple[Sequence[Row], list[tuple[int, str]]]:
+    """Return the rows whose columns have one of the wanted values, and what is wrong with the wish."""
+    if not keep or not rows:
+        return rows, []
+    columns = dict.fromkeys(name for row in rows for name in row.values)
+    unknown = [name for name in keep if name not in columns]
+    if unknown:
+        return (), [(0, f"filter: there is no column {unknown[0]!r}; there are {', '.join(columns)}")]
+    found = [
+        row for row in rows if all(_as_text(row.values.get(name)) in wanted for name, wanted in keep.items())
+    ]
+    return found, [] if found else [(0, f"filter: no row has {dict(keep)!r}")]
+
+
+def _as_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _split_off(
+    questions: Sequence[Question], count: int, source: str
+) -> tuple[tuple[Question, ...], tuple[Question, ...]]:
+    if len(questions) < count:
+        raise DatasetError(
+            f"{source}: {count} worked examples are wanted and there are {len(questions)} questions"
+        )
+    return tuple(questions[:count]), tuple(questions[count:])
+
+
+def _unshufflable(question: Question) -> str | None:
+    if not question.choices:
+        return "shuffle_options needs options: map choices to their column"
+    if target_option(question) is None:
+        return (
+            f"shuffle_options needs a target that is an option's letter or text, not {question.target[:60]!r}"
+        )
+    return None
+
+
+def _selected(questions: Sequence[Question], limit: int | None, shuffle: int | None) -> tuple[Question, ...]:
+    if shuffle is not None:
+        questions = sorted(
+            questions, key=lambda question: hashlib.sha256(f"{shuffle}:{question.id}".encode()).digest()
+        )
+    return tuple(questions[:limit])
+
+
+def _message(source: str, problems: Sequence[tuple[int, str]]) -> str:
+    count = len(problems)
+    lines = [f"{source}: {count} problem{'' if count == 1 else 's'}"]
+    for line, words in sorted(problems, key=lambda problem: problem[0])[:MOST_SHOWN]:
+        lines.append(f"  line {line}: {words}" if line else f"  {words}")
+    if count > MOST_SHOWN:
+        lines.append(f"  … and {count - MOST_SHOWN} more")
+    return "\n".join(lines)

@@ -1,0 +1,260 @@
+"""Rows to questions: fields mapped by name, ids made or checked, options and targets read."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from adaptive_eval.tasks.rows import Row
+from adaptive_eval.trial import Question
+
+__all__ = ["CONVERSATION", "DEFAULT_FIELDS", "GIVEN", "LETTERS", "Columns", "QuestionReader", "option_lines"]
+
+Columns: TypeAlias = Mapping[str, str | tuple[str, ...]]
+"""Name used here to the dataset's column; for ``choices`` also a tuple of columns, one for each option."""
+
+DEFAULT_FIELDS: Mapping[str, str] = MappingProxyType(
+    {"id": "id", "input": "input", "target": "target", "choices": "choices"}
+)
+"""Columns looked for where the config maps none."""
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""Labels of the options, in order."""
+
+CONVERSATION = "messages"
+"""Name to map to a column of conversations; they take the prompt's place."""
+
+GIVEN = "conversation as given"
+"""Where a question's fields hold its conversation: a name that no template can ask for."""
+
+_LONGEST_ID = 200
+
+
+class _Unreadable(Exception):
+    """A value of a row cannot be used; the message says why."""
+
+
+@dataclass
+class QuestionReader:
+    """Turns rows into questions and collects everything that is wrong with them.
+
+    Parameters
+    ----------
+    task : str
+        The task's name.
+    columns : mapping
+        What the config maps, without defaults.
+    wanted : tuple of str
+        Fields that the prompt asks for.
+    """
+
+    task: str
+    columns: Columns
+    wanted: tuple[str, ...]
+    problems: list[tuple[int, str]] = field(default_factory=list)
+
+    def read(self, rows: Sequence[Row]) -> list[tuple[Row, Question]]:
+        """Return a question for each row that gives one, with its row.
+
+        Parameters
+        ----------
+        rows : sequence of Row
+            The dataset.
+
+        Returns
+        -------
+        list of (Row, Question)
+            In the dataset's order; what is left out is in `problems`.
+        """
+        names = self._names(rows)
+        if names is None:
+            return []
+        found: list[tuple[Row, Question]] = []
+        line_of: dict[str, int] = {}
+        for row in rows:
+            question = self._question(row, names)
+            if question is None:
+                continue
+            if question.id in line_of:
+                first = line_of[question.id]
+                same = f"the id {question.id!r} is" if "id" in names else "this very question is"
+                self.problems.append(
+                    (row.line, f"{same} already on line {first}; every question needs its own")
+                )
+                continue
+            line_of[question.id] = row.line
+            found.append((row, question))
+        return found
+
+    def _names(self, rows: Sequence[Row]) -> dict[str, str | tuple[str, ...]] | None:
+        """Return the columns in use, or None when the dataset lacks one altogether."""
+        present = dict.fromkeys(name for row in rows for name in row.values)
+        names: dict[str, str | tuple[str, ...]] = dict(self.columns)
+        for name, column in DEFAULT_FIELDS.items():
+            is_needed = name == "target" or (name == "input" and CONVERSATION not in self.columns)
+            if is_needed or column in present:
+                names.setdefault(name, column)
+        complete = True
+        for name, columns in names.items():
+            for column in (columns,) if isinstance(columns, str) else columns:
+                if not any(_has(row.values, column) for row in rows):
+                    complete = False
+                    words = f"no row has the column {column!r}{_near(column, present)}"
+                    advice = f"map it with fields: {{{name}: COLUMN}}; columns: {', '.join(present)}"
+                    self.problems.append((0, f"{words}; {advice}"))
+        known = {**names, **present}
+        for name in self.wanted:
+            if name not in known:
+                complete = False
+                advice = f"for a brace in the text write {{{{{name}}}}}"
+                words = f"the prompt asks for {{{name}}}, which is no field{_near(name, known)}"
+                usable = ", ".join(field for field in known if field != "target")
+                self.problems.append((0, f"{words}; fields: {usable}; {advice}"))
+        return names if complete else None
+
+    def _question(self, row: Row, names: Mapping[str, str | tuple[str, ...]]) -> Question | None:
+        values: dict[str, Any] = dict(row.values)
+        choices: tuple[str, ...] = ()
+        labels: Sequence[str] = ()
+        wrong: list[str] = []
+        by_default = {name: name for name in self.wanted if name not in names}
+        for name, column in {**names, **by_default}.items():
+            try:
+                if name == "choices":
+                    choices, labels = _options(row.values, column)
+                    values[name] = option_lines(choices)
+                elif name == CONVERSATION:
+                    values[GIVEN] = _conversation(_get(row.values, column), column)
+                else:
+                    values[name] = _text(_get(row.values, column), column)
+            except _Unreadable as error:
+                wrong.append(str(error))
+        if wrong:
+            self.problems += [(row.line, words) for words in wrong]
+            return None
+        identity = values["id"] if "id" in names else _content_id(row.values)
+        if len(identity) > _LONGEST_ID or not identity.isprintable():
+            words = f"the id must be printable and at most {_LONGEST_ID} characters long"
+            self.problems.append((row.line, words))
+            return None
+        if values["target"] in labels:
+            values["target"] = LETTERS[labels.index(values["target"])]
+        return Question(self.task, identity, values["target"], values, choices)
+
+
+def option_lines(choices: Sequence[str]) -> str:
+    r"""Return options as the lines a prompt shows: ``A. first``, ``B. second``.
+
+    Examples
+    --------
+    >>> option_lines(("red", "blue"))
+    'A. red\nB. blue'
+    """
+    return "\n".join(f"{letter}. {text}" for letter, text in zip(LETTERS, choices, strict=False))
+
+
+def _conversation(value: Any, column: str | tuple[str, ...]) -> str:
+    """Return chat messages as JSON text: a list of pairs of role and content."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        value = _parsed(value, str(column))
+    messages = value if isinstance(value, list) else []
+    pairs = [
+        (message.get("role"), message.get("content")) for message in messages if isinstance(message, Mapping)
+    ]
+    if (
+        not pairs
+        or len(pairs) < len(messages)
+        or not all(isinstance(part, str) for pair in pairs for part in pair)
+    ):
+        raise _Unreadable(f"the field {column!r} is not a list of messages, each with role and content")
+    if pairs[-1][0] != "user":
+        raise _Unreadable(f"the field {column!r} ends with a message of {pairs[-1][0]!r}, not of the user")
+    return json.dumps(pairs)
+
+
+def _has(values: Mapping[str, Any], column: str) -> bool:
+    try:
+        _get(values, column)
+    except _Unreadable:
+        return False
+    return True
+
+
+def _get(values: Mapping[str, Any], column: str | tuple[str, ...]) -> Any:
+    """Return a column; ``a.b`` reaches into an object where no column has that very name."""
+    if not isinstance(column, str):
+        raise _Unreadable("only choices can be mapped to a list of columns")
+    if column in values:
+        return values[column]
+    value: Any = values
+    for part in column.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            raise _Unreadable(f"the field {column!r} is missing (there are: {', '.join(values)})")
+        value = value[part]
+    return value
+
+
+def _text(value: Any, column: str | tuple[str, ...]) -> str:
+    """Return a value as text; only what has one obvious text is taken."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and not math.isfinite(value):
+        raise _Unreadable(f"the field {column!r} is not a finite number")
+    if isinstance(value, int | float):
+        return str(value)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        raise _Unreadable(f"the field {column!r} is empty")
+    if isinstance(value, str):
+        return value
+    kind = "an object" if isinstance(value, Mapping) else "a list"
+    raise _Unreadable(f"the field {column!r} is {kind} and not text")
+
+
+def _options(
+    values: Mapping[str, Any], column: str | tuple[str, ...]
+) -> tuple[tuple[str, ...], Sequence[str]]:
+    """Return the options' texts and the dataset's own labels for them, where it has any."""
+    labels: list[Any] = []
+    if isinstance(column, tuple):
+        found = [_get(values, name) for name in column]
+        options = [value for value in found if value not in (None, "")]
+    else:
+        options = _get(values, column)
+        if isinstance(options, str) and options.lstrip().startswith("["):
+            options = _parsed(options, column)
+        if isinstance(options, Mapping):
+            is_table = set(options) == {"text", "label"}
+            labels = list(options["label"] if is_table else options)
+            options = options["text"] if is_table else list(options.values())
+    if not isinstance(options, list):
+        raise _Unreadable(f"the field {column!r} is not a list of options")
+    texts = tuple(_text(option, column) for option in options)
+    if not 2 <= len(texts) <= len(LETTERS):
+        raise _Unreadable(
+            f"the field {column!r} has {len(texts)} options; from 2 to {len(LETTERS)} can be lettered"
+        )
+    return texts, [str(label) for label in labels]
+
+
+def _parsed(text: str, column: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise _Unreadable(f"the field {column!r} begins like a JSON list and is none") from None
+
+
+def _content_id(values: Mapping[str, Any]) -> str:
+    """Return an id that is the same for the same row in any order of rows and fields."""
+    content = json.dumps(values, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""

@@ -1,0 +1,294 @@
+"""Dataset files as rows with their line numbers, and everything that is wrong with them as files."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from adaptive_eval.errors import DatasetError
+
+__all__ = ["Row", "RowFile", "read_rows", "stream_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a dataset.
+
+    Parameters
+    ----------
+    line : int
+        Line of the file on which it begins, from 1.
+    values : mapping
+        Column to value.
+    """
+
+    line: int
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RowFile:
+    """The rows of a file, and what is wrong with it.
+
+    Parameters
+    ----------
+    rows : tuple of Row
+        The rows that could be read.
+    problems : tuple of (int, str)
+        Line and words for each thing that could not; line 0 stands for the whole file.
+    """
+
+    rows: tuple[Row, ...]
+    problems: tuple[tuple[int, str], ...]
+
+
+def read_rows(path: Path) -> RowFile:
+    r"""Read a dataset file.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.jsonl`` (or ``.ndjson``), ``.json`` (a list of objects, or JSON Lines), ``.csv`` or ``.tsv`` file
+        in UTF-8; the first line of a CSV file names its columns.
+
+    Returns
+    -------
+    RowFile
+        Rows and problems; reading goes on after a problem wherever the format allows it.
+
+    Raises
+    ------
+    DatasetError
+        When the file cannot be opened or its kind is unknown.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "rows.csv")
+    ...     _ = path.write_text("id,input,target\n1,2 + 2?,4\n")
+    ...     file = read_rows(path)
+    >>> file.rows[0].line, file.rows[0].values["target"]
+    (2, '4')
+    """
+    rows: list[Row] = []
+    problems: list[tuple[int, str]] = []
+    for found in stream_rows(path):
+        if isinstance(found, Row):
+            rows.append(found)
+        else:
+            problems.append(found)
+    if not rows and not problems:
+        problems.append((0, "the file has no rows"))
+    return RowFile(tuple(rows), tuple(problems))
+
+
+Found: TypeAlias = Row | tuple[int, str]
+"""A row, or the line and the words of what is wrong."""
+
+
+def stream_rows(path: Path) -> Iterator[Found]:
+    """Read a dataset file a row at a time; only a ``.json`` file is in memory as a whole.
+
+    Parameters
+    ----------
+    path : Path
+        As for :func:`read_rows`.
+
+    Yields
+    ------
+    Row or tuple of (int, str)
+        A row, or line and words of what is wrong; reading goes on after it where the format allows it.
+
+    Raises
+    ------
+    DatasetError
+        When the file cannot be opened or its kind is unknown.
+    """
+    known = _READERS.get(path.suffix.lower())
+    if known is None:
+        endings = ", ".join(sorted(_READERS))
+        raise DatasetError(
+            f"{path}: cannot tell the format from the ending {path.suffix!r}; use one of {endings}"
+        )
+    newline, reader = known
+    try:
+        with path.open("rb") as file:
+            marks = file.read(2)
+        if marks in (b"\xff\xfe", b"\xfe\xff"):
+            yield 0, "the file is UTF-16; save it as UTF-8"
+            return
+        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline=newline) as opened:
+            lines = _Lines(opened)
+            for found in reader(lines):
+                yield from lines.problems()
+                yield found
+            yield from lines.problems()
+    except FileNotFoundError:
+        raise DatasetError(
+            f"{path}: there is no such file; a relative path starts from the config's folder"
+        ) from None
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+class _Lines:
+    """The lines of a text; bytes that are not UTF-8 are replaced, and noted with their lines."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = lines
+        self._problems: list[tuple[int, str]] = []
+
+    def __iter__(self) -> Iterator[str]:
+        for number, line in enumerate(self._lines, start=1):
+            yield line if line.isascii() else self._readable(number, line)
+
+    def problems(self) -> list[tuple[int, str]]:
+        """Return what was noted since the last time."""
+        noted, self._problems = self._problems, []
+        return noted
+
+    def _readable(self, number: int, line: str) -> str:
+        data = line.encode("utf-8", "surrogateescape")
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            byte = f"byte {error.start + 1} of the line (0x{data[error.start]:02x})"
+            self._problems.append((number, f"{byte} is not UTF-8; save the file as UTF-8"))
+            return data.decode("utf-8", "replace")
+
+
+class _Json:
+    """Reads JSON values, noting what the standard decoder lets pass."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.decoder = json.JSONDecoder(object_pairs_hook=self._object, parse_constant=self._constant)
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            self.notes.append(f"{', '.join(map(repr, twice))} is there twice in one object")
+        return values
+
+    def _constant(self, name: str) -> None:
+        self.notes.append(f"{name} is not a JSON value")
+
+    def value(self, text: str, start: int) -> tuple[Any, int, str | None]:
+        """Return the value that begins at `start`, where it ends, and what is wrong with it."""
+        self.notes.clear()
+        try:
+            value, end = self.decoder.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            return None, error.pos, f"not valid JSON: {error.msg.lower()}"
+        except RecursionError:
+            return None, start, "not usable: nested too deeply"
+        except ValueError:
+            return None, start, "not usable: a number has too many digits"
+        if "\\u" in text[start:end] and not _is_encodable(value):
+            self.notes.append("half of a Unicode surrogate pair (\\ud800 to \\udfff) stands alone")
+        return value, end, "; ".join(self.notes) or None
+
+
+def _is_encodable(value: Any) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _as_row(line: int, value: Any, wrong: str | None) -> Found:
+    if wrong is not None:
+        return line, wrong
+    if not isinstance(value, dict):
+        return line, f"a row must be an object with named fields, not {json.dumps(value)[:40]}"
+    return Row(line, value)
+
+
+def _json_lines(lines: Iterable[str]) -> Iterator[Found]:
+    reader = _Json()
+    for number, line in enumerate(lines, start=1):
+        content = line.strip()
+        if not content:
+            continue
+        value, end, wrong = reader.value(content, 0)
+        if wrong is None and content[end:].strip():
+            wrong = f"not valid JSON: more follows after the object: {content[end:].strip()[:40]!r}"
+        yield _as_row(number, value, wrong)
+
+
+def _json_list(lines: Iterable[str]) -> Iterator[Found]:
+    text = "".join(lines)
+    if not text.lstrip().startswith("["):
+        yield from _json_lines(text.split("\n"))
+        return
+    reader, line, counted = _Json(), 1, 0
+    position = _skip_space(text, text.index("[") + 1)
+    if text[position : position + 1] == "]":
+        return
+    while True:
+        line += text.count("\n", counted, position)
+        counted = position
+        value, position, wrong = reader.value(text, position)
+        broken = wrong is not None and value is None
+        yield _as_row(line + text.count("\n", counted, position) if broken else line, value, wrong)
+        if broken:
+            return
+        position = _skip_space(text, position)
+        if text[position : position + 1] != ",":
+            break
+        position = _skip_space(text, position + 1)
+    if text[position : position + 1] != "]" or text[position + 1 :].strip():
+        yield line, "not valid JSON: after this row, a comma or the end of the list is missing"
+
+
+def _skip_space(text: str, position: int) -> int:
+    while text[position : position + 1] in (" ", "\t", "\r", "\n"):
+        position += 1
+    return position
+
+
+def _separated(lines: Iterable[str], delimiter: str) -> Iterator[Found]:
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    try:
+        header = next(reader, [])
+        twice = sorted({name for name in header if header.count(name) > 1})
+        if twice:
+            yield 1, f"the column {', '.join(map(repr, twice))} is there twice"
+        before = reader.line_num
+        for cells in reader:
+            line, before = before + 1, reader.line_num
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                words = f"has {len(cells)} cells and the first line names {len(header)} columns"
+                yield line, f"{words}; check quotes and commas"
+            else:
+                yield Row(line, dict(zip(header, cells, strict=True)))
+    except csv.Error as error:
+        yield reader.line_num, f"not readable as CSV: {error}"
+
+
+def _comma_separated(lines: Iterable[str]) -> Iterator[Found]:
+    return _separated(lines, ",")
+
+
+def _tab_separated(lines: Iterable[str]) -> Iterator[Found]:
+    return _separated(lines, "\t")
+
+
+_READERS: Mapping[str, tuple[str, Callable[[Iterable[str]], Iterator[Found]]]] = {
+    ".jsonl": ("\n", _json_lines),
+    ".ndjson": ("\n", _json_lines),
+    ".json": ("\n", _json_list),
+    ".csv": ("", _comma_separated),
+    ".tsv": ("", _tab_separated),
+}
+"""By ending: where lines end (the empty text: anywhere that CSV allows), and the reader."""

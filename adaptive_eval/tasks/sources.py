@@ -1,0 +1,177 @@
+"""Rows from wherever a dataset is: a file, Parquet, the Hugging Face hub or a folder of it, a function."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from adaptive_eval.errors import DatasetError
+from adaptive_eval.tasks.rows import Row, RowFile, read_rows
+
+__all__ = ["HUB", "INSPECT", "LM_EVAL", "PYTHON", "is_file_source", "read_source"]
+
+HUB, PYTHON, INSPECT, LM_EVAL = "hf:", "python:", "inspect:", "lm_eval:"
+"""Prefixes of datasets that are no file."""
+
+MOST_ROWS = 5_000_000
+"""Rows that a function may give: one that never ends is stopped here."""
+
+
+def is_file_source(dataset: str) -> bool:
+    """Tell whether a dataset is a file.
+
+    Examples
+    --------
+    >>> is_file_source("data/aime.jsonl"), is_file_source("hf:openai/gsm8k")
+    (True, False)
+    """
+    return not dataset.startswith((HUB, PYTHON, INSPECT, LM_EVAL))
+
+
+def read_source(
+    dataset: str, base: Path | None = None, *, split: str = "test", subset: str | None = None
+) -> RowFile:
+    """Read the rows of a dataset.
+
+    Parameters
+    ----------
+    dataset : str
+        A file (JSONL, JSON, CSV, TSV, Parquet); ``hf:NAME``, a dataset of the Hugging Face hub, or
+        ``hf:./FOLDER``, one in a folder; ``python:MODULE:FUNCTION``, which returns mappings; or
+        ``inspect:FILE.py@TASK``, a task of Inspect; or ``lm_eval:NAME``, one of lm-evaluation-harness.
+    base : Path, optional
+        Where relative paths start.
+    split, subset : str
+        Of a Hugging Face dataset.
+
+    Returns
+    -------
+    RowFile
+        Rows, counted from 1 where there are no lines, and problems.
+
+    Raises
+    ------
+    DatasetError
+        If it cannot be read, or a library that it needs is not installed.
+    """
+    base = base or Path()
+    if dataset.startswith(HUB):
+        return _numbered(_from_hub(dataset.removeprefix(HUB), base, split, subset))
+    if dataset.startswith(PYTHON):
+        return _numbered(_from_function(dataset.removeprefix(PYTHON)))
+    if dataset.startswith(INSPECT):
+        from adaptive_eval.interop.inspect_task import inspect_rows
+
+        return _numbered(inspect_rows(dataset.removeprefix(INSPECT), base))
+    if dataset.startswith(LM_EVAL):
+        from adaptive_eval.interop.lm_eval_task import lm_eval_rows
+
+        return _numbered(lm_eval_rows(dataset.removeprefix(LM_EVAL), base))
+    path = base / Path(dataset).expanduser()
+    if path.suffix.lower() == ".parquet":
+        return _numbered(_from_parquet(path))
+    return read_rows(path)
+
+
+def _from_parquet(path: Path) -> Iterator[Any]:
+    parquet = _library("pyarrow.parquet", "Parquet files", "pyarrow")
+    arrow = _library("pyarrow", "Parquet files", "pyarrow")
+    if not path.is_file():
+        raise DatasetError(f"{path}: there is no such file; a relative path starts from the config's folder")
+    try:
+        table = parquet.read_table(path)
+    except (arrow.ArrowException, OSError) as error:
+        raise DatasetError(f"{path}: not readable as Parquet: {error}") from None
+    for batch in table.to_batches():
+        yield from batch.to_pylist()
+
+
+def _from_hub(name: str, base: Path, split: str, subset: str | None) -> Iterator[Any]:
+    datasets = _library("datasets", "Hugging Face datasets", "datasets")
+    errors = _library("datasets.exceptions", "Hugging Face datasets", "datasets")
+    is_folder = name.startswith((".", "/", "~"))
+    path = str(base / Path(name).expanduser()) if is_folder else name
+    if is_folder and not Path(path).is_dir():
+        raise DatasetError(f"{HUB}{name}: there is no such folder ({path})")
+    if is_folder and any((Path(path) / mark).is_file() for mark in ("dataset_dict.json", "state.json")):
+        yield from _saved(datasets, path, split)
+        return
+    try:
+        yield from datasets.load_dataset(path, subset, split=split)
+    except (errors.DatasetsError, ValueError, OSError) as error:
+        words = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
+        raise DatasetError(f"{HUB}{name} (split {split!r}): cannot be loaded: {words}") from None
+
+
+def _saved(datasets: Any, path: str, split: str) -> Iterator[Any]:
+    """Yield the rows of what ``save_to_disk`` has written."""
+    loaded = datasets.load_from_disk(path)
+    if isinstance(loaded, datasets.DatasetDict):
+        if split not in loaded:
+            raise DatasetError(f"{path} has no split {split!r}; it has {', '.join(loaded)}")
+        loaded = loaded[split]
+    yield from loaded
+
+
+def _from_function(name: str) -> Iterator[Any]:
+    module, colon, attribute = name.partition(":")
+    if not (module and colon and attribute):
+        raise DatasetError(f"{PYTHON}{name}: write python:module:function")
+    try:
+        function = getattr(import_module(module), attribute, None)
+    except ImportError as error:
+        raise DatasetError(f"{PYTHON}{name}: the module cannot be imported: {error}") from None
+    if not callable(function):
+        raise DatasetError(f"{PYTHON}{name}: the module {module} has no function {attribute!r}")
+    rows = function()
+    if not isinstance(rows, Iterable) or isinstance(rows, str | Mapping):
+        raise DatasetError(f"{PYTHON}{name}: it returned {type(rows).__name__}, not rows (mappings)")
+    for number, row in enumerate(rows):
+        if number >= MOST_ROWS:
+            raise DatasetError(f"{PYTHON}{name}: it gave more than {MOST_ROWS:,} rows and does not end")
+        yield row
+
+
+def _numbered(found: Iterable[Any]) -> RowFile:
+    rows, problems = [], []
+    for number, values in enumerate(found, start=1):
+        if isinstance(values, Mapping):
+            rows.append(Row(number, {str(name): _plain(value) for name, value in values.items()}))
+        else:
+            problems.append((number, f"a row must be a mapping with named fields, not {values!r:.40}"))
+    if not rows and not problems:
+        problems.append((0, "the dataset has no rows"))
+    return RowFile(tuple(rows), tuple(problems))
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON would hold it; bytes, such as of an image, become their hash."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, bytes):
+        return hashlib.sha256(value).hexdigest()
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return value.item() if getattr(value, "ndim", None) == 0 else str(value)
+
+
+def _library(module: str, needed_by: str, package: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        if error.name is not None and error.name.split(".")[0] != package:
+            raise
+        raise DatasetError(
+            f"{needed_by} need a library that is not installed: pip install {package}"
+        ) from None

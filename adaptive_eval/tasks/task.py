@@ -1,0 +1,105 @@
+"""A task: its questions, how they are put, and what they are identified by."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from adaptive_eval.tasks.questions import GIVEN
+from adaptive_eval.tasks.template import PromptTemplate
+from adaptive_eval.tasks.variant import shuffled
+from adaptive_eval.trial import Message, Question
+
+__all__ = ["Task"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A dataset ready to be asked.
+
+    Parameters
+    ----------
+    name : str
+        The task's name.
+    questions : tuple of Question
+        In the order that the schedule permutes.
+    template : PromptTemplate
+        The user message.
+    system : str, optional
+        The system message.
+    source : str
+        Where the questions come from, for reports.
+    examples : tuple of Message
+        Worked examples between the system message and the question.
+    shuffles_options : bool
+        Whether every trial shows the options in an order of its own.
+    content_hash : str
+        SHA-256 over ids, options, targets and prompts as asked, system message included, in order. It
+        changes when, and only when, what is asked or what is right changes.
+
+    Examples
+    --------
+    >>> question = Question("t", "q1", "4", {"input": "2 + 2?"})
+    >>> task = Task("t", (question,), PromptTemplate.parse("{input} Be brief."))
+    >>> task.render(question)
+    (Message(role='user', content='2 + 2? Be brief.'),)
+    """
+
+    name: str
+    questions: tuple[Question, ...]
+    template: PromptTemplate
+    system: str | None = None
+    source: str = ""
+    examples: tuple[Message, ...] = ()
+    shuffles_options: bool = False
+    content_hash: str = field(init=False)
+    by_id: Mapping[str, Question] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_id", {question.id: question for question in self.questions})
+        object.__setattr__(self, "content_hash", self._hash())
+
+    def render(self, question: Question) -> tuple[Message, ...]:
+        """Return the messages that ask `question`.
+
+        Parameters
+        ----------
+        question : Question
+            One of the task's questions.
+
+        Returns
+        -------
+        tuple of Message
+            The system message where there is one, worked examples, and the user message; or the
+            conversation that the dataset gives.
+        """
+        before = () if self.system is None else (Message("system", self.system),)
+        if GIVEN in question.fields:
+            given = json.loads(question.fields[GIVEN])
+            return (*before, *self.examples, *(Message(role, content) for role, content in given))
+        user = Message("user", self.template.render(question.fields))
+        return (*before, *self.examples, user)
+
+    def asked(self, question: Question, seed: int) -> Question:
+        """Return `question` as the trial with this seed asks it, its options shuffled where they are to be.
+
+        Parameters
+        ----------
+        question : Question
+            One of the task's questions.
+        seed : int
+            The trial's seed.
+        """
+        return shuffled(question, seed) if self.shuffles_options else question
+
+    def _hash(self) -> str:
+        digest = hashlib.sha256()
+        for question in self.questions:
+            prompt = [[message.role, message.content] for message in self.render(question)]
+            content = json.dumps([question.id, prompt, question.choices, question.target])
+            digest.update(content.encode() + b"\n")
+        if self.shuffles_options:
+            digest.update(b"options shuffled")
+        return digest.hexdigest()
