@@ -1,0 +1,85 @@
+"""Addresses of servers as they are written into files and by commands, one a line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from adaptive_eval.config.secrets import shown
+from adaptive_eval.config.section import check_url
+
+__all__ = ["AddressForm"]
+
+
+@dataclass(frozen=True, slots=True)
+class AddressForm:
+    """What makes a base address of host and port.
+
+    Parameters
+    ----------
+    scheme : {'http', 'https'}
+        What comes before them.
+    prefix : str
+        What comes after them.
+    """
+
+    scheme: str = "http"
+    prefix: str = "/v1"
+
+    def url(self, host: str, port: int) -> str:
+        """Return the base address of a server.
+
+        Examples
+        --------
+        >>> AddressForm().url("10.0.0.7", 8000), AddressForm("https", "").url("fd00::7", 8000)
+        ('http://10.0.0.7:8000/v1', 'https://[fd00::7]:8000')
+        """
+        return f"{self.scheme}://{f'[{host}]' if ':' in host else host}:{port}{self.prefix}"
+
+    def read(self, text: str) -> tuple[str, ...]:
+        r"""Return the base addresses in a text: a line holds ``host:port`` or a URL; ``#`` begins a comment.
+
+        Parameters
+        ----------
+        text : str
+            Any number of lines; those without an address are passed over.
+
+        Returns
+        -------
+        tuple of str
+            In the order of the lines, each once.
+
+        Raises
+        ------
+        ValueError
+            A line holds something else, or a URL with credentials; the message names the line, and does not
+            show what may be a key.
+
+        Examples
+        --------
+        >>> AddressForm().read("gpu1:8000\n\n# the big one\nhttps://gpu2/qwen/v1/\ngpu1:8000")
+        ('http://gpu1:8000/v1', 'https://gpu2/qwen/v1')
+        >>> AddressForm().read("gpu1:8000\ngpu")
+        Traceback (most recent call last):
+            ...
+        ValueError: line 2: 'gpu' is neither host:port nor a URL such as http://gpu1:8000/v1
+        """
+        found: dict[str, None] = {}
+        for number, line in enumerate(text.splitlines(), start=1):
+            written = line.partition("#")[0].strip()
+            if written:
+                found[self._address(written, number)] = None
+        return tuple(found)
+
+    def _address(self, written: str, number: int) -> str:
+        whole = "://" in written
+        url = written if whole else f"{self.scheme}://{written}{self.prefix}"
+        try:
+            if whole or urlsplit(url).port is not None:
+                return check_url(url)
+        except ValueError:
+            pass  # whatever is wrong with it, the line is to be looked at
+        if "@" in written:
+            raise ValueError(f"line {number} holds credentials; name the variable of the key in api_key_env")
+        advice = "is neither host:port nor a URL such as http://gpu1:8000/v1"
+        raise ValueError(f"line {number}: {shown(written)} {advice}")

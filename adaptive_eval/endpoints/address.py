@@ -1,0 +1,118 @@
+"""The address of an endpoint and what is sent to prove who asks: checked before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+from urllib.parse import parse_qsl, urlsplit
+
+from adaptive_eval.errors import UsageError
+
+__all__ = ["Address", "check_header", "read_key"]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A base address, taken apart.
+
+    Parameters
+    ----------
+    base : str
+        Scheme, host, port and path prefix, without a slash at the end; fit to be stored and shown.
+    query : mapping of str to str
+        Query parameters to send with every request, such as an API version.
+
+    Examples
+    --------
+    >>> Address.read("https://host/prefix/v1/?api-version=2")
+    Address(base='https://host/prefix/v1', query={'api-version': '2'})
+    """
+
+    base: str
+    query: Mapping[str, str]
+
+    @classmethod
+    def read(cls, url: str) -> Self:
+        """Take `url` apart.
+
+        Raises
+        ------
+        UsageError
+            `url` is no HTTP address, or holds a user name or password.
+        """
+        if "@" in url.partition("://")[2].partition("/")[0]:
+            raise UsageError(
+                "endpoint: the address holds a user name or password; "
+                "put it into an environment variable and name that as api_key_env"
+            )
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise UsageError(f"endpoint: {url!r} is not an address such as http://localhost:8000/v1")
+        base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        return cls(base, dict(parse_qsl(parts.query)))
+
+    @property
+    def root(self) -> str:
+        """The base without the ``/v1`` at its end: where servers keep what is not part of the API.
+
+        Examples
+        --------
+        >>> Address.read("http://gpu1:8000/v1").root
+        'http://gpu1:8000'
+        """
+        return self.base.removesuffix("/v1")
+
+
+def read_key(variable: str | None, environ: Mapping[str, str]) -> str | None:
+    r"""Look up an API key.
+
+    Parameters
+    ----------
+    variable : str or None
+        Name of the environment variable; None for a server without a key.
+    environ : mapping of str to str
+        The environment.
+
+    Returns
+    -------
+    str or None
+        The key, without white space around it.
+
+    Raises
+    ------
+    UsageError
+        The variable is not set, or its value cannot be sent. The value is not shown.
+
+    Examples
+    --------
+    >>> read_key("VLLM_API_KEY", {"VLLM_API_KEY": "sk-1234\n"})
+    'sk-1234'
+    """
+    if variable is None:
+        return None
+    key = environ.get(variable, "").strip()
+    if not key:
+        raise UsageError(f"api_key_env: the environment variable {variable} is not set; export it first")
+    check_header(f"api_key_env: the value of {variable}", key)
+    return key
+
+
+def check_header(place: str, value: str) -> None:
+    """Refuse a value that cannot stand in a header, without showing it.
+
+    Raises
+    ------
+    UsageError
+        `value` has characters beyond printable ASCII.
+
+    Examples
+    --------
+    >>> check_header("headers['x-team']", "evals")
+    """
+    if not (value.isascii() and value.isprintable()):
+        raise UsageError(f"{place} has characters that cannot be sent in a header; check how it was set")

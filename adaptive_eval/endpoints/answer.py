@@ -1,0 +1,209 @@
+"""Read the answers out of a response body, whoever wrote the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from adaptive_eval.endpoints.failures import from_answer, malformed
+from adaptive_eval.endpoints.secrets import REDACTED, Redactor, storable
+from adaptive_eval.endpoints.shares import share_usage, whole_usage
+from adaptive_eval.errors import TransientEndpointError
+from adaptive_eval.trial import Completion, Usage
+
+__all__ = ["TextOf", "chat_text", "plain_text", "read_completions", "read_usage"]
+
+TextOf: TypeAlias = Callable[[dict[str, Any], Redactor], str]
+"""Reads the text of one choice; TransientEndpointError where there is none to read."""
+
+_ABORTED = frozenset({"abort", "error"})
+"""Words with which servers say, with HTTP 200, that they gave up in the middle of an answer."""
+
+
+def read_completions(
+    body: Any,
+    *,
+    text_of: TextOf,
+    latency: float,
+    redact: Redactor,
+    most: int = 1,
+    limit: int | None = None,
+) -> tuple[Completion, ...]:
+    """Turn the JSON body of an answer into completions.
+
+    Parameters
+    ----------
+    body : object
+        The parsed body.
+    text_of : callable
+        :func:`chat_text` or :func:`plain_text`.
+    latency : float
+        Seconds from sending the request to the last byte.
+    redact : Redactor
+        Hides the secrets of this endpoint, should the server echo one.
+    most : int
+        Answers that were asked for; a server may give more.
+    limit : int, optional
+        Most tokens of an answer.
+
+    Returns
+    -------
+    tuple of Completion
+        One for each choice, in the order of their indices; at least one. Of several choices, those that
+        cannot be read are left out; what they cost is charged to the others. Each of several has its share
+        of the usage (:mod:`~adaptive_eval.endpoints.shares`), and its number behind the response id. A
+        missing text (a model that
+        stops at once, one that thinks until the length limit) is the empty text; a missing usage is zero
+        tokens.
+
+    Raises
+    ------
+    EndpointError
+        Kind ``malformed`` where there is no choice to read, ``aborted`` where the server broke the answer
+        off, else the kind of the error the body holds.
+
+    Examples
+    --------
+    >>> choice = {"message": {"content": "42"}, "finish_reason": "stop"}
+    >>> body = {"choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
+    >>> (answer,) = read_completions(body, text_of=chat_text, latency=0.5, redact=Redactor([]))
+    >>> answer.text, answer.finish_reason, answer.usage.total_tokens
+    ('42', 'stop', 11)
+    """
+    if not isinstance(body, dict):
+        raise malformed(f"a JSON object was expected, not {type(body).__name__}", redact=redact)
+    answers: list[Completion] = []
+    failure: TransientEndpointError | None = None
+    for choice in _choices(body, redact)[:most]:
+        try:
+            answers.append(_completion(choice, body, text_of=text_of, latency=latency, redact=redact))
+        except TransientEndpointError as error:
+            failure = failure or error
+    if failure is not None and not answers:
+        raise failure
+    usage = read_usage(body.get("usage"))
+    if len(answers) == 1:
+        return (replace(answers[0], usage=usage),)
+    usage = whole_usage(usage, [answer.finish_reason for answer in answers], limit)
+    shares = share_usage(usage, [len(answer.text) for answer in answers], limit)
+    return tuple(
+        replace(
+            answer,
+            usage=replace(usage, completion_tokens=share.completion_tokens),
+            share=share,
+            response_id=f"{answer.response_id}#{number}" if answer.response_id else "",
+        )
+        for number, (answer, share) in enumerate(zip(answers, shares, strict=True))
+    )
+
+
+def chat_text(choice: dict[str, Any], redact: Redactor) -> str:
+    """Return the text of a choice of a chat: a string, a list of parts, or the refusal in its place."""
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise malformed("choices[0].message is", repr(message), redact=redact)
+    content = message.get("content")
+    if content is None:
+        content = message.get("refusal") or ""
+    if isinstance(content, list):
+        content = "".join(part["text"] for part in content if _is_text_part(part))
+    if not isinstance(content, str):
+        raise malformed("choices[0].message.content is", repr(content), redact=redact)
+    return content
+
+
+def plain_text(choice: dict[str, Any], redact: Redactor) -> str:
+    """Return the text of a choice that continues a prompt."""
+    text = choice.get("text", "")
+    if text is None:
+        return ""
+    if not isinstance(text, str) or "text" not in choice:
+        raise malformed("choices[0].text is", repr(choice.get("text")), redact=redact)
+    return text
+
+
+def read_usage(usage: Any) -> Usage:
+    """Read the tokens an answer reports; what is missing or is no count is 0.
+
+    Examples
+    --------
+    >>> cached = {"cached_tokens": 8}
+    >>> read_usage({"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": cached})
+    Usage(prompt_tokens=9, completion_tokens=2, cached_tokens=8)
+    >>> read_usage(None)
+    Usage(prompt_tokens=0, completion_tokens=0, cached_tokens=0)
+    """
+    if not isinstance(usage, dict):
+        return Usage()
+    details = usage.get("prompt_tokens_details")
+    return Usage(
+        prompt_tokens=_count(usage.get("prompt_tokens")),
+        completion_tokens=_count(usage.get("completion_tokens")),
+        cached_tokens=_count(details.get("cached_tokens")) if isinstance(details, dict) else 0,
+    )
+
+
+def _choices(body: dict[str, Any], redact: Redactor) -> list[dict[str, Any]]:
+    """Return the choices by their indices, those without one in the order in which they came."""
+    choices = body.get("choices")
+    found = [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
+    if found:
+        return sorted(found, key=lambda choice: _count(choice.get("index")))
+    reported = from_answer(body, redact=redact)
+    if reported is not None:
+        raise reported
+    raise malformed("no choices in the answer", redact=redact)
+
+
+def _completion(
+    choice: dict[str, Any], body: dict[str, Any], *, text_of: TextOf, latency: float, redact: Redactor
+) -> Completion:
+    finish_reason = _text(choice.get("finish_reason"), redact)
+    if finish_reason in _ABORTED:
+        raise TransientEndpointError(f"the server broke the answer off ({finish_reason})", kind="aborted")
+    of_prompt = body.get("prompt_logprobs", choice.get("prompt_logprobs"))
+    of_answer = choice.get("logprobs")
+    said = storable(text_of(choice, redact))
+    text = redact(said)
+    return Completion(
+        text=text,
+        finish_reason=finish_reason,
+        latency=latency,
+        model=_text(body.get("model"), redact),
+        response_id=_text(body.get("id"), redact),
+        logprobs=_logprobs(of_answer if text == said else _unspelled(of_answer), of_prompt),
+    )
+
+
+def _logprobs(of_answer: Any, of_prompt: Any) -> Any:
+    """Return the answer's log-probabilities, those of the prompt (vLLM gives them) under ``prompt``."""
+    if not isinstance(of_prompt, list):
+        return of_answer
+    return {**(of_answer if isinstance(of_answer, dict) else {}), "prompt": of_prompt}
+
+
+def _unspelled(value: Any) -> Any:
+    """Return log-probabilities without their tokens, which spell a secret: the figures stay."""
+    if isinstance(value, str):
+        return REDACTED
+    if isinstance(value, list):
+        return [_unspelled(one) for one in value]
+    if isinstance(value, dict):
+        return {
+            name: None if name in ("bytes", "top_logprobs") else _unspelled(one)
+            for name, one in value.items()
+        }
+    return value
+
+
+def _is_text_part(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
+
+
+def _text(value: Any, redact: Redactor) -> str:
+    return redact(storable(value))[:200] if isinstance(value, str) else ""
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

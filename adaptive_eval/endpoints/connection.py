@@ -1,0 +1,116 @@
+"""What it means that no answer came at all: refused, cut off, timed out, or never going to work."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import ssl
+from collections.abc import Iterator
+
+from adaptive_eval.endpoints.secrets import Redactor, shorten
+from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
+
+__all__ = ["from_connection"]
+
+_PASSING_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError, ssl.SSLWantReadError)
+"""TLS failures that are only a connection lost during the handshake."""
+
+_OS_WORDS = {
+    errno.ECONNREFUSED: "connection refused",
+    errno.ECONNRESET: "the connection was reset",
+    errno.EPIPE: "the server closed the connection",
+    errno.EHOSTUNREACH: "no route to the host",
+    errno.ENETUNREACH: "the network is unreachable",
+    errno.EMFILE: "too many open files: raise the limit (ulimit -n) or lower the concurrency",
+}
+
+
+_AFTER_SENDING = (errno.ECONNRESET, errno.EPIPE)
+"""Failures of a connection that stood: the server may have read the request."""
+
+
+def from_connection(
+    error: BaseException, *, url: str, connect_timeout: float, redact: Redactor
+) -> EndpointError:
+    """Map an exception of the HTTP client to the error to raise.
+
+    The libraries stacked here (openai, httpx2, aiohttp) rename each other's exceptions, and not faithfully:
+    a refused connection arrives as a timeout. So the whole chain of causes is read.
+
+    Parameters
+    ----------
+    error : BaseException
+        What the client raised where there was no HTTP response.
+    url : str
+        The endpoint's address without credentials, for the message.
+    connect_timeout : float
+        Seconds allowed for connecting, for the message.
+    redact : Redactor
+        Hides the secrets of this endpoint.
+
+    Returns
+    -------
+    EndpointError
+        Permanent for an address no client can use and for a TLS failure that a second try will not mend
+        (an unknown certificate, TLS spoken to a plain port); else transient.
+
+    Examples
+    --------
+    >>> no_secrets = Redactor([])
+    >>> refused = ConnectionRefusedError(111, "Connect call failed")
+    >>> error = from_connection(refused, url="http://gpu1:8000/v1", connect_timeout=10, redact=no_secrets)
+    >>> error.kind, str(error)
+    ('connection', 'http://gpu1:8000/v1: connection refused')
+    """
+    import aiohttp
+    import httpx2
+
+    causes = tuple(_causes(error))
+    outermost = next((cause for cause in causes if str(cause)), error)
+
+    def transient(kind: str, words: str) -> EndpointError:
+        return TransientEndpointError(f"{url}: {shorten(redact(words))}", kind=kind)
+
+    def permanent(kind: str, words: str) -> EndpointError:
+        return PermanentEndpointError(f"{url}: {shorten(redact(words))}", kind=kind)
+
+    for cause in causes:
+        match cause:
+            case ssl.SSLError() if not isinstance(cause, _PASSING_TLS):
+                return permanent("connection", f"TLS failed: {_tls_words(cause)}")
+            case httpx2.UnsupportedProtocol() | httpx2.InvalidURL() | aiohttp.InvalidURL():
+                return permanent("bad_request", "not an address that can be asked over HTTP")
+            case httpx2.DecodingError():
+                return transient("malformed", f"the answer cannot be decoded: {cause}")
+            case aiohttp.ClientResponseError():
+                return transient("malformed", f"the answer is not HTTP: {cause.message}")
+            case aiohttp.ClientPayloadError():
+                return transient("dropped", "the connection was lost in the middle of the answer")
+            case aiohttp.ServerDisconnectedError():
+                return transient("dropped", "the server closed the connection without an answer")
+            case socket.gaierror():
+                return transient("connection", f"the host name cannot be resolved: {cause.strerror}")
+            case OSError() if cause.errno in _OS_WORDS:
+                kind = "dropped" if cause.errno in _AFTER_SENDING else "connection"
+                return transient(kind, _OS_WORDS[cause.errno])
+    if any(isinstance(cause, TimeoutError) for cause in causes):
+        return transient("timeout", f"no connection within {connect_timeout:g} s")
+    return transient("connection", str(outermost) or type(error).__name__)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield `error` and what led to it, innermost first."""
+    chain: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in chain:
+        chain.append(cause)
+        # aiohttp keeps the system's error of a failed connection in an attribute.
+        inner = getattr(cause, "os_error", None)
+        cause = cause.__cause__ or cause.__context__ or (inner if isinstance(inner, OSError) else None)
+    return reversed(chain)
+
+
+def _tls_words(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate is not accepted ({error.verify_message})"
+    return (error.reason or str(error)).replace("_", " ").lower()

@@ -1,0 +1,224 @@
+"""What a server does with the parameters of a request: honoured, refused, or silently ignored.
+
+Asked with a handful of tiny requests. What their answers prove is decided by pure functions, so that it is
+tested as a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
+from adaptive_eval.errors import EndpointError, PermanentEndpointError
+from adaptive_eval.trial import Completion, Message, Usage
+
+__all__ = ["REQUESTS", "TOKENS", "Examination", "Finding", "Verdict", "examine"]
+
+REQUESTS = 7
+"""Requests of one examination at most."""
+
+TOKENS = 32
+"""Longest answer of each, in tokens; one request asks for two answers."""
+
+_ASK = (Message("user", "Write fifty random words, separated by spaces."),)
+_SEED, _OTHERS = 20_001, (31_013, 47_017)
+_STOPS = (" ", "e", "a", "o")
+"""Texts of which every answer of some length holds one."""
+
+_NOT_TINY = ("max_tokens", "max_completion_tokens", "stop", "logprobs", "top_logprobs", "min_tokens")
+_SHAPES = ("structured_outputs", "response_format", "prompt_logprobs", "guided_choice", "guided_regex")
+"""Parameters of the config that are left out here: they would make the answers long, alike or expensive."""
+
+Verdict: TypeAlias = Literal["honoured", "ignored", "refused", "unknown"]
+Answers: TypeAlias = Sequence[Completion] | EndpointError
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a server does with one parameter.
+
+    Parameters
+    ----------
+    parameter : str
+        ``max_tokens``, ``seed``, ``n``, ``stop`` or ``logprobs``.
+    verdict : {'honoured', 'ignored', 'refused', 'unknown'}
+        ``ignored`` is proven by an answer; ``unknown`` says that the answers prove nothing.
+    words : str
+        Why, and what follows from it; empty where all is well.
+    """
+
+    parameter: str
+    verdict: Verdict
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """All findings about one endpoint, and what they have cost.
+
+    Parameters
+    ----------
+    findings : tuple of Finding
+        One for each parameter.
+    requests : int
+        Requests that were sent.
+    usage : Usage
+        Tokens that they took, as the server reports them.
+    """
+
+    findings: tuple[Finding, ...]
+    requests: int
+    usage: Usage
+
+
+async def examine(endpoint: OpenAIEndpoint) -> Examination:
+    """Find out what the server behind `endpoint` does with the parameters of a request.
+
+    Sends at most :data:`REQUESTS` requests, one after the other, with answers of at most :data:`TOKENS`
+    tokens, under the sampling parameters that the endpoint is configured with.
+
+    Raises
+    ------
+    EndpointError
+        The first request, which has nothing special in it, fails.
+    """
+    asker = _Asker(endpoint)
+    first = await asker.ask(_SEED)
+    if isinstance(first, EndpointError):
+        raise first
+    random = endpoint.parameters.get("temperature") != 0
+    findings = [judge_limit(first[0])]
+    stopped = await asker.ask(_SEED, stop=list(_STOPS))
+    findings.append(judge_stop(first[0].text, stopped))
+    findings.append(judge_logprobs(await asker.ask(_SEED, logprobs=endpoint.logprobs_wanted)))
+    if random:
+        again = await asker.ask(_SEED)
+        others = [await asker.ask(seed) for seed in _OTHERS]
+        findings.append(judge_seed(first[0].text, again, others))
+        distinct = {text for text in (_text(answer) for answer in (first, *others)) if text}
+        findings.append(judge_n(await asker.ask(_SEED, n=2), varied=len(distinct) > 1))
+    return Examination(tuple(findings), asker.requests, asker.usage)
+
+
+class _Asker:
+    """Sends tiny requests and counts what they cost."""
+
+    def __init__(self, endpoint: OpenAIEndpoint) -> None:
+        self._endpoint = endpoint
+        self._parameters = _tiny(endpoint.parameters)
+        self.requests = 0
+        self.usage = Usage()
+
+    async def ask(self, seed: int, *, n: int = 1, **more: Any) -> Answers:
+        """Ask once; return the answers or how it failed."""
+        self.requests += 1
+        try:
+            answers = await self._endpoint.sample(
+                _ASK, seed=seed, n=n, parameters={**self._parameters, **more}
+            )
+        except EndpointError as error:
+            return error
+        for answer in answers:
+            self.usage = Usage(
+                self.usage.prompt_tokens + answer.paid.prompt_tokens,
+                self.usage.completion_tokens + answer.paid.completion_tokens,
+                self.usage.cached_tokens + answer.paid.cached_tokens,
+            )
+        return answers
+
+
+def _tiny(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configured parameters with a small limit, and without what would get in the way."""
+    limit = "max_completion_tokens" if "max_completion_tokens" in parameters else "max_tokens"
+    kept = {name: value for name, value in parameters.items() if name not in (*_NOT_TINY, *_SHAPES)}
+    return {**kept, limit: TOKENS}
+
+
+def judge_limit(answer: Completion) -> Finding:
+    """Say whether an answer kept to the limit of :data:`TOKENS`."""
+    tokens = answer.usage.completion_tokens
+    if tokens > TOKENS or (not tokens and len(answer.text) > 32 * TOKENS):
+        said = f"{tokens} tokens" if tokens else f"{len(answer.text)} characters"
+        words = f"an answer of {said} came where {TOKENS} tokens were the limit: no budget can be held"
+        return Finding("max_tokens", "ignored", words)
+    if answer.finish_reason == "length":
+        return Finding("max_tokens", "honoured")
+    return Finding("max_tokens", "unknown", "the answer ended before the limit")
+
+
+def judge_stop(free: str, stopped: Answers) -> Finding:
+    """Say whether an answer ended at the first stop text, from the same answer `free` of them."""
+    if isinstance(stopped, EndpointError):
+        return _failed("stop", stopped)
+    text = _text(stopped)
+    if any(stop in text for stop in _STOPS):
+        return Finding("stop", "ignored", "the answer runs on past the texts at which it should end")
+    if not any(stop in free for stop in _STOPS):
+        return Finding("stop", "unknown", "no answer held a text to stop at")
+    return Finding("stop", "honoured")
+
+
+def judge_logprobs(answers: Answers) -> Finding:
+    """Say whether log-probabilities came where they were asked for."""
+    if isinstance(answers, EndpointError):
+        return _failed("logprobs", answers)
+    if not answers[0].logprobs:
+        return Finding("logprobs", "ignored", "none came: signals from log-probabilities will be missing")
+    return Finding("logprobs", "honoured")
+
+
+def judge_seed(first: str, again: Answers, others: Sequence[Answers]) -> Finding:
+    """Say whether the seed decides the answer: from two answers with one seed and two with others."""
+    failed = next((answer for answer in (again, *others) if isinstance(answer, EndpointError)), None)
+    if failed is not None:
+        return _failed("seed", failed)
+    texts = [_text(answer) for answer in others]
+    if not any((first, _text(again), *texts)):
+        words = f"all answers are empty after {TOKENS} tokens, as of a model that thinks first"
+        return Finding("seed", "unknown", words)
+    if first != _text(again):
+        words = "the same seed gave two different texts: trials cannot be repeated exactly"
+        return Finding("seed", "ignored", words)
+    if set(texts) == {first}:
+        words = (
+            "three seeds gave the same text: unless the model hardly varies, its answers come from a cache "
+            "or a fixed seed, and asking a question again tells nothing new"
+        )
+        return Finding("seed", "ignored", words)
+    return Finding("seed", "honoured")
+
+
+def judge_n(answers: Answers, *, varied: bool) -> Finding:
+    """Say whether two answers came where two were asked for, told apart and counted.
+
+    Parameters
+    ----------
+    answers : sequence of Completion or EndpointError
+        What came of a request with ``n: 2``.
+    varied : bool
+        Whether answers with different seeds differ.
+    """
+    if isinstance(answers, EndpointError):
+        return _failed("n", answers)
+    if len(answers) < 2:
+        return Finding(
+            "n", "ignored", "one answer came where two were asked for; the others are asked singly"
+        )
+    if varied and answers[0].text == answers[1].text:
+        return Finding("n", "ignored", "both answers of a request are the same: ask for one answer at a time")
+    tokens = sum(answer.usage.completion_tokens for answer in answers)
+    if tokens and all(answer.finish_reason == "length" for answer in answers) and tokens <= TOKENS:
+        words = "the usage counts the tokens of one answer only: ask for one answer at a time"
+        return Finding("n", "ignored", words)
+    return Finding("n", "honoured")
+
+
+def _text(answers: Answers) -> str:
+    return "" if isinstance(answers, EndpointError) else answers[0].text
+
+
+def _failed(parameter: str, error: EndpointError) -> Finding:
+    verdict: Verdict = "refused" if isinstance(error, PermanentEndpointError) else "unknown"
+    return Finding(parameter, verdict, str(error))

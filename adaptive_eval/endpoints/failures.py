@@ -1,0 +1,333 @@
+"""What a failed request means: worth another attempt, or never to succeed; and what the server said.
+
+Everything here is a pure function of what came back, so that the mapping is tested as a table.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Any
+
+from adaptive_eval.endpoints.secrets import Redactor, shorten
+from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
+
+__all__ = ["from_answer", "from_status", "malformed", "pause_after", "retry_after", "server_message"]
+
+_SAID = 120
+"""Characters that are shown of what came instead of an answer."""
+
+_TRANSIENT = {408: "timeout", 409: "server", 425: "server", 429: "rate_limit"}
+_PERMANENT = {401: "auth", 402: "auth", 403: "auth", 404: "not_found", 405: "not_found", 410: "not_found"}
+_NO_CREDIT = {"insufficient_quota", "billing_hard_limit_reached"}
+"""Codes that come with a 429 although no wait will help: the account has no credit left."""
+
+_UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+_EPOCH = 1e9
+"""A reset header above this many seconds is a point in time, not a delay."""
+
+
+def from_status(
+    status: int, headers: Mapping[str, str], body: str, *, now: float, redact: Redactor
+) -> EndpointError:
+    """Map an HTTP error response to the error to raise.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status, 3xx to 5xx.
+    headers : mapping of str to str
+        Response headers with lower-case names.
+    body : str
+        Response body.
+    now : float
+        Unix time, to turn a date in ``Retry-After`` into seconds.
+    redact : Redactor
+        Hides the secrets of this endpoint.
+
+    Returns
+    -------
+    EndpointError
+        :class:`~adaptive_eval.errors.TransientEndpointError` for 408, 409, 425, 429 and 5xx, else
+        :class:`~adaptive_eval.errors.PermanentEndpointError`. A 429 that says that the account has no
+        credit left is permanent.
+
+    Examples
+    --------
+    >>> error = from_status(429, {"retry-after": "7"}, "", now=0.0, redact=Redactor([]))
+    >>> error.kind, error.retry_after, str(error)
+    ('rate_limit', 7.0, 'HTTP 429 Too Many Requests')
+    """
+    text = f"HTTP {_named(status)}"
+    said = shorten(redact(server_message(body)))
+    if said:
+        text = f"{text}: {said}"
+    if 300 <= status < 400:
+        target = shorten(redact(headers.get("location", "an unnamed place")))
+        text = f"{text}; the server redirects to {target}: put the address it serves into the config"
+    if status == 429 and _error_code(body) in _NO_CREDIT:
+        return PermanentEndpointError(text, kind="rate_limit", status=status)
+    kind = _TRANSIENT.get(status) or ("server" if status >= 500 else None)
+    if kind is not None:
+        wait = retry_after(headers, now=now)
+        return TransientEndpointError(text, kind=kind, status=status, retry_after=wait)
+    return PermanentEndpointError(text, kind=_PERMANENT.get(status, "bad_request"), status=status)
+
+
+def from_answer(body: Any, *, redact: Redactor) -> EndpointError | None:
+    """Find the error in a body that came with HTTP 200.
+
+    Some gateways answer 200 and put the failure of the server behind them into the body, with its status
+    as ``error.code``.
+
+    Parameters
+    ----------
+    body : object
+        The parsed JSON body.
+    redact : Redactor
+        Hides the secrets of this endpoint.
+
+    Returns
+    -------
+    EndpointError or None
+        None when the body reports no error.
+
+    Examples
+    --------
+    >>> error = from_answer({"error": {"code": 502, "message": "upstream died"}}, redact=Redactor([]))
+    >>> error.kind, error.status
+    ('server', 502)
+    >>> from_answer({"choices": []}, redact=Redactor([])) is None
+    True
+    """
+    if not isinstance(body, dict) or not body.get("error"):
+        return None
+    error = body["error"]
+    code = error.get("code") if isinstance(error, dict) else None
+    if isinstance(code, int) and 400 <= code < 600:
+        return from_status(code, {}, json.dumps(body), now=0.0, redact=redact)
+    return malformed("the answer holds an error:", server_message(json.dumps(body)), redact=redact)
+
+
+def malformed(problem: str, said: str = "", *, redact: Redactor) -> TransientEndpointError:
+    """Return the error for an answer that is not a chat completion.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong with it.
+    said : str
+        What came instead, whole: it is shortened here, once no secret is in it that a cut could disguise.
+    redact : Redactor
+        Hides the secrets of the endpoint.
+
+    Examples
+    --------
+    >>> str(malformed("no choices in the answer", redact=Redactor([])))
+    'malformed answer: no choices in the answer'
+    """
+    words = f"{shorten(redact(problem))} {shorten(redact(said), _SAID)}".rstrip()
+    return TransientEndpointError(f"malformed answer: {words}", kind="malformed")
+
+
+def server_message(body: str) -> str:
+    """Extract what a server said about a failure from the shapes in use.
+
+    Parameters
+    ----------
+    body : str
+        ``{"error": {"message": …}}`` (OpenAI, vLLM), ``{"error": "…"}`` (vLLM's 401), ``{"detail": …}``
+        (FastAPI), ``{"message": …}``, an HTML page or plain text.
+
+    Returns
+    -------
+    str
+        The words, empty where there are none.
+
+    Examples
+    --------
+    >>> server_message('{"error": {"message": "The model `nope` does not exist.", "code": 404}}')
+    'The model `nope` does not exist.'
+    >>> server_message('{"error": "Unauthorized"}')
+    'Unauthorized'
+    >>> server_message('<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>')
+    '502 Bad Gateway'
+    """
+    try:
+        data = json.loads(body)
+        return _words(data)
+    except (ValueError, RecursionError):  # not JSON, or nested beyond what any honest server sends
+        return _plain(body)
+
+
+def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
+    """Read how long the server asks to wait.
+
+    Parameters
+    ----------
+    headers : mapping of str to str
+        Response headers with lower-case names.
+    now : float
+        Unix time, used where the response has no ``Date`` of its own.
+
+    Returns
+    -------
+    float or None
+        Seconds from ``retry-after-ms``, ``Retry-After`` (seconds or HTTP date [1]_), else from the
+        ``x-ratelimit-reset`` family (a delay such as ``6m0s``, a number of seconds, or a Unix time in
+        seconds or milliseconds). Never negative; None where nothing readable is given.
+
+    References
+    ----------
+    .. [1] RFC 9110, section 10.2.3.
+
+    Examples
+    --------
+    >>> retry_after({"retry-after": "1.5"}, now=0.0)
+    1.5
+    >>> retry_after({"retry-after-ms": "250"}, now=0.0)
+    0.25
+    >>> date = "Thu, 01 Jan 1970 00:01:00 GMT"
+    >>> retry_after({"retry-after": date}, now=50.0)
+    10.0
+    >>> retry_after({"x-ratelimit-reset-tokens": "1m30s"}, now=0.0)
+    90.0
+    """
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return max(0.0, milliseconds / 1000)
+    asked = headers.get("retry-after")
+    seconds = _number(asked)
+    if seconds is not None:
+        return max(0.0, seconds)
+    until = _date(asked)
+    if until is not None:
+        # The server's own clock, where it tells the time: ours may be wrong.
+        current = _date(headers.get("date"))
+        return max(0.0, until - (now if current is None else current))
+    return _reset(headers, now)
+
+
+def pause_after(headers: Mapping[str, str], *, tokens: int, now: float) -> float:
+    """Read from the headers of an answer for how long no further request is allowed.
+
+    Parameters
+    ----------
+    headers : mapping of str to str
+        Response headers with lower-case names.
+    tokens : int
+        Tokens that the answer took, prompt included: the next one may take as many.
+    now : float
+        Unix time.
+
+    Returns
+    -------
+    float
+        Seconds until what is used up is there again, as the ``x-ratelimit-remaining`` and
+        ``x-ratelimit-reset`` headers say; 0 where enough is left, or nothing is said.
+
+    Examples
+    --------
+    >>> headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "12ms"}
+    >>> pause_after(headers, tokens=900, now=0.0)
+    0.012
+    >>> headers = {"x-ratelimit-remaining-tokens": "500", "x-ratelimit-reset-tokens": "6m0s"}
+    >>> pause_after(headers, tokens=900, now=0.0), pause_after(headers, tokens=400, now=0.0)
+    (360.0, 0.0)
+    """
+    waits = [0.0]
+    for name, value in headers.items():
+        prefix, found, what = name.partition("ratelimit-reset")
+        left = _number(headers.get(f"{prefix}ratelimit-remaining{what}")) if found else None
+        if left is not None and left < (max(1, tokens) if "token" in what else 1):
+            waits.append(_delay(value, now) or 0.0)
+    return max(waits)
+
+
+def _reset(headers: Mapping[str, str], now: float) -> float | None:
+    """Return the longest wait among the limits that are used up; among all, where none says so."""
+    waits: list[float] = []
+    used_up: list[float] = []
+    for name, value in headers.items():
+        prefix, found, what = name.partition("ratelimit-reset")
+        wait = _delay(value, now) if found and prefix in ("", "x-") else None
+        if wait is None:
+            continue
+        waits.append(wait)
+        if _number(headers.get(f"{prefix}ratelimit-remaining{what}")) == 0:
+            used_up.append(wait)
+    return max(used_up or waits, default=None)
+
+
+def _delay(value: str, now: float) -> float | None:
+    """Read one reset header: ``90``, ``1m30s``, or a Unix time in seconds or milliseconds."""
+    number = _number(value)
+    if number is None:
+        parts = _DURATION.findall(value)
+        if not parts or _DURATION.sub("", value).strip():
+            return None
+        return sum(float(amount) * _UNITS[unit] for amount, unit in parts)
+    if number > _EPOCH * 1000:
+        number /= 1000
+    return max(0.0, number - now if number > _EPOCH else number)
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        number = float(value) if value is not None else math.nan
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _date(value: str | None) -> float | None:
+    try:
+        return parsedate_to_datetime(value).timestamp() if value is not None else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _error_code(body: str) -> str:
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    error = data.get("error") if isinstance(data, dict) else None
+    if not isinstance(error, dict):
+        return ""
+    return next((value for value in (error.get("code"), error.get("type")) if isinstance(value, str)), "")
+
+
+def _words(value: Any) -> str:
+    """Turn an error object of any shape into words."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "; ".join(_words(item) for item in value)
+    if isinstance(value, dict):
+        for field in ("error", "message", "msg", "detail", "errors"):
+            if value.get(field):
+                place = value.get("loc")
+                where = f"{'.'.join(map(str, place))}: " if isinstance(place, list) else ""
+                return f"{where}{_words(value[field])}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _plain(body: str) -> str:
+    """Return the title of an HTML page, or the text itself."""
+    title = re.search(r"<title[^>]*>([^<]*)</title>", body[:20_000], re.IGNORECASE)
+    if title is not None:
+        return title.group(1).strip()
+    return re.sub(r"<[^>]*>", " ", body[:20_000]) if body.lstrip().startswith("<") else body
+
+
+def _named(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)

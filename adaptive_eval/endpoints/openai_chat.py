@@ -1,0 +1,43 @@
+"""A model behind an OpenAI-compatible ``/chat/completions``, such as vLLM's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adaptive_eval.endpoints.answer import TextOf, chat_text
+from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
+from adaptive_eval.trial import Message
+
+__all__ = ["OpenAIChat"]
+
+
+class OpenAIChat(OpenAIEndpoint):
+    """A model that is asked as a chat: the server puts its template around the messages.
+
+    Parameters are those of :class:`~adaptive_eval.endpoints.openai_endpoint.OpenAIEndpoint`.
+
+    Examples
+    --------
+    >>> chat = OpenAIChat("http://gpu1:8000/v1", "qwen3-4b", sampling={"temperature": 0.6})
+    >>> chat.body([Message("user", "What is 2 + 2?")], seed=7)["temperature"]
+    0.6
+    >>> chat
+    OpenAIChat('http://gpu1:8000/v1', 'qwen3-4b')
+    """
+
+    path = "/chat/completions"
+
+    def question(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return the messages as they are."""
+        return {"messages": [{"role": message.role, "content": message.content} for message in messages]}
+
+    @property
+    def logprobs_wanted(self) -> bool:
+        """Chats are asked with a flag."""
+        return True
+
+    @property
+    def text_of(self) -> TextOf:
+        """Read the message of a choice."""
+        return chat_text

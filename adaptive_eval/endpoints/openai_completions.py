@@ -1,0 +1,72 @@
+"""A model behind an OpenAI-compatible ``/completions``: it goes on with a text, as base models do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adaptive_eval.endpoints.answer import TextOf, plain_text
+from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
+from adaptive_eval.trial import Message
+
+__all__ = ["OpenAICompletions", "as_prompt"]
+
+
+class OpenAICompletions(OpenAIEndpoint):
+    """A model that continues a prompt. No template of a chat is put around it.
+
+    Parameters are those of :class:`~adaptive_eval.endpoints.openai_endpoint.OpenAIEndpoint`.
+
+    Examples
+    --------
+    >>> model = OpenAICompletions("http://gpu1:8000/v1", "qwen3-4b-base", sampling={"max_tokens": 64})
+    >>> model.body([Message("user", "2 + 2 =")], seed=7)
+    {'model': 'qwen3-4b-base', 'prompt': '2 + 2 =', 'seed': 7, 'max_tokens': 64}
+    """
+
+    path = "/completions"
+
+    def question(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return the messages as one text."""
+        return {"prompt": as_prompt(messages)}
+
+    @property
+    def logprobs_wanted(self) -> int:
+        """Plain completions are asked with the number of alternatives for each token."""
+        return 1
+
+    @property
+    def text_of(self) -> TextOf:
+        """Read the text of a choice."""
+        return plain_text
+
+
+def as_prompt(messages: Sequence[Message]) -> str:
+    r"""Write a conversation as one text to be continued.
+
+    Parameters
+    ----------
+    messages : sequence of Message
+        System message, worked examples, question.
+
+    Returns
+    -------
+    str
+        The messages with an empty line between them. The answer of a worked example follows its question
+        after a space, or at once where the question ends in white space. The question itself stands last,
+        exactly as it was written.
+
+    Examples
+    --------
+    >>> shot = [Message("user", "Q: 1 + 1?\nA:"), Message("assistant", "2")]
+    >>> as_prompt([Message("system", "Sums."), *shot, Message("user", "Q: 2 + 2?\nA:")])
+    'Sums.\n\nQ: 1 + 1?\nA: 2\n\nQ: 2 + 2?\nA:'
+    """
+    text = ""
+    for message in messages:
+        if message.role == "assistant":
+            gap = "" if not text or text[-1].isspace() else " "
+        else:
+            gap = "\n\n" if text else ""
+        text += gap + message.content
+    return text

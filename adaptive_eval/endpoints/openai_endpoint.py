@@ -1,0 +1,330 @@
+"""What OpenAI-compatible endpoints share: sampling, one request for answers, the probe."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+from adaptive_eval.endpoints import vitals
+from adaptive_eval.endpoints.answer import TextOf, read_completions
+from adaptive_eval.endpoints.exchange import Exchange
+from adaptive_eval.endpoints.failures import pause_after
+from adaptive_eval.endpoints.listing import Probe, context_length, model_ids, not_served
+from adaptive_eval.endpoints.streaming import STREAMED
+from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError, UsageError
+from adaptive_eval.trial import Completion, Message
+
+__all__ = ["OpenAIEndpoint"]
+
+_OURS = ("model", "messages", "prompt", "n", "seed", "echo", "stream", "stream_options")
+"""Fields of the request that the run decides; a config that sets them would change what a trial is. With
+``echo`` an answer would repeat the prompt, and be scored with it."""
+
+
+class OpenAIEndpoint(ABC):
+    """A model behind an OpenAI-compatible server; how a question is put and an answer read is up to the API.
+
+    One client and one pool of connections for the model, opened with the first request. Nothing is retried
+    here: the engine does that, and stores every attempt.
+
+    Parameters
+    ----------
+    url : str
+        Base address, such as ``http://gpu1:8000/v1``; may have a path prefix and a query.
+    model : str
+        The model id to send.
+    sampling : mapping, optional
+        Sampling parameters, sent exactly as given (``temperature``, ``top_k``, ``max_tokens``, …).
+    extra_body : mapping, optional
+        Further fields of the request, sent exactly as given; they win over `sampling`.
+    headers : mapping of str to str, optional
+        Further headers. Their values are treated as secrets.
+    api_key_env : str, optional
+        Name of the environment variable that holds the key.
+    environ : mapping of str to str, optional
+        Where to look it up; default: the process's environment.
+    connect_timeout, total_timeout : float
+        Seconds to get a connection; seconds from sending a request to the last byte of the answer.
+    idle_timeout : float, optional
+        Ask for a stream, and give a request up when so many seconds pass without anything of it: a hung
+        generation is noticed by its silence. None: the answer arrives whole.
+    concurrency : int
+        Requests that may be in flight; as many connections are kept.
+    send_seed : bool
+        False for a server that refuses the field ``seed``.
+
+    Raises
+    ------
+    UsageError
+        An argument is wrong: no HTTP address, a variable that is not set, a field that the run decides.
+
+    Attributes
+    ----------
+    path : str
+        Where requests go, below the base address.
+    """
+
+    path: ClassVar[str]
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        *,
+        sampling: Mapping[str, Any] | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        api_key_env: str | None = None,
+        environ: Mapping[str, str] | None = None,
+        connect_timeout: float = 10.0,
+        total_timeout: float = 600.0,
+        idle_timeout: float | None = None,
+        concurrency: int = 64,
+        send_seed: bool = True,
+    ) -> None:
+        self.model = model
+        self._parameters = {**(sampling or {}), **(extra_body or {})}
+        for field in _OURS:
+            if field in self._parameters:
+                raise UsageError(f"sampling: {field!r} is decided by the run; remove it")
+        self._exchange = Exchange(
+            url,
+            headers or {},
+            api_key_env,
+            os.environ if environ is None else environ,
+            connect_timeout,
+            total_timeout,
+            idle_timeout,
+            concurrency,
+        )
+        self._streams = idle_timeout is not None
+        self._send_seed = send_seed
+
+    @property
+    def url(self) -> str:
+        """The base address without its query, fit to be stored and shown."""
+        return self._exchange.address.base
+
+    @abstractmethod
+    def question(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return the fields of the request that put the question."""
+
+    @property
+    @abstractmethod
+    def text_of(self) -> TextOf:
+        """How the text of one choice of an answer is read."""
+
+    @property
+    @abstractmethod
+    def logprobs_wanted(self) -> bool | int:
+        """How this API asks for the log-probabilities of an answer."""
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Sampling parameters and further fields, as they go into every request."""
+        return self._parameters
+
+    def body(
+        self,
+        messages: Sequence[Message],
+        *,
+        seed: int | None,
+        n: int = 1,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Return the JSON body that :meth:`complete` and :meth:`sample` send.
+
+        Parameters
+        ----------
+        messages : sequence of Message
+            The conversation so far.
+        seed : int or None
+            Sampling seed; left out when None or when the endpoint does not take one.
+        n : int
+            Answers asked for; left out when 1.
+        parameters : mapping, optional
+            Sent instead of :attr:`parameters`.
+        """
+        body: dict[str, Any] = {"model": self.model, **self.question(messages)}
+        if n > 1:
+            body["n"] = n
+        if seed is not None and self._send_seed:
+            body["seed"] = seed
+        body.update(self._parameters if parameters is None else parameters)
+        if self._streams:
+            body.update(STREAMED)
+        return body
+
+    async def complete(self, messages: Sequence[Message], *, seed: int | None) -> Completion:
+        """Ask once and return the answer.
+
+        Parameters
+        ----------
+        messages : sequence of Message
+            The conversation so far.
+        seed : int or None
+            Sampling seed of this request.
+
+        Returns
+        -------
+        Completion
+            The first choice.
+
+        Raises
+        ------
+        TransientEndpointError
+            Worth another attempt: no connection, timeout, 408, 409, 429, 5xx, a malformed or aborted answer.
+        PermanentEndpointError
+            No attempt will succeed: any other 4xx, TLS, an address that cannot be used.
+        """
+        return (await self.sample(messages, seed=seed, n=1))[0]
+
+    async def sample(
+        self,
+        messages: Sequence[Message],
+        *,
+        seed: int | None,
+        n: int,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> tuple[Completion, ...]:
+        """Ask for `n` answers with one request, which pays the prompt once.
+
+        Parameters
+        ----------
+        messages : sequence of Message
+            The conversation so far.
+        seed : int or None
+            Sampling seed of the first answer; servers such as vLLM give answer i the seed plus i.
+        n : int
+            Answers wanted.
+        parameters : mapping, optional
+            Sent instead of :attr:`parameters`; the usage is then taken as the server reports it, right or
+            wrong.
+
+        Returns
+        -------
+        tuple of Completion
+            At least one and at most `n` answers: a server may give fewer, and one that was broken off is
+            left out. Each has its share of what the server reports; the prompt is paid with the first.
+
+        Raises
+        ------
+        TransientEndpointError, PermanentEndpointError
+            As :meth:`complete`.
+        """
+        started = time.perf_counter()
+        body = self.body(messages, seed=seed, n=n, parameters=parameters)
+        send = self._exchange.stream if self._streams else self._exchange.post
+        answer, limits = await send(self.path, body)
+        latency = time.perf_counter() - started
+        answers = read_completions(
+            answer,
+            text_of=self.text_of,
+            latency=latency,
+            redact=self._exchange.redact,
+            most=n,
+            limit=self._limit if parameters is None else None,
+        )
+        tokens = sum(answer.paid.total_tokens for answer in answers)
+        pause = pause_after(limits, tokens=tokens, now=time.time())
+        return tuple(replace(answer, pause=pause) for answer in answers) if pause else answers
+
+    @property
+    def _limit(self) -> int | None:
+        """Most tokens of an answer, where one is configured."""
+        limits = (self._parameters.get(name) for name in ("max_completion_tokens", "max_tokens"))
+        return next((limit for limit in limits if isinstance(limit, int)), None)
+
+    async def probe(self) -> Probe:
+        """Ask the server which models it serves, and check that ours is one of them.
+
+        Returns
+        -------
+        Probe
+            What the server lists. One that has no ``/models`` passes with a note.
+
+        Raises
+        ------
+        PermanentEndpointError
+            The model is not served (the message lists what is), ``/v1`` is missing from the address, or the
+            server refuses the request.
+        TransientEndpointError
+            The server cannot be reached, or does not answer properly.
+        """
+        started = time.perf_counter()
+        try:
+            response = await self._exchange.get("/models")
+        except PermanentEndpointError as error:
+            if error.status in (404, 405):
+                await self._refuse_address_without_v1()
+                note = f"{self.url} does not list its models; whether it serves {self.model!r} is not known"
+                return Probe((), time.perf_counter() - started, note)
+            raise
+        except TransientEndpointError as error:
+            if error.kind == "connection":
+                raise TransientEndpointError(f"{error}; is the server running?", kind=error.kind) from None
+            raise
+        latency = time.perf_counter() - started
+        listed = self._exchange.json(response)
+        served = model_ids(listed)
+        if not served:
+            return Probe(
+                (), latency, f"{self.url} lists no models; whether it serves {self.model!r} is not known"
+            )
+        if self.model not in served:
+            words = self._exchange.redact(not_served(self.url, self.model, served))
+            raise PermanentEndpointError(words, kind="not_found")
+        return Probe(served, latency, context_length=context_length(listed, self.model))
+
+    async def offers(self, path: str) -> bool:
+        """Return whether the server answers a GET of `path`, such as ``/health``, beside its ``/v1``."""
+        try:
+            await self._exchange.get(self._exchange.address.root + path)
+        except EndpointError:
+            return False
+        return True
+
+    async def alive(self) -> bool:
+        """Return whether the server is there (:func:`~adaptive_eval.endpoints.vitals.is_there`)."""
+        return await vitals.is_there(self._exchange.get, self._exchange.address.root)
+
+    async def waiting(self) -> int | None:
+        """Return how many requests wait in the server's queue; None where it does not say, as vLLM does."""
+        try:
+            async with asyncio.timeout(vitals.PATIENCE):
+                response = await self._exchange.get(f"{self._exchange.address.root}/metrics")
+        except (EndpointError, TimeoutError):
+            return None
+        return vitals.requests_waiting(response.text)
+
+    async def _refuse_address_without_v1(self) -> None:
+        """Raise PermanentEndpointError where models are listed under ``/v1``, which the address lacks."""
+        try:
+            served = model_ids(self._exchange.json(await self._exchange.get("/v1/models")))
+        except EndpointError:
+            return
+        if served:
+            raise PermanentEndpointError(
+                f"{self.url} has no /models, but {self.url}/v1 has: add /v1 to the address", kind="not_found"
+            )
+
+    async def aclose(self) -> None:
+        """Close the connections. The endpoint cannot be used afterwards."""
+        await self._exchange.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r}, {self.model!r})"

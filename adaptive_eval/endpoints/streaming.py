@@ -1,0 +1,114 @@
+"""Put an answer together that arrives event by event, so that it can be read like one that arrived whole."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from adaptive_eval.endpoints.failures import from_answer, malformed
+from adaptive_eval.endpoints.secrets import Redactor
+from adaptive_eval.errors import TransientEndpointError
+
+__all__ = ["STREAMED", "Assembly"]
+
+STREAMED = {"stream": True, "stream_options": {"include_usage": True}}
+"""Fields of a request for a stream; without the second, no usage would be reported."""
+
+_DATA = "data:"
+_DONE = "[DONE]"
+_OF_BODY = ("id", "model", "prompt_logprobs")
+
+
+class Assembly:
+    """Takes the lines of an event stream, and gives the body that the same answer would have had whole.
+
+    Parameters
+    ----------
+    redact : Redactor
+        Hides the secrets of this endpoint, should the server echo one.
+
+    Examples
+    --------
+    >>> assembly = Assembly(Redactor([]))
+    >>> assembly.feed('data: {"choices": [{"index": 0, "delta": {"content": "4"}}]}')
+    >>> assembly.feed('data: {"choices": [{"index": 0, "delta": {"content": "2"}, "finish_reason": "stop"}]}')
+    >>> assembly.feed("data: [DONE]")
+    >>> assembly.body()["choices"][0]["message"]["content"]
+    '42'
+    """
+
+    def __init__(self, redact: Redactor) -> None:
+        self._redact = redact
+        self._body: dict[str, Any] = {}
+        self._choices: dict[int, dict[str, Any]] = {}
+        self._done = False
+
+    def feed(self, line: str) -> None:
+        """Take one line; those that hold no data (comments, names of events) are passed over.
+
+        Raises
+        ------
+        EndpointError
+            The line holds no event of an answer, or the server's word that it has failed.
+        """
+        if not line.startswith(_DATA):
+            return
+        data = line[len(_DATA) :].strip()
+        if data == _DONE:
+            self._done = True
+            return
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError):
+            raise malformed("an event of the stream is no JSON:", data, redact=self._redact) from None
+        failure = from_answer(event, redact=self._redact)
+        if failure is not None:
+            raise failure
+        if isinstance(event, dict):
+            self._take(event)
+
+    def body(self) -> dict[str, Any]:
+        """Return the body of the whole answer.
+
+        Raises
+        ------
+        TransientEndpointError
+            Kind ``dropped``, where the stream broke off before its end.
+        """
+        choices = [self._choices[index] for index in sorted(self._choices)]
+        if not self._done and not (choices and all(choice.get("finish_reason") for choice in choices)):
+            raise TransientEndpointError("the stream ended in the middle of the answer", kind="dropped")
+        return {**self._body, "choices": choices}
+
+    def _take(self, event: dict[str, Any]) -> None:
+        for name in _OF_BODY:
+            if event.get(name) is not None:
+                self._body.setdefault(name, event[name])
+        if event.get("usage") is not None:
+            self._body["usage"] = event["usage"]
+        choices = event.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, dict):
+                index = choice.get("index", 0)
+                self._join(self._choices.setdefault(index, {"index": index}), choice)
+
+    def _join(self, whole: dict[str, Any], part: dict[str, Any]) -> None:
+        """Add a part of a choice to what has arrived of it."""
+        if part.get("finish_reason") is not None:
+            whole["finish_reason"] = part["finish_reason"]
+        if isinstance(part.get("text"), str):
+            whole["text"] = whole.get("text", "") + part["text"]
+        delta = part.get("delta")
+        if isinstance(delta, dict):
+            message = whole.setdefault("message", {})
+            for name in ("content", "refusal"):
+                if isinstance(delta.get(name), str):
+                    message[name] = (message.get(name) or "") + delta[name]
+        logprobs = part.get("logprobs")
+        if isinstance(logprobs, dict):
+            joined = whole.setdefault("logprobs", {})
+            for name, values in logprobs.items():
+                if isinstance(values, list) and isinstance(joined.get(name), list):
+                    joined[name] += values
+                elif joined.get(name) is None:
+                    joined[name] = values

@@ -1,0 +1,180 @@
+"""Which trial goes to which server, and which waits for a place."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Collection, Mapping
+
+from adaptive_eval.engine.flight import Flight
+from adaptive_eval.engine.pool import Member, Pool
+from adaptive_eval.engine.protocols import Clock
+from adaptive_eval.engine.server import Server
+from adaptive_eval.errors import EndpointError
+
+__all__ = ["Dispatch"]
+
+
+class Dispatch:
+    """Gives the places that are free to the trials that want one, first come, first served.
+
+    Parameters
+    ----------
+    pools : mapping of str to Pool
+        The servers of each model.
+    clock : Clock
+        For holds and rates.
+    """
+
+    def __init__(self, pools: Mapping[str, Pool], clock: Clock) -> None:
+        self._pools = pools
+        self._clock = clock
+        self._tokens = dict.fromkeys(pools, 1)
+        self._started = dict.fromkeys(pools, 0)
+        self._waiting: dict[str, deque[tuple[Flight, asyncio.Future[Member]]]] = {
+            model: deque() for model in pools
+        }
+
+    def places(self, wanted: Mapping[str, int]) -> dict[str, int]:
+        """Return how many of the wanted requests of each model may start now.
+
+        Where models share a server, what is free there is divided among them, one each in turn; those first
+        that have had the fewest.
+
+        Parameters
+        ----------
+        wanted : mapping of str to int
+            Requests by model.
+        """
+        now = self._clock.now()
+        places = dict.fromkeys(wanted, 0)
+        shares = {model: _Share(self._pools[model], self._tokens[model], now) for model in wanted}
+        rooms: dict[Server, float] = {}
+        # Where some wait already, more would only wait behind them.
+        open_models = [
+            model for model in self._in_turn() if wanted.get(model, 0) and not self._waiting[model]
+        ]
+        while open_models:
+            for model in tuple(open_models):
+                given = shares[model].take(wanted[model] - places[model], rooms)
+                places[model] += given
+                if given == 0 or places[model] == wanted[model]:
+                    open_models.remove(model)
+        return places
+
+    def free_at(self, models: Collection[str]) -> float:
+        """Return when time alone gives a place to one of `models` or to one that waits, or infinity."""
+        now = self._clock.now()
+        times = []
+        for model, pool in self._pools.items():
+            queue = self._waiting[model]
+            if queue or model in models:
+                tokens = queue[0][0].tokens if queue else self._tokens[model]
+                times.append(pool.free_at(tokens, now=now))
+        return min((at for at in times if at > now), default=math.inf)
+
+    def take(self, flight: Flight) -> bool:
+        """Give `flight` a place, unless none is free or others have waited for one before."""
+        model = flight.request.key.model
+        return not self._waiting[model] and self._choose(flight) is not None
+
+    async def admit(self, flight: Flight) -> Member:
+        """Wait until `flight` has a place, and return where; it may have one already."""
+        if flight.place is None and not self.take(flight):
+            await self._wait(flight)
+        assert flight.place is not None
+        return flight.place
+
+    def release(self, flight: Flight, used: int | None = None) -> None:
+        """Take back the place of `flight`, if it has one, and give it to who waits.
+
+        Parameters
+        ----------
+        flight : Flight
+            Whose request has ended.
+        used : int, optional
+            Tokens it took; None where that is unknown, and the most that it could take is counted.
+        """
+        member = flight.place
+        if member is not None:
+            flight.place = None
+            used = flight.reserved if used is None else used
+            pool = self._pools[flight.request.key.model]
+            pool.leave(member, flight.reserved, used, now=self._clock.now())
+            self.serve()
+
+    def serve(self) -> None:
+        """Give all free places to those who wait."""
+        if not any(self._waiting.values()):
+            return
+        for model in self._in_turn():
+            queue = self._waiting[model]
+            while queue:
+                flight, place = queue[0]
+                if place.cancelled():
+                    queue.popleft()
+                    continue
+                member = self._choose(flight)
+                if member is None:
+                    break
+                queue.popleft()
+                place.set_result(member)
+
+    def elsewhere(
+        self, flight: Flight, member: Member, error: EndpointError, failed: Collection[Member]
+    ) -> bool:
+        """Return whether `flight`, which has failed at `member`, goes to another server at once."""
+        pool = self._pools[flight.request.key.model]
+        return pool.elsewhere(member, error, failed, now=self._clock.now())
+
+    def _in_turn(self) -> list[str]:
+        return sorted(self._pools, key=self._started.__getitem__)
+
+    async def _wait(self, flight: Flight) -> None:
+        entry = (flight, asyncio.get_running_loop().create_future())
+        queue = self._waiting[flight.request.key.model]
+        queue.append(entry)
+        try:
+            await entry[1]
+        except asyncio.CancelledError:
+            if entry in queue:
+                queue.remove(entry)
+            self.release(flight)
+            raise
+
+    def _choose(self, flight: Flight) -> Member | None:
+        model, now = flight.request.key.model, self._clock.now()
+        pool, tokens = self._pools[model], flight.tokens
+        member = pool.choose(tokens, now=now, failed_at=flight.failed_at)
+        if member is not None:
+            flight.place, flight.reserved = member, tokens
+            pool.enter(member, tokens, now=now)
+            self._tokens[model] = tokens
+            self._started[model] += 1
+        return member
+
+
+class _Share:
+    """What one model may still start, while places are being divided."""
+
+    def __init__(self, pool: Pool, tokens: int, now: float) -> None:
+        self._members = {member: member.free(now) for member in pool.members}
+        self._rate = pool.rates.room(tokens, now=now)
+        self._tokens = tokens
+        self._now = now
+
+    def take(self, wanted: int, rooms: dict[Server, float]) -> int:
+        """Take one place, or all that are wanted where nothing bounds them; return how many."""
+        for member, free in self._members.items():
+            server = member.server
+            if server not in rooms:
+                rooms[server] = server.free(self._tokens, now=self._now)
+            room = min(free, rooms[server], self._rate)
+            if room >= 1:
+                given = wanted if room == math.inf else 1
+                self._members[member] -= given
+                self._rate -= given
+                rooms[server] -= given
+                return given
+        return 0

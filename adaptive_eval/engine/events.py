@@ -1,0 +1,91 @@
+"""What a run tells those who watch it, as plain data.
+
+An observer is called in the event loop, after the fact and never for the result; it must be quick. Whoever
+needs time keeps the event and works elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from adaptive_eval.core.standings import Decision, Standings, StopReason, StopVerdict
+from adaptive_eval.store.records import EndpointHealth, TrialRecord
+from adaptive_eval.trial import TrialRequest
+
+__all__ = [
+    "Decided",
+    "Draining",
+    "Event",
+    "Finished",
+    "Launched",
+    "Observer",
+    "Progress",
+    "Remarked",
+    "Stopped",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """These trials are being sent; their launch is stored."""
+
+    at: float
+    requests: tuple[TrialRequest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """These trials have an answer or are missing; they are stored."""
+
+    records: tuple[TrialRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The session has decided something."""
+
+    at: float
+    decisions: tuple[Decision, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The standings of the moment, as they are stored about once a second.
+
+    `elapsed` is seconds of running time, earlier sittings included.
+    """
+
+    at: float
+    elapsed: float
+    standings: Standings
+    endpoints: tuple[EndpointHealth, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Draining:
+    """Nothing more is launched; `in_flight` trials are waited for."""
+
+    reason: StopReason
+    text: str
+    in_flight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remarked:
+    """A person should know this now: the run goes on, and may need them. Each text comes once."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The run is over and stored."""
+
+    verdict: StopVerdict
+
+
+Event: TypeAlias = Launched | Finished | Decided | Progress | Draining | Remarked | Stopped
+Observer: TypeAlias = Callable[[Event], None]

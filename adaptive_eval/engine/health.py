@@ -1,0 +1,145 @@
+"""How an endpoint has been doing over the last minute, in memory that does not grow."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+from adaptive_eval.errors import EndpointError
+from adaptive_eval.store.records import FEWER_CHOICES, EndpointHealth
+from adaptive_eval.trial import Completion
+
+__all__ = ["HealthMonitor"]
+
+WINDOW = 60
+"""Seconds over which rates and latencies are taken."""
+
+_GROWTH = math.log(1.04)
+"""Latencies are counted in classes 4 % wide, so a percentile is within 2 % of the true one."""
+
+NO_USAGE = "no_usage"
+"""Counted among the errors: an answer that reports no tokens, which a token budget cannot see."""
+
+
+@dataclass(slots=True)
+class _Second:
+    """What happened in one second."""
+
+    start: int
+    answers: int = 0
+    tokens: int = 0
+    latencies: Counter[int] = field(default_factory=Counter)
+
+
+class HealthMonitor:
+    """Rolling statistics of one model at one server.
+
+    Parameters
+    ----------
+    model, endpoint : str
+        Whose health this is.
+
+    Examples
+    --------
+    >>> from adaptive_eval.trial import Usage
+    >>> monitor = HealthMonitor("qwen3-4b", "http://gpu1:8000/v1")
+    >>> for _ in range(20):
+    ...     monitor.answered(Completion("42", "stop", Usage(90, 10), latency=0.5), now=1.0)
+    >>> health = monitor.health(now=11.0, in_flight=4, limit=8)
+    >>> health.requests_per_second, health.tokens_per_second, round(health.p50, 1)
+    (2.0, 200.0, 0.5)
+    """
+
+    def __init__(self, model: str, endpoint: str) -> None:
+        self._model = model
+        self._endpoint = endpoint
+        self._first: float | None = None
+        self._seconds: deque[_Second] = deque()
+        self._answered = 0
+        self._errors: Counter[str] = Counter()
+
+    def answered(self, completion: Completion, *, now: float) -> None:
+        """Count an answer that came at time `now`."""
+        self._answered += 1
+        second = self._second(now)
+        second.answers += 1
+        second.tokens += completion.paid.total_tokens
+        second.latencies[_latency_class(completion.latency)] += 1
+        if completion.usage.total_tokens == 0:
+            self._errors[NO_USAGE] += 1
+
+    def withheld(self, answers: int) -> None:
+        """Count answers that a request was to bring and did not."""
+        if answers:
+            self._errors[FEWER_CHOICES] += answers
+
+    def failed(self, error: EndpointError) -> None:
+        """Count a failed attempt."""
+        self._errors[error.kind] += 1
+
+    def health(self, *, now: float, in_flight: int, limit: int, state: str = "in") -> EndpointHealth:
+        """Return the figures at time `now`.
+
+        Parameters
+        ----------
+        now : float
+            Monotonic seconds.
+        in_flight, limit : int
+            Requests in flight, and how many there may be.
+        state : str
+            Whether it is there, as :class:`~adaptive_eval.store.records.EndpointHealth` says.
+
+        Returns
+        -------
+        EndpointHealth
+            Rates are over the last minute, or since the first answer where that is shorter.
+        """
+        self._forget(now)
+        first = now if self._first is None else self._first
+        # A rate over less than a second says nothing.
+        span = max(1.0, min(float(WINDOW), now - first))
+        latencies: Counter[int] = Counter()
+        for second in self._seconds:
+            latencies.update(second.latencies)
+        return EndpointHealth(
+            model=self._model,
+            endpoint=self._endpoint,
+            in_flight=in_flight,
+            limit=limit,
+            answered=self._answered,
+            requests_per_second=sum(second.answers for second in self._seconds) / span,
+            tokens_per_second=sum(second.tokens for second in self._seconds) / span,
+            p50=_percentile(latencies, 0.50),
+            p95=_percentile(latencies, 0.95),
+            errors=dict(self._errors),
+            state=state,
+        )
+
+    def _second(self, now: float) -> _Second:
+        if self._first is None:
+            self._first = now
+        start = math.floor(now)
+        if not self._seconds or self._seconds[-1].start != start:
+            self._seconds.append(_Second(start))
+            self._forget(now)
+        return self._seconds[-1]
+
+    def _forget(self, now: float) -> None:
+        while self._seconds and self._seconds[0].start + WINDOW <= now:
+            self._seconds.popleft()
+
+
+def _latency_class(latency: float) -> int:
+    return round(math.log(max(latency, 1e-4)) / _GROWTH)
+
+
+def _percentile(classes: Counter[int], share: float) -> float | None:
+    """Return the smallest latency that at least `share` of the answers do not exceed."""
+    wanted = share * classes.total()
+    seen = 0
+    for number in sorted(classes):
+        seen += classes[number]
+        if seen >= wanted:
+            return math.exp(number * _GROWTH)
+    return None

@@ -1,0 +1,86 @@
+"""One model's way to its answers: its servers, limits, and when to give up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from adaptive_eval.engine.discovery import Discovery
+from adaptive_eval.engine.limits import ConcurrencyLimit
+from adaptive_eval.engine.protocols import Endpoint, SamplingEndpoint
+from adaptive_eval.engine.rates import RateLimit
+from adaptive_eval.engine.retry import RetryPolicy
+from adaptive_eval.errors import UsageError
+from adaptive_eval.trial import Message
+
+__all__ = ["Lane"]
+
+
+def _unknown(messages: Sequence[Message]) -> int:
+    """Return 0: where tokens are not limited, nobody has to know how many there may be."""
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """How one model is asked.
+
+    Parameters
+    ----------
+    endpoints : sequence of Endpoint
+        Who answers: one or more servers of the same model; none where they are found.
+    limit : ConcurrencyLimit, optional
+        Trials in flight. None: as many as its servers can take, each of which gets a limit that adapts
+        itself where it has none.
+    retry : RetryPolicy
+        How long one trial is tried before it gives its place to others.
+    requeues : int
+        How many times a trial that was given up comes back to the queue; after that it is missing.
+    outage : int
+        After so many missing trials in a row the model is stopped: a server that answers nothing that can be
+        used must not turn the whole schedule into holes.
+    samples : int
+        Most trials of a question that share one request.
+    rate : RateLimit
+        Requests and tokens a minute, over all servers.
+    prompt_tokens : callable
+        Returns the most tokens that these messages can be; needed where tokens are limited.
+    answer_tokens : int
+        Most tokens of one answer; needed where tokens are limited.
+    discovery : Discovery, optional
+        How its servers are found, where they come and go.
+
+    Raises
+    ------
+    UsageError
+        There is no endpoint and no discovery, `requeues` is negative, or `outage` or `samples` is below 1; or
+        `samples` is more than an endpoint can give.
+    """
+
+    endpoints: Sequence[Endpoint]
+    limit: ConcurrencyLimit | None
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    requeues: int = 1
+    outage: int = 8
+    samples: int = 1
+    rate: RateLimit = field(default_factory=RateLimit)
+    prompt_tokens: Callable[[Sequence[Message]], int] = _unknown
+    answer_tokens: int = 0
+    discovery: Discovery | None = None
+
+    def __post_init__(self) -> None:
+        if not self.endpoints and self.discovery is None:
+            raise UsageError("endpoints is empty; give at least one")
+        if self.requeues < 0:
+            raise UsageError(f"requeues is {self.requeues}; it must be 0 or more")
+        if self.outage < 1:
+            raise UsageError(f"outage is {self.outage}; it must be at least 1")
+        if self.samples < 1:
+            raise UsageError(f"samples is {self.samples}; it must be at least 1")
+        if self.samples > 1 and not all(isinstance(one, SamplingEndpoint) for one in self.endpoints):
+            raise UsageError(f"samples is {self.samples}; an endpoint gives one answer at a time, so give 1")
+
+    @property
+    def patience(self) -> float:
+        """Seconds for which no server may be there before the model is stopped."""
+        return self.retry.total_wait if self.discovery is None else self.discovery.patience

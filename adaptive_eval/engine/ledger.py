@@ -1,0 +1,108 @@
+"""What the engine writes, in which order, and how often it commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+
+from adaptive_eval.core.standings import Decision, Standings, to_json
+from adaptive_eval.engine.commits import Committer
+from adaptive_eval.engine.flight import Flight
+from adaptive_eval.engine.protocols import Clock, Recorder
+from adaptive_eval.errors import SessionError
+from adaptive_eval.store.records import AttemptRecord, EndpointHealth, SnapshotRecord, TrialRecord
+from adaptive_eval.trial import TrialRequest
+
+__all__ = ["Ledger"]
+
+_LINGER_RATIO = 1.0
+"""Results gather for as long as the last commits took, so that commits take half of the time at most."""
+
+_LONGEST_LINGER = 0.02
+"""Seconds that a result waits for others at most: nothing against the seconds a model takes to answer."""
+
+
+class Ledger:
+    """Writes to the recorder, and says how long to let results gather for the next commit.
+
+    Parameters
+    ----------
+    recorder : Recorder
+        The store.
+    clock : Clock
+        Tells when, and how long commits take.
+    committer : Committer
+        Makes the commits. Nothing else is asked of the recorder meanwhile.
+    """
+
+    def __init__(self, recorder: Recorder, clock: Clock, committer: Committer) -> None:
+        self._recorder = recorder
+        self._clock = clock
+        self._committer = committer
+        self._committed_at = clock.now()
+        self._cost = 0.0
+
+    async def launches(self, requests: Sequence[TrialRequest]) -> float:
+        """Log launches and commit; return their Unix time."""
+        at = self._clock.time()
+        self._recorder.launch(requests, at)
+        await self.commit()
+        return at
+
+    def attempts(self, records: Iterable[AttemptRecord]) -> None:
+        """Log attempts."""
+        for record in records:
+            self._recorder.attempt(record)
+
+    def outcome(self, flight: Flight, *, missing: str | None, after_stop: bool) -> TrialRecord:
+        """Add a trial that is scored, or missing for the reason given; an answer without a category is kept.
+
+        Raises
+        ------
+        SessionError
+            If it has an outcome already: the controller asked for the same trial twice.
+        """
+        record = TrialRecord(
+            request=flight.request,
+            finished_at=self._clock.time(),
+            completion=None if flight.score is None else flight.completion,
+            score=flight.score,
+            missing=missing,
+            after_stop=after_stop,
+            sent=flight.body(),
+        )
+        if not self._recorder.outcome(record):
+            raise SessionError(f"trial {flight.request.key} was asked for although it has an outcome")
+        return record
+
+    def decisions(self, decisions: Iterable[Decision]) -> float:
+        """Log decisions; return their Unix time."""
+        at = self._clock.time()
+        for decision in decisions:
+            body = {field.name: getattr(decision, field.name) for field in fields(decision)}
+            self._recorder.decision(at, decision.trials, body)
+        return at
+
+    async def snapshot(
+        self, standings: Standings, endpoints: tuple[EndpointHealth, ...], *, elapsed: float
+    ) -> float:
+        """Store the standings of the moment and commit; return its Unix time."""
+        at = self._clock.time()
+        self._recorder.snapshot(SnapshotRecord(at, elapsed, standings.trials, to_json(standings), endpoints))
+        await self.commit()
+        return at
+
+    async def commit(self) -> None:
+        """Make everything so far durable."""
+        started = self._clock.now()
+        await self._committer.commit(self._recorder.commit)
+        self._committed_at = self._clock.now()
+        self._cost += self._committed_at - started
+
+    async def gather(self) -> None:
+        """Let results gather for the next commit, in proportion to what the last ones cost."""
+        linger = min(_LONGEST_LINGER, _LINGER_RATIO * self._cost)
+        self._cost = 0.0
+        remaining = self._committed_at + linger - self._clock.now()
+        if remaining > 0.0:
+            await self._clock.sleep(remaining)

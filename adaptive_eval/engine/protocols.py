@@ -1,0 +1,277 @@
+"""What the engine needs of its neighbours, and nothing of how they do it.
+
+The runner is a client of these protocols only. A session, a scripted controller in a test, a pool of servers
+or a file of recorded answers fit in wherever they keep what is said here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from adaptive_eval.core.standings import BudgetLine, Decision, Standings, StopReason, StopVerdict
+from adaptive_eval.store.records import AttemptRecord, SnapshotRecord, TrialRecord
+from adaptive_eval.trial import Completion, Message, Missing, Score, TrialKey, TrialOutcome, TrialRequest
+
+__all__ = [
+    "Allowance",
+    "Clock",
+    "Controller",
+    "Endpoint",
+    "Executor",
+    "Prompts",
+    "QueueingEndpoint",
+    "Recorder",
+    "SamplingEndpoint",
+    "Scoring",
+]
+
+
+class Controller(Protocol):
+    """Decides which trials to run and when to stop; synchronous, without a clock.
+
+    A trial it has asked for ends in one of three ways: its outcome is told, it is told to be
+    :class:`~adaptive_eval.trial.Missing`, or it is *abandoned*, because its model was stopped, the run has
+    ended, or no budget allows another attempt. An abandoned trial is asked again, by a resumed run at the
+    latest.
+    """
+
+    @property
+    def stopped(self) -> StopVerdict | None:
+        """The reason to launch nothing more, or None."""
+        ...
+
+    def ask(self, capacity: Mapping[str, int]) -> Sequence[TrialRequest]:
+        """Return trials to launch now.
+
+        Parameters
+        ----------
+        capacity : mapping of str to int
+            Free places of every model that is not stopped, 0 included.
+
+        Returns
+        -------
+        sequence of TrialRequest
+            At most that many of each model. None at all means: wait for what is in flight.
+        """
+        ...
+
+    def tell(self, outcomes: Sequence[TrialOutcome | Missing]) -> Sequence[Decision]:
+        """Take outcomes that are stored, and return what they decided.
+
+        Some may still come of a stopped model, and after the stop: the requests that were under way. They
+        count in the estimates.
+        """
+        ...
+
+    def presume(self, key: TrialKey) -> bool:
+        """Take note that an attempt of a trial in flight has come to nothing and may have been billed.
+
+        Returns whether the budgets allow the trial another attempt.
+        """
+        ...
+
+    def abandon(self, key: TrialKey, *, billed: bool) -> None:
+        """Take a trial out of flight that will not be told; `billed`: a request was out, or answered."""
+        ...
+
+    def stop_model(self, model: str, reason: str, *, spent: bool = False) -> Sequence[Decision]:
+        """Ask nothing more of `model`, which has failed or has `spent` its time.
+
+        What it has in flight may be abandoned.
+        """
+        ...
+
+    def end(self, reason: StopReason, text: str) -> Sequence[Decision]:
+        """Stop from outside, unless it has stopped: :attr:`stopped` is set afterwards.
+
+        Returns what was decided and not returned yet.
+        """
+        ...
+
+    def standings(self) -> Standings:
+        """Return the state of the session as plain data."""
+        ...
+
+
+class Endpoint(Protocol):
+    """Answers requests of one model at one server, one attempt at a time."""
+
+    @property
+    def url(self) -> str:
+        """Its address without credentials, fit to be stored and shown."""
+        ...
+
+    def body(self, messages: Sequence[Message], *, seed: int | None) -> Mapping[str, Any]:
+        """Return the request's body as :meth:`complete` sends it."""
+        ...
+
+    async def complete(self, messages: Sequence[Message], *, seed: int | None) -> Completion:
+        """Ask once.
+
+        Raises
+        ------
+        TransientEndpointError
+            Worth another attempt.
+        PermanentEndpointError
+            No attempt will succeed.
+        """
+        ...
+
+    async def alive(self) -> bool:
+        """Return whether the server is there, within seconds and at no cost; it raises no EndpointError."""
+        ...
+
+
+@runtime_checkable
+class SamplingEndpoint(Endpoint, Protocol):
+    """An endpoint that gives several answers to one request."""
+
+    def body(self, messages: Sequence[Message], *, seed: int | None, n: int = 1) -> Mapping[str, Any]:
+        """Return the request's body as :meth:`complete` or, for `n` answers, :meth:`sample` sends it."""
+        ...
+
+    async def sample(self, messages: Sequence[Message], *, seed: int | None, n: int) -> Sequence[Completion]:
+        """Ask once for `n` answers with the seeds `seed`, `seed` + 1, …; return at least one of them.
+
+        Raises
+        ------
+        TransientEndpointError, PermanentEndpointError
+            As :meth:`complete`.
+        """
+        ...
+
+
+@runtime_checkable
+class QueueingEndpoint(Protocol):
+    """An endpoint whose server may say how many requests wait there."""
+
+    async def waiting(self) -> int | None:
+        """Return how many requests wait in the server's own queue; None where it does not say."""
+        ...
+
+
+class Prompts(Protocol):
+    """Turns a trial into what is asked."""
+
+    def messages(self, request: TrialRequest) -> Sequence[Message]:
+        """Return the conversation that asks the trial's question."""
+        ...
+
+
+class Scoring(Protocol):
+    """Scores an answer. It may await: a scorer that takes long must not hold up the event loop."""
+
+    async def score(self, request: TrialRequest, completion: Completion) -> Score:
+        """Return the category of `completion` as an answer to the trial's question."""
+        ...
+
+
+class Executor(Protocol):
+    """Makes attempts and scores answers, here or elsewhere; the engine decides when, where and how often.
+
+    A request has its place at a server for as long as :meth:`attempt` takes: so limits hold wherever it is
+    made. A call that is cancelled leaves nothing behind that would come back later.
+    """
+
+    async def attempt(
+        self, endpoint: Endpoint, messages: Sequence[Message], requests: Sequence[TrialRequest]
+    ) -> Sequence[Completion]:
+        """Ask `endpoint` once for the answers to one or more trials.
+
+        Parameters
+        ----------
+        endpoint : Endpoint
+            Who is asked; for more than one trial a :class:`SamplingEndpoint`.
+        messages : sequence of Message
+            What is asked.
+        requests : sequence of TrialRequest
+            Trials of one question whose seeds follow each other.
+
+        Returns
+        -------
+        sequence of Completion
+            The answers in the order of `requests`: at least one, and maybe fewer than were asked for.
+
+        Raises
+        ------
+        TransientEndpointError, PermanentEndpointError
+            As the endpoint raises them; of kind ``worker`` where it is not the server that has failed.
+        """
+        ...
+
+    async def score(self, request: TrialRequest, completion: Completion) -> Score:
+        """Return the category of `completion` as an answer to the trial's question.
+
+        Raises
+        ------
+        ScorerUnavailable
+            It could not be scored now: ask again.
+        EndpointError
+            Only another answer would help.
+        """
+        ...
+
+
+class Allowance(Protocol):
+    """What scoring may still cost, where it is not free: a budget of its own beside that of the session."""
+
+    def room(self) -> int | None:
+        """Return how many answers can still be scored, those that are not scored yet included; None: any."""
+        ...
+
+    def spent_words(self) -> str:
+        """Say what is used up, once there is no room."""
+        ...
+
+    def lines(self) -> Sequence[BudgetLine]:
+        """Return what is spent."""
+        ...
+
+
+class Recorder(Protocol):
+    """Stores what happens, in the order of the calls; nothing counts before :meth:`commit` has returned.
+
+    Calls never overlap. :meth:`commit` may come from another thread than the others
+    (:mod:`adaptive_eval.engine.commits`).
+    """
+
+    def launch(self, requests: Sequence[TrialRequest], at: float) -> None:
+        """Log that these trials are being sent, at Unix time `at`."""
+        ...
+
+    def attempt(self, record: AttemptRecord) -> None:
+        """Log one attempt."""
+        ...
+
+    def outcome(self, record: TrialRecord) -> bool:
+        """Add a finished trial; False where it has an outcome already."""
+        ...
+
+    def decision(self, at: float, trials: int, body: Mapping[str, Any]) -> None:
+        """Log a decision."""
+        ...
+
+    def snapshot(self, record: SnapshotRecord) -> None:
+        """Store the standings of the moment."""
+        ...
+
+    def commit(self) -> int:
+        """Make everything so far durable."""
+        ...
+
+
+class Clock(Protocol):
+    """Time, as an argument."""
+
+    def now(self) -> float:
+        """Return seconds on a clock that never goes back."""
+        ...
+
+    def time(self) -> float:
+        """Return Unix time."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...

@@ -1,0 +1,449 @@
+"""The asynchronous shell around a session: launch, wait, store, tell, and again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal
+
+from adaptive_eval.core.standings import Decision, Standings, StopReason, StopVerdict
+from adaptive_eval.engine.clock import SystemClock
+from adaptive_eval.engine.commits import Committer, ThreadCommitter
+from adaptive_eval.engine.deadlines import Deadlines
+from adaptive_eval.engine.events import (
+    Decided,
+    Draining,
+    Event,
+    Finished,
+    Launched,
+    Observer,
+    Progress,
+    Remarked,
+    Stopped,
+)
+from adaptive_eval.engine.fleet import Fleet
+from adaptive_eval.engine.flight import Flight
+from adaptive_eval.engine.lane import Lane
+from adaptive_eval.engine.ledger import Ledger
+from adaptive_eval.engine.protocols import Allowance, Clock, Controller, Executor, Prompts, Recorder
+from adaptive_eval.engine.server import ServerLimits
+from adaptive_eval.engine.sharing import share
+from adaptive_eval.engine.stopwatch import Stopwatch
+from adaptive_eval.errors import SessionError, UsageError
+from adaptive_eval.trial import Score, TrialRequest
+
+__all__ = ["Runner", "RunnerOptions"]
+
+_TICK = 1.0
+"""Seconds after which the loop looks at the time, whatever happens."""
+
+_LEAST_TICK = 0.001
+"""A deadline may be nearer than a clock that has run for months can tell; the loop must not spin then."""
+
+_BURST = 16
+"""Requests started before others get their turn: building hundreds at once would hold up the event loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerOptions:
+    """When a run shows itself, and how long it may last.
+
+    Parameters
+    ----------
+    snapshot_every : float
+        Seconds between two stored snapshots.
+    deadlines : Deadlines
+        How long the run and its models may take.
+    at_deadline : {'drain', 'cancel'}
+        What happens to the requests that are out when the time of the run is up.
+    elapsed : float
+        Seconds of running time of earlier sittings.
+
+    Raises
+    ------
+    UsageError
+        `snapshot_every` is not above 0.
+    """
+
+    snapshot_every: float = 1.0
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    at_deadline: Literal["drain", "cancel"] = "drain"
+    elapsed: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.snapshot_every > 0.0:
+            raise UsageError(f"snapshot_every is {self.snapshot_every}; it must be above 0 seconds")
+
+
+class Runner:
+    """Runs the trials a controller asks for until it stops.
+
+    An outcome is stored before it is told. No more requests of a model are in flight than its limit allows.
+    A failure is never scored: after all attempts a trial comes back to the queue, and at last is missing. A
+    model whose endpoint refuses for good, or has gone, is stopped alone.
+
+    When the run ends, nothing more is launched, requests that are out come back and are stored, and waits
+    between attempts are broken off. A trial that ends in neither an answer nor a verdict of missing leaves a
+    launch in the store but no outcome, and is asked again by a resumed run.
+
+    Parameters
+    ----------
+    controller : Controller
+        The session.
+    recorder : Recorder
+        The store; its calls never overlap.
+    lanes : mapping of str to Lane
+        How each model is asked.
+    servers : mapping of str to ServerLimits, optional
+        Limits of servers by their address, for all models together.
+    prompts : Prompts
+        What is asked.
+    executor : Executor
+        Makes the attempts and scores the answers.
+    clock : Clock, optional
+        Default: the machine's.
+    jitter : callable, optional
+        Returns a uniform random number in [0, 1), for the waits between attempts.
+    options : RunnerOptions, optional
+        Snapshots and deadline.
+    observer : callable, optional
+        Called with every event (:mod:`adaptive_eval.engine.events`).
+    committer : Committer, optional
+        Makes the recorder's commits. Default: in a thread, beside the event loop.
+    allowance : Allowance, optional
+        What scoring may cost: nothing is launched whose answer could not be scored within it. Default: it is
+        free.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        recorder: Recorder,
+        lanes: Mapping[str, Lane],
+        *,
+        servers: Mapping[str, ServerLimits] | None = None,
+        prompts: Prompts,
+        executor: Executor,
+        clock: Clock | None = None,
+        jitter: Callable[[], float] = random.random,
+        options: RunnerOptions | None = None,
+        observer: Observer | None = None,
+        committer: Committer | None = None,
+        allowance: Allowance | None = None,
+    ) -> None:
+        self._controller = controller
+        self._prompts = prompts
+        self._clock = clock or SystemClock()
+        self._options = options or RunnerOptions()
+        self._observer = observer
+        self._allowance = allowance
+        self._committer = committer or ThreadCommitter()
+        self._ledger = Ledger(recorder, self._clock, self._committer)
+        self._wake = asyncio.Event()
+        self._fleet = Fleet(
+            lanes,
+            servers or {},
+            clock=self._clock,
+            executor=executor,
+            jitter=jitter,
+            on_change=self._wake.set,
+            presume=controller.presume,
+        )
+        self._ending: tuple[StopReason, str] | None = None
+        self._trials = 0
+        self._running = Stopwatch(self._clock, self._options.elapsed)
+        self._snapshot_due = self._clock.now()
+
+    async def run(self) -> StopVerdict:
+        """Run to the end; once.
+
+        Returns
+        -------
+        StopVerdict
+            Why it has ended.
+
+        Raises
+        ------
+        SessionError
+            The controller asked for what it must not ask for, or for nothing although nothing is in flight.
+        RunFileError
+            The store cannot be written to. Finished trials are handed to the recorder all the same.
+        """
+        self._running.start()
+        self._snapshot_due = self._clock.now()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                ticker = tasks.create_task(self._tick())
+                try:
+                    with self._fleet.in_tasks(tasks):
+                        return await self._loop()
+                finally:
+                    ticker.cancel()
+        except BaseExceptionGroup as failures:
+            # What failed first. The others are of tasks that failed beside it.
+            first = failures.exceptions[0]
+            raise first from first.__cause__
+        finally:
+            self._committer.close()
+
+    def request_stop(self) -> None:
+        """Launch nothing more and let the requests that are out come back; a second call cancels them."""
+        if self._ending is None:
+            self._end("interrupted", "interrupted by the user")
+        else:
+            self._fleet.abandon()
+            self._wake.set()
+
+    async def _loop(self) -> StopVerdict:
+        try:
+            self._heed_deadline()  # earlier sittings may have used up the time
+            while True:
+                self._heed_verdict()
+                if self._ending is None:
+                    await self._launch()
+                    self._heed_verdict()  # a budget that is spent ends the session when it is asked
+                if not self._fleet:
+                    if self._ending is not None:
+                        return await self._finish()
+                    self._require_progress()
+                await self._snapshot_when_due()
+                await self._wake.wait()
+                if self._fleet.in_flight:
+                    await self._ledger.gather()
+                self._wake.clear()
+                await self._absorb()
+                self._heed_deadline()
+        except BaseException:
+            # Whatever went wrong, an answer that was paid for goes into the recorder's next commit.
+            for flight in self._fleet.ended():
+                if flight.score is not None and flight.score.category is not None:
+                    self._ledger.outcome(flight, missing=None, after_stop=False)
+            raise
+
+    async def _tick(self) -> None:
+        """Wake the loop for what depends on time alone: snapshots, the deadline, the end of a hold."""
+        while True:
+            remaining = self._until_deadline()
+            pause = min(_TICK, self._options.snapshot_every)
+            await self._clock.sleep(max(min(pause, remaining), _LEAST_TICK) if remaining > 0.0 else pause)
+            self._wake.set()
+
+    async def _launch(self) -> None:
+        """Fill the free places: first with what has come back to the queue, then with what is asked for.
+
+        What one model does not want of a server that it shares is offered to the others.
+        """
+        self._fleet.relaunch()
+        content: set[str] = set()
+        while self._ending is None:
+            capacity = self._affordable(self._fleet.capacity(without=content))
+            # Without any model left it is asked too: it may only now find that it has nothing to do.
+            if capacity and not any(capacity.values()):
+                break
+            asked = await self._launch_some(dict(capacity))
+            self._heed_verdict()
+            content |= {model for model, free in capacity.items() if asked[model] < free}
+            if not self._fleet.constrained:
+                break
+        self._fleet.wake_when_free()
+
+    async def _launch_some(self, capacity: dict[str, int]) -> Counter[str]:
+        """Launch what the session asks for; return how many trials of each model."""
+        requests = self._controller.ask(capacity)
+        asked = Counter(request.key.model for request in requests)
+        if not requests:
+            return asked
+        flights = {request.key: self._flight(request, capacity) for request in requests}
+        if len(flights) < len(requests):
+            raise SessionError(f"the session asked for a trial twice at once: {requests}")
+        share(flights.values())
+        at = await self._ledger.launches(requests)
+        self._emit(lambda: Launched(at, tuple(requests)))
+        for number, flight in enumerate(flights.values()):
+            if self._ending is not None:  # ended during the commit
+                self._fleet.give_up(flight)
+                continue
+            self._fleet.start(flight)
+            if number % _BURST == _BURST - 1:
+                await asyncio.sleep(0)
+        return asked
+
+    def _affordable(self, capacity: dict[str, int]) -> dict[str, int]:
+        """Return the free places whose answers can be scored within the allowance, alike for every model.
+
+        Where not even one answer of each model can be, and nothing is in flight, the run ends.
+        """
+        room = None if self._allowance is None else self._allowance.room()
+        if self._allowance is None or room is None or not capacity:
+            return capacity
+        each = max(0, room - self._fleet.unfinished) // len(capacity)
+        if each < 1 and not self._fleet and self._ending is None:
+            self._end("budget", self._allowance.spent_words())
+        return {model: min(free, each) for model, free in capacity.items()}
+
+    def _flight(self, request: TrialRequest, capacity: dict[str, int]) -> Flight:
+        model = request.key.model
+        lane = self._fleet.lane(model)
+        if lane is None:
+            raise SessionError(f"the session asked for {request.key}, but the model is stopped or unknown")
+        if request.key in self._fleet:
+            raise SessionError(f"the session asked for {request.key}, which is in flight")
+        if capacity[model] < 1:
+            raise SessionError(f"the session asked for {request.key}, but the model has no free place")
+        capacity[model] -= 1
+        messages = self._prompts.messages(request)
+        return Flight(request, lane, messages, lane.prompt_tokens(messages))
+
+    async def _absorb(self) -> None:
+        """Store what has ended, commit once, and only then tell the session."""
+        after_stop = self._controller.stopped is not None
+        records = []
+        refusals: dict[str, str] = {}
+        for flight in self._fleet.ended():
+            model = flight.request.key.model
+            match self._fleet.settle(flight):
+                case "scored":
+                    records.append(self._ledger.outcome(flight, missing=None, after_stop=after_stop))
+                case "missing" | "unscored" as end:
+                    if flight.completion is not None and flight.score is None:
+                        self._controller.presume(flight.request.key)
+                    reason = _why_missing(flight, end)
+                    records.append(self._ledger.outcome(flight, missing=reason, after_stop=after_stop))
+                    if self._fleet.is_barren(model):
+                        what = "answer" if end == "missing" else "score"
+                        refusals.setdefault(
+                            model, _said(flight, f"no {what} for trial after trial: {reason}")
+                        )
+                case "refused":
+                    refusals.setdefault(model, _said(flight, str(flight.failure)))
+        self._ledger.attempts(self._fleet.take_attempts())
+        unrecorded = self._fleet.take_unrecorded()
+        await self._ledger.commit()
+        for event in unrecorded:
+            event.set()
+        self._let_go()
+        if records:
+            self._emit(lambda: Finished(tuple(records)))
+            self._decided(self._controller.tell([record.outcome for record in records]))
+        self._tell_of_servers()
+        lost = self._fleet.lost() if self._ending is None else {}
+        for model, reason in {**lost, **refusals}.items():
+            self._stop_model(model, reason)
+
+    def _tell_of_servers(self) -> None:
+        """Store which servers have joined or left, and tell what a person should know of them now."""
+        self._decided(self._fleet.membership.take_decisions(self._trials))
+        for text in self._fleet.membership.news():
+            self._emit(partial(Remarked, self._clock.time(), text))
+
+    def _stop_model(self, model: str, reason: str, *, spent: bool = False) -> None:
+        """Ask nothing more of a model, unless it was stopped before."""
+        if self._fleet.lane(model) is not None:
+            self._fleet.stop_model(model)
+            self._decided(self._controller.stop_model(model, reason, spent=spent))
+
+    def _let_go(self) -> None:
+        """Tell the session what will not be told."""
+        for key, billed in self._fleet.take_gone():
+            self._controller.abandon(key, billed=billed)
+
+    def _heed_verdict(self) -> None:
+        verdict = self._controller.stopped
+        if verdict is not None and self._ending is None:
+            self._end(verdict.reason, verdict.text)
+
+    def _heed_deadline(self) -> None:
+        if self._ending is not None:
+            return
+        deadlines, elapsed = self._options.deadlines, self._running.read()
+        over = deadlines.over(elapsed)
+        if over is not None:
+            self._end("budget", over)
+            if self._options.at_deadline == "cancel":
+                self._fleet.abandon()
+            return
+        for model in deadlines.models_over(elapsed):
+            limit = deadlines.models[model]
+            self._stop_model(model, f"its wall clock limit of {limit:g} s is reached", spent=True)
+
+    def _end(self, reason: StopReason, text: str) -> None:
+        """Launch nothing more."""
+        self._ending = (reason, text)
+        self._fleet.drain()
+        self._wake.set()
+        self._emit(lambda: Draining(reason, text, self._fleet.in_flight))
+
+    async def _finish(self) -> StopVerdict:
+        assert self._ending is not None
+        reason, text = self._ending
+        self._ledger.attempts(self._fleet.take_attempts())
+        self._let_go()
+        self._decided(self._controller.end(reason, text))
+        verdict = self._controller.stopped
+        if verdict is None:
+            raise SessionError("the session was ended but has no verdict")
+        await self._snapshot()
+        self._emit(lambda: Stopped(verdict))
+        return verdict
+
+    def _require_progress(self) -> None:
+        """Refuse to wait for ever."""
+        if not self._fleet.held:
+            raise SessionError(
+                "the session asks for nothing, nothing is in flight and it has not stopped: it would wait "
+                "for ever. Every open model had a free place"
+            )
+
+    def _decided(self, decisions: Sequence[Decision]) -> None:
+        if decisions:
+            at = self._ledger.decisions(decisions)
+            self._emit(lambda: Decided(at, tuple(decisions)))
+
+    async def _snapshot_when_due(self) -> None:
+        if self._clock.now() >= self._snapshot_due:
+            await self._snapshot()
+
+    async def _snapshot(self) -> None:
+        self._snapshot_due = self._clock.now() + self._options.snapshot_every
+        elapsed = self._running.read()
+        standings = self._with_what_is_known_here(self._controller.standings(), elapsed)
+        self._trials = standings.trials
+        endpoints = self._fleet.health()
+        at = await self._ledger.snapshot(standings, endpoints, elapsed=elapsed)
+        self._emit(lambda: Progress(at, elapsed, standings, endpoints))
+
+    def _with_what_is_known_here(self, standings: Standings, elapsed: float) -> Standings:
+        """Add what a session knows nothing of: the budgets of time and of scoring, remarks on servers."""
+        time = self._options.deadlines.lines(elapsed)
+        scoring = () if self._allowance is None else tuple(self._allowance.lines())
+        remarks = self._fleet.membership.remarks()
+        return replace(
+            standings,
+            budgets=(*standings.budgets, *time, *scoring),
+            warnings=(*standings.warnings, *remarks),
+        )
+
+    def _until_deadline(self) -> float:
+        return self._options.deadlines.remaining(self._running.read(), self._fleet.open_models)
+
+    def _emit(self, event: Callable[[], Event]) -> None:
+        if self._observer is not None:
+            self._observer(event())
+
+
+def _why_missing(flight: Flight, end: Literal["missing", "unscored"]) -> str:
+    """Return why a trial has no category; one whose scorer was out of reach gets a score that says so."""
+    if end == "missing":
+        return f"{flight.failure} (attempts: {flight.attempts})"
+    if flight.score is None:
+        flight.score = Score(None, reason=str(flight.failure))
+    return f"unscored: {flight.score.reason}"
+
+
+def _said(flight: Flight, words: str) -> str:
+    """Return `words` about where `flight` was sent last."""
+    return words if flight.asked is None else flight.asked.says(words)

@@ -1,0 +1,217 @@
+"""Workers as actors of Ray. The only module that imports Ray, when a config asks for it."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import adaptive_eval
+import scorio
+from adaptive_eval.errors import UsageError
+from adaptive_eval.executors.mail import Event, Job, Setup
+from adaptive_eval.executors.remote import WorkerGone
+from adaptive_eval.executors.worker import Worker
+from adaptive_eval.scoring.library import library
+
+if TYPE_CHECKING:
+    from ray.actor import ActorHandle
+
+__all__ = ["Crew", "connected"]
+
+_OBJECT_STORE = 100 * 2**20
+"""Bytes of shared memory of a cluster started for a run: only what a worker has to know lies there."""
+
+_REACHABLE = 10.0
+"""Seconds to wait for a connection to a cluster."""
+
+
+@contextmanager
+def connected(
+    address: str, remark: Callable[[str], None], *, cpus: float = 0.0, own_code: Path | None = None
+) -> Iterator[None]:
+    """Connect to a cluster, or start one on this machine; leave it at the end.
+
+    What runs there is this process's own: it ends with it, however it ends. A program that is connected
+    already stays so, and its cluster is used.
+
+    Parameters
+    ----------
+    address : str
+        ``local`` to start one, ``auto`` for the one this machine belongs to, ``HOST:PORT``, ``ray://HOST:PORT``.
+    remark : callable
+        Told what is waited for, in words for people.
+    cpus : float
+        CPUs that a cluster started here has at least; otherwise as many as the machine.
+    own_code : Path, optional
+        Folder whose Python sources are shipped beside our packages.
+
+    Raises
+    ------
+    UsageError
+        If Ray is not installed, or there is no cluster at the address.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    ray = library("ray", "a cluster of Ray", "adaptive-eval[ray]")
+    if ray.is_initialized():
+        yield
+        return
+    remark(f"Connecting to Ray ({address}).")
+    _require_somebody(address)
+    own: dict[str, Any] = {}
+    if address == "local":
+        own = {
+            "num_cpus": max(os.cpu_count() or 1, math.ceil(cpus)),
+            "object_store_memory": _OBJECT_STORE,
+            "include_dashboard": False,
+        }
+    with tempfile.TemporaryDirectory(prefix="adaptive-eval-") as folder:
+        try:
+            ray.init(
+                address,
+                runtime_env=_shipped(own_code, Path(folder)),
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                **own,
+            )
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            words = str(error).strip().splitlines()[0]
+            raise UsageError(f"no cluster of Ray at {address}: {words}") from None
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _require_somebody(address: str) -> None:
+    """Refuse an address where nobody listens at once; Ray would try for minutes."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if not colon:
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=_REACHABLE).close()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"no cluster of Ray at {address}: {error}") from None
+
+
+def _shipped(own_code: Path | None, folder: Path) -> dict[str, Any]:
+    """Return the runtime environment of the workers: our packages, and the sources in `own_code`.
+
+    Neither data nor files that may hold keys go with them.
+    """
+    packages = [str(Path(module.__path__[0])) for module in (adaptive_eval, scorio)]
+    environment: dict[str, Any] = {"py_modules": packages, "excludes": ["__pycache__"]}
+    if own_code is not None:
+        own = folder / "own"
+        own.mkdir()
+        for path in own_code.resolve().iterdir():
+            if path.is_file() and path.suffix == ".py":
+                shutil.copy(path, own)
+            elif (path / "__init__.py").is_file():
+                shutil.copytree(path, own / path.name, ignore=_not_sources)
+        environment["working_dir"] = str(own)
+    return environment
+
+
+def _not_sources(folder: str, names: list[str]) -> set[str]:
+    return {name for name in names if not name.endswith(".py") and not (Path(folder) / name).is_dir()}
+
+
+class Crew:
+    """Hires actors for a run.
+
+    Parameters
+    ----------
+    setup : Setup
+        What each has to know.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        import ray
+
+        self._ray = ray
+        self._actor = ray.remote(Worker).options(
+            num_cpus=setup.cpus, max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
+        )
+        self._setup = ray.put(setup)
+
+    async def hire(self, number: int) -> RayWorker:
+        """Return the actor for post `number`, as soon as a node has room for it and it is ready.
+
+        Raises
+        ------
+        WorkerGone
+            If it died before.
+        UsageError
+            If it cannot work where it is.
+        """
+        actor = self._actor.remote(self._setup)
+        try:
+            place = await actor.start.remote()
+        except self._ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, UsageError):
+                raise UsageError(f"{error.cause} (on the node of worker {number})") from None
+            raise
+        except self._ray.exceptions.RayError as error:
+            raise WorkerGone(_said(error)) from None
+        return RayWorker(actor, f"{number} on {place}")
+
+
+class RayWorker:
+    """An actor, as :class:`~adaptive_eval.executors.remote.RemoteExecutor` wants its workers.
+
+    Parameters
+    ----------
+    actor : ActorHandle
+        The actor.
+    name : str
+        What it is called.
+    """
+
+    def __init__(self, actor: ActorHandle, name: str) -> None:
+        self._actor = actor
+        self.name = name
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Send jobs; where the actor has died, :meth:`collect` says so."""
+        self._actor.submit.remote(jobs)
+
+    def cancel(self, numbers: Sequence[int]) -> None:
+        """Send word that jobs are to be broken off."""
+        self._actor.cancel.remote(numbers)
+
+    async def collect(self) -> Sequence[Event]:
+        """Wait for results, and return them.
+
+        Raises
+        ------
+        WorkerGone
+            If the actor, or its node, has died.
+        """
+        from ray.exceptions import RayError, RayTaskError
+
+        try:
+            events: Sequence[Event] = await self._actor.collect.remote()
+        except RayTaskError:
+            raise
+        except RayError as error:
+            raise WorkerGone(_said(error)) from None
+        return events
+
+    async def dismiss(self) -> None:
+        """Kill the actor."""
+        import ray
+
+        ray.kill(self._actor)
+
+
+def _said(error: Exception) -> str:
+    """Return the first sentence of what Ray says of a death."""
+    return str(error).strip().splitlines()[0].rstrip(".")

@@ -1,0 +1,147 @@
+"""A worker: makes requests with clients of its own and scores their answers. It decides nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import platform
+import traceback
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+
+from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
+from adaptive_eval.engine.in_process import InProcess
+from adaptive_eval.errors import EndpointError, UsageError
+from adaptive_eval.executors.mail import Answered, Broken, Event, Failed, Job, Scored, Setup
+from adaptive_eval.grading import Grading
+from adaptive_eval.lanes import endpoint_at
+from adaptive_eval.scoring import TaskScoring
+from adaptive_eval.scoring.workers import bound_workers
+from adaptive_eval.trial import Completion, Score
+
+__all__ = ["Worker"]
+
+_NOWHERE = "http://nowhere.invalid/v1"
+"""An address to try out how a model is asked, without asking."""
+
+
+class Worker:
+    """Takes jobs, and hands results over in batches; all of it on one event loop.
+
+    Parameters
+    ----------
+    setup : Setup
+        What it has to know of the run.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._models = {model.name: model for model in setup.models}
+        self._graded = frozenset(task.name for task in setup.tasks)
+        self._endpoints: dict[tuple[str, str], OpenAIEndpoint] = {}
+        self._jobs: dict[int, asyncio.Task[None]] = {}
+        self._events: list[Event] = []
+        self._some = asyncio.Event()
+        self._handed_over = -math.inf
+
+    async def start(self) -> str:
+        """Get ready, and return the name of the machine.
+
+        Raises
+        ------
+        UsageError
+            If an environment variable that a model names is not set here, or a scorer cannot work here.
+        """
+        for model in self._setup.models:
+            endpoint_at(model, _NOWHERE)
+        for task in self._setup.tasks:
+            problem = self._setup.scorers[task.name].check_target(task.questions[0])
+            if problem is not None:
+                raise UsageError(f"task {task.name!r}: {problem}")
+        most = max(1, math.ceil(self._setup.cpus))
+        bound_workers(most)
+        scoring = {
+            task.name: TaskScoring(self._setup.scorers[task.name], self._setup.rubrics[task.name])
+            for task in self._setup.tasks
+        }
+        threads = ThreadPoolExecutor(most, thread_name_prefix="scoring")
+        self._executor = InProcess(Grading(self._setup.tasks, scoring, threads=threads))
+        return platform.node()
+
+    async def submit(self, jobs: Iterable[Job]) -> None:
+        """Begin with `jobs`."""
+        for job in jobs:
+            task = asyncio.create_task(self._do(job))
+            self._jobs[job.number] = task
+            task.add_done_callback(partial(self._done, job.number))
+
+    async def cancel(self, numbers: Iterable[int]) -> None:
+        """Break off the jobs of these numbers; nothing more is told of them."""
+        for number in numbers:
+            job = self._jobs.get(number)
+            if job is not None:
+                job.cancel()
+
+    async def close(self) -> None:
+        """Break everything off, and close the connections."""
+        jobs = list(self._jobs.values())
+        for job in jobs:
+            job.cancel()
+        await asyncio.gather(*jobs, return_exceptions=True)
+        for endpoint in self._endpoints.values():
+            await endpoint.aclose()
+
+    async def collect(self) -> Sequence[Event]:
+        """Wait until there are results, and for as long as batches are to be apart; return them."""
+        loop = asyncio.get_running_loop()
+        await self._some.wait()
+        early = self._handed_over + self._setup.pace - loop.time()
+        if early > 0.0:
+            await asyncio.sleep(early)
+        self._handed_over = loop.time()
+        self._some.clear()
+        events, self._events = self._events, []
+        return events
+
+    def _tell(self, event: Event) -> None:
+        self._events.append(event)
+        self._some.set()
+
+    async def _do(self, job: Job) -> None:
+        if job.answer is not None:
+            await self._score(job, 0, job.answer)
+            return
+        try:
+            endpoint = self._endpoint(job.requests[0].key.model, job.url)
+            answers = await self._executor.attempt(endpoint, job.messages, job.requests)
+        except EndpointError as error:
+            self._tell(Failed(job.number, error))
+            return
+        self._tell(Answered(job.number, tuple(answers)))
+        if job.requests[0].task in self._graded:
+            await asyncio.gather(*(self._score(job, place, one) for place, one in enumerate(answers)))
+
+    async def _score(self, job: Job, place: int, answer: Completion) -> None:
+        score: Score | EndpointError
+        try:
+            score = await self._executor.score(job.requests[place], answer)
+        except EndpointError as error:
+            score = error
+        else:
+            score = replace(score, signals=dict(score.signals))  # a view of a mapping cannot be pickled
+        self._tell(Scored(job.number, place, score))
+
+    def _endpoint(self, model: str, url: str) -> OpenAIEndpoint:
+        """Return the client for a model at an address; servers may join while the run goes on."""
+        found = self._endpoints.get((model, url))
+        if found is None:
+            found = self._endpoints[model, url] = endpoint_at(self._models[model], url)
+        return found
+
+    def _done(self, number: int, task: asyncio.Task[None]) -> None:
+        del self._jobs[number]
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._tell(Broken(number, "".join(traceback.format_exception(error))))

@@ -1,0 +1,102 @@
+"""The workplace that a config asks for, and the executors of a run there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, nullcontext
+from typing import Protocol
+
+from adaptive_eval.build import Built
+from adaptive_eval.engine.in_process import InProcess
+from adaptive_eval.engine.protocols import Executor
+from adaptive_eval.executors.mail import Setup
+from adaptive_eval.executors.remote import RemoteExecutor
+from adaptive_eval.grading import served
+
+__all__ = ["Here", "Workplace", "setup_of", "workplace_of"]
+
+_PACE = 0.005
+"""Seconds between two batches of results, for each worker: so there are 200 batches a second in all."""
+
+_LONGEST_PACE = 0.1
+
+
+class Workplace(Protocol):
+    """Where the executors of a run are opened: one for its pilot, one for itself."""
+
+    def executor(self, built: Built) -> AbstractAsyncContextManager[Executor]:
+        """Return an executor for `built`, to be entered."""
+        ...
+
+
+class Here:
+    """The process that runs the engine."""
+
+    def executor(self, built: Built) -> AbstractAsyncContextManager[Executor]:
+        """Return an executor that does everything here."""
+        return nullcontext(InProcess(built.grading))
+
+
+class _OnRay:
+    """A cluster of Ray."""
+
+    def __init__(self, remark: Callable[[str], None]) -> None:
+        self._remark = remark
+
+    def executor(self, built: Built) -> AbstractAsyncContextManager[Executor]:
+        from adaptive_eval.executors.ray_cluster import Crew
+
+        section, setup = built.config.executor, setup_of(built)
+        return RemoteExecutor(
+            Crew(setup).hire,
+            posts=section.actors,
+            most=section.jobs_per_actor,
+            patience=section.patience,
+            scored={task.name for task in setup.tasks},
+            scoring=built.grading,
+            remark=self._remark,
+        )
+
+
+def workplace_of(built: Built, remark: Callable[[str], None]) -> AbstractContextManager[Workplace]:
+    """Return the workplace that the config of `built` asks for; `remark` is told what becomes of workers.
+
+    Raises
+    ------
+    UsageError
+        When it is entered: Ray is not installed, or there is no cluster.
+    """
+    return nullcontext(Here()) if built.config.executor.kind == "local" else _on_ray(built, remark)
+
+
+@contextmanager
+def _on_ray(built: Built, remark: Callable[[str], None]) -> Iterator[Workplace]:
+    from adaptive_eval.executors.ray_cluster import connected
+
+    config = built.config
+    section = config.executor
+    functions = any(task.scorer.kind == "python" for task in config.tasks)
+    with connected(
+        section.address,
+        remark,
+        cpus=section.actors * section.cpus_per_actor,
+        own_code=config.base_dir if functions else None,
+    ):
+        yield _OnRay(remark)
+
+
+def setup_of(built: Built) -> Setup:
+    """Return what workers have to know of a run.
+
+    Answers that another model judges are scored here: its budget and its limits hold over all of them then.
+    """
+    section, judged = built.config.executor, served(built.scorers)
+    tasks = tuple(task for task in built.tasks if task.name not in judged)
+    return Setup(
+        built.config.models,
+        tasks,
+        {task.name: built.scorers[task.name] for task in tasks},
+        {task.name: built.rubrics[task.name] for task in tasks},
+        section.cpus_per_actor,
+        min(_LONGEST_PACE, _PACE * section.actors),
+    )

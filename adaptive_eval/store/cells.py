@@ -1,0 +1,119 @@
+"""Outcomes counted by model and question, so that a view of a long run need not hold every trial.
+
+The writer keeps the counts of all but the latest outcomes in the run file; a reader adds the latest to them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from adaptive_eval.store.codec import unpack
+
+__all__ = ["OutcomeCells", "read_cells"]
+
+Integers = npt.NDArray[np.int64]
+Names: TypeAlias = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutcomeCells:
+    """How often each model has answered each question over a stretch of the log.
+
+    One entry per (model, question) that occurs; every array has shape (n,) and dtype int64.
+
+    Parameters
+    ----------
+    end : int
+        Number of outcomes in the log when they were counted: where the next stretch begins.
+    model, question : arrays
+        Which cell it is.
+    stored, scored : arrays
+        Trials, missing and after-stop ones included; those of them with an answer that has a category.
+    category_sum, category_max : arrays
+        Sum and largest of the answers' categories; 0 and -1 without an answer.
+    truncated : arrays
+        Answers cut off at the token limit.
+    missing : mapping of (int, str) to int
+        Trials without a category, by model and reason.
+    categories : mapping of (int, int) to int
+        Trials with one, by model and category.
+    models : tuple of str
+        Names; `model` indexes it.
+    questions : tuple of (str, str)
+        Task name and question id; `question` indexes it.
+    """
+
+    end: int
+    model: Integers
+    question: Integers
+    stored: Integers
+    scored: Integers
+    category_sum: Integers
+    category_max: Integers
+    truncated: Integers
+    missing: Mapping[tuple[int, str], int]
+    categories: Mapping[tuple[int, int], int]
+    models: tuple[str, ...]
+    questions: tuple[tuple[str, str], ...]
+
+
+_TALLIED = "SELECT model, question, category, missing, stored, truncated FROM tallies UNION ALL "
+_COUNTED = """
+SELECT model, question, coalesce(category, -1), coalesce(missing, ''), count(*),
+       coalesce(sum(finish_reason = 'length'), 0)
+FROM outcomes WHERE id >= {since} GROUP BY model, question, category, missing
+"""
+# one statement, so that what it counts and what it takes from the tallies are of one moment
+_ALL = _TALLIED + _COUNTED.format(since="(SELECT upto FROM tallied)")
+_SINCE = _COUNTED.format(since=":since")
+
+
+def read_cells(db: sqlite3.Connection, since: int, names: Callable[[], Names]) -> OutcomeCells:
+    """Count the outcomes of an open run file from number `since` on.
+
+    `names` returns the models and questions. They are read after the rows: a name is committed with its first
+    trial or before.
+    """
+    # a file of a version before 4 has no tallies
+    has_tallies = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'tallies'").fetchone()
+    rows = db.execute(_ALL if has_tallies and not since else _SINCE, {"since": since}).fetchall()
+    missing: Counter[tuple[int, str]] = Counter()
+    categories: Counter[tuple[int, int]] = Counter()
+    for model, _, category, reason, stored, _ in rows:
+        if category < 0:
+            missing[model, unpack(reason)] += stored
+        else:
+            categories[model, category] += stored
+    numbers = np.array([(*row[:3], *row[4:]) for row in rows], dtype=np.int64).reshape(-1, 5)
+    model, question, category, stored, truncated = numbers.T
+    cells, place = np.unique(model << 32 | question, return_inverse=True)
+    largest = np.full(len(cells), -1, dtype=np.int64)
+    np.maximum.at(largest, place, category)
+
+    def total(values: Integers) -> Integers:
+        sums = np.zeros(len(cells), dtype=np.int64)
+        np.add.at(sums, place, values)
+        return sums
+
+    models, questions = names()
+    return OutcomeCells(
+        end=since + int(stored.sum()),
+        model=cells >> 32,
+        question=cells & 0xFFFFFFFF,
+        stored=total(stored),
+        scored=total(np.where(category >= 0, stored, 0)),
+        category_sum=total(stored * np.maximum(category, 0)),
+        category_max=largest,
+        truncated=total(truncated),
+        missing=missing,
+        categories=categories,
+        models=models,
+        questions=questions,
+    )

@@ -1,0 +1,147 @@
+"""How text and JSON lie in the run file: readable where short, compressed where long, lossless always.
+
+A packed text is a TEXT value where that is exact and short, so that any SQLite tool can read it. It is a
+BLOB of compressed UTF-8 (:mod:`~adaptive_eval.store.zstd`) where it is long, or holds what TEXT cannot keep
+in every tool: NUL, and lone surrogates, which arrive when a server's JSON escapes half a character.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from adaptive_eval.store.zstd import Dictionaries, compress, decompress
+
+__all__ = [
+    "COMPRESS_FROM",
+    "Packed",
+    "dump_json",
+    "load_json",
+    "pack",
+    "pack_optional",
+    "unpack",
+    "unpack_optional",
+]
+
+Packed: TypeAlias = str | bytes
+
+COMPRESS_FROM = 512
+"""Length in characters from which text is compressed: below it compression costs time and gains little."""
+
+
+def _is_plain(text: str) -> bool:
+    if "\0" in text:
+        return False
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def pack(text: str, compress: Callable[[bytes], bytes] = compress) -> Packed:
+    r"""Return `text` as it is stored.
+
+    Parameters
+    ----------
+    text : str
+        Any string, lone surrogates and control characters included.
+    compress : callable
+        What compresses its bytes.
+
+    Returns
+    -------
+    str or bytes
+        The text itself, or compressed UTF-8 (with surrogates passed through).
+
+    Examples
+    --------
+    >>> pack("42")
+    '42'
+    >>> len(pack("thinking " * 1000)) < 200
+    True
+    >>> unpack(pack("half a character: \ud83d"))
+    'half a character: \ud83d'
+    """
+    plain = _is_plain(text)
+    if plain and len(text) < COMPRESS_FROM:
+        return text
+    data = text.encode("utf-8", "surrogatepass")
+    packed = compress(data)
+    return text if plain and len(packed) >= len(data) else packed
+
+
+def unpack(value: Packed, dictionaries: Dictionaries | None = None) -> str:
+    """Return the text that :func:`pack` was given.
+
+    Parameters
+    ----------
+    value : str or bytes
+        The text as stored, by this version or an earlier one.
+    dictionaries : Dictionaries, optional
+        Those of the file that it is from; an answer may need one.
+
+    Raises
+    ------
+    zstandard.ZstdError, zlib.error, UnicodeDecodeError
+        If the stored bytes are damaged.
+
+    Examples
+    --------
+    >>> unpack(pack("x" * 9999)) == "x" * 9999
+    True
+    """
+    if isinstance(value, str):
+        return value
+    return decompress(value, dictionaries).decode("utf-8", "surrogatepass")
+
+
+def pack_optional(text: str | None) -> Packed | None:
+    """Return ``pack(text)``, or None for None."""
+    return None if text is None else pack(text)
+
+
+def unpack_optional(value: Packed | None) -> str | None:
+    """Return ``unpack(value)``, or None for None."""
+    return None if value is None else unpack(value)
+
+
+def _plain_json(value: Any) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if getattr(value, "ndim", None) == 0:
+        return value.item()
+    raise TypeError(f"cannot store {value!r} of type {type(value).__name__}: give JSON-able data")
+
+
+def dump_json(value: Any) -> str:
+    """Return compact JSON text of `value`; any mappings and NumPy's scalars are allowed at any depth.
+
+    Non-ASCII text is kept as it is: escaping would join two lone surrogates into one character on reading.
+    Infinities and NaN are written as Python's json writes them.
+
+    Raises
+    ------
+    TypeError
+        If `value` holds something JSON cannot express.
+
+    Examples
+    --------
+    >>> dump_json({"has_box": True, "ratio": 0.5})
+    '{"has_box":true,"ratio":0.5}'
+    """
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain_json)
+
+
+def load_json(value: Packed) -> Any:
+    """Return the data whose packed JSON text `value` is.
+
+    Examples
+    --------
+    >>> load_json(pack(dump_json([1, None, "a"])))
+    [1, None, 'a']
+    """
+    return json.loads(unpack(value))

@@ -1,0 +1,237 @@
+"""What the writer was given since the last commit, as rows of the run file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from adaptive_eval.errors import RunMismatch
+from adaptive_eval.store.codec import Packed, dump_json, pack, pack_optional
+from adaptive_eval.store.records import AttemptRecord, DecisionRecord, SnapshotRecord, TrialRecord
+from adaptive_eval.store.tables import Bodies, Names, Table, real, whole
+from adaptive_eval.store.tallying import tally
+from adaptive_eval.store.thinning import expired_by
+from adaptive_eval.store.trainer import Trainer
+from adaptive_eval.trial import TrialRequest, Usage
+
+__all__ = ["Pending"]
+
+_ASKED = "SELECT question, repeat, seed FROM outcomes WHERE model = ? AND step = ?"
+
+_INSERT_ANSWER = """
+INSERT INTO answers (outcome, body, sent_seed, text, served_model, response_id, usage, logprobs, extracted,
+                     reason, signal_set, signals)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (outcome) DO NOTHING
+"""
+
+_UPSERT_META = (
+    "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+)
+
+
+class Pending:
+    """The rows of the next commit.
+
+    Everything that could be wrong with a row is found when it is added: one that failed at commit would fail
+    again at every further commit, and take the trials beside it with it.
+
+    Parameters
+    ----------
+    db : sqlite3.Connection
+        The run file, from which the known names and the next ids are read.
+    """
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._models = Names(db, "models")
+        self._tasks = Names(db, "tasks")
+        self._questions = Names(db, "questions", parent="task")
+        self._endpoints = Names(db, "endpoints")
+        self._signal_sets = Names(db, "signal_sets")
+        self._bodies = Bodies(db)
+        self._launches = Table(db, "launches", "model, step, question, repeat, seed, at")
+        self._attempts = Table(
+            db, "attempts", "model, step, attempt, endpoint, started_at, latency, status, error, message"
+        )
+        self._outcomes = Table(
+            db,
+            "outcomes",
+            "model, step, question, repeat, seed, category, prompt_tokens, completion_tokens, cached_tokens, "
+            "latency, finished_at, finish_reason, missing, after_stop",
+        )
+        self._dictionaries = Table(db, "dictionaries", "body")
+        self._trainer = Trainer(db, self._dictionaries)
+        self._decisions = Table(db, "decisions", "at, trials, body")
+        self._snapshots = Table(db, "snapshots", "at, elapsed, trials, body")
+        self._answers: list[tuple[Any, ...]] = []
+        self._meta: dict[Packed, Packed] = {}
+        self._asked: dict[tuple[int, int], tuple[int, int, int]] = {}
+        names = (self._models, self._tasks, self._questions, self._endpoints, self._signal_sets, self._bodies)
+        logs = (self._launches, self._attempts, self._outcomes, self._decisions, self._snapshots)
+        self._tables: tuple[Table, ...] = (*names, *logs, self._dictionaries)
+
+    def __bool__(self) -> bool:
+        return bool(self._meta) or any(table.rows for table in self._tables)
+
+    @property
+    def trials(self) -> int:
+        """How many outcomes wait."""
+        return len(self._outcomes.rows)
+
+    def add_launches(self, requests: Sequence[TrialRequest], at: float) -> None:
+        """Add a launch of each request, or of none if one of them is wrong."""
+        at = real("at", at)
+        rows = [(*self._key(request), *self._question(request), at) for request in requests]
+        for row in rows:
+            self._launches.add(*row)
+
+    def add_attempt(self, record: AttemptRecord) -> None:
+        """Add one attempt."""
+        row = (
+            self._models.id(record.key.model),
+            whole("step", record.key.step),
+            whole("attempt", record.attempt),
+            self._endpoints.id(record.endpoint),
+            real("started_at", record.started_at),
+            real("latency", record.latency),
+            None if record.status is None else whole("status", record.status),
+            pack_optional(record.error),
+            pack(record.message),
+        )
+        self._attempts.add(*row)
+
+    def add_outcome(self, record: TrialRecord) -> bool:
+        """Add a finished trial with its answer; return False where it has an outcome already.
+
+        Raises
+        ------
+        RunMismatch
+            If that outcome was to another question, repeat or seed.
+        ValueError, TypeError
+            If a number or some JSON data cannot be stored.
+        """
+        key, asked = self._key(record.request), self._question(record.request)
+        before = self._asked.get(key) or self._db.execute(_ASKED, key).fetchone()
+        if before == asked:
+            return False
+        if before is not None:
+            raise self._mismatch(record.request, before, asked)
+        answer, score = record.completion, record.score
+        row = (
+            *key,
+            *asked,
+            None if score is None or score.category is None else whole("category", score.category),
+            *_tokens(record.usage),
+            None if answer is None else real("latency", answer.latency),
+            real("finished_at", record.finished_at),
+            None if answer is None else pack(answer.finish_reason),
+            pack_optional(record.missing),
+            int(record.after_stop),
+        )
+        cold = (*self._sent(record.sent), *self._answer(record))
+        self._answers.append((self._outcomes.add(*row), *cold))
+        self._asked[key] = asked
+        return True
+
+    def add_decision(self, record: DecisionRecord) -> None:
+        """Add a decision."""
+        self._decisions.add(
+            real("at", record.at), whole("trials", record.trials), pack(dump_json(record.body))
+        )
+
+    def add_snapshot(self, record: SnapshotRecord) -> None:
+        """Add a snapshot; those that it makes superfluous are deleted in the same commit."""
+        endpoints = [{f.name: getattr(health, f.name) for f in fields(health)} for health in record.endpoints]
+        body = {"standings": record.standings, "endpoints": endpoints}
+        self._snapshots.add(
+            real("at", record.at),
+            real("elapsed", record.elapsed),
+            whole("trials", record.trials),
+            pack(dump_json(body)),
+        )
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Set one value of the run's description."""
+        self._meta[pack(key)] = pack(value)
+
+    def write(self) -> None:
+        """Write every row, inside the caller's transaction; writing the same rows again changes nothing."""
+        self._trainer.train()  # here and not where answers are added: an event loop would wait for it
+        for table in self._tables:
+            table.write()
+        self._db.executemany(_INSERT_ANSWER, self._answers)
+        tally(self._db, self._outcomes.next_id)
+        self._db.executemany(_UPSERT_META, self._meta.items())
+        expired = [(number,) for row in self._snapshots.rows for number in expired_by(row[0])]
+        self._db.executemany("DELETE FROM snapshots WHERE id = ?", expired)
+
+    def written(self) -> None:
+        """Forget the rows: they are committed."""
+        for table in self._tables:
+            table.written()
+        self._answers.clear()
+        self._meta.clear()
+        self._asked.clear()
+
+    def _key(self, request: TrialRequest) -> tuple[int, int]:
+        return self._models.id(request.key.model), whole("step", request.key.step)
+
+    def _question(self, request: TrialRequest) -> tuple[int, int, int]:
+        return (
+            self._questions.id(request.question, self._tasks.id(request.task)),
+            whole("repeat", request.repeat),
+            whole("seed", request.seed),
+        )
+
+    def _sent(self, sent: Mapping[str, Any]) -> tuple[int, int | None]:
+        body = dict(sent)
+        seed = body.get("seed")
+        if type(seed) is int and 0 <= seed < 2**63:
+            del body["seed"]
+            return self._bodies.id(body), seed
+        return self._bodies.id(body), None
+
+    def _answer(self, record: TrialRecord) -> tuple[Any, ...]:
+        answer, score = record.completion, record.score
+        if answer is None or score is None:
+            return (None,) * 9
+        return (
+            pack(answer.text, self._trainer.compress),
+            pack(answer.model),
+            pack(answer.response_id),
+            None if answer.usage == record.usage else dump_json(_tokens(answer.usage)),
+            None if answer.logprobs is None else pack(dump_json(answer.logprobs)),
+            pack_optional(score.extracted),
+            pack(score.reason),
+            self._signal_sets.id(dump_json(list(score.signals))),
+            pack(dump_json(list(score.signals.values()))),
+        )
+
+    def _mismatch(
+        self, request: TrialRequest, before: tuple[int, int, int], now: tuple[int, int, int]
+    ) -> RunMismatch:
+        differences = [
+            f"{field} {old!r} is stored, {new!r} is given"
+            for field, old, new in (
+                ("question", self._questions.name(before[0]), request.question),
+                ("task", self._tasks.name(self._questions.parent(before[0])), request.task),
+                ("repeat", before[1], now[1]),
+                ("seed", before[2], now[2]),
+            )
+            if old != new
+        ]
+        return RunMismatch(
+            f"trial {request.key.step} of model {request.key.model!r} would change: "
+            f"{'; '.join(differences)}. Start a new run for another schedule or seed"
+        )
+
+
+def _tokens(usage: Usage) -> tuple[int, int, int]:
+    return (
+        whole("prompt_tokens", usage.prompt_tokens),
+        whole("completion_tokens", usage.completion_tokens),
+        whole("cached_tokens", usage.cached_tokens),
+    )

@@ -1,0 +1,462 @@
+"""Read-only access to a run file, while it is written or after."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from adaptive_eval.store.attempts import ATTEMPTS, ERROR_COUNTS, attempt_of
+from adaptive_eval.store.codec import Packed, load_json, unpack
+from adaptive_eval.store.faults import translated
+from adaptive_eval.store.files import RunFiles, open_for_reading
+from adaptive_eval.store.filters import id_of, ids_of, question_ids
+from adaptive_eval.store.records import (
+    AttemptRecord,
+    DecisionRecord,
+    EndpointHealth,
+    SnapshotRecord,
+    TrialRecord,
+)
+from adaptive_eval.store.scorings import Rescored, ScoringRecord, read_rescored, read_scorings
+from adaptive_eval.store.thinning import spread
+from adaptive_eval.store.trials import TRIALS, TRIALS_NEWEST_FIRST, TrialDecoder
+from adaptive_eval.store.unanswered import read_unanswered
+from adaptive_eval.store.zstd import Dictionaries
+from adaptive_eval.trial import Completion, Missing, TrialKey, TrialOutcome, TrialRequest, Usage
+
+if TYPE_CHECKING:  # numpy takes longer to import than all else here, and few readers need it
+    import numpy as np
+    import numpy.typing as npt
+
+    from adaptive_eval.store.cells import OutcomeCells
+    from adaptive_eval.store.columns import OutcomeColumns
+
+__all__ = ["RunReader"]
+
+
+class RunReader:
+    """Reads one run file; any number of readers may, in any process, without delaying its writer.
+
+    Every method sees what was committed when it was called (an iterator: when it was first asked), so a live
+    run can be read again and again through one reader. Long results are read in batches, so that no reader
+    holds back the merging of the write-ahead log. One reader may be shared by threads.
+
+    Parameters
+    ----------
+    directory : path
+        The run's directory. It may be read-only, left by a crash, or of an older version of this package:
+        its bytes stay as they are.
+
+    Raises
+    ------
+    RunNotFound
+        If there is no run.
+    RunTooNew
+        If a newer version of this package wrote it.
+    RunFileError
+        If it cannot be read, is damaged, or is no run file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from adaptive_eval.store import RunWriter
+    >>> with tempfile.TemporaryDirectory() as runs:
+    ...     RunWriter.create(Path(runs, "first"), meta={"name": "first"}).close()
+    ...     with RunReader(Path(runs, "first")) as reader:
+    ...         reader.meta(), reader.count(), list(reader.trials())
+    ({'name': 'first'}, 0, [])
+    """
+
+    def __init__(self, directory: Path | str) -> None:
+        self._files = RunFiles(Path(directory))
+        self._db, self._scratch = open_for_reading(self._files)
+        self._dictionaries = Dictionaries(self._db)
+
+    @property
+    def directory(self) -> Path:
+        """The run's directory."""
+        return self._files.directory
+
+    def close(self) -> None:
+        """Close the file; closing twice is harmless."""
+        self._db.close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def meta(self) -> dict[str, str]:
+        """Return the run's description."""
+        with self._reading():
+            rows = self._rows("SELECT key, value FROM meta")
+            return {unpack(key): unpack(value) for key, value in rows}
+
+    def count(self) -> int:
+        """Return how many trials have an outcome, missing and after-stop ones included. Takes no time."""
+        return self._newest("outcomes") + 1
+
+    def log(self, batch: int = 4096, *, after_stop: bool = False) -> Iterator[list[TrialOutcome | Missing]]:
+        """Yield the outcomes in the order in which they were committed, for replay.
+
+        Parameters
+        ----------
+        batch : int
+            At most so many outcomes at a time.
+        after_stop : bool
+            False: the outcomes that count in decisions. True: only those that finished after the stop.
+
+        Yields
+        ------
+        list of TrialOutcome or Missing
+            Never empty.
+        """
+        parameters = {"end": self._newest("outcomes"), "after_stop": after_stop, "batch": _batch(batch)}
+        models = self._names("models")
+        for rows in self._batches(_LOG, parameters):
+            with self._reading():
+                outcomes = [
+                    Missing(TrialKey(models[model], step), unpack(missing), Usage(*tokens))
+                    if category is None
+                    else TrialOutcome(TrialKey(models[model], step), category, Usage(*tokens))
+                    for _, model, step, category, missing, *tokens in rows
+                ]
+            yield outcomes
+
+    def outcomes(self) -> OutcomeColumns:
+        """Return all outcomes as NumPy columns, in commit order; 500,000 take under a second."""
+        from adaptive_eval.store.columns import OutcomeColumns, read_columns
+
+        with self._reading():
+            arrays = read_columns(self._db)
+        # names after rows: a name is committed with its first trial or before
+        return OutcomeColumns(tuple(self._names("models")), tuple(self._questions()), **arrays)
+
+    def cells(self, since: int = 0) -> OutcomeCells:
+        """Return the outcomes from number `since` on, counted by model and question.
+
+        Parameters
+        ----------
+        since : int
+            Outcomes to leave out: the `end` of an earlier call, to count only what is new since then.
+
+        Returns
+        -------
+        OutcomeCells
+            From the start it takes as long for a million outcomes as for 50,000: the writer has counted the
+            others. A file that an earlier version wrote is counted whole, a second for a million.
+        """
+        from adaptive_eval.store.cells import read_cells
+
+        with self._reading():
+            return read_cells(
+                self._db, since, lambda: (tuple(self._names("models")), tuple(self._questions()))
+            )
+
+    def walked(self, model: str, end: int, since: int = 0) -> npt.NDArray[np.int64]:
+        """Return step, question and category (-1 for a missing trial) of a model's trials, in order of steps.
+
+        Parameters
+        ----------
+        model : str
+            Its name.
+        end : int
+            Only of the outcomes before this number in the log, such as the `end` of :meth:`cells`.
+        since : int
+            The first step wanted.
+
+        Returns
+        -------
+        int64 array, shape (n, 3)
+            The question as its number among those of :meth:`cells`.
+        """
+        from adaptive_eval.store.columns import read_walked
+
+        number = id_of(self._names("models"), model)
+        with self._reading():
+            return read_walked(self._db, number, since, end)
+
+    def latencies(self, most: int) -> dict[str, npt.NDArray[np.float64]]:
+        """Return the seconds that scored answers took, by model, from about `most` trials of all the run."""
+        from adaptive_eval.store.columns import read_latencies
+
+        every = max(1, -(-self.count() // most))
+        with self._reading():
+            found = read_latencies(self._db, every)
+        return {name: found[number] for number, name in enumerate(self._names("models")) if number in found}
+
+    def trials(
+        self,
+        *,
+        model: str | Collection[str] | None = None,
+        task: str | None = None,
+        question: str | None = None,
+        step: int | None = None,
+        category: int | None = None,
+        missing: bool | None = None,
+        after_stop: bool | None = None,
+        newest_first: bool = False,
+        beyond: TrialKey | None = None,
+        limit: int | None = None,
+    ) -> Iterator[TrialRecord]:
+        """Yield whole trials with their answers, in commit order.
+
+        Parameters
+        ----------
+        model : str or collection of str, optional
+            Only trials of this model, or of these.
+        task, question : str, optional
+            Only trials of this task, question id.
+        step, category : int, optional
+            Only trials with this step, this category.
+        missing, after_stop : bool, optional
+            Only trials that are, or are not, missing or after the stop.
+        newest_first : bool
+            In reverse order.
+        beyond : TrialKey, optional
+            Only what comes after this trial in that order, to go on where an earlier call ended. No trial
+            comes after one that is not stored.
+        limit : int, optional
+            At most so many.
+
+        Yields
+        ------
+        TrialRecord
+            As it was given to the writer, with `charged` filled in.
+        """
+        end = self._newest("outcomes")
+        models, questions = self._names("models"), self._questions()
+        decode = TrialDecoder(models, questions, self._names("signal_sets"), self._dictionaries)
+        parameters = {
+            "models": ids_of(models, model),
+            "questions": question_ids(questions, task, question),
+            "step": step,
+            "category": category,
+            "missing": missing,
+            "after_stop": after_stop,
+            "end": end,
+            # with log-probabilities one trial can take megabytes
+            "batch": _TRIALS_AT_ONCE if limit is None else min(limit, _TRIALS_AT_ONCE),
+        }
+        left = end + 1 if limit is None else limit
+        if left < 1:
+            return
+        first = end + 1 if newest_first else -1
+        if beyond is not None:
+            place = self._place(models, beyond)
+            if place is None:
+                return
+            first = place
+        elif isinstance(model, str) and step is not None:  # one trial: no need to look through all of them
+            place = self._place(models, TrialKey(model, step))
+            if place is None:
+                return
+            first, parameters["end"], newest_first = place - 1, min(place, end), False
+        query = TRIALS_NEWEST_FIRST if newest_first else TRIALS
+        for rows in self._batches(query, parameters, first=first):
+            with self._reading():
+                records = [decode(row) for row in rows[:left]]
+            yield from records
+            left -= len(records)
+            if not left:
+                return
+
+    def _place(self, models: list[str], key: TrialKey) -> int | None:
+        """Return the number of a trial in the log, None for one that is not stored."""
+        found = self._rows(_PLACE, {"model": id_of(models, key.model), "step": key.step})
+        return int(found[0][0]) if found else None
+
+    def attempts(
+        self, *, model: str | None = None, step: int | None = None, errors_only: bool = False
+    ) -> Iterator[AttemptRecord]:
+        """Yield the attempts in commit order.
+
+        Parameters
+        ----------
+        model : str, optional
+            Only attempts for this model.
+        step : int, optional
+            Only attempts for this step.
+        errors_only : bool
+            Leave out the successful ones.
+        """
+        end = self._newest("attempts")
+        models, endpoints = self._names("models"), self._names("endpoints")
+        parameters = {"model": id_of(models, model), "step": step, "errors_only": errors_only, "end": end}
+        for rows in self._batches(ATTEMPTS, parameters):
+            with self._reading():
+                records = [attempt_of(models, endpoints, *row) for row in rows]
+            yield from records
+
+    def error_counts(self) -> dict[str, dict[str, int]]:
+        """Return how many attempts failed, by model and kind of failure; models without any are left out."""
+        rows = self._rows(ERROR_COUNTS)
+        models = self._names("models")
+        counts: dict[str, dict[str, int]] = {}
+        for model, error, count in rows:
+            counts.setdefault(models[model], {})[unpack(error)] = count
+        return counts
+
+    def decisions(self) -> list[DecisionRecord]:
+        """Return every decision in commit order."""
+        with self._reading():
+            rows = self._rows("SELECT at, trials, body FROM decisions ORDER BY id")
+            return [DecisionRecord(at, trials, load_json(body)) for at, trials, body in rows]
+
+    def snapshots(self, since: float | None = None, most: int | None = None) -> Iterator[SnapshotRecord]:
+        """Yield the snapshots that are kept, oldest first: all recent ones, older ones ever more sparsely.
+
+        Parameters
+        ----------
+        since : float, optional
+            Only those taken after this Unix time.
+        most : int, optional
+            At most about so many, spread evenly over the square root of the trials, since intervals narrow
+            with it; the first and the latest among them.
+        """
+        chosen = None
+        if most is not None:
+            rows = self._rows(
+                "SELECT id, trials FROM snapshots WHERE :since IS NULL OR at > :since ORDER BY id",
+                {"since": since},
+            )
+            chosen = json.dumps(spread(rows, most))
+        parameters = {"since": since, "chosen": chosen, "end": self._newest("snapshots")}
+        for rows in self._batches(_SNAPSHOTS, parameters):
+            with self._reading():
+                records = [_snapshot(*row) for _, *row in rows]
+            yield from records
+
+    def latest_snapshot(self) -> SnapshotRecord | None:
+        """Return the latest snapshot, or None where there is none."""
+        with self._reading():
+            rows = self._rows("SELECT at, elapsed, trials, body FROM snapshots ORDER BY id DESC LIMIT 1")
+            return _snapshot(*rows[0]) if rows else None
+
+    def answers(self, most: int) -> Iterator[tuple[str, tuple[str, str], Completion]]:
+        """Yield model, question (task and id) and answer of about `most` trials, in commit order.
+
+        They are all the trials of every so many-th question. Of an answer, only text and response id are
+        read.
+        """
+        models, questions, count = self._names("models"), self._questions(), self.count()
+        parameters = {"end": count - 1, "every": max(1, -(-count // most)), "batch": _TRIALS_AT_ONCE}
+        for rows in self._batches(_ANSWERS, parameters):
+            with self._reading():
+                found = [
+                    (models[model], questions[question], _answer(unpack(text, self._dictionaries), name))
+                    for _, model, question, text, name in rows
+                ]
+            yield from found
+
+    def scorings(self) -> list[ScoringRecord]:
+        """Return the scorings made after the run, oldest first; a scoring's place is its id."""
+        with self._reading():
+            return read_scorings(self._db)
+
+    def rescored(self, scoring: int) -> Iterator[Rescored]:
+        """Yield what the scoring of this id made of each answer, in commit order."""
+        with self._reading():
+            yield from read_rescored(self._db, scoring)
+
+    def launched(self) -> list[TrialRequest]:
+        """Return the trials that were launched and have no outcome, in the order of their first launch.
+
+        After a crash these are the ones whose answers were lost in flight. It looks through all launches.
+        """
+        rows = self._rows(_LAUNCHED)
+        models, questions = self._names("models"), self._questions()
+        requests = []
+        for model, step, question, repeat, seed in dict.fromkeys(rows):
+            task, name = questions[question]
+            requests.append(TrialRequest(TrialKey(models[model], step), task, name, repeat, seed))
+        return requests
+
+    def unanswered(self) -> list[tuple[TrialKey, int]]:
+        """Return the trials with requests that may have been billed and have left nothing, and how many."""
+        with self._reading():
+            rows = read_unanswered(self._db)
+        models = self._names("models")
+        return [(TrialKey(models[model], step), times) for model, step, times in rows]
+
+    def _reading(self) -> AbstractContextManager[None]:
+        return translated(self._files.database, "reading")
+
+    def _rows(self, query: str, parameters: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        with self._reading():
+            return self._db.execute(query, parameters or {}).fetchall()
+
+    def _batches(
+        self, query: str, parameters: Mapping[str, Any], first: int = -1
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield the rows of `query` a batch at a time, each from ``:last`` on, the id its rows begin with."""
+        last = first
+        while rows := self._rows(query, {**parameters, "last": last}):
+            yield rows
+            last = rows[-1][0]
+
+    def _newest(self, table: str) -> int:
+        ((newest,),) = self._rows(f"SELECT max(id) FROM {table}")  # noqa: S608 - our own names
+        return -1 if newest is None else int(newest)
+
+    def _names(self, table: str) -> list[str]:
+        """Return the names of a table; ids count from 0, so they index the list."""
+        return [unpack(name) for (name,) in self._rows(f"SELECT name FROM {table} ORDER BY id")]  # noqa: S608
+
+    def _questions(self) -> list[tuple[str, str]]:
+        rows = self._rows("SELECT task, name FROM questions ORDER BY id")
+        tasks = self._names("tasks")
+        return [(tasks[task], unpack(name)) for task, name in rows]
+
+
+_TRIALS_AT_ONCE = 64
+
+_LOG = """
+SELECT id, model, step, category, missing, prompt_tokens, completion_tokens, cached_tokens
+FROM outcomes WHERE id > :last AND id <= :end AND after_stop = :after_stop ORDER BY id LIMIT :batch
+"""
+
+_ANSWERS = """
+SELECT o.id, o.model, o.question, a.text, a.response_id
+FROM outcomes AS o CROSS JOIN answers AS a ON a.outcome = o.id
+WHERE o.id > :last AND o.id <= :end AND o.question % :every = 0 AND a.text IS NOT NULL
+ORDER BY o.id LIMIT :batch
+"""
+
+_SNAPSHOTS = """
+SELECT id, at, elapsed, trials, body FROM snapshots
+WHERE id > :last AND id <= :end AND (:since IS NULL OR at > :since)
+  AND (:chosen IS NULL OR id IN (SELECT value FROM json_each(:chosen))) ORDER BY id LIMIT 16
+"""
+
+_PLACE = "SELECT id FROM outcomes WHERE model = :model AND step = :step"
+
+_LAUNCHED = """
+SELECT model, step, question, repeat, seed FROM launches AS l
+WHERE NOT EXISTS (SELECT 1 FROM outcomes AS o WHERE o.model = l.model AND o.step = l.step) ORDER BY id
+"""
+
+
+def _batch(batch: int) -> int:
+    if batch < 1:
+        raise ValueError(f"batch is {batch!r}: give at least 1")
+    return batch
+
+
+def _answer(text: str, name: Packed) -> Completion:
+    return Completion(text, "", response_id=unpack(name))
+
+
+def _snapshot(at: float, elapsed: float, trials: int, packed: Packed) -> SnapshotRecord:
+    body = load_json(packed)
+    endpoints = tuple(EndpointHealth(**health) for health in body["endpoints"])
+    return SnapshotRecord(at, elapsed, trials, body["standings"], endpoints)

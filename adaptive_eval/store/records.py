@@ -1,0 +1,194 @@
+"""The rows of a run file as plain data: what the engine writes and what monitor and report read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from adaptive_eval.trial import Completion, Missing, Score, TrialKey, TrialOutcome, TrialRequest, Usage
+
+__all__ = [
+    "CANCELLED",
+    "FEWER_CHOICES",
+    "WITHDRAWN",
+    "AttemptRecord",
+    "DecisionRecord",
+    "EndpointHealth",
+    "SnapshotRecord",
+    "TrialRecord",
+]
+
+
+CANCELLED, WITHDRAWN = "cancelled", "withdrawn"
+"""Kinds of attempt that say that a launched trial was given up without an outcome: with a request out, which
+may have been billed, or with none. They are no failures of an endpoint."""
+
+FEWER_CHOICES = "fewer_choices"
+"""Kind of attempt for a trial that shared a request and got no answer: fewer came than were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """One attempt to get an answer, successful or not; or that no further one is made.
+
+    Parameters
+    ----------
+    key : TrialKey
+        The trial.
+    attempt : int
+        1 for the first attempt of the trial.
+    endpoint : str
+        Base URL, without credentials.
+    started_at : float
+        Unix time at which the request was sent.
+    latency : float
+        Seconds until the answer or the failure.
+    status : int or None
+        HTTP status, where there was one.
+    error : str or None
+        Kind of failure (:class:`adaptive_eval.errors.EndpointError`), None for success; :data:`CANCELLED` or
+        :data:`WITHDRAWN` for a trial that was given up.
+    message : str
+        The server's words about the failure, bounded and without secrets.
+    """
+
+    key: TrialKey
+    attempt: int
+    endpoint: str
+    started_at: float
+    latency: float
+    status: int | None = None
+    error: str | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRecord:
+    """One finished trial as stored: an answer with its score, or the reason why there is none.
+
+    Three kinds: *scored* (`completion`, and `score` with a category), *unscored* (`completion`, and `score`
+    without a category, because no scorer could say what it is) and *without an answer* (neither). The last
+    two are missing: they are never right or wrong.
+
+    Parameters
+    ----------
+    request : TrialRequest
+        What was asked.
+    finished_at : float
+        Unix time.
+    completion : Completion or None
+        The answer; None where there is none.
+    score : Score or None
+        Its score; None where there is no answer.
+    missing : str or None
+        Why there is no answer or no category; None for a scored trial.
+    after_stop : bool
+        True when the trial finished after the session had stopped: in the estimate, not in the decision.
+    sent : mapping
+        The request's body as sent (prompt, sampling, seed), without headers.
+    charged : Usage, optional
+        Tokens charged to the budget; None: what the completion says was paid for it, and none for a missing
+        trial. Read back from a run file it is always given.
+
+    Raises
+    ------
+    ValueError
+        If the trial is none of the three.
+
+    Examples
+    --------
+    >>> request = TrialRequest(TrialKey("qwen3-4b", 0), "aime25", "I-1", repeat=0, seed=7)
+    >>> TrialRecord(request, 1.7e9, None, None, missing="timeout", charged=Usage(120)).outcome
+    Missing(key=TrialKey(model='qwen3-4b', step=0), reason='timeout', usage=Usage(prompt_tokens=120, \
+completion_tokens=0, cached_tokens=0))
+    """
+
+    request: TrialRequest
+    finished_at: float
+    completion: Completion | None
+    score: Score | None
+    missing: str | None = None
+    after_stop: bool = False
+    sent: Mapping[str, Any] = field(default_factory=dict)
+    charged: Usage | None = None
+
+    def __post_init__(self) -> None:
+        scored = self.score is not None and self.score.category is not None
+        whole = (self.completion is None) == (self.score is None)
+        if not whole or scored == (self.missing is not None):
+            raise ValueError(
+                f"trial {self.request.key}: give completion and score with a category, or missing, "
+                f"not completion={self.completion!r}, score={self.score!r}, missing={self.missing!r}"
+            )
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens charged to the budget."""
+        if self.charged is not None:
+            return self.charged
+        return self.completion.paid if self.completion is not None else Usage()
+
+    @property
+    def outcome(self) -> TrialOutcome | Missing:
+        """What the session is told of this trial."""
+        if self.score is not None and self.score.category is not None:
+            return TrialOutcome(self.request.key, self.score.category, self.usage)
+        return Missing(self.request.key, self.missing or "", self.usage)
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRecord:
+    """Something the session decided, as stored.
+
+    Parameters
+    ----------
+    at : float
+        Unix time.
+    trials : int
+        Counted trials of the whole run at that moment.
+    body : mapping
+        The decision as JSON-able data (:class:`adaptive_eval.core.standings.Decision`).
+    """
+
+    at: float
+    trials: int
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointHealth:
+    """How one model is doing at one server, over the last minute and since this process started.
+
+    Latencies are in seconds over the last minute, None before the first answer. `state` is ``in``; ``out``
+    for a server that does not answer and is probed, ``trial`` for one that is just back, ``refused`` for one
+    that will not answer for this model; where servers are found, ``joining`` for one that is named and has
+    not answered yet, ``left`` for one that was named before.
+    """
+
+    model: str
+    endpoint: str
+    in_flight: int
+    limit: int
+    answered: int
+    requests_per_second: float
+    tokens_per_second: float
+    p50: float | None
+    p95: float | None
+    errors: Mapping[str, int] = field(default_factory=dict)
+    state: str = "in"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRecord:
+    """The standings of the session at one moment, as the running process stored them.
+
+    `standings` is what :func:`adaptive_eval.core.standings.to_json` returned; `elapsed` is seconds of running
+    time, earlier sittings of a resumed run included.
+    """
+
+    at: float
+    elapsed: float
+    trials: int
+    standings: Mapping[str, Any]
+    endpoints: tuple[EndpointHealth, ...] = ()

@@ -1,0 +1,125 @@
+-- The run file, version 1. Applied once, in one transaction, by migrations.py; later changes are further scripts.
+--
+-- Append-only but for `meta` (upserts) and `snapshots` (thinned). Every id is given by the one writer and
+-- counts from 0 without gaps, so that id order is commit order and repeating a commit changes nothing.
+-- Columns marked `packed` hold TEXT, or a BLOB of zlib-compressed UTF-8 (codec.py).
+
+PRAGMA application_id = 1095063122;  -- 'AEVR'
+
+CREATE TABLE meta (
+    key   TEXT PRIMARY KEY,          -- packed
+    value TEXT NOT NULL              -- packed
+) WITHOUT ROWID;
+
+-- Names, interned: a trial refers to them by a small integer.
+
+CREATE TABLE models (
+    id   INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE        -- packed
+);
+
+CREATE TABLE tasks (
+    id   INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE        -- packed
+);
+
+CREATE TABLE questions (
+    id   INTEGER PRIMARY KEY,
+    task INTEGER NOT NULL REFERENCES tasks (id),
+    name TEXT NOT NULL,              -- packed; the question's id within its task
+    UNIQUE (task, name)
+);
+
+CREATE TABLE endpoints (
+    id   INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE        -- packed; base URL without credentials
+);
+
+CREATE TABLE signal_sets (
+    id   INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE        -- packed; JSON list of signal names, the order of answers.signals
+);
+
+-- Request bodies without their seed: all repeats of a question share one.
+CREATE TABLE bodies (
+    id     INTEGER PRIMARY KEY,
+    digest BLOB NOT NULL UNIQUE,     -- BLAKE2b-128 of the JSON text
+    body   TEXT NOT NULL             -- packed JSON
+);
+
+-- The log.
+
+CREATE TABLE launches (
+    id       INTEGER PRIMARY KEY,
+    model    INTEGER NOT NULL REFERENCES models (id),
+    step     INTEGER NOT NULL,
+    question INTEGER NOT NULL REFERENCES questions (id),
+    repeat   INTEGER NOT NULL,
+    seed     INTEGER NOT NULL,
+    at       REAL NOT NULL           -- Unix time, seconds
+);
+
+CREATE TABLE attempts (
+    id         INTEGER PRIMARY KEY,
+    model      INTEGER NOT NULL REFERENCES models (id),
+    step       INTEGER NOT NULL,
+    attempt    INTEGER NOT NULL,     -- from 1
+    endpoint   INTEGER NOT NULL REFERENCES endpoints (id),
+    started_at REAL NOT NULL,
+    latency    REAL NOT NULL,        -- seconds
+    status     INTEGER,
+    error      TEXT,                 -- packed; NULL for success
+    message    TEXT NOT NULL         -- packed
+);
+
+CREATE INDEX attempts_failed ON attempts (model, error) WHERE error IS NOT NULL;
+
+-- One narrow row a trial: all that replay and reports of 500,000 trials have to read.
+CREATE TABLE outcomes (
+    id                INTEGER PRIMARY KEY,
+    model             INTEGER NOT NULL REFERENCES models (id),
+    step              INTEGER NOT NULL,
+    question          INTEGER NOT NULL REFERENCES questions (id),
+    repeat            INTEGER NOT NULL,
+    seed              INTEGER NOT NULL,
+    category          INTEGER,       -- NULL for a missing trial
+    prompt_tokens     INTEGER NOT NULL,  -- tokens charged to the budget
+    completion_tokens INTEGER NOT NULL,
+    cached_tokens     INTEGER NOT NULL,
+    latency           REAL,          -- seconds; NULL for a missing trial
+    finished_at       REAL NOT NULL, -- Unix time
+    finish_reason     TEXT,          -- packed; NULL for a missing trial
+    missing           TEXT,          -- packed; why there is no answer
+    after_stop        INTEGER NOT NULL,
+    UNIQUE (model, step)
+);
+
+CREATE TABLE answers (
+    outcome      INTEGER PRIMARY KEY REFERENCES outcomes (id),
+    body         INTEGER NOT NULL REFERENCES bodies (id),
+    sent_seed    INTEGER,            -- the `seed` of the body as sent; NULL where it had none
+    text         TEXT,               -- packed; NULL for a missing trial, as are the following
+    served_model TEXT,               -- packed
+    response_id  TEXT,               -- packed
+    usage        TEXT,               -- JSON [prompt, completion, cached]; NULL where it is what was charged
+    logprobs     TEXT,               -- packed JSON
+    extracted    TEXT,               -- packed
+    reason       TEXT,               -- packed
+    signal_set   INTEGER REFERENCES signal_sets (id),
+    signals      TEXT                -- packed JSON list of values
+);
+
+CREATE TABLE decisions (
+    id     INTEGER PRIMARY KEY,
+    at     REAL NOT NULL,
+    trials INTEGER NOT NULL,
+    body   TEXT NOT NULL             -- packed JSON
+);
+
+CREATE TABLE snapshots (
+    id      INTEGER PRIMARY KEY,
+    at      REAL NOT NULL,
+    elapsed REAL NOT NULL,
+    trials  INTEGER NOT NULL,
+    body    TEXT NOT NULL            -- packed JSON: standings and endpoints
+);

@@ -1,0 +1,112 @@
+"""Scorings of stored answers beside the one the run was decided by."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adaptive_eval.store.codec import dump_json, load_json, pack, pack_optional, unpack, unpack_optional
+from adaptive_eval.store.tables import real, whole
+
+__all__ = ["Rescored", "ScoringRecord", "add_scoring", "read_rescored", "read_scorings"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringRecord:
+    """One scoring of all stored answers.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in reports.
+    at : float
+        Unix time at which it was made.
+    body : mapping
+        JSON-able: how each task was scored, and the standings under it.
+    """
+
+    name: str
+    at: float
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rescored:
+    """What a scoring made of one answer.
+
+    Parameters
+    ----------
+    outcome : int
+        Number of the trial in commit order, from 0.
+    category : int or None
+        Its category; None where it cannot be scored so.
+    extracted : str or None
+        The answer as extracted.
+    reason : str
+        Why it got this category.
+    """
+
+    outcome: int
+    category: int | None
+    extracted: str | None
+    reason: str
+
+
+def add_scoring(db: sqlite3.Connection, record: ScoringRecord, rows: Iterable[Rescored]) -> int:
+    """Add a scoring with its rows, in one transaction; return its id.
+
+    Parameters
+    ----------
+    db : sqlite3.Connection
+        A writable run file in autocommit mode.
+    record : ScoringRecord
+        The scoring.
+    rows : iterable of Rescored
+        One for every answer that was looked at.
+    """
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        (newest,) = db.execute("SELECT max(id) FROM scorings").fetchone()
+        number = 0 if newest is None else int(newest) + 1
+        head = (number, pack(record.name), real("at", record.at), pack(dump_json(record.body)))
+        db.execute("INSERT INTO scorings (id, name, at, body) VALUES (?, ?, ?, ?)", head)
+        db.executemany(
+            "INSERT INTO rescored (scoring, outcome, category, extracted, reason) VALUES (?, ?, ?, ?, ?)",
+            (_row(number, row) for row in rows),
+        )
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+    return number
+
+
+def read_scorings(db: sqlite3.Connection) -> list[ScoringRecord]:
+    """Return every scoring, oldest first; its place in the list is its id.
+
+    A file of version 1 has no table of them, and none.
+    """
+    if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'scorings'").fetchone():
+        return []
+    rows = db.execute("SELECT name, at, body FROM scorings ORDER BY id").fetchall()
+    return [ScoringRecord(unpack(name), at, load_json(body)) for name, at, body in rows]
+
+
+def read_rescored(db: sqlite3.Connection, scoring: int) -> Iterator[Rescored]:
+    """Yield what a scoring made of each answer, in commit order."""
+    query = "SELECT outcome, category, extracted, reason FROM rescored WHERE scoring = ? ORDER BY outcome"
+    for outcome, category, extracted, reason in db.execute(query, (scoring,)).fetchall():
+        yield Rescored(outcome, category, unpack_optional(extracted), unpack(reason))
+
+
+def _row(scoring: int, row: Rescored) -> tuple[Any, ...]:
+    return (
+        scoring,
+        whole("outcome", row.outcome),
+        None if row.category is None else whole("category", row.category),
+        pack_optional(row.extracted),
+        pack(row.reason),
+    )

@@ -1,0 +1,170 @@
+"""Rows that wait for the next commit, with the ids they will have."""
+
+from __future__ import annotations
+
+import math
+import operator
+import sqlite3
+from hashlib import blake2b
+from typing import Any, SupportsIndex
+
+from adaptive_eval.store.codec import dump_json, pack, unpack
+
+__all__ = ["Bodies", "Names", "Table", "real", "whole"]
+
+_LARGEST = 2**63 - 1
+
+
+def whole(field: str, value: SupportsIndex) -> int:
+    """Return `value` as an int that SQLite can hold.
+
+    NumPy's integers are converted: SQLite would store them as bytes.
+
+    Raises
+    ------
+    ValueError
+        If it is not an integer in [0, 2**63).
+
+    Examples
+    --------
+    >>> whole("step", 3)
+    3
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if not 0 <= number <= _LARGEST:
+        raise ValueError(f"{field} is {value!r}: give an integer from 0 to 2**63 - 1")
+    return number
+
+
+def real(field: str, value: float) -> float:
+    """Return `value` as a finite float.
+
+    Raises
+    ------
+    ValueError
+        If it is infinite or NaN, which SQLite would store as NULL.
+
+    Examples
+    --------
+    >>> real("latency", 2)
+    2.0
+    """
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{field} is {value!r}: give a finite number of seconds")
+    return number
+
+
+class Table:
+    """One append-only table: rows added since the last commit.
+
+    The writer gives every id itself, from the largest stored one on, so that writing the same rows twice
+    changes nothing: a commit whose result is not known can be repeated.
+
+    Parameters
+    ----------
+    db : sqlite3.Connection
+        The run file.
+    name : str
+        The table's name; its first column is ``id``.
+    columns : str
+        The other columns, separated by commas.
+    """
+
+    def __init__(self, db: sqlite3.Connection, name: str, columns: str) -> None:
+        self._db = db
+        marks = ", ".join("?" * (2 + columns.count(",")))
+        self._insert = f"INSERT INTO {name} (id, {columns}) VALUES ({marks}) ON CONFLICT (id) DO NOTHING"  # noqa: S608
+        (largest,) = db.execute(f"SELECT max(id) FROM {name}").fetchone()  # noqa: S608
+        self.next_id: int = 0 if largest is None else largest + 1
+        self.rows: list[tuple[Any, ...]] = []
+
+    def add(self, *values: Any) -> int:
+        """Add a row and return its id."""
+        row_id = self.next_id
+        self.rows.append((row_id, *values))
+        self.next_id += 1
+        return row_id
+
+    def write(self) -> None:
+        """Insert the waiting rows, inside the caller's transaction."""
+        if self.rows:
+            self._db.executemany(self._insert, self.rows)
+
+    def written(self) -> None:
+        """Forget the waiting rows: they are committed."""
+        self.rows.clear()
+
+
+class Names(Table):
+    """A table of names, each with a small integer id; all are kept in memory.
+
+    Parameters
+    ----------
+    db : sqlite3.Connection
+        The run file.
+    name : str
+        The table.
+    parent : str, optional
+        A column in front of the name that is part of its identity.
+    """
+
+    def __init__(self, db: sqlite3.Connection, name: str, parent: str = "") -> None:
+        columns = f"{parent}, name" if parent else "name"
+        super().__init__(db, name, columns)
+        rows = db.execute(f"SELECT id, {columns} FROM {name}")  # noqa: S608
+        self._ids: dict[tuple[int | str, ...], int] = {
+            (*parents, unpack(packed)): row_id for row_id, *parents, packed in rows
+        }
+
+    def id(self, name: str, *parent: int) -> int:
+        """Return the id of `name`, giving it one where it is new."""
+        known = self._ids.get((*parent, name))
+        if known is None:
+            known = self._ids[(*parent, name)] = self.add(*parent, pack(name))
+        return known
+
+    def name(self, row_id: int) -> str:
+        """Return the name with this id; for messages, it searches."""
+        return str(self._identity(row_id)[-1])
+
+    def parent(self, row_id: int) -> int:
+        """Return the parent of the name with this id; for messages, it searches."""
+        return int(self._identity(row_id)[0])
+
+    def _identity(self, row_id: int) -> tuple[int | str, ...]:
+        return next(identity for identity, known in self._ids.items() if known == row_id)
+
+
+class Bodies(Table):
+    """The request bodies, each stored once; known by digest, looked up in the file and not in memory."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        super().__init__(db, "bodies", "digest, body")
+        self._waiting: dict[bytes, int] = {}
+
+    def id(self, body: dict[str, Any]) -> int:
+        """Return the id of `body`, storing it where it is new.
+
+        Raises
+        ------
+        TypeError
+            If it is not JSON-able.
+        """
+        text = dump_json(body)
+        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if digest in self._waiting:
+            return self._waiting[digest]
+        stored = self._db.execute("SELECT id FROM bodies WHERE digest = ?", (digest,)).fetchone()
+        if stored is not None:
+            return int(stored[0])
+        self._waiting[digest] = self.add(digest, pack(text))
+        return self._waiting[digest]
+
+    def written(self) -> None:
+        """Forget the waiting bodies: they are committed."""
+        super().written()
+        self._waiting.clear()

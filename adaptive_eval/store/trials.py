@@ -1,0 +1,121 @@
+"""How a whole trial is put together again from its rows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from adaptive_eval.store.codec import Packed, load_json, unpack, unpack_optional
+from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.zstd import Dictionaries
+from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
+
+__all__ = ["TRIALS", "TRIALS_NEWEST_FIRST", "TrialDecoder"]
+
+# CROSS JOIN: outcomes first, in id order, filtered before any answer is looked up.
+_QUERY = """
+SELECT o.id, o.model, o.step, o.question, o.repeat, o.seed,
+       o.category, o.prompt_tokens, o.completion_tokens, o.cached_tokens, o.latency, o.finished_at,
+       o.finish_reason, o.missing, o.after_stop,
+       b.body, a.sent_seed, a.text, a.served_model, a.response_id, a.usage, a.logprobs, a.extracted, a.reason,
+       a.signal_set, a.signals
+FROM outcomes AS o CROSS JOIN answers AS a ON a.outcome = o.id CROSS JOIN bodies AS b ON b.id = a.body
+WHERE o.id {beyond} :last AND o.id <= :end
+  AND (:models IS NULL OR o.model IN (SELECT value FROM json_each(:models)))
+  AND (:questions IS NULL OR o.question IN (SELECT value FROM json_each(:questions)))
+  AND (:step IS NULL OR o.step = :step)
+  AND (:category IS NULL OR o.category = :category)
+  AND (:missing IS NULL OR (o.missing IS NOT NULL) = :missing)
+  AND (:after_stop IS NULL OR o.after_stop = :after_stop)
+ORDER BY o.id {order} LIMIT :batch
+"""
+
+TRIALS = _QUERY.format(beyond=">", order="ASC")
+"""Whole trials from id ``:last`` on, the filters being NULL or a value; rows for :class:`TrialDecoder`."""
+
+TRIALS_NEWEST_FIRST = _QUERY.format(beyond="<", order="DESC")
+"""The same backwards."""
+
+
+class TrialDecoder:
+    """Turns rows of :data:`TRIALS` into records.
+
+    Parameters
+    ----------
+    models : list of str
+        By id.
+    questions : list of (str, str)
+        Task name and question id, by id.
+    signal_sets : list of str
+        JSON lists of signal names, by id.
+    dictionaries : Dictionaries
+        Those of the file.
+    """
+
+    def __init__(
+        self,
+        models: list[str],
+        questions: list[tuple[str, str]],
+        signal_sets: list[str],
+        dictionaries: Dictionaries,
+    ) -> None:
+        self._models = models
+        self._questions = questions
+        self._signal_sets: list[list[str]] = [json.loads(names) for names in signal_sets]
+        self._dictionaries = dictionaries
+
+    def __call__(self, row: tuple[Any, ...]) -> TrialRecord:
+        """Return the trial of one row."""
+        _, model, step, question, repeat, seed = row[:6]
+        category, prompt, completion, cached, latency, finished_at, finish_reason, missing, after_stop = row[
+            6:15
+        ]
+        body, sent_seed, *answer = row[15:]
+        charged = Usage(prompt, completion, cached)
+        sent = load_json(body)
+        if sent_seed is not None:
+            sent["seed"] = sent_seed
+        task, name = self._questions[question]
+        request = TrialRequest(TrialKey(self._models[model], step), task, name, repeat, seed)
+        answered = answer[0] is not None  # its text
+        return TrialRecord(
+            request,
+            finished_at,
+            self._completion(finish_reason, latency, charged, *answer[:5]) if answered else None,
+            self._score(category, *answer[5:]) if answered else None,
+            unpack_optional(missing),
+            bool(after_stop),
+            sent,
+            charged,
+        )
+
+    def _score(
+        self, category: int | None, extracted: Packed | None, reason: Packed, signal_set: int, signals: Packed
+    ) -> Score:
+        names, values = self._signal_sets[signal_set], load_json(signals)
+        return Score(
+            category, unpack_optional(extracted), dict(zip(names, values, strict=True)), unpack(reason)
+        )
+
+    def _completion(
+        self,
+        finish_reason: Packed,
+        latency: float,
+        charged: Usage,
+        text: Packed,
+        served_model: Packed,
+        response_id: Packed,
+        usage: Packed | None,
+        logprobs: Packed | None,
+    ) -> Completion:
+        reported = charged if usage is None else Usage(*load_json(usage))
+        return Completion(
+            unpack(text, self._dictionaries),
+            unpack(finish_reason),
+            reported,
+            latency,
+            unpack(served_model),
+            unpack(response_id),
+            None if logprobs is None else load_json(logprobs),
+            charged if charged.total_tokens < reported.total_tokens else None,
+        )

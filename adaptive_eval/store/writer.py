@@ -1,0 +1,260 @@
+"""The one writer of a run file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, get_args
+
+from adaptive_eval.errors import RunFileError
+from adaptive_eval.store.faults import translated
+from adaptive_eval.store.files import Durability, RunFiles, create_database, merge_log, open_for_writing
+from adaptive_eval.store.lock import WriterLock
+from adaptive_eval.store.pending import Pending
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import AttemptRecord, DecisionRecord, SnapshotRecord, TrialRecord
+from adaptive_eval.store.scorings import Rescored, ScoringRecord, add_scoring
+from adaptive_eval.trial import TrialRequest
+
+__all__ = ["RunWriter"]
+
+
+class RunWriter:
+    """Writes one run file; at most one writer per run lives at any time, on any process.
+
+    Use :meth:`create` or :meth:`open`. Rows are gathered in memory and written by :meth:`commit` in one
+    transaction: nothing counts before `commit` has returned, and then it survives ``kill -9`` (with
+    durability ``full``, power loss too). Its calls may come from different threads but must not overlap. As
+    a context manager it commits and closes at the end, also when the block fails: an answer that was paid
+    for is kept.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from adaptive_eval.trial import Completion, Score, TrialKey, Usage
+    >>> request = TrialRequest(TrialKey("qwen3-4b", 0), "aime25", "I-1", repeat=0, seed=7)
+    >>> with tempfile.TemporaryDirectory() as runs:
+    ...     with RunWriter.create(Path(runs, "first"), meta={"seed": "1234"}) as writer:
+    ...         writer.launch([request], at=1.7e9)
+    ...         stored = writer.outcome(
+    ...             TrialRecord(request, 1.7e9, Completion("42", "stop", Usage(90, 3)), Score(1, "42"))
+    ...         )
+    ...         committed = writer.commit()
+    ...     with RunReader(Path(runs, "first")) as reader:
+    ...         print(stored, committed, list(reader.log()))
+    True 1 [[TrialOutcome(key=TrialKey(model='qwen3-4b', step=0), category=1, usage=Usage(prompt_tokens=90, \
+completion_tokens=3, cached_tokens=0))]]
+    """
+
+    def __init__(self, files: RunFiles, lock: WriterLock, durability: Durability) -> None:
+        self._files = files
+        self._lock = lock
+        self._closed = False
+        self._db = open_for_writing(files, durability)
+        try:
+            with translated(files.database, "reading"):
+                self._identity = files.identity()
+                self._pending = Pending(self._db)
+        except BaseException:
+            self._db.close()
+            raise
+
+    @classmethod
+    def create(
+        cls, directory: Path | str, *, meta: Mapping[str, str], durability: Durability = "full"
+    ) -> RunWriter:
+        """Make a new run and open it.
+
+        Parameters
+        ----------
+        directory : path
+            The run's directory, made with its parents where missing; other files in it are left alone.
+        meta : mapping of str to str
+            What describes the run (config, hash, versions, seed), stored before the run can be seen.
+        durability : {'full', 'normal'}
+            What a commit survives: power loss, or the death of the process only.
+
+        Returns
+        -------
+        RunWriter
+            Holding the run's lock.
+
+        Raises
+        ------
+        RunExists
+            If there is a run already.
+        RunLocked
+            If another process is creating it.
+        RunFileError
+            If the directory cannot be made or written to, or the disk is full.
+        """
+        files = _files(directory, durability)
+        files.require_absent()
+        with translated(files.directory, "creating"):
+            files.directory.mkdir(parents=True, exist_ok=True)
+        lock = WriterLock.acquire(files.lock)
+        try:
+            files.require_absent()  # another process may have created it and gone
+            create_database(files, meta)
+            return cls(files, lock, durability)
+        except BaseException:
+            lock.release()
+            raise
+
+    @classmethod
+    def open(cls, directory: Path | str, *, durability: Durability = "full") -> RunWriter:
+        """Continue an existing run, upgrading a file of an older version.
+
+        Parameters
+        ----------
+        directory : path
+            The run's directory.
+        durability : {'full', 'normal'}
+            What a commit survives from now on.
+
+        Raises
+        ------
+        RunNotFound
+            If there is no run.
+        RunLocked
+            If another live process writes to it; the message names it.
+        RunTooNew
+            If a newer version of this package wrote it.
+        RunFileError
+            If the file cannot be written to, is damaged, or is no run file.
+        """
+        files = _files(directory, durability)
+        files.require_present()
+        lock = WriterLock.acquire(files.lock)
+        try:
+            return cls(files, lock, durability)
+        except BaseException:
+            lock.release()
+            raise
+
+    @property
+    def directory(self) -> Path:
+        """The run's directory."""
+        return self._files.directory
+
+    def reader(self) -> RunReader:
+        """Return a new reader of this file; it sees what is committed."""
+        return RunReader(self._files.directory)
+
+    def launch(self, requests: Sequence[TrialRequest], at: float) -> None:
+        """Log that these trials are being sent, at Unix time `at`."""
+        self._pending.add_launches(requests, at)
+
+    def attempt(self, record: AttemptRecord) -> None:
+        """Log one attempt, successful or not."""
+        self._pending.add_attempt(record)
+
+    def outcome(self, record: TrialRecord) -> bool:
+        """Add a finished trial.
+
+        Returns
+        -------
+        bool
+            True if it will be stored; False if this trial has an outcome already, which stays as it is.
+
+        Raises
+        ------
+        RunMismatch
+            If the stored trial of this key asked something else: another question, repeat or seed.
+        ValueError, TypeError
+            If a number cannot be stored, or logprobs, signals or body are not JSON-able. The trial is not
+            added.
+        """
+        with translated(self._files.database, "reading"):
+            return self._pending.add_outcome(record)
+
+    def decision(self, at: float, trials: int, body: Mapping[str, Any]) -> None:
+        """Log a decision made at Unix time `at`, when `trials` trials counted; `body` is JSON-able."""
+        self._pending.add_decision(DecisionRecord(at, trials, body))
+
+    def snapshot(self, record: SnapshotRecord) -> None:
+        """Add a snapshot; older ones are thinned (:func:`~adaptive_eval.store.thinning.expired_by`)."""
+        self._pending.add_snapshot(record)
+
+    def scoring(self, record: ScoringRecord, rows: Iterable[Rescored]) -> int:
+        """Store another scoring of the stored answers, durably at once; return its id.
+
+        Raises
+        ------
+        RunFileError
+            If it cannot be written; nothing of it is in the file then.
+        """
+        with translated(self._files.database, "committing to"):
+            return add_scoring(self._db, record, rows)
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Set one value of the run's description."""
+        self._pending.set_meta(key, value)
+
+    def commit(self) -> int:
+        """Make everything added so far durable, in one transaction.
+
+        Returns
+        -------
+        int
+            How many trials this made durable.
+
+        Raises
+        ------
+        RunFileError
+            If the disk is full or fails, or the file is locked or was deleted. Nothing of it is in the file
+            then and all of it stays in memory: commit again once the cause is gone.
+        """
+        if not self._pending:
+            return 0
+        with translated(self._files.database, "committing to"):
+            if self._files.identity() != self._identity:
+                # SQLite would go on writing to the deleted file, and say that all is well
+                raise RunFileError(
+                    f"{self._files.database} was replaced or deleted while this process writes to it. "
+                    "Nothing more can be stored there: restore the file from a copy, or start a new run"
+                )
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                self._pending.write()
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+        committed = self._pending.trials
+        self._pending.written()
+        return committed
+
+    def close(self) -> None:
+        """Commit, leave the run as one plain file, and release the lock; closing twice is harmless.
+
+        Raises
+        ------
+        RunFileError
+            If the commit fails. The writer is closed all the same.
+        """
+        if self._closed:
+            return
+        try:
+            self.commit()
+            merge_log(self._db)
+        finally:
+            self._closed = True
+            self._db.close()
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _files(directory: Path | str, durability: Durability) -> RunFiles:
+    if durability not in get_args(Durability):
+        raise ValueError(f"durability is {durability!r}: choose 'full' or 'normal'")
+    return RunFiles(Path(directory))
