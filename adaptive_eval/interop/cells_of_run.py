@@ -1,0 +1,80 @@
+"""The trials of a run, gathered by model, task and question: what formats need that keep them together."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.gather import Gathered, Gatherer
+from adaptive_eval.interop.runs import run_log
+from adaptive_eval.store.reader import RunReader
+
+__all__ = ["Cell", "CellsOfRun", "cells_of_run"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """All trials of one model on one question.
+
+    Parameters
+    ----------
+    question : str
+        Its id.
+    place : int
+        Its place among the task's questions.
+    trials : list of dict
+        As :meth:`adaptive_eval.interop.gather.Gatherer.trials` returns them, in order.
+    """
+
+    question: str
+    place: int
+    trials: list[dict[str, Any]]
+
+
+class CellsOfRun:
+    """The gathered trials; see :func:`cells_of_run`."""
+
+    def __init__(self, gatherer: Gatherer) -> None:
+        self._gatherer = gatherer
+        self.gathered: Gathered = gatherer.gathered()
+        self._cells = gatherer.cells()
+
+    def of(self, model: str, task: str) -> Iterator[Cell]:
+        """Yield the questions of a task that a model was asked, with its trials."""
+        first = 0
+        for name, questions in self.gathered.tasks.items():
+            if name == task:
+                break
+            first += len(questions)
+        ids = self.gathered.tasks[task]
+        cells = self._cells
+        mine = cells.model == self.gathered.models.index(model)
+        mine &= (cells.question >= first) & (cells.question < first + len(ids))
+        pairs = zip(cells.question[mine].tolist(), cells.rows[mine].tolist(), strict=True)
+        for question, rows in groupby(sorted(pairs, key=lambda pair: pair[0]), key=lambda pair: pair[0]):
+            trials = self._gatherer.trials([row for _, row in rows])
+            yield Cell(ids[question - first], question - first, trials)
+
+
+@contextmanager
+def cells_of_run(reader: RunReader) -> Iterator[CellsOfRun]:
+    """Gather the trials of a run in a temporary file, which is gone afterwards.
+
+    Parameters
+    ----------
+    reader : RunReader
+        The run.
+    """
+    with tempfile.TemporaryDirectory(prefix="adaptive-eval-") as folder:
+        gatherer = Gatherer(Path(folder))
+        try:
+            gatherer.add(run_log(reader.directory, Choices(), texts=True))
+            yield CellsOfRun(gatherer)
+        finally:
+            gatherer.close()

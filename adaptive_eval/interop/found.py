@@ -1,0 +1,218 @@
+"""What a reader finds in a file of another tool: trials, and what is wrong with it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from adaptive_eval.errors import UsageError
+
+__all__ = ["DEFAULT_TASK", "Choices", "Flaw", "Found", "Log", "Piece", "checked", "content_of", "flawed"]
+
+DEFAULT_TASK = "recorded"
+"""Name of the task where a file names none."""
+
+MOST_FLAWS = 10
+"""Mistakes of a file that a message lists."""
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One trial as a file has it: it has a category, or a score, or is missing.
+
+    Parameters
+    ----------
+    model, task, question : str
+        Which cell it belongs to.
+    place : str
+        Where it stands in the file, for messages.
+    number : int, optional
+        Its place among the trials of its cell, which need not be contiguous; None for the next one.
+    category : int, optional
+        Category from 0.
+    score : float, optional
+        Score in [0, 1], where the file has no categories.
+    missing : str, optional
+        Why there is no answer.
+    content : str
+        What identifies the question as asked, such as a hash; empty where the file does not say.
+    text : str
+        The answer.
+    finish_reason : str
+        Why the answer ended; ``length`` when it was cut off; empty where the file does not say.
+    extracted : str, optional
+        The answer as extracted.
+    reason : str
+        Why it got its score.
+    prompt, target : str
+        What was asked, and the reference answer.
+    tokens : tuple of (int, int)
+        Prompt and completion tokens.
+    latency : float
+        Seconds.
+    finished_at : float
+        Unix time; 0 where the file does not say.
+    uuid : str
+        The log's own name of this trial; empty without one.
+    """
+
+    model: str
+    task: str
+    question: str
+    place: str
+    number: int | None = None
+    category: int | None = None
+    score: float | None = None
+    missing: str | None = None
+    content: str = ""
+    text: str = ""
+    finish_reason: str = ""
+    extracted: str | None = None
+    reason: str = ""
+    prompt: str = ""
+    target: str = ""
+    tokens: tuple[int, int] = (0, 0)
+    latency: float = 0.0
+    finished_at: float = 0.0
+    uuid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Something that is wrong with a file."""
+
+    place: str
+    words: str
+
+
+Piece: TypeAlias = Found | Flaw
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a person decides about reading, where a file leaves it open.
+
+    Parameters
+    ----------
+    model : str, optional
+        The model's name, for files that name none.
+    task : str, optional
+        What to call the task, whatever the file calls it.
+    rename : mapping of str to str
+        New names of models, by the files' own.
+    question_id : str, optional
+        The column or field of the dataset that identifies a question.
+    metric : str, optional
+        The metric or scorer whose values are taken.
+    filter : str, optional
+        The filter whose results are taken (lm-evaluation-harness).
+    scorer : str, optional
+        Kind of a scorer of this package that scores the answers anew.
+    scorer_options : mapping
+        Its options.
+    incomplete : bool
+        Whether logs of evaluations that have not finished are taken.
+    """
+
+    model: str | None = None
+    task: str | None = None
+    rename: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    question_id: str | None = None
+    metric: str | None = None
+    filter: str | None = None
+    scorer: str | None = None
+    scorer_options: Mapping[str, Any] = field(default_factory=lambda: _NONE)
+    incomplete: bool = False
+
+    def named(self, model: str | None, path: Path) -> str:
+        """Return the name of a model that a file calls so.
+
+        Raises
+        ------
+        UsageError
+            If the file names none and nobody else does.
+        """
+        name = model or self.model
+        if not name:
+            raise UsageError(f"{path}: it does not say which model answered; name it with --model NAME")
+        return self.rename.get(name, name)
+
+
+@dataclass(frozen=True)
+class Log:
+    """One file of results.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    format : str
+        In words, such as ``Inspect log``.
+    read : callable
+        Returns the pieces, a new iterator each time.
+    identity : str
+        Two logs with the same one are the same log; empty where the file does not say.
+    versions : mapping of str to str
+        Version of each task, where the file says it.
+    numbered : bool
+        Whether trial numbers count over all files; False: each file's trials follow those of the one before.
+    weights : mapping of str to tuple of float
+        What the categories of each task are worth, where the file says it.
+    """
+
+    path: Path
+    format: str
+    read: Callable[[], Iterator[Piece]]
+    identity: str = ""
+    versions: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    numbered: bool = False
+    weights: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: _NONE)
+
+
+def checked(log: Log) -> Iterator[Found]:
+    """Yield the trials of a log.
+
+    Raises
+    ------
+    UsageError
+        At the end, with everything that is wrong with the file. Whoever keeps what came before must discard
+        it then.
+    """
+    flaws: list[Flaw] = []
+    number = 0
+    for piece in log.read():
+        if isinstance(piece, Found):
+            yield piece
+            continue
+        number += 1
+        if len(flaws) < MOST_FLAWS:
+            flaws.append(piece)
+    if flaws:
+        raise flawed(log.path, flaws, number)
+
+
+def flawed(path: Path, flaws: Iterable[Flaw], number: int | None = None) -> UsageError:
+    """Return the error that lists what is wrong with a file; `number` flaws where not all are given."""
+    listed = list(flaws)
+    count = len(listed) if number is None else number
+    lines = [f"  {flaw.place}: {flaw.words}" if flaw.place else f"  {flaw.words}" for flaw in listed]
+    if count > len(listed):
+        lines.append(f"  … and {count - len(listed):,} more")
+    return UsageError("\n".join([f"{path}: cannot be read as outcomes:", *lines]))
+
+
+def content_of(*parts: object) -> str:
+    """Return what identifies a question as asked, from its text, target and options.
+
+    Examples
+    --------
+    >>> content_of("2 + 2?", "4") == content_of("2 + 2?", "5")
+    False
+    """
+    return hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

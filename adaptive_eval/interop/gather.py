@@ -1,0 +1,296 @@
+"""Gathering the trials of several logs in one table, on disk: matched, checked, none twice."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from adaptive_eval.errors import UsageError
+from adaptive_eval.interop.found import Flaw, Found, Log, checked, flawed
+
+__all__ = ["Cells", "Gathered", "Gatherer"]
+
+MOST_NAMED = 5
+"""Questions that a note names."""
+
+Ints = npt.NDArray[np.int64]
+
+_SCHEMA = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+CREATE TABLE trials (
+    id INTEGER PRIMARY KEY, model INTEGER, question INTEGER, series INTEGER, number INTEGER,
+    category INTEGER, score REAL, missing TEXT, rest TEXT, UNIQUE (model, question, series, number)
+);
+CREATE TABLE prompts (question INTEGER PRIMARY KEY, prompt TEXT, target TEXT);
+"""
+
+_INSERT = """
+INSERT INTO trials (model, question, series, number, category, score, missing, rest)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_REST = ("text", "finish_reason", "extracted", "reason", "tokens", "latency", "finished_at")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Where every trial belongs, sorted by model, question and place within its cell; arrays of shape (n,).
+
+    Parameters
+    ----------
+    rows : ndarray of int
+        What :meth:`Gatherer.trials` looks up.
+    model, question : ndarray of int
+        Numbers of model and question; questions are counted over all tasks.
+    repeat : ndarray of int
+        How many trials of the cell come before.
+    """
+
+    rows: Ints
+    model: Ints
+    question: Ints
+    repeat: Ints
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What several logs hold together.
+
+    Parameters
+    ----------
+    models : tuple of str
+        In the order of their first trial.
+    tasks : mapping of str to tuple of str
+        The ids of each task's questions.
+    categories : mapping of str to int
+        Categories named by each task's trials: the largest plus 1; 0 where the logs have scores.
+    scores : mapping of str to tuple of float
+        The different scores of each task's trials, ascending.
+    weights : mapping of str to tuple of float
+        What the logs themselves say the categories are worth.
+    notes : tuple of str
+        What a person should know: questions that not all models were asked.
+    """
+
+    models: tuple[str, ...]
+    tasks: Mapping[str, tuple[str, ...]]
+    categories: Mapping[str, int]
+    scores: Mapping[str, tuple[float, ...]]
+    weights: Mapping[str, tuple[float, ...]]
+    notes: tuple[str, ...]
+
+
+@dataclass
+class _Task:
+    """One task while logs are read."""
+
+    questions: list[str] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    categories: int = 0
+    scores: set[float] = field(default_factory=set)
+    version: tuple[str, Path] | None = None
+    weights: tuple[float, ...] | None = None
+
+
+class Gatherer:
+    """Takes one log after another.
+
+    Parameters
+    ----------
+    folder : Path
+        An existing folder for the table; whoever made it removes it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._db = sqlite3.connect(folder / "gathered.db", isolation_level=None)
+        self._db.executescript(_SCHEMA)
+        self._models: dict[str, int] = {}
+        self._tasks: dict[str, _Task] = {}
+        self._questions: dict[tuple[str, str], int] = {}
+        self._contents: dict[int, tuple[str, str, Path]] = {}
+        self._next: dict[tuple[int, int, int], int] = {}
+        self._uuids: dict[str, Path] = {}
+        self._logs = 0
+
+    def close(self) -> None:
+        """Close the table."""
+        self._db.close()
+
+    def add(self, log: Log) -> int:
+        """Take the trials of one log; return how many.
+
+        Raises
+        ------
+        UsageError
+            If something is wrong with the log, a trial is there twice, or it asks other questions under the
+            same ids or is of another version than an earlier log.
+        """
+        self._logs += 1
+        series = 0 if log.numbered else self._logs
+        for task, version in log.versions.items():
+            self._require_version(log, task, version)
+        for task, weights in log.weights.items():
+            self._require_weights(log, task, weights)
+        differing: list[Flaw] = []
+        count = 0
+        self._db.execute("BEGIN")
+        for found in checked(log):
+            flaw = self._add(log, found, series)
+            if flaw is not None:
+                differing.append(flaw)
+            count += 1
+        self._db.execute("COMMIT")
+        if differing:
+            raise flawed(log.path, differing[:10], len(differing))
+        if not count:
+            raise UsageError(f"{log.path}: there are no trials in it")
+        return count
+
+    def _add(self, log: Log, found: Found, series: int) -> Flaw | None:
+        if found.uuid:
+            earlier = self._uuids.setdefault(found.uuid, log.path)
+            if earlier != log.path:
+                raise UsageError(
+                    f"{log.path}: {found.place} is in {earlier} too: one is a retry of the other; give only "
+                    "the later one"
+                )
+        task = self._tasks.setdefault(found.task, _Task())
+        model = self._models.setdefault(found.model, len(self._models))
+        question = self._question(task, found)
+        if found.category is not None:
+            task.categories = max(task.categories, found.category + 1)
+        elif found.score is not None:
+            task.scores.add(found.score)
+        number = found.number
+        if number is None:
+            number = self._next.get((model, question, series), 0)
+            self._next[model, question, series] = number + 1
+        rest = json.dumps({name: value for name in _REST if (value := getattr(found, name))})
+        try:
+            self._db.execute(
+                _INSERT,
+                (model, question, series, number, found.category, found.score, found.missing, rest),
+            )
+        except sqlite3.IntegrityError:
+            raise UsageError(
+                f"{log.path}: {found.place}: trial {number} of model {found.model!r} on question "
+                f"{found.question!r} is there twice"
+            ) from None
+        return self._differing(log, found, question)
+
+    def _question(self, task: _Task, found: Found) -> int:
+        known = self._questions.get((found.task, found.question))
+        if known is not None:
+            return known
+        number = self._questions[found.task, found.question] = len(self._questions)
+        task.questions.append(found.question)
+        task.numbers.append(number)
+        if found.prompt or found.target:
+            row = (number, found.prompt, found.target)
+            self._db.execute("INSERT INTO prompts (question, prompt, target) VALUES (?, ?, ?)", row)
+        return number
+
+    def _differing(self, log: Log, found: Found, question: int) -> Flaw | None:
+        """Say so where an earlier log asks something else under this id."""
+        if not found.content:
+            return None
+        known = self._contents.setdefault(question, (log.format, found.content, log.path))
+        if known[0] != log.format or known[1] == found.content:
+            return None
+        where = "earlier in this file" if known[2] == log.path else f"in {known[2]}"
+        return Flaw(
+            found.place,
+            f"question {found.question!r} of task {found.task!r} is not what it is {where}: another revision "
+            "of the dataset or prompt",
+        )
+
+    def _require_version(self, log: Log, name: str, version: str) -> None:
+        task = self._tasks.setdefault(name, _Task())
+        if task.version is None:
+            task.version = version, log.path
+        elif task.version[0] != version:
+            raise UsageError(
+                f"{log.path}: its task {name!r} is of version {version}, in {task.version[1]} it is of "
+                f"version {task.version[0]}: the results cannot be compared"
+            )
+
+    def _require_weights(self, log: Log, name: str, weights: tuple[float, ...]) -> None:
+        task = self._tasks.setdefault(name, _Task())
+        if task.weights is None:
+            task.weights = weights
+        elif task.weights != weights:
+            raise UsageError(
+                f"{log.path}: the categories of task {name!r} are worth {weights} there and {task.weights} "
+                "in an earlier log; the results cannot be compared"
+            )
+
+    def gathered(self) -> Gathered:
+        """Return what all logs hold together."""
+        tasks = {name: task for name, task in self._tasks.items() if task.questions}
+        return Gathered(
+            tuple(self._models),
+            {name: tuple(task.questions) for name, task in tasks.items()},
+            {name: task.categories for name, task in tasks.items()},
+            {name: tuple(sorted(task.scores)) for name, task in tasks.items()},
+            {name: task.weights for name, task in tasks.items() if task.weights is not None},
+            tuple(self._notes(tasks)),
+        )
+
+    def _notes(self, tasks: Mapping[str, _Task]) -> Iterator[str]:
+        """Yield which questions a model was not asked, and how unequal the counts are."""
+        for name, task in tasks.items():
+            for model, number in self._models.items():
+                rows = self._db.execute("SELECT DISTINCT question FROM trials WHERE model = ?", (number,))
+                asked = {row[0] for row in rows}
+                lacking = [
+                    question
+                    for question, place in zip(task.questions, task.numbers, strict=True)
+                    if place not in asked
+                ]
+                if lacking:
+                    named = ", ".join(lacking[:MOST_NAMED])
+                    more = f" and {len(lacking) - MOST_NAMED:,} more" if len(lacking) > MOST_NAMED else ""
+                    yield (
+                        f"task {name!r}: model {model!r} has no trial of {len(lacking):,} of "
+                        f"{len(task.questions):,} questions: {named}{more}"
+                    )
+
+    def cells(self) -> Cells:
+        """Return where every trial belongs; questions are counted in the order of :meth:`gathered`."""
+        ordered = [number for task in self._tasks.values() for number in task.numbers]
+        place = np.empty(len(ordered), dtype=np.int64)
+        place[ordered] = np.arange(len(ordered))
+        query = "SELECT id, model, question FROM trials ORDER BY model, question, series, number"
+        table = np.fromiter(self._db.execute(query), dtype=np.dtype("i8, i8, i8"))
+        rows, model, question = (table[name].astype(np.int64) for name in ("f0", "f1", "f2"))
+        starts = np.flatnonzero(np.r_[True, (np.diff(model) != 0) | (np.diff(question) != 0)])
+        lengths = np.diff(np.r_[starts, rows.size])
+        repeat = np.arange(rows.size) - np.repeat(starts, lengths)
+        return Cells(rows, model, place[question], repeat)
+
+    def trials(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+        """Return trials by their row numbers, in that order: the fields of :class:`Found` that are known."""
+        marks = ",".join("?" * len(rows))
+        query = (
+            "SELECT t.id, t.category, t.score, t.missing, t.rest, p.prompt, p.target FROM trials AS t "  # noqa: S608
+            f"LEFT JOIN prompts AS p ON p.question = t.question WHERE t.id IN ({marks})"
+        )
+        found = {}
+        for row, category, score, missing, rest, prompt, target in self._db.execute(query, list(rows)):
+            found[row] = {
+                "category": category,
+                "score": score,
+                "missing": missing,
+                "prompt": prompt or "",
+                "target": target or "",
+                **json.loads(rest),
+            }
+        return [found[row] for row in rows]

@@ -1,0 +1,278 @@
+"""Writing logs of other tools as a run file: whole, or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from adaptive_eval import __version__
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, TaskSpec
+from adaptive_eval.core.standings import Standings, to_json
+from adaptive_eval.errors import RunExists, RunFileError
+from adaptive_eval.interop.found import Log
+from adaptive_eval.interop.gather import Gathered, Gatherer
+from adaptive_eval.interop.levels import Levels, levels_of
+from adaptive_eval.interop.runs import IMPORTED
+from adaptive_eval.interop.walks import HOLE, Walks, walks_of
+from adaptive_eval.store.records import SnapshotRecord, TrialRecord
+from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.trial import Completion, Missing, Score, TrialKey, TrialOutcome, TrialRequest, Usage
+
+__all__ = ["Imported", "Progress", "default_spec", "import_logs"]
+
+BATCH = 64
+"""Trials told at once, so that decisions fall about where they would have in a live run."""
+
+COMMIT_EVERY = 16
+"""Batches written at once."""
+
+NOT_THERE = "not in the logs"
+"""Reason of a trial that the walk passes and no log has."""
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Told what is being done, how much of it, of how much."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What was imported.
+
+    Parameters
+    ----------
+    directory : Path
+        The run.
+    trials, missing : int
+        Trials of the logs with an answer, and without one.
+    absent : int
+        Steps of the walks that no log has a trial for, such as the early repeats of a first pass.
+    standings : Standings
+        The ranking.
+    notes : tuple of str
+        What a person should know.
+    """
+
+    directory: Path
+    trials: int
+    missing: int
+    absent: int
+    standings: Standings
+    notes: tuple[str, ...]
+
+
+def default_spec(models: tuple[str, ...], tasks: tuple[TaskSpec, ...]) -> SessionSpec:
+    """Return a session that ranks the models, or only estimates where there is one."""
+    goal = GoalSpec("ranking" if len(models) > 1 else "budget")
+    return SessionSpec(tuple(ModelSpec(name) for name in models), tasks, goal)
+
+
+def import_logs(
+    logs: Sequence[Log],
+    out: Path,
+    *,
+    right_from: float | None = None,
+    weights: Sequence[float] | None = None,
+    decide: Callable[[tuple[str, ...], tuple[TaskSpec, ...]], SessionSpec] = default_spec,
+    progress: Progress = lambda _what, _done, _total: None,
+) -> Imported:
+    """Write logs as a run.
+
+    Parameters
+    ----------
+    logs : sequence of Log
+        At least one (:func:`adaptive_eval.interop.detect.open_logs`).
+    out : Path
+        The run's directory, which must not be there yet, or be empty.
+    right_from, weights
+        See :func:`adaptive_eval.interop.levels.levels_of`.
+    decide : callable
+        From names of models and tasks to the session that decides.
+    progress : callable
+        Told how far it is.
+
+    Raises
+    ------
+    UsageError
+        If something is wrong with a log; nothing is left of the run then.
+    RunFileError
+        If the run cannot be written, or one is there.
+    """
+    _require_free(out)
+    stage = out.with_name(f".{out.name}.importing-{os.getpid()}")
+    try:
+        stage.mkdir(parents=True)
+        try:
+            imported = _write(logs, stage, out, right_from, weights, decide, progress)
+            if out.exists():
+                out.rmdir()
+            stage.rename(out)
+        finally:
+            if stage.exists():
+                shutil.rmtree(stage)
+    except (OSError, sqlite3.OperationalError) as error:
+        words = error.strerror if isinstance(error, OSError) else str(error)
+        raise RunFileError(f"{out}: the run cannot be written: {words}") from None
+    return imported
+
+
+def _require_free(out: Path) -> None:
+    if out.is_dir() and not any(out.iterdir()):
+        return
+    if out.exists():
+        raise RunExists(f"{out} is there already; choose another name with --out")
+
+
+def _write(
+    logs: Sequence[Log],
+    stage: Path,
+    out: Path,
+    right_from: float | None,
+    weights: Sequence[float] | None,
+    decide: Callable[[tuple[str, ...], tuple[TaskSpec, ...]], SessionSpec],
+    progress: Progress,
+) -> Imported:
+    gatherer = Gatherer(stage)
+    try:
+        counts = []
+        for number, log in enumerate(logs):
+            progress(f"reading {log.path.name}", number, len(logs))
+            counts.append(gatherer.add(log))
+        gathered = gatherer.gathered()
+        levels = levels_of(gathered, right_from, weights)
+        tasks = tuple(TaskSpec(name, ids, levels[name].weights) for name, ids in gathered.tasks.items())
+        session = Session(decide(gathered.models, tasks))
+        walks = walks_of(gatherer.cells(), len(gathered.models), session.board.schedule)
+        meta = _meta(out, logs, counts, gathered, levels, session.spec)
+        with RunWriter.create(stage, meta=meta, durability="normal") as writer:
+            copy = _Copy(gatherer, gathered, levels, walks, session, writer, progress)
+            return copy.run(out)
+    finally:
+        gatherer.close()
+        (stage / "gathered.db").unlink(missing_ok=True)
+
+
+def _meta(
+    out: Path,
+    logs: Sequence[Log],
+    counts: Sequence[int],
+    gathered: Gathered,
+    levels: Mapping[str, Levels],
+    spec: SessionSpec,
+) -> dict[str, str]:
+    sources = [
+        {"file": log.path.name, "format": log.format, "trials": count, "versions": dict(log.versions)}
+        for log, count in zip(logs, counts, strict=True)
+    ]
+    described = {
+        "sources": sources,
+        "notes": list(gathered.notes),
+        "weights": {name: list(found.weights) for name, found in levels.items()},
+    }
+    return {
+        "name": out.name,
+        IMPORTED: json.dumps(described),
+        "seed": str(spec.seed),
+        "started_at": str(time.time()),
+        "versions": json.dumps({"adaptive-eval": __version__}),
+    }
+
+
+@dataclass
+class _Copy:
+    """Writes the gathered trials in the order of the walks, and has the session decide on them."""
+
+    gatherer: Gatherer
+    gathered: Gathered
+    levels: Mapping[str, Levels]
+    walks: Walks
+    session: Session
+    writer: RunWriter
+    progress: Progress
+    trials: int = 0
+    missing: int = 0
+    absent: int = 0
+
+    def run(self, out: Path) -> Imported:
+        """Write everything; return what it was."""
+        self.session.replay(self._batches())
+        count = self.trials + self.missing
+        self.session.end("budget", f"all {count:,} imported trials are counted")
+        now = time.time()
+        for decision in self.session.decisions:
+            self.writer.decision(now, decision.trials, asdict(decision))
+        standings = self.session.standings()
+        self.writer.snapshot(SnapshotRecord(now, 0.0, standings.trials, to_json(standings)))
+        self.writer.commit()
+        return Imported(out, self.trials, self.missing, self.absent, standings, self.gathered.notes)
+
+    def _batches(self) -> Iterator[list[TrialOutcome | Missing]]:
+        total = self.walks.row.size
+        ended: set[int] = set()
+        for start in range(0, total, BATCH):
+            if start % (COMMIT_EVERY * BATCH) == 0:
+                self.progress("writing", start, total)
+            records = self._records(slice(start, start + BATCH))
+            for record in records:
+                self.writer.outcome(record)
+            if start // BATCH % COMMIT_EVERY == 0:
+                self.writer.commit()
+            yield [record.outcome for record in records]
+            if start + BATCH < total:
+                self._end_walks(int(self.walks.step[start + BATCH]), ended)
+
+    def _end_walks(self, step: int, ended: set[int]) -> None:
+        """Go on without the models whose trials are over long before those of the others."""
+        ends = self.walks.ends
+        further = sum(end > step + self.session.spec.questions for end in ends.tolist())
+        for model, end in enumerate(ends.tolist()):
+            if end <= step and model not in ended and further >= 2:
+                ended.add(model)
+                self.session.stop_model(self.gathered.models[model], "its imported trials end here")
+
+    def _records(self, part: slice) -> list[TrialRecord]:
+        after_stop = self.session.stopped is not None
+        rows = self.walks.row[part].tolist()
+        found = iter(self.gatherer.trials([row for row in rows if row != HOLE]))
+        places = zip(rows, self.walks.model[part].tolist(), self.walks.step[part].tolist(), strict=True)
+        return [
+            self._record(self._request(model, step), None if row == HOLE else next(found), after_stop)
+            for row, model, step in places
+        ]
+
+    def _request(self, model: int, step: int) -> TrialRequest:
+        spec, schedule = self.session.spec, self.session.board.schedule
+        name = spec.models[model].name
+        task, question = schedule.at(step)
+        return TrialRequest(
+            TrialKey(name, step),
+            spec.tasks[task].name,
+            spec.tasks[task].questions[question],
+            schedule.repeat(step),
+            seed=0,  # whatever it was, the logs do not say
+        )
+
+    def _record(
+        self, request: TrialRequest, trial: Mapping[str, Any] | None, after_stop: bool
+    ) -> TrialRecord:
+        category = None if trial is None else self.levels[request.task].category(trial)
+        sent = {} if trial is None else {name: trial[name] for name in ("prompt", "target") if trial[name]}
+        at = time.time() if trial is None else trial.get("finished_at") or time.time()
+        if trial is None or category is None:
+            self.absent += trial is None
+            self.missing += trial is not None
+            reason = NOT_THERE if trial is None else trial["missing"] or "no answer"
+            return TrialRecord(request, at, None, None, reason, after_stop, sent)
+        self.trials += 1
+        usage = Usage(*trial.get("tokens", (0, 0)))
+        completion = Completion(
+            trial.get("text", ""), trial.get("finish_reason", ""), usage, trial.get("latency", 0.0)
+        )
+        score = Score(category, trial.get("extracted"), {}, trial.get("reason", ""))
+        return TrialRecord(request, at, completion, score, None, after_stop, sent)

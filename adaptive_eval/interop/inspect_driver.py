@@ -1,0 +1,356 @@
+"""Inspect runs the samples; our session says which, for which model, and when it is enough.
+
+Every model has an Inspect task of its own whose dataset is a source that we feed: a trial of ours, repeat r
+of a question, is epoch r + 1 of a sample. Solvers, agents, sandboxes and scorers are those of the task, and
+Inspect writes its logs as ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import copy
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from adaptive_eval.config import ModelConfig, RunConfig
+from adaptive_eval.config.section import IN_INSPECT
+from adaptive_eval.engine.protocols import Endpoint
+from adaptive_eval.errors import (
+    PermanentEndpointError,
+    RunFileError,
+    TransientEndpointError,
+    UsageError,
+)
+from adaptive_eval.interop.inspect_task import SampleMessage, load_inspect_task, sample_id
+from adaptive_eval.scoring.inspect_score import SampleCompletion
+from adaptive_eval.tasks.sources import INSPECT
+from adaptive_eval.trial import Completion, Message, Usage
+
+__all__ = ["LOGS", "InspectDriver", "InspectEndpoint", "require_drivable"]
+
+LOGS = "inspect"
+"""Folder of Inspect's logs in the run's directory."""
+
+_SAMPLING = ("temperature", "top_p", "max_tokens", "presence_penalty", "frequency_penalty", "logprobs")
+"""Parameters of a request that Inspect calls as we do."""
+
+_CUT_OFF = ("max_tokens", "model_length")
+
+
+class _Feed:
+    """The samples of one Inspect task, enqueued one by one from outside."""
+
+    def __init__(self, samples: Mapping[str, Any]) -> None:
+        self._samples = samples
+        self._enqueue = import_module("inspect_ai").enqueue_sample
+        self._context: contextvars.Context | None = None
+        self._early: list[tuple[Any, int]] = []
+        self._wake = asyncio.Event()
+        self._closed = False
+        self._waiting: dict[tuple[str, int], asyncio.Future[Any]] = {}
+        self._failure: str | None = None
+
+    async def run(self, name: str, epoch: int) -> Any:
+        """Have a sample run as an epoch, and return Inspect's record of it.
+
+        Raises
+        ------
+        TransientEndpointError
+            If it was cancelled without a record.
+        PermanentEndpointError
+            If the Inspect task has ended.
+        """
+        if self._failure is not None:
+            raise PermanentEndpointError(self._failure, kind="aborted")
+        sample = copy.deepcopy(self._samples[name])
+        sample.id = name
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[name, epoch] = future
+        if self._context is None:
+            self._early.append((sample, epoch))
+        else:
+            self._context.run(self._enqueue, sample, epoch=epoch)
+        self._wake.set()
+        return await future
+
+    async def next_samples(self) -> list[Any] | None:
+        """Wait for something to do; Inspect calls this when it has nothing."""
+        if self._context is None:  # what is enqueued must know this task
+            self._context = contextvars.copy_context()
+            for sample, epoch in self._early:
+                self._enqueue(sample, epoch=epoch)
+            self._early.clear()
+            return []
+        await self._wake.wait()
+        self._wake.clear()
+        return None if self._closed else []
+
+    async def sample_complete(self, sample: Any) -> None:
+        """Take Inspect's record of a sample that has ended."""
+        future = self._waiting.pop((str(sample.id), sample.epoch), None)
+        if future is not None and not future.done():
+            future.set_result(sample)
+
+    async def sample_abandoned(self, sample: Any, epoch: int) -> None:
+        """Take note of a sample that was cancelled before it began."""
+        future = self._waiting.pop((str(sample.id), epoch), None)
+        if future is not None and not future.done():
+            words = "cancelled in Inspect before it began"
+            future.set_exception(TransientEndpointError(words, kind="aborted"))
+
+    def close(self) -> None:
+        """Let the Inspect task end when what runs has come back."""
+        self._closed = True
+        self._wake.set()
+
+    def fail(self, words: str) -> None:
+        """Tell everybody who waits that the Inspect task has ended."""
+        self._failure = words
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(PermanentEndpointError(words, kind="aborted"))
+        self._waiting.clear()
+
+
+class InspectEndpoint:
+    """One model, as Inspect asks it.
+
+    Parameters
+    ----------
+    model : str
+        Its name in Inspect.
+    feeds : mapping of str to _Feed
+        By task.
+    """
+
+    def __init__(self, model: str, feeds: Mapping[str, _Feed]) -> None:
+        self._model = model
+        self._feeds = feeds
+
+    @property
+    def url(self) -> str:
+        """What stands for an address in the run file."""
+        return f"inspect:{self._model}"
+
+    def body(self, messages: Sequence[Message], *, seed: int | None, n: int = 1) -> Mapping[str, Any]:
+        """Return what is asked, as it is stored."""
+        asked = _asked(messages)
+        return {
+            "model": self._model,
+            "messages": [{"role": asked.role, "content": asked.content}],
+            "sample": asked.sample,
+            "epoch": asked.epoch,
+        }
+
+    async def alive(self) -> bool:
+        """Return True: Inspect itself asks again where a server is away."""
+        return True
+
+    async def complete(self, messages: Sequence[Message], *, seed: int | None) -> Completion:
+        """Have the sample run.
+
+        Raises
+        ------
+        TransientEndpointError
+            If it ended with an error; Inspect has tried again as often as it was told to.
+        PermanentEndpointError
+            If the Inspect task has ended.
+        """
+        asked = _asked(messages)
+        sample = await self._feeds[asked.task].run(asked.sample, asked.epoch)
+        if sample.error is not None:
+            words = str(sample.error.message).strip().splitlines()
+            raise TransientEndpointError(words[0][:300] if words else "error in Inspect", kind="server")
+        return _completion(sample, self._model)
+
+    async def sample(self, messages: Sequence[Message], *, seed: int | None, n: int) -> Sequence[Completion]:
+        """Return one answer: an epoch is one trial."""
+        return [await self.complete(messages, seed=seed)]
+
+
+def _asked(messages: Sequence[Message]) -> SampleMessage:
+    asked = messages[-1]
+    assert isinstance(asked, SampleMessage)
+    return asked
+
+
+def _completion(sample: Any, model: str) -> SampleCompletion:
+    usage = sample.model_usage.values()
+    tokens = Usage(
+        sum(one.input_tokens for one in usage),
+        sum(one.output_tokens for one in usage),
+        sum(one.input_tokens_cache_read or 0 for one in usage),
+    )
+    reasons = [str(choice.stop_reason) for choice in sample.output.choices]  # none, without a generation
+    cut = sample.limit is not None or any(reason in _CUT_OFF for reason in reasons)
+    return SampleCompletion(
+        sample.output.completion,
+        "length" if cut else "stop",
+        tokens,
+        float(sample.working_time or sample.total_time or 0.0),
+        sample.output.model or model,
+        str(sample.uuid or ""),
+        scores={name: (score.value, score.answer) for name, score in (sample.scores or {}).items()},
+    )
+
+
+@dataclass
+class InspectDriver:
+    """Runs Inspect beside our session; a context whose value are the endpoints of the models.
+
+    Parameters
+    ----------
+    config : RunConfig
+        Its tasks are ``inspect:`` ones.
+    logs : Path
+        Where Inspect writes its logs.
+    addresses : mapping of str to str
+        Base URL of each model's server, or the word ``inspect`` for a model that Inspect finds by its name.
+
+    Raises
+    ------
+    UsageError
+        On entering, if Inspect cannot make a model.
+    """
+
+    config: RunConfig
+    logs: Path
+    addresses: Mapping[str, str]
+    _feeds: dict[tuple[str, str], _Feed] = field(default_factory=dict)
+    _running: asyncio.Task[Any] | None = None
+
+    async def __aenter__(self) -> Mapping[str, Sequence[Endpoint]]:
+        os.environ.setdefault("INSPECT_DISPLAY", "none")  # one display is enough, and it is ours
+        import_module("inspect_ai.util").display_type()  # reads it
+        library = import_module("inspect_ai")
+        tasks: list[Any] = []
+        endpoints: dict[str, Sequence[Endpoint]] = {}
+        for model in self.config.models:
+            known = _inspect_model(model, self.addresses[model.name])
+            tasks += [
+                self._task(library, task.name, task.dataset, model.name, known) for task in self.config.tasks
+            ]
+            feeds = {task.name: self._feeds[task.name, model.name] for task in self.config.tasks}
+            endpoints[model.name] = (InspectEndpoint(str(known), feeds),)
+        most = max(model.in_flight for model in self.config.models)
+        self._running = asyncio.create_task(
+            library.eval_async(
+                tasks,
+                log_dir=str(self.logs),
+                max_tasks=len(tasks),
+                max_samples=most,
+                fail_on_error=False,
+                retry_on_error=1,
+            )
+        )
+        self._running.add_done_callback(self._ended)
+        return endpoints
+
+    def _task(self, library: Any, name: str, dataset: str, model: str, known: Any) -> Any:
+        """Return an Inspect task for one model, fed by us."""
+        task = load_inspect_task(dataset.removeprefix(INSPECT), self.config.base_dir)
+        samples = {sample_id(sample, number): sample for number, sample in enumerate(task.dataset)}
+        feed = self._feeds[name, model] = _Feed(samples)
+        source = library.SampleSource.from_samples(
+            [],
+            next_samples=feed.next_samples,
+            sample_complete=feed.sample_complete,
+            sample_abandoned=feed.sample_abandoned,
+        )
+        return library.task_with(task, dataset=source, model=known, epochs=1, fail_on_error=False)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._running is not None
+        ended_before = self._running.done()  # then whoever waited has been told why
+        for feed in self._feeds.values():
+            feed.close()
+        if error is not None:
+            self._running.cancel()
+        await asyncio.wait([self._running])
+        failure = None if self._running.cancelled() else self._running.exception()
+        if failure is not None and error is None and not ended_before:
+            raise RunFileError(f"{self.logs}: Inspect could not finish its logs: {failure}") from failure
+
+    def _ended(self, running: asyncio.Task[Any]) -> None:
+        """Let nobody wait for an evaluation that is over."""
+        words = "the evaluation in Inspect has ended"
+        if not running.cancelled() and running.exception() is not None:
+            words = f"the evaluation in Inspect has failed: {running.exception()}"
+        for feed in self._feeds.values():
+            feed.fail(words)
+
+
+def require_drivable(config: RunConfig) -> None:
+    """Refuse what cannot be had of a run whose samples Inspect runs.
+
+    Raises
+    ------
+    UsageError
+        If tasks of other kinds are beside those of Inspect, a budget could not be held, a model has several
+        servers, or a rubric needs a pilot.
+    """
+    others = [task.name for task in config.tasks if not task.dataset.startswith(INSPECT)]
+    if others:
+        raise UsageError(f"task {others[0]!r} is none of Inspect; run tasks of Inspect by themselves")
+    budgets = [
+        config.budget.limits(),
+        *(model.budget.limits() for model in config.models),
+        *(task.budget.limits() for task in config.tasks),
+    ]
+    held = {name for limits in budgets for name, limit in limits.items() if limit is not None}
+    if held - {"trials", "wall_clock"}:
+        raise UsageError(
+            f"budget.{min(held - {'trials', 'wall_clock'})} cannot be held: nobody knows how many requests a "
+            "sample of Inspect makes; limit trials or wall_clock, and the sample itself in the Inspect task"
+        )
+    for model in config.models:
+        if model.discovery is not None:
+            raise UsageError(
+                f"the endpoints of model {model.name!r} are to be found; Inspect asks one server, so write it"
+            )
+        if len(model.addresses) > 1:
+            raise UsageError(
+                f"model {model.name!r} has several endpoints; Inspect asks one, put them behind it"
+            )
+    for task in config.tasks:
+        if task.rubric.pilot is not None:
+            raise UsageError(
+                f"the rubric of task {task.name!r} needs a pilot, which a task of Inspect cannot have"
+            )
+
+
+def _inspect_model(model: ModelConfig, address: str) -> Any:
+    """Return the model as Inspect knows it: by its own name, or any server that speaks OpenAI's protocol."""
+    library = import_module("inspect_ai.model")
+    sent = model.sampling.as_sent()
+    options = {name: sent[name] for name in _SAMPLING if name in sent}
+    if "stop" in sent:
+        options["stop_seqs"] = [sent["stop"]] if isinstance(sent["stop"], str) else sent["stop"]
+    config = library.GenerateConfig(**options, max_connections=model.in_flight)
+    key = "none" if model.api_key_env is None else os.environ.get(model.api_key_env)
+    try:
+        if address == IN_INSPECT:
+            return library.get_model(model.model_id, config=config, memoize=False)
+        return library.get_model(
+            f"openai-api/adaptive-eval/{model.model_id}",
+            config=config,
+            base_url=address,
+            api_key=key,
+            memoize=False,
+        )
+    except (ValueError, ImportError, _prerequisite_error()) as error:
+        raise UsageError(f"model {model.name!r}: Inspect cannot ask {model.model_id}: {error}") from None
+
+
+def _prerequisite_error() -> type[Exception]:
+    """Return what Inspect raises where a package or key is missing; it has no public name."""
+    found: type[Exception] = import_module("inspect_ai._util.error").PrerequisiteError
+    return found

@@ -1,0 +1,176 @@
+"""Logs of Inspect, ``.eval`` or ``.json``, through Inspect's own log API."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from adaptive_eval.errors import UsageError
+from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece, content_of
+from adaptive_eval.scoring.inspect_score import score_value
+
+__all__ = ["inspect_log"]
+
+_CUT_OFF = ("token", "context", "time", "working", "message", "turn", "cost")
+"""Limits that end a sample before its answer is complete; it is scored as it stands."""
+
+
+def inspect_log(path: Path, choices: Choices) -> Log:
+    """Return the log in a file of Inspect; its header is read at once, its samples later.
+
+    Raises
+    ------
+    UsageError
+        If inspect_ai is not installed, the file is none of its logs or is damaged, or the evaluation has not
+        finished.
+    """
+    opened = _Opened(path, choices)
+    spec = opened.header.eval
+    version = str(spec.task_version)
+    return Log(path, "Inspect log", opened.pieces, str(spec.eval_id), {opened.task: version})
+
+
+class _Opened:
+    """One log with its header read."""
+
+    def __init__(self, path: Path, choices: Choices) -> None:
+        self._path = path
+        self._choices = choices
+        self._api = _library(path)
+        self.header: Any = self._reading(self._api.read_eval_log, header_only=True)
+        if self.header.status != "success" and not choices.incomplete:
+            raise UsageError(
+                f"{path}: this evaluation has not finished (its status is {self.header.status!r}); finish it "
+                "with `inspect eval-retry`, or take the samples that are there with --incomplete"
+            )
+
+    @cached_property
+    def task(self) -> str:
+        """The task as it is called here."""
+        return self._choices.task or str(self.header.eval.task).rpartition("/")[2]
+
+    @cached_property
+    def model(self) -> str:
+        """The model as it is called here."""
+        return self._choices.named(str(self.header.eval.model), self._path)
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the trials, from the summaries of the samples."""
+        summaries = self._reading(self._api.read_eval_log_sample_summaries)
+        seen: set[tuple[str, int]] = set()
+        for summary in summaries:
+            key = (str(summary.id), summary.epoch)
+            place = f"sample {summary.id!r}, epoch {summary.epoch}"
+            if key in seen:
+                yield Flaw(place, "is there twice")
+                continue
+            seen.add(key)
+            yield self._piece(summary, place)
+        if not seen:
+            yield Flaw("", "it has no samples")
+
+    def _piece(self, summary: Any, place: str) -> Piece:
+        question = str(summary.id)
+        if self._choices.question_id is not None:
+            question = str(summary.metadata.get(self._choices.question_id, ""))
+            if not question:
+                return Flaw(place, f"its metadata has no {self._choices.question_id!r}")
+        result: dict[str, Any] = {}
+        try:
+            result = self._result(summary)
+        except ValueError as error:
+            return Flaw(place, str(error))
+        usage = summary.model_usage.get(str(self.header.eval.model))
+        target = summary.target if isinstance(summary.target, str) else ", ".join(summary.target)
+        prompt = _text(summary.input)
+        return Found(
+            self.model,
+            self.task,
+            question,
+            place,
+            number=summary.epoch,
+            content=content_of(prompt, target, summary.choices),
+            finish_reason="length" if summary.limit in _CUT_OFF else "",
+            prompt=prompt,
+            target=target,
+            tokens=(0, 0) if usage is None else (usage.input_tokens, usage.output_tokens),
+            latency=float(summary.working_time or summary.total_time or 0.0),
+            finished_at=_unix(summary.completed_at),
+            uuid=str(summary.uuid or ""),
+            **result,
+        )
+
+    def _result(self, summary: Any) -> dict[str, Any]:
+        if summary.error:
+            return {"missing": f"error: {summary.error.strip().splitlines()[0][:300]}"}
+        if summary.limit == "operator":
+            return {"missing": "ended by an operator"}
+        name = self._scorer(summary.scores or {})
+        if name is None:
+            return {"missing": "no score in the log"}
+        score = summary.scores[name]
+        try:
+            value = score_value(score.value)
+        except ValueError as error:
+            raise ValueError(f"scorer {name}: {error}") from None
+        if value is None:
+            return {"missing": f"not scored by {name}"}
+        return {
+            "score": value,
+            "extracted": score.answer,
+            "reason": name,
+            "text": score.explanation or score.answer or "",
+        }
+
+    def _scorer(self, scores: Mapping[str, Any]) -> str | None:
+        """Return the scorer whose value is taken."""
+        wanted = self._choices.metric
+        if wanted is None and len(scores) > 1:
+            raise UsageError(
+                f"{self._path}: its samples are scored by {', '.join(scores)}; choose one with --metric"
+            )
+        if wanted is not None and scores and wanted not in scores:
+            raise UsageError(f"{self._path}: there is no scorer {wanted!r}; there are {', '.join(scores)}")
+        return wanted if wanted in scores else next(iter(scores), None)
+
+    def _reading(self, function: Any, **options: Any) -> Any:
+        """Call a function of the log API; what a damaged file makes it raise becomes one clear error."""
+        try:
+            return function(str(self._path), **options)
+        except FileNotFoundError:
+            raise UsageError(f"{self._path}: there is no such file") from None
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            words = str(error).strip().splitlines()
+            raise UsageError(
+                f"{self._path}: cannot be read as an Inspect log; it may be cut off or damaged: "
+                f"{words[0][:300] if words else type(error).__name__}"
+            ) from None
+
+
+def _text(given: Any) -> str:
+    if isinstance(given, str):
+        return given
+    return "\n".join(str(getattr(message, "text", "")) for message in given)
+
+
+def _unix(stamp: Any) -> float:
+    if not stamp:
+        return 0.0
+    moment = stamp if isinstance(stamp, datetime) else datetime.fromisoformat(str(stamp))
+    return moment.timestamp()
+
+
+def _library(path: Path) -> Any:
+    try:
+        return import_module("inspect_ai.log")
+    except ImportError as error:
+        if error.name is not None and error.name.split(".")[0] != "inspect_ai":
+            raise
+        raise UsageError(
+            f"{path}: reading logs of Inspect needs its library: pip install 'adaptive-eval[inspect]'"
+        ) from None

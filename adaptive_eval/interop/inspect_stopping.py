@@ -1,0 +1,136 @@
+"""For users of Inspect: end a task's epochs when they have shown what they can."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.errors import UsageError
+from adaptive_eval.interop.inspect_task import sample_id
+from adaptive_eval.interop.walks import first_steps
+from adaptive_eval.scoring.inspect_score import score_value
+from adaptive_eval.trial import Missing, TrialKey, TrialOutcome
+
+__all__ = ["StopEarly"]
+
+
+BATCH = 16
+"""Outcomes told at once."""
+
+
+class StopEarly:
+    """An ``EarlyStopping`` for a Task of Inspect: skips the epochs that are not needed any more.
+
+    ``Task(…, epochs=20, early_stopping=StopEarly(width=0.1))`` ends when the score's anytime confidence
+    interval is no wider than 0.1; ``StopEarly(threshold=0.7)`` when it lies on one side of 0.7. The interval
+    holds although it is looked at after every sample. Inspect runs all samples once before it begins with the
+    second epoch, so at least one epoch is run as a whole.
+
+    Parameters
+    ----------
+    width : float, optional
+        Width of the interval that is enough.
+    threshold : float, optional
+        Score that the model is held against.
+    confidence : float
+        1 minus the error rate.
+    metric : str, optional
+        The scorer, where a task has several.
+    right_from : float
+        Least score that counts as right.
+
+    Raises
+    ------
+    UsageError
+        If neither or both of `width` and `threshold` are given.
+
+    Examples
+    --------
+    >>> StopEarly(width=0.1).goal.text
+    "every model's interval no wider than 0.1"
+    """
+
+    def __init__(
+        self,
+        *,
+        width: float | None = None,
+        threshold: float | None = None,
+        confidence: float = 0.95,
+        metric: str | None = None,
+        right_from: float = 0.5,
+    ) -> None:
+        if (width is None) == (threshold is None):
+            raise UsageError("say when to stop: StopEarly(width=0.1), or StopEarly(threshold=0.7)")
+        if width is not None:
+            self.goal = GoalSpec("width", width=width)
+        else:
+            self.goal = GoalSpec("threshold", value=threshold or 0.0)
+        self._stopping = StoppingSpec(confidence=confidence)
+        self._metric = metric
+        self._right_from = right_from
+        self._session: Session | None = None
+        self._steps: dict[tuple[str, int], int] = {}
+        self._told: list[TrialOutcome | Missing] = []
+        self._skipped = 0
+
+    async def start_task(self, task: Any, samples: list[Any], epochs: int) -> str:
+        """Take note of the samples; called by Inspect."""
+        ids = tuple(sample_id(sample, number) for number, sample in enumerate(samples))
+        model = ModelSpec(str(task.model))
+        spec = SessionSpec((model,), (TaskSpec(str(task.task), ids),), self.goal, self._stopping)
+        self._session = Session(spec)
+        self._steps = first_steps(ids, epochs, self._session.board.schedule)
+        return "adaptive-eval"
+
+    async def schedule_sample(self, id: str | int, epoch: int) -> Any:
+        """Say whether an epoch of a sample is still needed; called by Inspect."""
+        stopped = None if self._session is None else self._session.stopped
+        if stopped is None:
+            return None
+        self._skipped += 1
+        return import_module("inspect_ai.util").EarlyStop(id=id, epoch=epoch, reason=stopped.text)
+
+    async def complete_sample(self, id: str | int, epoch: int, scores: dict[str, Any]) -> None:
+        """Count the score of a sample; called by Inspect."""
+        session = self._session
+        step = self._steps.get((str(id), epoch))
+        if session is None or step is None:
+            return
+        key = TrialKey(session.spec.models[0].name, step)
+        category = self._category(scores)
+        self._told.append(Missing(key, "not scored") if category is None else TrialOutcome(key, category))
+        if len(self._told) >= BATCH:
+            self._tell()
+
+    async def complete_task(self) -> dict[str, Any]:
+        """Return what was found, for the log; called by Inspect."""
+        session = self._session
+        if session is None:
+            return {}
+        self._tell()
+        line = session.standings().models[0]
+        return {
+            "goal": self.goal.text,
+            "stopped": None if session.stopped is None else session.stopped.text,
+            "score": line.score,
+            "low": line.low,
+            "high": line.high,
+            "trials": line.trials,
+            "skipped": self._skipped,
+        }
+
+    def _tell(self) -> None:
+        if self._session is not None:
+            self._session.replay([self._told])
+        self._told = []
+
+    def _category(self, scores: dict[str, Any]) -> int | None:
+        if self._metric is None and len(scores) > 1:
+            raise UsageError(f"the task is scored by {', '.join(scores)}; choose one: StopEarly(metric=…)")
+        name = self._metric or next(iter(scores), None)
+        if name is None or name not in scores:
+            return None
+        number = score_value(scores[name].score.value)
+        return None if number is None else int(number >= self._right_from)

@@ -1,0 +1,101 @@
+"""Tasks of Inspect: found by ``FILE.py@NAME``, and their samples as rows."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from adaptive_eval.errors import DatasetError
+from adaptive_eval.trial import Message
+
+__all__ = ["SampleMessage", "inspect_rows", "load_inspect_task", "sample_id", "sample_text"]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleMessage(Message):
+    """A question that is a sample of Inspect; `content` is its text, for people."""
+
+    task: str = ""
+    sample: str = ""
+    epoch: int = 1
+
+
+def load_inspect_task(name: str, base: Path) -> Any:
+    """Return a fresh task of Inspect.
+
+    Parameters
+    ----------
+    name : str
+        ``FILE.py@NAME``, or ``PACKAGE.MODULE@NAME`` for one that is installed.
+    base : Path
+        Where a relative path starts.
+
+    Raises
+    ------
+    DatasetError
+        If inspect_ai is not installed, or there is no such task.
+    """
+    try:
+        library = import_module("inspect_ai")
+    except ModuleNotFoundError:
+        raise DatasetError(
+            f"inspect:{name}: tasks of Inspect need its library: pip install 'adaptive-eval[inspect]'"
+        ) from None
+    place, at, function = name.rpartition("@")
+    if not (at and place and function):
+        raise DatasetError(f"inspect:{name}: write inspect:FILE.py@TASK")
+    found = getattr(_module(place, base, name), function, None)
+    task = found() if callable(found) else None
+    if not isinstance(task, library.Task):
+        raise DatasetError(f"inspect:{name}: {place} has no task {function!r}")
+    return task
+
+
+def _module(place: str, base: Path, name: str) -> Any:
+    if not place.endswith(".py"):
+        try:
+            return import_module(place)
+        except ImportError as error:
+            raise DatasetError(f"inspect:{name}: the module cannot be imported: {error}") from None
+    path = (base / Path(place).expanduser()).resolve()
+    if not path.is_file():
+        raise DatasetError(f"inspect:{name}: there is no such file ({path})")
+    folder = str(path.parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # for what the task imports from beside it
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)
+    try:
+        spec.loader.exec_module(module)
+    except ImportError as error:
+        raise DatasetError(f"inspect:{name}: {path.name} cannot be imported: {error}") from None
+    return module
+
+
+def inspect_rows(name: str, base: Path) -> Iterator[dict[str, str]]:
+    """Yield the samples of a task as rows with ``id``, ``input`` and ``target``; only texts of them."""
+    task = load_inspect_task(name, base)
+    for number, sample in enumerate(task.dataset):
+        target = sample.target if isinstance(sample.target, str) else ", ".join(sample.target)
+        # a scorer of Inspect need not look at a target; a row of ours has one
+        yield {"id": sample_id(sample, number), "input": sample_text(sample) or "-", "target": target or "-"}
+
+
+def sample_id(sample: Any, number: int) -> str:
+    """Return a sample's id, as Inspect gives it to one that has none."""
+    return str(number + 1 if sample.id is None else sample.id)
+
+
+def sample_text(sample: Any) -> str:
+    """Return what a sample asks, as text; of a conversation its last message."""
+    if isinstance(sample.input, str):
+        return sample.input
+    return str(sample.input[-1].text) if sample.input else ""

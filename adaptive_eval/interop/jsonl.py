@@ -1,0 +1,40 @@
+"""What the readers of JSON Lines share: the rows of one kind of log, and where a bad one stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from adaptive_eval.errors import UsageError
+from adaptive_eval.tasks.rows import Row, stream_rows
+
+__all__ = ["first_row", "json_object"]
+
+
+def first_row(path: Path) -> Mapping[str, Any]:
+    """Return the first readable row of a file, empty where there is none."""
+    for found in stream_rows(path):
+        if isinstance(found, Row):
+            return found.values
+    return {}
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """Return the object that a JSON file holds.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be read, or holds something else; a file that ends too early is one of these.
+    """
+    try:
+        data = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise UsageError(f"{path}: there is no such file") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: cannot be read as JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise UsageError(f"{path}: holds no JSON object but {type(data).__name__}")
+    return data

@@ -1,0 +1,259 @@
+"""Samples of lm-evaluation-harness: ``samples_{task}_{date}.jsonl``, as ``--log_samples`` writes them.
+
+A row is a question under one filter, with all repeats of its answer in ``resps`` and one metric for the
+question. With one repeat that metric is the trial's score; with several each answer is scored anew, by the
+harness's own filters and metric (:mod:`adaptive_eval.interop.lm_eval_metric`) or a scorer of this package.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from adaptive_eval.errors import UsageError
+from adaptive_eval.interop.answers import Rescorer
+from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece, content_of
+from adaptive_eval.interop.jsonl import json_object
+from adaptive_eval.tasks.rows import Row, stream_rows
+
+__all__ = ["is_samples_row", "samples_log"]
+
+_NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
+_HASHES = ("doc_hash", "prompt_hash", "target_hash")
+
+
+def is_samples_row(row: Mapping[str, Any]) -> bool:
+    """Tell whether a row is one of lm-evaluation-harness.
+
+    Examples
+    --------
+    >>> is_samples_row({"doc_id": 0, "resps": [["4"]], "target": "4"})
+    True
+    """
+    return {"doc_id", "resps", "target"} <= row.keys()
+
+
+def samples_log(path: Path, choices: Choices) -> Log:
+    """Return the log in a file of samples.
+
+    The model's name is taken from the ``results_{date}.json`` beside it, else from the folder's name.
+    """
+    samples = _Samples(path, choices)
+    version = samples.results.get("versions", {}).get(samples.task)
+    return Log(
+        path,
+        "lm-evaluation-harness samples",
+        samples.pieces,
+        versions={} if version is None else {samples.called: str(version)},
+    )
+
+
+class _ScoresAnswers(Protocol):
+    """Scores one answer of a row: what is known of it goes into its trial."""
+
+    def score(self, row: Mapping[str, Any], text: str) -> dict[str, Any]: ...
+
+
+@dataclass
+class _Samples:
+    """One file of samples with what stands beside it."""
+
+    path: Path
+    choices: Choices
+
+    @cached_property
+    def results(self) -> Mapping[str, Any]:
+        """What ``results_{date}.json`` says; empty where it is not there."""
+        match = _NAME.fullmatch(self.path.name)
+        beside = None if match is None else self.path.with_name(f"results_{match['date']}.json")
+        return json_object(beside) if beside is not None and beside.is_file() else {}
+
+    @cached_property
+    def task(self) -> str:
+        """The task as the harness calls it."""
+        match = _NAME.fullmatch(self.path.name)
+        return self.path.stem if match is None else match["task"]
+
+    @property
+    def called(self) -> str:
+        """The task as it is called here."""
+        return self.choices.task or self.task
+
+    @cached_property
+    def model(self) -> str:
+        """The model's name."""
+        written = str(self.results.get("model_name") or "")
+        folder = self.path.resolve().parent.name if _NAME.fullmatch(self.path.name) else ""
+        return self.choices.named(self.choices.model or written or folder, self.path)
+
+    @cached_property
+    def scores_answers(self) -> _ScoresAnswers:
+        """What scores single answers."""
+        if self.choices.scorer is not None:
+            return _OwnScorer(Rescorer(self.choices))
+        from adaptive_eval.interop.lm_eval_metric import HarnessMetric
+
+        config = self.results.get("configs", {}).get(self.task)
+        return HarnessMetric(self.path, config, self.choices)
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the trials."""
+        chosen = self.choices.filter
+        used, others = chosen, set()
+        for found in stream_rows(self.path):
+            if not isinstance(found, Row):
+                yield Flaw(f"line {found[0]}" if found[0] else "", found[1])
+                continue
+            row, place = found.values, f"line {found.line}"
+            if not is_samples_row(row):
+                yield Flaw(place, "is no sample of lm-evaluation-harness: it lacks doc_id, resps or target")
+                continue
+            name = str(row.get("filter", "none"))
+            used = name if used is None else used
+            if name != used:
+                others.add(name)
+                continue
+            yield from self._question(row, place)
+        if chosen is None and others:
+            names = ", ".join([str(used), *sorted(others)])
+            raise UsageError(
+                f"{self.path}: it has results of several filters ({names}); choose one with --filter"
+            )
+
+    def _question(self, row: Mapping[str, Any], place: str) -> Iterator[Piece]:
+        """Yield the trials of one question."""
+        doc = row["doc"] if isinstance(row.get("doc"), dict) else {}
+        field = self.choices.question_id
+        if field is not None and field not in doc:
+            yield Flaw(place, f"its document has no field {field!r}; there are {', '.join(doc)}")
+            return
+        shared: dict[str, Any] = {
+            "model": self.model,
+            "task": self.called,
+            "question": str(row["doc_id"] if field is None else doc[field]),
+            "content": _content(row),
+            "prompt": _prompt(row),
+            "target": str(row["target"]),
+        }
+        answers = _answers(row)
+        try:
+            scores = _own_scores(row, answers)
+            if self.choices.scorer is None and answers is not None and scores is not None:
+                for number, (text, score) in enumerate(zip(answers, scores, strict=True)):
+                    where = f"{place}, repeat {number + 1}"
+                    yield Found(
+                        **shared, place=where, number=number, score=_in_range(score, "scores"), text=text
+                    )
+                return
+            stored = self._stored(row)
+            if self.choices.scorer is None and (answers is None or len(answers) == 1):
+                text = answers[0] if answers else ""
+                yield Found(
+                    **shared, place=place, number=0, score=stored, text=text, reason=self._metric(row)
+                )
+                return
+            for number, text in enumerate(answers or ()):
+                result = self.scores_answers.score(row, text)
+                if number == 0 and self.choices.scorer is None:
+                    _compare(row, stored, result["score"])
+                where = f"{place}, repeat {number + 1}"
+                yield Found(**shared, place=where, number=number, text=text, **result)
+        except ValueError as error:
+            yield Flaw(place, f"doc_id {row['doc_id']}: {error}")
+        if answers is not None and not answers:
+            yield Flaw(place, f"doc_id {row['doc_id']}: resps is empty")
+
+    def _metric(self, row: Mapping[str, Any]) -> str:
+        """Return the name of the metric that is taken."""
+        names = [str(name) for name in row.get("metrics", ())] or [
+            name for name in ("exact_match", "acc") if name in row
+        ]
+        if self.choices.metric is not None:
+            if self.choices.metric not in row:
+                raise UsageError(
+                    f"{self.path}: there is no metric {self.choices.metric!r}; there are {', '.join(names)}"
+                )
+            return self.choices.metric
+        if len(names) != 1:
+            what = f"the metrics {', '.join(names)}; choose one" if names else "no metric it names; name it"
+            raise UsageError(f"{self.path}: it has {what} with --metric")
+        return names[0]
+
+    def _stored(self, row: Mapping[str, Any]) -> float:
+        """Return what the harness has stored for the question."""
+        name = self._metric(row)
+        return _in_range(row.get(name), name)
+
+
+def _compare(row: Mapping[str, Any], stored: float, score: float) -> None:
+    """Refuse the harness's own scoring where the first answer does not get what the harness has stored."""
+    filtered = row.get("filtered_resps", ())
+    if len(filtered) == 1 and isinstance(filtered[0], str) and score != stored:
+        raise ValueError(
+            f"scoring its first answer gives {score:g} and the log has {stored:g}: the filter does not take "
+            "the first answer, or the task scores in a way of its own; score the answers with --scorer"
+        )
+
+
+def _in_range(value: object, name: str) -> float:
+    if not isinstance(value, bool | int | float) or not 0.0 <= float(value) <= 1.0:
+        raise ValueError(f"{name}: {value!r} is not a score from 0 to 1")
+    return float(value)
+
+
+def _own_scores(row: Mapping[str, Any], answers: list[str] | None) -> list[object] | None:
+    """Return what each answer is worth, in a file that this package has exported."""
+    scores = row.get("scores")
+    known = isinstance(scores, list) and answers is not None and len(scores) == len(answers)
+    return scores if known else None
+
+
+def _answers(row: Mapping[str, Any]) -> list[str] | None:
+    """Return the repeats of a generated answer; None where the model chose among options."""
+    resps = row["resps"]
+    one_request = isinstance(resps, list) and len(resps) == 1 and isinstance(resps[0], list)
+    if not one_request or not all(isinstance(text, str) for text in resps[0]):
+        return None
+    arguments = row.get("arguments")
+    first = arguments.get("gen_args_0", {}) if isinstance(arguments, dict) else {}
+    generated = not isinstance(first.get("arg_1"), str) if isinstance(first, dict) else True
+    return list(resps[0]) if generated else None
+
+
+def _content(row: Mapping[str, Any]) -> str:
+    hashes = [row[name] for name in _HASHES if isinstance(row.get(name), str)]
+    return content_of(*hashes) if hashes else content_of(row.get("doc"), row["target"])
+
+
+def _prompt(row: Mapping[str, Any]) -> str:
+    """Return what the model was asked; of a conversation its last message."""
+    arguments = row.get("arguments")
+    first = arguments.get("gen_args_0", {}) if isinstance(arguments, dict) else {}
+    prompt = first.get("arg_0", "") if isinstance(first, dict) else ""
+    if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str):
+        try:
+            messages = json.loads(prompt[0])
+        except ValueError:
+            return prompt[0]
+        last = messages[-1] if isinstance(messages, list) and messages else None
+        return str(last.get("content", "")) if isinstance(last, dict) else prompt[0]
+    return prompt if isinstance(prompt, str) else ""
+
+
+class _OwnScorer:
+    """A scorer of this package."""
+
+    def __init__(self, rescorer: Rescorer) -> None:
+        self._rescorer = rescorer
+
+    def score(self, row: Mapping[str, Any], text: str) -> dict[str, Any]:
+        target, fields = str(row["target"]), row["doc"] if isinstance(row.get("doc"), dict) else {}
+        problem = self._rescorer.problem(target, fields)
+        if problem is not None:
+            raise ValueError(problem)
+        return self._rescorer.score(text, target, fields)

@@ -1,0 +1,161 @@
+"""Task definitions of lm-evaluation-harness: their questions as rows, and their filters and metrics."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from adaptive_eval.errors import DatasetError
+
+__all__ = ["BASE", "DOC", "TASK", "Judged", "judged", "lm_eval_rows", "scoring_of"]
+
+TASK, BASE, DOC = "lm_eval_task", "lm_eval_base", "lm_eval_doc"
+"""Fields of a question: its task, the folder where a relative one is found, its place in the task."""
+
+_LOCK = threading.Lock()
+"""The harness's filters keep state while they are applied."""
+
+
+def lm_eval_rows(name: str, base: Path) -> Iterator[dict[str, Any]]:
+    """Yield the documents of a task as rows.
+
+    Parameters
+    ----------
+    name : str
+        An installed task, or ``FOLDER/NAME`` for one that is defined in a folder.
+    base : Path
+        Where a relative folder starts.
+
+    Yields
+    ------
+    dict
+        ``id`` (the harness's doc_id), ``input`` (the prompt, worked examples included), ``target``.
+
+    Raises
+    ------
+    DatasetError
+        If lm_eval is not installed, there is no such task, its dataset cannot be loaded, or it does not
+        generate answers.
+    """
+    place = str(base.resolve())
+    task = _task(name, place)
+    shots = task.config.num_fewshot or 0
+    for number, doc in enumerate(_documents(name, place)):
+        target = task.doc_to_target(doc)
+        targets = target if isinstance(target, list) else [target]
+        yield {
+            "id": str(number),
+            "input": task.fewshot_context(doc, num_fewshot=shots),
+            "target": ", ".join(map(str, targets)) or "-",
+            TASK: name,
+            BASE: place,
+            DOC: number,
+        }
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the harness makes of one answer.
+
+    Parameters
+    ----------
+    extracted : str or None
+        What its filters have left; None where that is no text.
+    metrics : mapping of str to object
+        Its metrics.
+    """
+
+    extracted: str | None
+    metrics: Mapping[str, Any]
+
+
+def judged(fields: Mapping[str, Any], text: str, chosen: str | None = None) -> Judged:
+    """Return what a task's filters and metrics make of one answer.
+
+    Parameters
+    ----------
+    fields : mapping
+        The question's, as :func:`lm_eval_rows` gave them.
+    text : str
+        The answer; it is cut off where the task says that answers end.
+    chosen : str, optional
+        Name of the filter; the first by default.
+    """
+    name, base = str(fields[TASK]), str(fields[BASE])
+    task, doc = _task(name, base), _documents(name, base)[int(fields[DOC])]
+    for end in _ends(task):
+        text = text.split(end, 1)[0]
+    pipeline = next(one for one in _filters(task) if chosen is None or one.name == chosen)
+    instance = import_module("lm_eval.api.instance").Instance(
+        request_type="generate_until",
+        doc=doc,
+        arguments=("", {}),
+        idx=0,
+        metadata=(name, int(fields[DOC]), 1),
+    )
+    with _LOCK:
+        instance.resps = [text]
+        pipeline.apply([instance])
+        filtered = instance.filtered_resps[pipeline.name]
+        metrics = task.process_results(doc, [filtered])
+    return Judged(filtered if isinstance(filtered, str) else None, metrics)
+
+
+def scoring_of(fields: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of a task's filters and of its metrics, where its config gives them."""
+    task = _task(str(fields[TASK]), str(fields[BASE]))
+    entries = task.config.metric_list or ()
+    return tuple(one.name for one in _filters(task)), tuple(str(entry["metric"]) for entry in entries)
+
+
+def _filters(task: Any) -> list[Any]:
+    return list(task._filters)  # the harness has no public name for them
+
+
+def _ends(task: Any) -> list[str]:
+    found = (task.config.generation_kwargs or {}).get("until") or []
+    return [found] if isinstance(found, str) else [end for end in found if end]
+
+
+@lru_cache(maxsize=64)
+def _documents(name: str, base: str) -> list[Any]:
+    return list(_task(name, base).eval_docs)
+
+
+@lru_cache(maxsize=64)
+def _task(name: str, base: str) -> Any:
+    try:
+        manager = import_module("lm_eval.tasks").TaskManager
+    except ModuleNotFoundError:
+        raise DatasetError(
+            f"lm_eval:{name}: tasks of lm-evaluation-harness need it: pip install 'adaptive-eval[lm-eval]'"
+        ) from None
+    folder, _, task = name.rpartition("/")
+    place = Path(base) / Path(folder).expanduser()
+    if folder and not place.is_dir():
+        raise DatasetError(f"lm_eval:{name}: there is no folder {place}")
+    known = manager(include_path=str(place), include_defaults=False) if folder else manager()
+    if task not in known.all_tasks:
+        where = f"in {place}" if folder else "installed"
+        raise DatasetError(f"lm_eval:{name}: no task {task!r} is {where}; `lm_eval ls tasks` lists what is")
+    errors = import_module("datasets.exceptions").DatasetsError
+    try:
+        loaded = known.load([task])["tasks"]
+    except (errors, OSError, ValueError, KeyError) as error:
+        words = str(error).strip().splitlines() or [type(error).__name__]
+        raise DatasetError(f"lm_eval:{name}: cannot be loaded: {words[0][:300]}") from None
+    if list(loaded) != [task]:
+        raise DatasetError(
+            f"lm_eval:{name}: is a group of tasks ({', '.join(loaded)}); give one of them each"
+        )
+    if loaded[task].OUTPUT_TYPE != "generate_until":
+        raise DatasetError(
+            f"lm_eval:{name}: is a task of kind {loaded[task].OUTPUT_TYPE}; only those that generate answers "
+            "(generate_until) can be asked again and again"
+        )
+    return loaded[task]

@@ -1,0 +1,129 @@
+"""Runs of this package as logs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from adaptive_eval.config import parse_config
+from adaptive_eval.errors import UsageError
+from adaptive_eval.interop.found import Choices, Found, Log, Piece, content_of
+from adaptive_eval.store.columns import OutcomeColumns
+from adaptive_eval.store.reader import RunReader
+
+__all__ = ["IMPORTED", "RUN_FILE", "run_columns", "run_log", "run_weights", "shown_prompt"]
+
+RUN_FILE = "run.db"
+
+IMPORTED = "imported"
+"""Key of a run file's description that says where its trials come from, if it did not ask them itself."""
+
+
+def run_columns(directory: Path) -> OutcomeColumns:
+    """Return the outcomes of the run in `directory`.
+
+    Raises
+    ------
+    UsageError
+        If there is no run, or it has no outcomes yet.
+    """
+    if not (directory / RUN_FILE).exists():
+        raise UsageError(f"{directory}: there is no run in this directory ({RUN_FILE} is missing)")
+    with RunReader(directory) as reader:
+        columns = reader.outcomes()
+    if not len(columns):
+        raise UsageError(f"{directory}: this run has no outcomes yet")
+    return columns
+
+
+def run_log(directory: Path, choices: Choices, *, texts: bool) -> Log:
+    """Return a run as a log.
+
+    Parameters
+    ----------
+    directory : Path
+        The run's directory.
+    choices : Choices
+        New names of models and task.
+    texts : bool
+        Whether answers are wanted too; without them a long run is read much faster.
+    """
+    read = _with_texts if texts else _outcomes
+    run_columns(directory)  # says what is wrong where there is no run
+    with RunReader(directory) as reader:
+        weights = run_weights(reader)
+    if choices.task is not None and len(weights) == 1:
+        weights = {choices.task: next(iter(weights.values()))}
+    return Log(directory, "run of adaptive-eval", lambda: read(directory, choices), weights=weights)
+
+
+def run_weights(reader: RunReader) -> dict[str, tuple[float, ...]]:
+    """Return what the categories of a run are worth, by task; empty for a run that does not say.
+
+    Parameters
+    ----------
+    reader : RunReader
+        The run.
+    """
+    meta = reader.meta()
+    if IMPORTED in meta:
+        stored = json.loads(meta[IMPORTED])["weights"]
+        return {task: tuple(values) for task, values in stored.items()}
+    if "config" not in meta:
+        return {}
+    config = parse_config(meta["config"], meta.get("source", "config"))
+    return {task.name: task.rubric.category_weights for task in config.tasks}
+
+
+def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:
+    columns = run_columns(directory)
+    models = [choices.rename.get(name, name) for name in columns.models]
+    cells = zip(columns.model.tolist(), columns.question.tolist(), columns.repeat.tolist(), strict=True)
+    for (model, question, repeat), category in zip(cells, columns.category.tolist(), strict=True):
+        task, name = columns.questions[question]
+        place = f"question {name!r}, repeat {repeat}"
+        known = (models[model], choices.task or task, name, place, repeat)
+        yield Found(*known, missing="no answer") if category < 0 else Found(*known, category=category)
+
+
+def _with_texts(directory: Path, choices: Choices) -> Iterator[Piece]:
+    with RunReader(directory) as reader:
+        for record in reader.trials():
+            request, answer, score = record.request, record.completion, record.score
+            prompt = shown_prompt(record.sent)
+            yield Found(
+                choices.rename.get(request.key.model, request.key.model),
+                choices.task or request.task,
+                request.question,
+                f"question {request.question!r}, repeat {request.repeat}",
+                request.repeat,
+                category=None if score is None else score.category,
+                missing=record.missing,
+                content=content_of(prompt) if prompt else "",
+                text="" if answer is None else answer.text,
+                finish_reason="" if answer is None else answer.finish_reason,
+                extracted=None if score is None else score.extracted,
+                reason="" if score is None else score.reason,
+                prompt=prompt,
+                target=str(record.sent.get("target", "")),
+                tokens=(record.usage.prompt_tokens, record.usage.completion_tokens),
+                latency=0.0 if answer is None else answer.latency,
+                finished_at=record.finished_at,
+            )
+
+
+def shown_prompt(sent: object) -> str:
+    """Return what a stored request asked: its last message, or the prompt of an imported trial.
+
+    Examples
+    --------
+    >>> shown_prompt({"messages": [{"role": "user", "content": "2 + 2?"}]})
+    '2 + 2?'
+    """
+    if not isinstance(sent, dict):
+        return ""
+    messages = sent.get("messages")
+    if isinstance(messages, list) and messages and isinstance(messages[-1], dict):
+        return str(messages[-1].get("content", ""))
+    return str(sent.get("prompt", ""))

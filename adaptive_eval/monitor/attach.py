@@ -1,0 +1,76 @@
+"""Watching a run from outside: its run file is read again and again, read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from adaptive_eval.monitor.liveness import is_running
+from adaptive_eval.monitor.recent import RATE_SPAN, Recent
+from adaptive_eval.monitor.snapshot import RunHeader, RunView, run_view, waiting_view
+from adaptive_eval.store import RunReader
+from adaptive_eval.wording.stored import NAME, decision_from, started_at
+
+__all__ = ["Attachment"]
+
+
+class Attachment:
+    """Views of one run as its run file changes.
+
+    Parameters
+    ----------
+    reader : RunReader
+        The run.
+    clock : callable
+        Unix time.
+    running : callable
+        (directory, seconds since the latest snapshot) -> whether a process is running the run.
+    """
+
+    def __init__(
+        self,
+        reader: RunReader,
+        clock: Callable[[], float],
+        running: Callable[[Path, float], bool] = is_running,
+    ) -> None:
+        self._reader = reader
+        self._clock = clock
+        self._running = running
+        meta = reader.meta()
+        self._header = RunHeader(meta.get(NAME) or reader.directory.name, started_at(meta))
+        self._recent = Recent()
+
+    def view(self) -> RunView:
+        """Return the view of the run as it is stored now."""
+        latest = self._reader.latest_snapshot()
+        if latest is None:
+            return waiting_view(self._header)
+        if self._recent.earlier is None:
+            for snapshot in self._reader.snapshots(since=latest.at - RATE_SPAN):
+                self._recent.add(snapshot)
+        self._recent.add(latest)
+        decisions = [decision_from(record.body) for record in self._reader.decisions()]
+        alive = self._running(self._reader.directory, self._clock() - latest.at)
+        return run_view(self._header, latest, decisions, earlier=self._recent.earlier, alive=alive)
+
+    def follow(
+        self, sleep: Callable[[float], None], every: float = 0.5, *, wait_out: bool = False
+    ) -> Iterator[RunView]:
+        """Yield views until the run has stopped or no process runs it any more; the last one says which.
+
+        Parameters
+        ----------
+        sleep : callable
+            Waits so many seconds.
+        every : float
+            Seconds between two looks. A view is yielded at each, since time passes even where nothing else
+            does.
+        wait_out : bool
+            Whether to go on while the run is interrupted, since it can be resumed.
+        """
+        while True:
+            view = self.view()
+            yield view
+            if view.state == "stopped" or (view.state == "interrupted" and not wait_out):
+                return
+            sleep(every)

@@ -1,0 +1,158 @@
+"""The leaderboard: rank interval, score with its anytime interval on a common axis, trials, cost, state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from adaptive_eval.core.standings import ModelStanding
+from adaptive_eval.monitor.bars import Axis, common_axis, interval_bar
+from adaptive_eval.monitor.labels import distinct_labels
+from adaptive_eval.monitor.lines import BAD, GOOD, HEADING, Column, columns, line
+from adaptive_eval.monitor.snapshot import RunView
+from adaptive_eval.wording.numbers import (
+    NOTHING,
+    decimals_for,
+    fixed,
+    interval,
+    listing,
+    rank_interval,
+    short,
+    usd,
+)
+
+__all__ = ["LEAST_WIDTH", "leaderboard"]
+
+LEAST_WIDTH = 36
+_GAP = 2
+_LABEL_LEAST, _LABEL_MOST = 18, 48
+_BAR_LEAST, _BAR_GOOD, _BAR_MOST = 14, 28, 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Optional:
+    """A column that is shown where there is room.
+
+    `place` says after which fixed column it stands, `bar` how wide the interval bars should be before it is
+    shown.
+    """
+
+    column: Column
+    place: int
+    bar: int = _BAR_LEAST
+
+
+def leaderboard(view: RunView, width: int, height: int, *, bayes: bool = False) -> list[Text]:
+    """Draw the leaderboard.
+
+    Columns are dropped from the least needed on as `width` shrinks (rank, model, score, trials and state
+    stay), rows from the lowest rank on as `height` does; the last line then says what is missing.
+
+    Parameters
+    ----------
+    view : RunView
+        The run.
+    width, height : int
+        Room, in cells and lines, the heading included.
+    bayes : bool
+        Whether to show Bayes@N mu ± sigma beside the decision score.
+
+    Returns
+    -------
+    list of rich.text.Text
+        At most `height` lines of at most `width` cells.
+    """
+    models = view.models
+    if not models or height < 2:
+        return []
+    room = height - 1
+    rows = models if len(models) <= room else models[: max(1, room - 1)]
+    lines = _table(view, rows, width, bayes)
+    if len(rows) < len(models) and len(lines) < height:
+        lines.append(line(_missing_words(models[len(rows) :]), width=width))
+    return lines
+
+
+def _table(view: RunView, rows: Sequence[ModelStanding], width: int, bayes: bool) -> list[Text]:
+    decimals = decimals_for(value for row in view.models for value in (row.low, row.score, row.high))
+    running = view.state == "running"
+    rank = Column("rank", [rank_interval(row.rank_low, row.rank_high) for row in rows], "right")
+    score = Column("score", [Text(fixed(row.score, decimals), style=HEADING) for row in rows], "right")
+    trials = Column("trials", [_trials(row.trials) for row in rows], "right")
+    state = Column("state", [_state(row, running) for row in rows])
+    shown = [row.model for row in rows]
+    wanted = max(
+        cell_len("model"), *(cell_len(name) for name in distinct_labels(shown, _LABEL_MOST).values())
+    )
+    least = min(wanted, _LABEL_LEAST)
+    spare = width - sum(col.width + _GAP for col in (rank, score, trials, state)) - least
+    axis = common_axis(value for row in view.models for value in (row.low, row.score, row.high))
+    if spare < _BAR_LEAST + _GAP:
+        axis = None
+    spare -= _BAR_LEAST + _GAP if axis is not None else 0
+    extra: list[_Optional] = []
+    for optional in _optional(rows, decimals, bayes):
+        if spare >= optional.column.width + _GAP + optional.bar - _BAR_LEAST:
+            spare -= optional.column.width + _GAP
+            extra.append(optional)
+    label = max(4, min(wanted, least + spare))
+    names = distinct_labels(shown, label)
+    cols = [rank, Column("model", [names[row.model] for row in rows]), score, *_at(extra, 0)]
+    if axis is not None:
+        cols.append(_bar_column(axis, rows, min(_BAR_MOST, _BAR_LEAST + least + spare - label), decimals))
+    cols += [*_at(extra, 1), trials, *_at(extra, 2), state]
+    return [line(text, width=width) for text in columns(cols, gap=_GAP)]
+
+
+def _optional(rows: Sequence[ModelStanding], decimals: int, bayes: bool) -> list[_Optional]:
+    """Return the columns beyond the fixed ones, most needed first."""
+    tokens = [short(row.prompt_tokens + row.completion_tokens) for row in rows]
+    found = [_Optional(Column("tokens", tokens, "right"), 2)]
+    if any(row.missing for row in rows):
+        found.append(_Optional(Column("missing", [str(row.missing) for row in rows], "right"), 2))
+    if bayes:
+        found.insert(0, _Optional(Column("Bayes@N", [_bayes(row, decimals) for row in rows], "right"), 1))
+    if any(row.low is not None for row in rows):
+        intervals = [interval(row.low, row.high, decimals) for row in rows]
+        found.append(_Optional(Column("interval", intervals, "right"), 0, _BAR_GOOD))
+    if any(row.usd is not None for row in rows):
+        found.append(_Optional(Column("cost", [usd(row.usd) for row in rows], "right"), 2, _BAR_GOOD))
+    return found
+
+
+def _bar_column(axis: Axis, rows: Sequence[ModelStanding], width: int, decimals: int) -> Column:
+    low, high = fixed(axis.low, max(1, decimals - 1)), fixed(axis.high, max(1, decimals - 1))
+    header = low + " " * max(1, width - len(low) - len(high)) + high
+    return Column(header, [interval_bar(axis, row.low, row.score, row.high, width) for row in rows])
+
+
+def _at(extra: Sequence[_Optional], place: int) -> list[Column]:
+    return [optional.column for optional in extra if optional.place == place]
+
+
+def _trials(n: int) -> str:
+    return f"{n:,}" if n < 1_000_000 else short(n)
+
+
+def _bayes(row: ModelStanding, decimals: int) -> str:
+    return NOTHING if row.mu is None else f"{fixed(row.mu, decimals)} ± {fixed(row.sigma, decimals)}"
+
+
+def _state(row: ModelStanding, running: bool) -> Text:
+    if row.state == "stopped":
+        return Text("stopped", style=BAD)
+    if row.state == "reference":
+        return Text("reference")
+    if row.state == "retired":
+        return Text("retired" if running else "resolved")
+    return Text("active", style=GOOD) if running else Text("unresolved")
+
+
+def _missing_words(rest: Sequence[ModelStanding]) -> str:
+    states = ("active", "retired", "stopped", "reference")
+    counts = [(state, sum(row.state == state for row in rest)) for state in states]
+    words = listing([f"{n} {state}" for state, n in counts if n])
+    return f"⋯ {len(rest)} more below ({words})"

@@ -1,0 +1,255 @@
+"""What a run is doing, for Prometheus: on a port to be scraped, or in a file for a textfile collector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from prometheus_client import CollectorRegistry, start_http_server, write_to_textfile
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from adaptive_eval.core.standings import ModelStanding, PairStanding, Range, Standings
+from adaptive_eval.errors import UsageError
+from adaptive_eval.monitor.snapshot import open_pair
+from adaptive_eval.store.records import EndpointHealth
+
+__all__ = ["RunMetrics"]
+
+PREFIX = "adaptive_eval_"
+_BUDGET_LABELS = "budget scope owner"
+_BUDGET_FIGURES = {
+    "spent": "Spent of a budget, what is presumed included.",
+    "presumed": "Spent on requests without an answer that may have been billed, each at its worst case.",
+    "reserved": "Reserved by trials in flight.",
+    "limit": "Limit of a budget.",
+}
+FILE_EVERY = 5.0
+"""Seconds between two writings of the file."""
+
+
+class RunMetrics(Collector):
+    """The metrics of one run, drawn from its latest standings.
+
+    A context manager: entering it opens the port and writes the file, leaving it closes the port.
+
+    Parameters
+    ----------
+    run : str
+        The run's name.
+    address : (str, int), optional
+        Host and port to serve on; port 0 takes any.
+    file : path, optional
+        File to keep up to date; it is replaced whole.
+
+    Raises
+    ------
+    UsageError
+        On entering, if the port cannot be opened or the file not be written.
+    """
+
+    def __init__(
+        self, run: str, address: tuple[str, int] | None = None, file: Path | str | None = None
+    ) -> None:
+        self.run = run
+        self.port: int | None = None
+        self._address = address
+        self._file = None if file is None else Path(file)
+        self._written = float("-inf")
+        self._latest: tuple[float, float, Standings, tuple[EndpointHealth, ...]] | None = None
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+        self._server: Any = None
+
+    def __enter__(self) -> Self:
+        if self._address is not None:
+            host, port = self._address
+            try:
+                self._server = start_http_server(port, addr=host, registry=self._registry)
+            except (OSError, OverflowError) as error:
+                words = error.strerror if isinstance(error, OSError) else "there is no such port"
+                raise UsageError(f"metrics cannot be served on {host}:{port}: {words}") from None
+            self.port = self._server[0].server_port
+        if self._file is not None:
+            try:
+                self._write()
+            except OSError as error:
+                self._close()
+                raise UsageError(f"metrics cannot be written to {self._file}: {error.strerror}") from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def update(
+        self, at: float, elapsed: float, standings: Standings, endpoints: Sequence[EndpointHealth]
+    ) -> None:
+        """Take new standings; a file that has become unwritable is tried again later.
+
+        Parameters
+        ----------
+        at : float
+            Unix time of the standings.
+        elapsed : float
+            Seconds of running time.
+        standings : Standings
+            The standings.
+        endpoints : sequence of EndpointHealth
+            Health of the endpoints.
+        """
+        self._latest = (at, elapsed, standings, tuple(endpoints))
+        if self._file is not None and (standings.stop is not None or at >= self._written + FILE_EVERY):
+            self._written = at
+            try:
+                self._write()
+            except OSError:
+                return
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric, for the registry."""
+        info = InfoMetricFamily(f"{PREFIX}run", "The run.")
+        latest = self._latest
+        if latest is None:
+            info.add_metric((), {"run": self.run})
+            yield info
+            return
+        at, elapsed, standings, endpoints = latest
+        info.add_metric((), {"run": self.run, "goal": standings.goal, "rule": standings.rule})
+        yield info
+        yield from _run(at, elapsed, standings)
+        yield from _models(standings.models)
+        yield from _pairs(standings.pairs)
+        yield from _outlook(standings)
+        yield from _endpoints(endpoints)
+
+    def _write(self) -> None:
+        write_to_textfile(str(self._file), self._registry)
+
+    def _close(self) -> None:
+        if self._server is not None:
+            server, thread = self._server
+            server.shutdown()
+            server.server_close()
+            thread.join()
+            self._server = None
+
+
+def _gauge(name: str, words: str, labels: str, rows: Iterable[tuple[Sequence[str], float | None]]) -> Metric:
+    family = GaugeMetricFamily(PREFIX + name, words, labels=labels.split())
+    for values, value in rows:
+        if value is not None:
+            family.add_metric(values, value)
+    return family
+
+
+def _counter(name: str, words: str, labels: str, rows: Iterable[tuple[Sequence[str], float]]) -> Metric:
+    family = CounterMetricFamily(PREFIX + name, words, labels=labels.split())
+    for values, value in rows:
+        family.add_metric(values, value)
+    return family
+
+
+def _run(at: float, elapsed: float, standings: Standings) -> Iterator[Metric]:
+    yield _gauge("snapshot_timestamp_seconds", "When these figures were taken.", "", [((), at)])
+    yield _gauge("running_seconds", "Running time, all sittings together.", "", [((), elapsed)])
+    stopped = [((standings.stop.reason,), 1.0)] if standings.stop is not None else []
+    yield _gauge("stopped", "1, with the reason, once the run has stopped.", "reason", stopped)
+    limits = standings.budgets
+    for what, words in _BUDGET_FIGURES.items():
+        figures = (((one.name, one.scope, one.owner), getattr(one, what)) for one in limits)
+        yield _gauge(f"budget_{what}", words, _BUDGET_LABELS, figures)
+
+
+def _models(lines: Sequence[ModelStanding]) -> Iterator[Metric]:
+    asked = [line for line in lines if line.state != "reference"]
+    counters = {
+        "trials": "Trials that count.",
+        "issued_trials": "Trials issued.",
+        "missing_trials": "Trials without an answer.",
+        "prompt_tokens": "Prompt tokens charged.",
+        "completion_tokens": "Answer tokens charged.",
+    }
+    fields = {"issued_trials": "issued", "missing_trials": "missing"}
+    for name, words in counters.items():
+        rows = (((line.model,), getattr(line, fields.get(name, name))) for line in asked)
+        yield _counter(name, words, "model", rows)
+    costs = (((line.model,), line.usd) for line in asked if line.usd is not None)
+    yield _counter("cost_usd", "Cost in US dollars.", "model", costs)
+    gauges = {
+        "score": "Mean over questions, which decides.",
+        "low": "Lower end of the score's anytime interval.",
+        "high": "Upper end of the score's anytime interval.",
+        "rank_low": "Best rank that the verdicts leave.",
+        "rank_high": "Worst rank that the verdicts leave.",
+    }
+    names = {"low": "score_low", "high": "score_high"}
+    for name, words in gauges.items():
+        rows = (((line.model,), getattr(line, name)) for line in lines)
+        yield _gauge(names.get(name, name), words, "model", rows)
+    states = (((line.model, line.state), 1.0) for line in lines)
+    yield _gauge("model_state", "1 for the state that the model is in.", "model state", states)
+
+
+def _pairs(pairs: Sequence[PairStanding]) -> Iterator[Metric]:
+    verdicts = [pair.verdict for pair in pairs]
+    counts = {
+        "separated": verdicts.count("better") + verdicts.count("worse"),
+        "tied": verdicts.count("tie"),
+        "open": verdicts.count("open"),
+    }
+    yield _gauge("pairs", "Pairs by verdict.", "verdict", (((name,), n) for name, n in counts.items()))
+    open_pairs = [(pair, open_pair(pair)) for pair in pairs if pair.verdict == "open"]
+    yield _gauge(
+        "pair_progress",
+        "How near an open pair is to any verdict, from 0 to 1.",
+        "first second",
+        (((pair.first, pair.second), one.nearness) for pair, one in open_pairs),
+    )
+
+
+def _outlook(standings: Standings) -> Iterator[Metric]:
+    forecast = standings.forecast
+    if forecast is None:
+        return
+    chance = forecast.resolved_within_budget
+    yield _gauge(
+        "forecast_resolved", "Probability that all pairs are resolved in budget.", "", [((), chance)]
+    )
+    for name, span in (("trials", forecast.trials), ("tokens", forecast.tokens), ("usd", forecast.usd)):
+        if span is not None:
+            words = f"Further {name}: median and 80 % interval."
+            yield _gauge(f"forecast_{name}", words, "quantile", _quantiles(span))
+
+
+def _quantiles(span: Range) -> list[tuple[Sequence[str], float | None]]:
+    return [(("0.1",), span.low), (("0.5",), span.median), (("0.9",), span.high)]
+
+
+def _endpoints(endpoints: Sequence[EndpointHealth]) -> Iterator[Metric]:
+    gauges = {
+        "in_flight": "Requests in flight.",
+        "limit": "Most requests in flight.",
+        "requests_per_second": "Requests a second, over the last minute.",
+        "tokens_per_second": "Answer tokens a second, over the last minute.",
+    }
+    for name, words in gauges.items():
+        rows = (((one.model, one.endpoint), getattr(one, name)) for one in endpoints)
+        yield _gauge(f"endpoint_{name}", words, "model endpoint", rows)
+    usable = (((one.model, one.endpoint), float(one.state in ("in", "trial"))) for one in endpoints)
+    yield _gauge("endpoint_usable", "1 where requests are sent, 0 while it is out.", "model endpoint", usable)
+    latency: list[tuple[Sequence[str], float | None]] = []
+    for one in endpoints:
+        latency += [((one.model, one.endpoint, "0.5"), one.p50), ((one.model, one.endpoint, "0.95"), one.p95)]
+    yield _gauge(
+        "endpoint_latency_seconds", "Latency over the last minute.", "model endpoint quantile", latency
+    )
+    answered = (((one.model, one.endpoint), one.answered) for one in endpoints)
+    yield _counter("endpoint_answers", "Answers since this process started.", "model endpoint", answered)
+    errors = (((one.model, one.endpoint, kind), n) for one in endpoints for kind, n in one.errors.items())
+    yield _counter(
+        "endpoint_errors", "Failed attempts since this process started.", "model endpoint kind", errors
+    )

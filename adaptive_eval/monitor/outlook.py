@@ -1,0 +1,113 @@
+"""What a run will still take, in words: the session's forecast, with time at the present rate.
+
+Every figure here is approximate and says so: it is the median and the 80 % interval of a simulation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adaptive_eval.core.standings import Forecast, Range, Standings
+from adaptive_eval.wording.numbers import duration, short, usd
+
+__all__ = ["Outlook", "chance", "outlook", "outlook_parts", "range_words"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """A forecast and how long it lasts.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        Further trials, tokens and USD.
+    seconds : Range or None
+        Further running time at the present rate; None where there is no rate.
+    """
+
+    forecast: Forecast
+    seconds: Range | None
+
+
+def outlook(standings: Standings, trials_per_second: float | None) -> Outlook | None:
+    """Return what the run will still take, None where the session cannot say.
+
+    Parameters
+    ----------
+    standings : Standings
+        The run at one moment.
+    trials_per_second : float or None
+        The present rate.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> nothing = Standings("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None)
+    >>> more = Forecast(0.9, Range(50, 100, 400), Range(5e3, 1e4, 4e4), None, ())
+    >>> outlook(replace(nothing, forecast=more), 10.0).seconds
+    Range(low=5.0, median=10.0, high=40.0)
+    """
+    forecast = standings.forecast
+    if forecast is None:
+        return None
+    seconds = None
+    if trials_per_second is not None and trials_per_second > 0:
+        trials = forecast.trials
+        seconds = Range(*(value / trials_per_second for value in (trials.low, trials.median, trials.high)))
+    return Outlook(forecast, seconds)
+
+
+def outlook_parts(view: Outlook) -> list[str]:
+    """Return the forecast in phrases, the most needed first.
+
+    Examples
+    --------
+    >>> more = Forecast(0.94, Range(410, 1_203, 4_120), Range(6e4, 18e4, 62e4), Range(0.2, 0.4, 1.5), ())
+    >>> for part in outlook_parts(Outlook(more, Range(41, 120, 412))):
+    ...     print(part)
+    94 % all resolved in budget
+    1,203 more trials (410–4,120)
+    2 min 00 s (41 s–6 min 52 s)
+    $0.4000 ($0.2000–$1.50)
+    180k tokens (60k–620k)
+    """
+    forecast = view.forecast
+    parts = [
+        f"{chance(forecast.resolved_within_budget)} all resolved in budget",
+        f"{short(forecast.trials.median)} more trials ({range_words(forecast.trials, 'trials')})",
+    ]
+    for value, unit in ((view.seconds, "wall_clock"), (forecast.usd, "usd")):
+        if value is not None:
+            parts.append(f"{_amount(value.median, unit)} ({range_words(value, unit)})")
+    parts.append(f"{short(forecast.tokens.median)} tokens ({range_words(forecast.tokens, 'tokens')})")
+    return parts
+
+
+def range_words(value: Range, unit: str = "trials") -> str:
+    """Return the 80 % interval of a forecast quantity in the words of its budget's unit.
+
+    Examples
+    --------
+    >>> range_words(Range(410, 1_203, 4_120)), range_words(Range(60, 90, 300), "wall_clock")
+    ('410–4,120', '1 min 00 s–5 min 00 s')
+    """
+    return f"{_amount(value.low, unit)}–{_amount(value.high, unit)}"
+
+
+def chance(probability: float) -> str:
+    """Return a simulated probability as whole per cent; certainty is not claimed.
+
+    Examples
+    --------
+    >>> chance(0.0), chance(0.626), chance(1.0)
+    ('< 1 %', '63 %', '> 99 %')
+    """
+    if probability < 0.01:
+        return "< 1 %"
+    return "> 99 %" if probability > 0.99 else f"{probability * 100:.0f} %"
+
+
+def _amount(value: float, unit: str) -> str:
+    if unit == "usd":
+        return usd(value)
+    return duration(value) if unit == "wall_clock" else short(value)

@@ -1,0 +1,331 @@
+"""A run at one moment, ready to be shown: every view of a run is drawn from a :class:`RunView`.
+
+Nothing here reads a clock or a file. :func:`run_view` turns a stored snapshot and the decisions so far into
+the order in which people ask: who is ahead and how sure is it, what is open, what does it cost, is anything
+broken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from adaptive_eval.core.standings import (
+    BudgetLine,
+    Decision,
+    ModelStanding,
+    PairStanding,
+    Standings,
+    StopVerdict,
+    from_json,
+)
+from adaptive_eval.monitor.outlook import Outlook, outlook
+from adaptive_eval.store.records import EndpointHealth, SnapshotRecord
+from adaptive_eval.wording.headline import headline
+from adaptive_eval.wording.verdicts import oriented, pair_order, rule_words
+
+__all__ = [
+    "BudgetUse",
+    "OpenPair",
+    "RunHeader",
+    "RunState",
+    "RunView",
+    "budget_use",
+    "evidence_progress",
+    "open_pair",
+    "run_view",
+    "tie_progress",
+    "waiting_view",
+]
+
+RunState: TypeAlias = Literal["waiting", "running", "stopped", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunHeader:
+    """What a view needs to know of a run besides its snapshots.
+
+    Parameters
+    ----------
+    name : str
+        The run's name.
+    started : float or None
+        Unix time of the run's first start.
+    """
+
+    name: str
+    started: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPair:
+    """A pair without a verdict.
+
+    Parameters
+    ----------
+    pair : PairStanding
+        The pair, seen from the model that is ahead.
+    progress : float
+        Log-evidence over its log-threshold, in [0, 1]; 1 calls a winner.
+    tie : float or None
+        Closeness to a tie, in [0, 1]; 1 calls a tie. None where no equivalence margin is set.
+    """
+
+    pair: PairStanding
+    progress: float
+    tie: float | None
+
+    @property
+    def nearness(self) -> float:
+        """How near the pair is to any verdict, in [0, 1]."""
+        return max(self.progress, self.tie or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetUse:
+    """One budget with its use.
+
+    Parameters
+    ----------
+    line : BudgetLine
+        What is spent, reserved, and the limit.
+    rate : float or None
+        Units spent per second of running time, None before anything is known.
+    seconds_left : float or None
+        Running time until the limit at this rate, if nothing changes; None without a limit or a rate.
+    """
+
+    line: BudgetLine
+    rate: float | None
+    seconds_left: float | None
+
+    @property
+    def fraction(self) -> float | None:
+        """Spent over limit, None without a limit."""
+        return self.line.spent / self.line.limit if self.line.limit else None
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """Everything a view shows.
+
+    Parameters
+    ----------
+    name : str
+        The run's name.
+    state : {'waiting', 'running', 'stopped', 'interrupted'}
+        ``waiting``: nothing is stored yet; ``interrupted``: no process runs it and its goal is not reached.
+    goal, rule, headline : str
+        In words; `headline` is the verdict in one sentence.
+    started, at : float or None
+        Unix times of the first start and of this snapshot.
+    elapsed : float
+        Seconds of running time.
+    standings : Standings
+        What the session knew.
+    models : tuple of ModelStanding
+        The leaderboard, best first.
+    open_pairs : tuple of OpenPair
+        Pairs without a verdict, nearest to one first.
+    decided_pairs : tuple of PairStanding
+        Separated and tied pairs, seen from the better model, in leaderboard order.
+    budgets : tuple of BudgetUse
+        Budgets in the session's order.
+    endpoints : tuple of EndpointHealth
+        Health of every endpoint.
+    decisions : tuple of Decision
+        All decisions, oldest first.
+    warnings : tuple of str
+        What a reader has to know: the session's warnings and the notes on models.
+    trials_per_second, tokens_per_second : float or None
+        Recent rates.
+    outlook : Outlook or None
+        What the rest of the run will take; None where that cannot be said, or nothing is left.
+    """
+
+    name: str
+    state: RunState
+    goal: str
+    rule: str
+    headline: str
+    started: float | None
+    at: float | None
+    elapsed: float
+    standings: Standings
+    models: tuple[ModelStanding, ...]
+    open_pairs: tuple[OpenPair, ...]
+    decided_pairs: tuple[PairStanding, ...]
+    budgets: tuple[BudgetUse, ...]
+    endpoints: tuple[EndpointHealth, ...]
+    decisions: tuple[Decision, ...]
+    warnings: tuple[str, ...]
+    trials_per_second: float | None
+    tokens_per_second: float | None
+    outlook: Outlook | None = None
+
+    @property
+    def stop(self) -> StopVerdict | None:
+        """Why the session stopped, None while it has not."""
+        return self.standings.stop
+
+
+def run_view(
+    header: RunHeader,
+    snapshot: SnapshotRecord,
+    decisions: Sequence[Decision] = (),
+    *,
+    earlier: SnapshotRecord | None = None,
+    alive: bool = True,
+) -> RunView:
+    """Return the view of a run at one snapshot.
+
+    Parameters
+    ----------
+    header : RunHeader
+        Name and start of the run.
+    snapshot : SnapshotRecord
+        The moment to show.
+    decisions : sequence of Decision
+        Decisions told so far, oldest first.
+    earlier : SnapshotRecord, optional
+        An older snapshot of the same run: rates are taken between the two. Without it (or where it is not
+        older) they are means over the whole run.
+    alive : bool
+        Whether a process is running the run now.
+
+    Returns
+    -------
+    RunView
+        The view.
+
+    Examples
+    --------
+    >>> from adaptive_eval.core.standings import Standings, to_json
+    >>> nothing = Standings("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None)
+    >>> view = run_view(RunHeader("demo"), SnapshotRecord(0.0, 0.0, 0, to_json(nothing)))
+    >>> view.state, view.goal
+    ('running', 'rank all models')
+    """
+    standings = from_json(snapshot.standings)
+    then = (
+        from_json(earlier.standings) if earlier is not None and earlier.elapsed < snapshot.elapsed else None
+    )
+    span = snapshot.elapsed - (earlier.elapsed if earlier is not None and then is not None else 0.0)
+    open_pairs = [open_pair(pair) for pair in standings.pairs if pair.verdict == "open"]
+    trials_per_second = _rate(standings.trials, then.trials if then else 0, span)
+    return RunView(
+        name=header.name,
+        state=_state(standings, alive),
+        goal=standings.goal,
+        rule=rule_words(standings),
+        headline=headline(standings),
+        started=header.started,
+        at=snapshot.at,
+        elapsed=snapshot.elapsed,
+        standings=standings,
+        models=tuple(sorted(standings.models, key=lambda line: line.rank)),
+        open_pairs=tuple(sorted(open_pairs, key=lambda one: -one.nearness)),
+        decided_pairs=tuple(pair for pair in pair_order(standings) if pair.verdict != "open"),
+        budgets=tuple(budget_use(line, then, span) for line in standings.budgets),
+        endpoints=tuple(snapshot.endpoints),
+        decisions=tuple(decisions),
+        warnings=_warnings(standings),
+        trials_per_second=trials_per_second,
+        tokens_per_second=_rate(_tokens(standings), _tokens(then) if then else 0, span),
+        outlook=outlook(standings, trials_per_second),
+    )
+
+
+def waiting_view(header: RunHeader) -> RunView:
+    """Return the view of a run that has not stored anything yet."""
+    nothing = Standings("", "", 0.0, "", None, 0, (), (), (), 0, None)
+    return RunView(
+        name=header.name,
+        state="waiting",
+        goal="",
+        rule="",
+        headline="Waiting for the first snapshot of the run.",
+        started=header.started,
+        at=None,
+        elapsed=0.0,
+        standings=nothing,
+        models=(),
+        open_pairs=(),
+        decided_pairs=(),
+        budgets=(),
+        endpoints=(),
+        decisions=(),
+        warnings=(),
+        trials_per_second=None,
+        tokens_per_second=None,
+    )
+
+
+def open_pair(pair: PairStanding) -> OpenPair:
+    """Return an open pair with its progress, seen from the model that is ahead."""
+    return OpenPair(
+        oriented(pair), evidence_progress(pair.evidence, pair.threshold), tie_progress(pair.tie_margin)
+    )
+
+
+def evidence_progress(evidence: float, threshold: float) -> float:
+    """Return how far log-evidence has come towards its log-threshold, clipped to [0, 1].
+
+    Examples
+    --------
+    >>> evidence_progress(2.0, 4.0), evidence_progress(-1.0, 4.0), evidence_progress(9.0, 4.0)
+    (0.5, 0.0, 1.0)
+    """
+    if math.isnan(evidence) or math.isnan(threshold):
+        return 0.0
+    if evidence >= threshold:
+        return 1.0
+    if evidence <= 0.0 or math.isinf(threshold):
+        return 0.0
+    return evidence / threshold
+
+
+def tie_progress(tie_margin: float | None) -> float | None:
+    """Return how close a pair is to a tie, clipped to [0, 1]; None without a margin."""
+    return None if tie_margin is None or math.isnan(tie_margin) else min(1.0, max(0.0, tie_margin))
+
+
+def budget_use(line: BudgetLine, then: Standings | None, span: float) -> BudgetUse:
+    """Return a budget with its rate since `then`, `span` seconds ago (the start of the run for None)."""
+    before = 0.0
+    if then is not None:
+        same = (old.spent for old in then.budgets if _of(old) == _of(line))
+        before = next(same, 0.0)
+    rate = 1.0 if line.name == "wall_clock" else _rate(line.spent, before, span)
+    left = None
+    if line.limit is not None and rate is not None and rate > 0:
+        left = max(0.0, line.limit - line.spent) / rate
+    return BudgetUse(line, rate, left)
+
+
+def _of(line: BudgetLine) -> tuple[str, str, str]:
+    return line.name, line.scope, line.owner
+
+
+def _state(standings: Standings, alive: bool) -> RunState:
+    if standings.stop is not None:
+        return "interrupted" if standings.stop.reason == "interrupted" else "stopped"
+    return "running" if alive else "interrupted"
+
+
+def _warnings(standings: Standings) -> tuple[str, ...]:
+    # The note of a reference says where its results come from: nothing to warn of.
+    notes = [
+        f"{line.model}: {line.note}" for line in standings.models if line.note and line.state != "reference"
+    ]
+    return (*standings.warnings, *notes)
+
+
+def _rate(now: float, before: float, span: float) -> float | None:
+    return max(0.0, now - before) / span if span > 0 else None
+
+
+def _tokens(standings: Standings) -> int:
+    return sum(line.prompt_tokens + line.completion_tokens for line in standings.models)

@@ -1,0 +1,197 @@
+"""The addresses of the web page and what they answer; everything is read, nothing can be changed.
+
+Below ``/TOKEN/``: the list of runs, and for each run ``runs/NAME/`` with its ``stream`` of events, its
+``plots.json``, and pages of ``models``, ``pairs``, ``questions`` and ``trials`` by number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from adaptive_eval.errors import RunFileError, RunNotFound
+from adaptive_eval.monitor.web.bounded import download
+from adaptive_eval.monitor.web.entities import RunPages
+from adaptive_eval.monitor.web.feed import Feed, News
+from adaptive_eval.monitor.web.folder import Folder
+from adaptive_eval.monitor.web.guard import Guard
+from adaptive_eval.monitor.web.library import plotly_script
+from adaptive_eval.monitor.web.pages import FIGURES, render, run_context
+from adaptive_eval.monitor.web.stream import follow
+from adaptive_eval.monitor.web.trials import prompt_text
+from adaptive_eval.store import RunReader
+
+__all__ = ["create_app"]
+
+_STATIC = Path(__file__).parent / "static"
+
+
+def create_app(folder: Folder, token: str, closing: Callable[[], bool] = lambda: False) -> ASGIApp:
+    """Return the application.
+
+    Parameters
+    ----------
+    folder : Folder
+        The runs to show.
+    token : str
+        What every address begins with.
+    closing : callable
+        Whether the server is closing, so that open streams end.
+
+    Raises
+    ------
+    UsageError
+        If the plotting library is not installed.
+    """
+    site = _Site(folder, closing)
+    routes = [
+        Route("/", site.runs),
+        Route("/stream", site.runs_stream),
+        Route("/runs/{run}/", site.run),
+        Route("/runs/{run}/stream", site.run_stream),
+        Route("/runs/{run}/plots.json", site.plots),
+        Route("/runs/{run}/trials", site.trials),
+        Route("/runs/{run}/questions", site.questions),
+        Route("/runs/{run}/models/{model:int}", site.model),
+        Route("/runs/{run}/pairs/{pair:int}", site.pair),
+        Route("/runs/{run}/questions/{question:int}", site.question),
+        Route("/runs/{run}/trials/{model:int}/{step:int}", site.trial),
+        Route("/runs/{run}/trials/{model:int}/{step:int}/{text}.txt", site.text),
+        Route("/static/plotly.min.js", _file(plotly_script())),
+        Mount("/static", StaticFiles(directory=_STATIC)),
+    ]
+    app = Starlette(
+        routes=[Mount(f"/{token}", routes=routes)],
+        middleware=[Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=5)],
+        exception_handlers={RunFileError: _unreadable, HTTPException: _refused},
+    )
+    return Guard(app, token)
+
+
+def _file(path: Path) -> Callable[[Request], Response]:
+    def answer(request: Request) -> Response:
+        return FileResponse(path, headers={"Cache-Control": "private, max-age=86400"})
+
+    return answer
+
+
+class _Site:
+    """The handlers. Plain functions: each runs in a thread of its own, so reading never stops the server."""
+
+    def __init__(self, folder: Folder, closing: Callable[[], bool]) -> None:
+        self._folder = folder
+        self._closing = closing
+
+    def runs(self, request: Request) -> Response:
+        if self._folder.single:
+            return RedirectResponse(f"runs/{self._folder.rows()[0].url}/")
+        return HTMLResponse(
+            render("runs", root="./", rows=self._folder.rows(), directory=str(self._folder.path))
+        )
+
+    def runs_stream(self, request: Request) -> Response:
+        def news() -> News:
+            return News({"runs": render("parts/runs", rows=self._folder.rows())}, 0, ())
+
+        return self._stream(news)
+
+    def run(self, request: Request) -> Response:
+        watch = self._feed(request).watch
+        page = render(
+            "run",
+            root="../../",
+            has_list=not self._folder.single,
+            figures=FIGURES,
+            directory=str(watch.directory),
+            **run_context(watch.look().view, watch.counted()),
+        )
+        return HTMLResponse(page)
+
+    def run_stream(self, request: Request) -> Response:
+        return self._stream(self._feed(request).news)
+
+    def plots(self, request: Request) -> Response:
+        return Response(self._feed(request).plots(), media_type="application/json")
+
+    def trials(self, request: Request) -> Response:
+        with self._pages(request) as pages:
+            return HTMLResponse(pages.trials())
+
+    def questions(self, request: Request) -> Response:
+        with self._pages(request) as pages:
+            return HTMLResponse(pages.questions())
+
+    def model(self, request: Request) -> Response:
+        with self._pages(request) as pages:
+            return HTMLResponse(pages.model(request.path_params["model"]))
+
+    def pair(self, request: Request) -> Response:
+        with self._pages(request) as pages:
+            return HTMLResponse(pages.pair(request.path_params["pair"]))
+
+    def question(self, request: Request) -> Response:
+        with self._pages(request) as pages:
+            return HTMLResponse(pages.question(request.path_params["question"]))
+
+    def trial(self, request: Request) -> Response:
+        with self._pages(request) as pages:
+            key = pages.key(request.path_params["model"], request.path_params["step"])
+            return HTMLResponse(pages.trial(key))
+
+    def text(self, request: Request) -> Response:
+        """Answer with a whole prompt or answer as a file: never something that a browser would render."""
+        kind, number = request.path_params["text"], request.path_params["model"]
+        with self._pages(request) as pages:
+            key = pages.key(number, request.path_params["step"])
+            record = pages.record(key)
+        if kind == "prompt":
+            text = prompt_text(record)
+        elif kind == "answer" and record.completion is not None:
+            text = record.completion.text
+        else:
+            raise HTTPException(404)
+        headers = {"Content-Disposition": f'attachment; filename="{kind}-{number}-{key.step}.txt"'}
+        return Response(download(text), media_type="text/plain; charset=utf-8", headers=headers)
+
+    def _feed(self, request: Request) -> Feed:
+        return self._folder.feed(request.path_params["run"])
+
+    @contextmanager
+    def _pages(self, request: Request) -> Iterator[RunPages]:
+        watch = self._feed(request).watch
+        with watch.past() as (seen, _, tally):
+            view, counted = seen.view, tally.copy()
+        with RunReader(watch.directory) as reader:
+            yield RunPages(reader, view, counted, request.query_params)
+
+    def _stream(self, news: Callable[[], News]) -> Response:
+        headers = {"X-Accel-Buffering": "no"}
+        return StreamingResponse(follow(news, self._closing), media_type="text/event-stream", headers=headers)
+
+
+def _unreadable(request: Request, error: Exception) -> Response:
+    status, title = (404, "Not found") if isinstance(error, RunNotFound) else (500, "Not readable")
+    return _problem(request, title, str(error), status)
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return _problem(request, "Not found", "There is nothing at this address.", 404)
+    return _problem(request, "Refused", error.detail, error.status_code)
+
+
+def _problem(request: Request, title: str, words: str, status: int) -> Response:
+    depth = request.url.path.count("/") - 2  # below /TOKEN/
+    return HTMLResponse(render("problem", root="../" * depth or "./", title=title, words=words), status)

@@ -1,0 +1,84 @@
+"""Who may read the pages, and what a browser may do with them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["CONTENT_SECURITY_POLICY", "Guard", "new_token"]
+
+_EMPTY = f"'sha256-{base64.b64encode(hashlib.sha256(b'').digest()).decode()}'"
+
+CONTENT_SECURITY_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        # The plotting library makes an empty style element, and empty style attributes, and fills them by
+        # script: that is allowed, styles written into the page are not.
+        f"style-src 'self' {_EMPTY}",
+        f"style-src-attr 'unsafe-hashes' {_EMPTY}",
+        "img-src 'self' data:",  # heat maps are drawn as images that the page itself makes
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+
+_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",  # the address holds the token
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def new_token() -> str:
+    """Return a token that nobody guesses: 192 random bits, safe in an address."""
+    return secrets.token_urlsafe(24)
+
+
+class Guard:
+    """Lets only those in who know the token, which is the first part of every path.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What is guarded; it sees the whole path.
+    token : str
+        The token.
+    """
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._token = token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        given = str(scope["path"]).split("/")[1].encode("utf-8", "replace") if "/" in scope["path"] else b""
+        if secrets.compare_digest(given, self._token):
+            await self._app(scope, receive, with_headers)
+        else:
+            response = PlainTextResponse(
+                "Not found: use the whole address that was printed.", status_code=404
+            )
+            await response(scope, receive, with_headers)

@@ -1,0 +1,120 @@
+"""How a run came to where it is: a bounded number of moments, from its stored snapshots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adaptive_eval.core.standings import Forecast, Standings, from_json
+from adaptive_eval.store import RunReader, SnapshotRecord
+from adaptive_eval.store.thinning import spread
+
+__all__ = ["History", "ModelPoint", "Moment", "PairPoint"]
+
+MOST = 240
+"""Moments kept at most; at twice the moments a screen can tell apart, half of them go."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPoint:
+    """One model at one moment."""
+
+    score: float | None
+    low: float | None
+    high: float | None
+    rank: int
+    issued: int
+
+
+@dataclass(frozen=True, slots=True)
+class PairPoint:
+    """One pair at one moment: log e-value, value that calls a winner, steps of both, whether it is open."""
+
+    evidence: float
+    threshold: float
+    trials: int
+    open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A run at one moment.
+
+    Parameters
+    ----------
+    at, elapsed : float
+        Unix time; seconds of running time.
+    trials, issued, tokens : int
+        Of the whole run.
+    usd : float or None
+        Cost of the whole run; None where the config gives no price.
+    models, pairs : mapping
+        By name, and by both names.
+    forecast : Forecast or None
+        What the session said at this moment for the first time; None where it only said it again.
+    """
+
+    at: float
+    elapsed: float
+    trials: int
+    issued: int
+    tokens: int
+    usd: float | None
+    models: dict[str, ModelPoint]
+    pairs: dict[tuple[str, str], PairPoint]
+    forecast: Forecast | None
+
+
+class History:
+    """The moments of one run.
+
+    Examples
+    --------
+    >>> history = History()
+    >>> nothing = Standings("rank", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None)
+    >>> history.add(SnapshotRecord(10.0, 0.0, 0, {}), nothing)
+    >>> [moment.at for moment in history.moments]
+    [10.0]
+    """
+
+    def __init__(self) -> None:
+        self.moments: list[Moment] = []
+        self._said: Forecast | None = None
+
+    def catch_up(self, reader: RunReader) -> bool:
+        """Take in the snapshots stored since the last time; return whether there were any."""
+        since = self.moments[-1].at if self.moments else None
+        before = len(self.moments)
+        for snapshot in reader.snapshots(since=since, most=MOST // 2):
+            self.add(snapshot, from_json(snapshot.standings))
+        grown = len(self.moments) > before
+        if len(self.moments) > MOST:
+            kept = spread([(i, moment.trials) for i, moment in enumerate(self.moments)], MOST // 2)
+            self.moments = [self.moments[i] for i in kept]
+        return grown
+
+    def add(self, snapshot: SnapshotRecord, standings: Standings) -> None:
+        """Take in one snapshot."""
+        told_again = standings.forecast == self._said
+        self._said = standings.forecast
+        costs = [line.usd for line in standings.models if line.usd is not None]
+        self.moments.append(
+            Moment(
+                at=snapshot.at,
+                elapsed=snapshot.elapsed,
+                trials=standings.trials,
+                issued=sum(line.issued for line in standings.models),
+                tokens=sum(line.prompt_tokens + line.completion_tokens for line in standings.models),
+                usd=sum(costs) if costs else None,
+                models={
+                    line.model: ModelPoint(line.score, line.low, line.high, line.rank, line.issued)
+                    for line in standings.models
+                },
+                pairs={
+                    (pair.first, pair.second): PairPoint(
+                        pair.evidence, pair.threshold, pair.trials, pair.verdict == "open"
+                    )
+                    for pair in standings.pairs
+                },
+                forecast=None if told_again else standings.forecast,
+            )
+        )

@@ -1,0 +1,38 @@
+"""The libraries that the web page needs beyond the package's own, and where the plotting script lies."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from adaptive_eval.errors import UsageError
+
+__all__ = ["plotly_script", "require_libraries"]
+
+_NEEDED = ("jinja2", "plotly")
+
+
+def require_libraries() -> None:
+    """Raise UsageError with the command that installs what is missing."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            f"the web page needs {' and '.join(missing)}: install it with pip install 'adaptive-eval[web]'"
+        )
+
+
+def plotly_script() -> Path:
+    """Return the plotting library's script, which its package brings along.
+
+    Raises
+    ------
+    UsageError
+        If the package is not installed, or came without its script.
+    """
+    require_libraries()
+    spec = find_spec("plotly")
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        script = Path(folder, "package_data", "plotly.min.js")
+        if script.is_file():
+            return script
+    raise UsageError("the installed plotly has no plotly.min.js: install it again with pip install plotly")

@@ -1,0 +1,266 @@
+"""Pages and parts of pages, from templates that escape everything they are given.
+
+Every string that a template prints is made inert first (:func:`adaptive_eval.wording.inert.inert`) and then
+escaped for HTML, without being asked to; text of several lines is inert already when it gets here
+(:mod:`bounded`). So no template can forget it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from adaptive_eval.core.standings import PairStanding, Standings
+from adaptive_eval.monitor.bars import Axis, common_axis
+from adaptive_eval.monitor.labels import distinct_labels
+from adaptive_eval.monitor.outlook import chance, range_words
+from adaptive_eval.monitor.snapshot import RunView, evidence_progress
+from adaptive_eval.monitor.web.bounded import Block
+from adaptive_eval.monitor.web.health import problems
+from adaptive_eval.monitor.web.tally import Tally
+from adaptive_eval.wording.budgets import amount_words, budget_name, presumed_words
+from adaptive_eval.wording.headline import headline, resolved_words
+from adaptive_eval.wording.inert import inert
+from adaptive_eval.wording.numbers import (
+    NOTHING,
+    count,
+    decimals_for,
+    duration,
+    fixed,
+    interval,
+    listing,
+    percent,
+    rank_interval,
+    short,
+    signed,
+    trimmed,
+    usd,
+)
+from adaptive_eval.wording.verdicts import (
+    family_words,
+    is_single,
+    oriented,
+    saved_words,
+    tie_words,
+    tied_groups,
+    verdict_words,
+)
+
+__all__ = [
+    "FIGURES",
+    "LABEL",
+    "PARTS",
+    "brief_labels",
+    "pair_numbers",
+    "pair_words",
+    "render",
+    "render_parts",
+    "run_context",
+]
+
+FIGURES = (
+    ("scores", "Scores", "Score of every model with its interval, as trials come in."),
+    ("evidence", "Evidence", "Log e-value of the closest pairs against the value that calls a winner."),
+    ("matrix", "Pairs", "Seen from the model of the row."),
+    ("ranks", "Ranks", "Position of every model by score, as trials come in."),
+    ("cells", "Where the trials went", "Trials of every model on every question."),
+    ("cost", "Cost", "What has been spent over time, the limit, and the forecast (approximate)."),
+    (
+        "calibration",
+        "Forecast against what happened",
+        "Total trials as forecast at each moment, with 80 % interval.",
+    ),
+)
+"""The plots: name, title, and what is to be seen."""
+
+PARTS = ("state", "summary", "board", "open", "cost", "health", "pairs", "decisions")
+"""The parts of a run's page that change while the run goes on, each a template of its own."""
+
+LABEL, BRIEF = 40, 24
+"""Cells that a model's name takes at most among others and in a pair; its own page shows all of it."""
+
+
+_inert = lru_cache(maxsize=4096)(inert)  # an update shows mostly what the one before it showed
+
+
+def _shown(value: object) -> object:
+    if value is None:
+        return NOTHING
+    return _inert(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _block(value: Block) -> Markup:
+    """Print the text of a block with its line ends; everything else in it is inert already."""
+    return Markup("{}").format(value.text)
+
+
+def _stamp(at: float | None) -> str:
+    return NOTHING if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _width(value: float, axis: Axis) -> str:
+    """Return a place on an axis as the per cent that SVG attributes take."""
+    return f"{min(100.0, max(0.0, 100 * (value - axis.low) / (axis.high - axis.low))):.2f}%"
+
+
+def _progress(pair: PairStanding) -> float:
+    return evidence_progress(pair.evidence, pair.threshold)
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("adaptive_eval.monitor.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    words: Mapping[str, Any] = {
+        "block": _block,
+        "chance": chance,
+        "amount_words": amount_words,
+        "both": frozenset,
+        "budget_name": lambda line: inert(budget_name(line)),
+        "count": count,
+        "duration": duration,
+        "family": family_words,
+        "fixed": fixed,
+        "interval": interval,
+        "listing": listing,
+        "percent": percent,
+        "place": _width,
+        "presumed_words": presumed_words,
+        "progress": _progress,
+        "range": range_words,
+        "ranks": rank_interval,
+        "short": short,
+        "signed": signed,
+        "stamp": _stamp,
+        "tie_words": tie_words,
+        "trimmed": trimmed,
+        "usd": usd,
+        "verdict": verdict_words,
+    }
+    environment.filters.update(words)
+    return environment
+
+
+_ENVIRONMENT = _environment()
+
+
+def render(template: str, **context: Any) -> str:
+    """Return a page or a part of one.
+
+    Parameters
+    ----------
+    template : str
+        Its name, without the ending.
+    **context
+        What it shows.
+    """
+    return _ENVIRONMENT.get_template(f"{template}.html").render(**context)
+
+
+def run_context(view: RunView, tally: Tally) -> dict[str, Any]:
+    """Return what the parts of a run's page show.
+
+    Parameters
+    ----------
+    view : RunView
+        The run now.
+    tally : Tally
+        Its trials, as far as they have been counted.
+    """
+    standings = view.standings
+    names = [line.model for line in view.models]
+    label = distinct_labels(names, LABEL)
+    values = [value for line in view.models for value in (line.low, line.score, line.high)]
+    costs = [line.usd for line in view.models if line.usd is not None]
+    return {
+        "label": label,
+        "brief": brief_labels(view),
+        "headline": headline(standings, label) if names else view.headline,
+        "view": view,
+        "standings": standings,
+        "model_number": {line.model: number for number, line in enumerate(standings.models)},
+        "pair_number": pair_numbers(view),
+        "pair_forecast": _pair_forecasts(view),
+        "called": _called(view),
+        "axis": common_axis(values),
+        "decimals": decimals_for(values),
+        "noun": _noun(standings),
+        "ties": tied_groups(standings),
+        "resolved": resolved_words(standings),
+        "resolved_share": _resolved_share(view),
+        "tokens": sum(line.prompt_tokens + line.completion_tokens for line in view.models),
+        "usd_spent": sum(costs) if costs else None,
+        "saved": saved_words(standings),
+        "problems": problems(view, tally),
+    }
+
+
+def brief_labels(view: RunView) -> dict[str, str]:
+    """Return short names for pairs, of the models and of a number that they are held against."""
+    others = {pair.second: pair.second for pair in view.standings.pairs}
+    return {**others, **distinct_labels([line.model for line in view.standings.models], BRIEF)}
+
+
+def pair_words(pair: PairStanding, label: Mapping[str, str]) -> str:
+    """Return the verdict of a pair in a sentence."""
+    first, second = label[pair.first], label[pair.second]
+    if pair.kind == "width":
+        state = "not measured yet" if pair.verdict == "open" else "measured"
+        return f"{first} to a {second.replace(' ', ' of ')}: {state}."
+    if pair.verdict == "open":
+        share = percent(_progress(pair))
+        return f"Not resolved: {share} of the evidence that would separate {first} and {second}."
+    if pair.verdict == "tie":
+        return f"{first} and {second} are tied."
+    if pair.kind == "threshold":
+        return f"{first} is {'above' if pair.verdict == 'better' else 'below'} {second}."
+    ahead = oriented(pair)
+    return f"{label[ahead.first]} is ahead of {label[ahead.second]}."
+
+
+def pair_numbers(view: RunView) -> dict[tuple[str, str], int]:
+    """Return the number of each pair, whichever of its models comes first."""
+    numbers = {}
+    for number, pair in enumerate(view.standings.pairs):
+        numbers[pair.first, pair.second] = numbers[pair.second, pair.first] = number
+    return numbers
+
+
+def render_parts(context: Mapping[str, Any]) -> dict[str, str]:
+    """Return the HTML of every part of a run's page."""
+    return {name: render(f"parts/{name}", **context) for name in PARTS}
+
+
+def _called(view: RunView) -> dict[frozenset[str], Mapping[str, float]]:
+    """Return the evidence with which each pair was called; the threshold has moved on since."""
+    return {frozenset(one.models): one.evidence for one in view.decisions if one.kind == "pair"}
+
+
+def _pair_forecasts(view: RunView) -> dict[tuple[str, str], Any]:
+    forecast = view.outlook.forecast if view.outlook is not None else None
+    found = {}
+    for one in forecast.pairs if forecast is not None else ():
+        found[one.first, one.second] = found[one.second, one.first] = one
+    return found
+
+
+def _noun(standings: Standings) -> str:
+    """Return what the goal asks about: pairs, models by themselves, or both."""
+    if is_single(standings):
+        return "model"
+    return "pair" if all(pair.kind == "pair" for pair in standings.pairs) else "contrast"
+
+
+def _resolved_share(view: RunView) -> float:
+    pairs = view.standings.pairs
+    return sum(pair.verdict != "open" for pair in pairs) / len(pairs) if pairs else 0.0

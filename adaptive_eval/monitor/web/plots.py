@@ -1,0 +1,211 @@
+"""The numbers behind the plots, as JSON-able data that the page's script draws and tabulates.
+
+Every text in it is inert and short; every number is finite or null. Sizes are bounded: moments by the
+history, pairs and questions here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from adaptive_eval.core.standings import Range, Standings
+from adaptive_eval.monitor.labels import cut, distinct_labels
+from adaptive_eval.monitor.outlook import Outlook
+from adaptive_eval.monitor.snapshot import RunView, evidence_progress
+from adaptive_eval.monitor.web.calibration import calibration
+from adaptive_eval.monitor.web.history import ModelPoint, Moment, PairPoint
+from adaptive_eval.monitor.web.pages import pair_words
+from adaptive_eval.monitor.web.tally import Tally
+from adaptive_eval.wording.inert import inert
+from adaptive_eval.wording.verdicts import flipped, of_kind
+
+__all__ = ["plots_data"]
+
+EVIDENCE_PAIRS = 8
+"""Pairs whose evidence is drawn: the open ones nearest to a verdict, then those decided last."""
+
+QUESTIONS = 1000
+"""Columns of the heat map of questions at most; more questions share a column."""
+
+_LABEL = 18
+"""Cells of a name: a legend of twenty has to fit beside its plot."""
+
+
+def plots_data(view: RunView, moments: Sequence[Moment], tally: Tally) -> dict[str, Any]:
+    """Return what all plots show.
+
+    Parameters
+    ----------
+    view : RunView
+        The run now.
+    moments : sequence of Moment
+        How it came there, oldest first.
+    tally : Tally
+        Its trials by model and question.
+
+    Returns
+    -------
+    dict
+        One entry a plot, and ``models``: the leaderboard's models, in whose order all series come.
+    """
+    names = [line.model for line in view.models]
+    labels = distinct_labels(names, _LABEL)
+    numbers = {line.model: number for number, line in enumerate(view.standings.models)}
+    return {
+        "models": [{"name": labels[name], "url": f"models/{numbers[name]}"} for name in names],
+        "trials": [moment.trials for moment in moments],
+        "scores": _scores(names, moments),
+        "ranks": [[_rank(moment.models.get(name)) for moment in moments] for name in names],
+        "evidence": _evidence(view, moments, labels),
+        "matrix": _matrix(view.standings, names, labels),
+        "cells": _cells(names, tally),
+        "cost": _cost(view, moments),
+        "calibration": _calibration(view.standings, moments, labels),
+    }
+
+
+def _scores(names: Sequence[str], moments: Sequence[Moment]) -> dict[str, Any]:
+    rows = [[moment.models.get(name) for moment in moments] for name in names]
+    return {
+        field: [[_number(getattr(point, field)) if point else None for point in row] for row in rows]
+        for field in ("score", "low", "high")
+    }
+
+
+def _rank(point: ModelPoint | None) -> int | None:
+    return None if point is None or point.score is None else point.rank
+
+
+def _evidence(view: RunView, moments: Sequence[Moment], labels: Mapping[str, str]) -> dict[str, Any]:
+    decided = sorted(view.decided_pairs, key=lambda pair: -(pair.decided_at or 0))
+    shown = [*(one.pair for one in view.open_pairs), *decided][:EVIDENCE_PAIRS]
+    order = {(pair.first, pair.second): number for number, pair in enumerate(view.standings.pairs)}
+    lines = []
+    for pair in shown:
+        key = (pair.first, pair.second) if (pair.first, pair.second) in order else (pair.second, pair.first)
+        lines.append(
+            {
+                "name": f"{_of(labels, pair.first)} – {_of(labels, pair.second)}",
+                "url": f"pairs/{order[key]}",
+                "open": pair.verdict == "open",
+                "values": _until_called([moment.pairs.get(key) for moment in moments]),
+            }
+        )
+    thresholds = [next((point.threshold for point in moment.pairs.values()), None) for moment in moments]
+    return {"pairs": lines, "threshold": [_number(value) for value in thresholds]}
+
+
+def _until_called(points: Sequence[PairPoint | None]) -> list[float | None]:
+    """Return the evidence of a pair up to the moment at which it was called."""
+    called = next((k for k, point in enumerate(points) if point is not None and not point.open), len(points))
+    return [
+        _number(point.evidence) if point is not None and k <= called else None
+        for k, point in enumerate(points)
+    ]
+
+
+def _matrix(standings: Standings, names: Sequence[str], labels: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return every pair seen from the model of its row; None where the goal compares no pairs of models."""
+    if not any(pair.kind == "pair" for pair in standings.pairs):
+        return None
+    place = {name: i for i, name in enumerate(names)}
+    size = len(names)
+    kind: list[list[str | None]] = [[None] * size for _ in names]
+    words: list[list[str]] = [[""] * size for _ in names]
+    urls: list[list[str | None]] = [[None] * size for _ in names]
+    for number, pair in enumerate(standings.pairs):
+        if pair.kind != "pair":
+            continue
+        for seen in (pair, flipped(pair)):
+            i, j = place[seen.first], place[seen.second]
+            kind[i][j] = seen.verdict
+            words[i][j] = pair_words(seen, labels)
+            urls[i][j] = f"pairs/{number}"
+    progress = [[0.0] * size for _ in names]
+    for pair in of_kind(standings, "pair").pairs:
+        i, j = place[pair.first], place[pair.second]
+        progress[i][j] = progress[j][i] = round(evidence_progress(pair.evidence, pair.threshold), 3)
+    return {"kind": kind, "progress": progress, "words": words, "urls": urls}
+
+
+def _cells(names: Sequence[str], tally: Tally) -> dict[str, Any]:
+    rows = [tally.row(name) for name in names]
+    counts = np.array(
+        [np.zeros(len(tally.questions)) if row is None else tally.stored[row] for row in rows]
+    ).reshape(len(names), len(tally.questions))
+    width = max(1, math.ceil(len(tally.questions) / QUESTIONS))
+    starts = np.arange(0, len(tally.questions), width)
+    if width > 1:
+        counts = np.add.reduceat(counts, starts, axis=1) if len(starts) else counts
+    return {
+        "counts": counts.astype(int).tolist(),
+        "questions": [_column_words(tally.questions[start : start + width]) for start in starts.tolist()],
+        "urls": [f"questions/{start}" if width == 1 else "questions" for start in starts.tolist()],
+        "per_column": width,
+    }
+
+
+def _column_words(questions: Sequence[tuple[str, str]]) -> str:
+    first = cut(inert("/".join(questions[0])), _LABEL)
+    return first if len(questions) == 1 else f"{first} and {len(questions) - 1} more"
+
+
+def _cost(view: RunView, moments: Sequence[Moment]) -> dict[str, Any]:
+    priced = any(moment.usd is not None for moment in moments)
+    unit = "usd" if priced else "tokens"
+    limit = next(
+        (use.line.limit for use in view.budgets if (use.line.name, use.line.scope) == (unit, "run")), None
+    )
+    return {
+        "unit": unit,
+        "elapsed": [_number(moment.elapsed) for moment in moments],
+        "spent": [_number((moment.usd or 0.0) if priced else moment.tokens) for moment in moments],
+        "limit": _number(limit),
+        "ahead": _ahead(view.outlook, unit),
+    }
+
+
+def _ahead(outlook: Outlook | None, unit: str) -> dict[str, Any] | None:
+    if outlook is None or outlook.seconds is None:
+        return None
+    amount = outlook.forecast.usd if unit == "usd" else outlook.forecast.tokens
+    return None if amount is None else {"seconds": _range(outlook.seconds), "amount": _range(amount)}
+
+
+def _calibration(
+    standings: Standings, moments: Sequence[Moment], labels: Mapping[str, str]
+) -> dict[str, Any]:
+    checked = calibration(moments, standings)
+    return {
+        "trials": [one.trials for one in checked.totals],
+        "total": [_range(one.total) for one in checked.totals],
+        "issued": checked.issued,
+        "finished": checked.finished,
+        "held": list(checked.held),
+        "pairs": [
+            {
+                "name": f"{_of(labels, one.first)} – {_of(labels, one.second)}",
+                "said": _range(one.said),
+                "happened": one.happened,
+            }
+            for one in checked.pairs
+        ],
+    }
+
+
+def _of(labels: Mapping[str, str], name: str) -> str:
+    """Return the label of a model, or the number that a model is held against."""
+    return labels.get(name) or cut(inert(name), _LABEL)
+
+
+def _range(value: Range) -> list[float | None]:
+    return [_number(value.low), _number(value.median), _number(value.high)]
+
+
+def _number(value: float | None) -> float | None:
+    """Return a number with six digits, which no plot can show more of; None where it is not finite."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")

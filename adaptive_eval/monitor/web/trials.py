@@ -1,0 +1,162 @@
+"""Trials as pages show them: a page at a time, every text bounded and inert."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from adaptive_eval.monitor.web.bounded import Block, as_text, block
+from adaptive_eval.store import RunReader, TrialRecord
+from adaptive_eval.trial import TrialKey
+
+__all__ = ["PAGE", "TrialFilter", "TrialPage", "TrialShown", "prompt_text", "shown", "trial_page"]
+
+PAGE = 25
+"""Trials on a page."""
+
+LISTED, ALONE = 3_000, 200_000
+"""Characters shown of a prompt and of an answer, in a list of trials and on the trial's own page."""
+
+_MOST_MESSAGES = 50
+_MOST_SIGNALS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFilter:
+    """Which trials to list.
+
+    Parameters
+    ----------
+    models : tuple of str or None
+        Only trials of these models.
+    task, question : str or None
+        Only trials of this question.
+    category : int or None
+        Only answers in this category.
+    missing : bool or None
+        Only trials that are, or are not, missing.
+    """
+
+    models: tuple[str, ...] | None = None
+    task: str | None = None
+    question: str | None = None
+    category: int | None = None
+    missing: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrialShown:
+    """One trial as a template shows it.
+
+    Parameters
+    ----------
+    record : TrialRecord
+        The trial; only its short fields are shown directly.
+    kind, outcome : str
+        ``good``, ``bad`` or ``plain``, and what it came to in words.
+    extracted, reason : Block
+        What the scorer took from the answer, and why it gave its category.
+    signals : tuple of (str, str)
+        Base signals as text.
+    messages : tuple of (str, Block)
+        Role and content of each message of the prompt.
+    answer : Block
+        The answer.
+    settings : Block
+        The rest of the request as JSON.
+    """
+
+    record: TrialRecord
+    kind: str
+    outcome: str
+    extracted: Block
+    reason: Block
+    signals: tuple[tuple[str, str], ...]
+    messages: tuple[tuple[str, Block], ...]
+    answer: Block
+    settings: Block
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPage:
+    """Some trials, and the last of them where there are more."""
+
+    trials: tuple[TrialShown, ...]
+    next: TrialKey | None
+
+
+def trial_page(reader: RunReader, wanted: TrialFilter, beyond: TrialKey | None = None) -> TrialPage:
+    """Return a page of trials, the latest first.
+
+    Parameters
+    ----------
+    reader : RunReader
+        The run.
+    wanted : TrialFilter
+        Which trials.
+    beyond : TrialKey, optional
+        The last trial of the page before.
+    """
+    records = list(
+        reader.trials(
+            model=wanted.models,
+            task=wanted.task,
+            question=wanted.question,
+            category=wanted.category,
+            missing=wanted.missing,
+            newest_first=True,
+            beyond=beyond,
+            limit=PAGE + 1,
+        )
+    )
+    trials = tuple(shown(record, LISTED) for record in records[:PAGE])
+    return TrialPage(trials, records[PAGE - 1].request.key if len(records) > PAGE else None)
+
+
+def shown(record: TrialRecord, most: int = ALONE) -> TrialShown:
+    """Return a trial as a template shows it, at most `most` characters of any text."""
+    kind, outcome = _outcome(record)
+    score = record.score
+    signals = list(score.signals.items())[:_MOST_SIGNALS] if score is not None else []
+    rest = {key: value for key, value in record.sent.items() if key not in ("messages", "prompt")}
+    return TrialShown(
+        record=record,
+        kind=kind,
+        outcome=outcome,
+        extracted=block((score.extracted or "") if score is not None else "", 300),
+        reason=block(score.reason if score is not None else "", 1_000),
+        signals=tuple((name, as_text(value)[:200]) for name, value in signals),
+        messages=tuple((role, block(text, most)) for role, text in _messages(record.sent)[:_MOST_MESSAGES]),
+        answer=block(record.completion.text if record.completion is not None else "", most),
+        settings=block(as_text(rest), min(most, LISTED)),
+    )
+
+
+def prompt_text(record: TrialRecord) -> str:
+    """Return the whole prompt as text, each message under its role."""
+    return "\n\n".join(f"{role}:\n{text}" for role, text in _messages(record.sent))
+
+
+def _messages(sent: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+    """Return role and content of every message; a request of another form is shown as it is."""
+    messages = sent.get("messages")
+    if not isinstance(messages, list):
+        return [("prompt", as_text(sent["prompt"]))] if "prompt" in sent else []
+    return [
+        (as_text(message.get("role", "message")), as_text(message.get("content", message)))
+        if isinstance(message, dict)
+        else ("message", as_text(message))
+        for message in messages
+    ]
+
+
+def _outcome(record: TrialRecord) -> tuple[str, str]:
+    if record.score is None:
+        return "bad", f"no answer: {record.missing}"
+    if record.score.category is None:
+        return "bad", f"not scored: {record.missing}"
+    right = record.score.signals.get("is_correct")
+    if isinstance(right, bool):
+        return ("good", "correct") if right else ("bad", "wrong")
+    return "plain", f"category {record.score.category}"

@@ -1,0 +1,6 @@
+"""Reports on a run, from its run file alone: HTML and Markdown to read, JSON and CSV to process."""
+
+from adaptive_eval.report.files import ReportPaths, write_reports
+from adaptive_eval.report.summary import Summary, summarise
+
+__all__ = ["ReportPaths", "Summary", "summarise", "write_reports"]

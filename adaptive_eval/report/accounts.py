@@ -1,0 +1,188 @@
+"""What the stored trials say besides the verdicts: missing and cut-off answers, latency, hard questions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from adaptive_eval.core.standings import ModelStanding, Standings
+from adaptive_eval.store import RunReader
+from adaptive_eval.store.cells import OutcomeCells
+
+__all__ = ["ModelAccount", "QuestionAccount", "model_accounts", "question_accounts"]
+
+_AGREEMENT = 1e-6
+
+_LATENCIES = 500_000  # trials that quantiles of latency are taken over: of more, every so many-th
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAccount:
+    """What happened to one model's trials.
+
+    Parameters
+    ----------
+    model : str
+        Its name.
+    categories : tuple of int
+        Stored answers by category, from category 0 on; those after the stop included.
+    truncated : int
+        Answers cut off at the token limit. They are scored like any other.
+    missing : mapping of str to int
+        Trials without an answer, by reason.
+    errors : mapping of str to int
+        Failed attempts by kind, those that a later attempt made good included.
+    latency_p50, latency_p95 : float or None
+        Seconds an answer took, of a long run in a sample of 500,000 trials; None without an answer.
+    """
+
+    model: str
+    categories: tuple[int, ...]
+    truncated: int
+    missing: Mapping[str, int]
+    errors: Mapping[str, int]
+    latency_p50: float | None
+    latency_p95: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAccount:
+    """How the models did on one question of a right-or-wrong rubric.
+
+    Parameters
+    ----------
+    task, question : str
+        Which one.
+    trials : int
+        Counted trials of all models.
+    correct : float
+        Mean over the models asked of their fraction correct, in [0, 1].
+    spread : float
+        Standard deviation over the models asked of (k + 1)/(n + 2), k of n trials correct: fractions shrunk
+        towards ½, so that a question asked once does not look like one on which models differ.
+    by_model : tuple of (int, int)
+        Counted trials and how many of them were right, by model in the order of the standings; (0, 0) for a
+        model that was not asked.
+    """
+
+    task: str
+    question: str
+    trials: int
+    correct: float
+    spread: float
+    by_model: tuple[tuple[int, int], ...] = ()
+
+
+def model_accounts(reader: RunReader, cells: OutcomeCells, standings: Standings) -> tuple[ModelAccount, ...]:
+    """Return an account of every model, in the order of the standings."""
+    truncated, missing = _cut_and_missing(cells)
+    errors, latencies = reader.error_counts(), reader.latencies(_LATENCIES)
+    index = {name: i for i, name in enumerate(cells.models)}
+    categories = max((category for _, category in cells.categories), default=0) + 1
+    accounts = []
+    for line in standings.models:
+        p50, p95 = _quantiles(latencies.get(line.model))
+        row = index.get(line.model, -1)
+        accounts.append(
+            ModelAccount(
+                model=line.model,
+                categories=tuple(cells.categories.get((row, category), 0) for category in range(categories)),
+                truncated=truncated[line.model],
+                missing=dict(missing.get(line.model, {})),
+                errors=errors.get(line.model, {}),
+                latency_p50=p50,
+                latency_p95=p95,
+            )
+        )
+    return tuple(accounts)
+
+
+def _cut_and_missing(cells: OutcomeCells) -> tuple[Counter[str], dict[str, Counter[str]]]:
+    """Return how many answers were cut off, and why others are missing, by model."""
+    truncated: Counter[str] = Counter()
+    for model, cut in zip(cells.model.tolist(), cells.truncated.tolist(), strict=True):
+        truncated[cells.models[model]] += cut
+    missing: dict[str, Counter[str]] = {}
+    for (model, reason), n in cells.missing.items():
+        missing.setdefault(cells.models[model], Counter())[reason] += n
+    return truncated, missing
+
+
+def question_accounts(
+    reader: RunReader, cells: OutcomeCells, standings: Standings
+) -> tuple[QuestionAccount, ...] | None:
+    """Return an account of every question asked, or None where scores are not simply the fraction correct.
+
+    Whether they are is not assumed but seen: the scores recomputed from the stored categories as fractions
+    of category 1 have to agree with the scores of the session.
+    """
+    index = {name: i for i, name in enumerate(cells.models)}
+    trials = np.zeros((len(standings.models), len(cells.questions)))
+    correct = np.zeros_like(trials)
+    for i, line in enumerate(standings.models):
+        if line.model not in index or line.score is None:
+            continue
+        here = cells.model == index[line.model]
+        trials[i], correct[i] = _counted(reader, cells, here, line)
+        mean = _mean(trials[i], correct[i])
+        if cells.category_max[here].max(initial=0) > 1 or mean is None or abs(mean - line.score) > _AGREEMENT:
+            return None
+    asked = trials > 0
+    models = np.maximum(asked.sum(axis=0), 1)
+    share = np.divide(correct, trials, out=np.zeros_like(trials), where=asked)
+    mean = share.sum(axis=0) / models
+    shrunk = np.where(asked, (correct + 1) / (trials + 2), 0.0)
+    centre = shrunk.sum(axis=0) / models
+    spread = np.sqrt((np.where(asked, shrunk - centre, 0.0) ** 2).sum(axis=0) / models)
+    columns = trials.T.astype(int).tolist(), correct.T.astype(int).tolist()
+    return tuple(
+        QuestionAccount(
+            *cells.questions[q],
+            trials=sum(columns[0][q]),
+            correct=float(mean[q]),
+            spread=float(spread[q]),
+            by_model=tuple(zip(columns[0][q], columns[1][q], strict=True)),
+        )
+        for q in np.flatnonzero(asked.any(axis=0)).tolist()
+    )
+
+
+def _counted(
+    reader: RunReader, cells: OutcomeCells, here: npt.NDArray[np.bool_], line: ModelStanding
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return trials and sums of categories by question, of the model's complete prefix that is in its score.
+
+    Answers that came after the stop are among them: they are in the estimates, though in no verdict. All that
+    is stored of the model is counted up already; what its score leaves out stands at the end of its walk.
+    """
+    trials, correct = np.zeros((2, len(cells.questions)))
+    trials[cells.question[here]] = cells.scored[here]
+    correct[cells.question[here]] = cells.category_sum[here]
+    first = line.trials
+    tail = reader.walked(line.model, cells.end, first)
+    if int(cells.stored[here].sum()) - len(tail) < first:  # a step before it is missing: its walk ends there
+        first, tail = 0, reader.walked(line.model, cells.end)
+    step, question, category = tail.T
+    scored = category >= 0
+    before = int(trials.sum()) - int(scored.sum())
+    within = (step == first + np.arange(len(step))) & (before + np.cumsum(scored) <= line.trials)
+    out = scored & ~within
+    np.subtract.at(trials, question[out], 1)
+    np.subtract.at(correct, question[out], category[out])
+    return trials, correct
+
+
+def _mean(trials: npt.NDArray[np.float64], correct: npt.NDArray[np.float64]) -> float | None:
+    asked = trials > 0
+    return float((correct[asked] / trials[asked]).mean()) if asked.any() else None
+
+
+def _quantiles(latency: npt.NDArray[np.float64] | None) -> tuple[float | None, float | None]:
+    if latency is None or latency.size == 0:
+        return None, None
+    p50, p95 = np.quantile(latency, (0.5, 0.95))
+    return float(p50), float(p95)

@@ -1,0 +1,129 @@
+"""Where things stand in the small drawings of the report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from adaptive_eval.core.standings import PairStanding, Standings
+from adaptive_eval.wording.verdicts import flipped
+
+__all__ = ["MATRIX", "Bin", "Scale", "histogram", "pair_matrix", "scale_over"]
+
+_SMALLEST = 1e-6  # what lies closer together is drawn as one place
+
+MATRIX = 30
+"""Most models for which the matrix of pairs is drawn; beyond, the table says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """An axis from `low` to `high`, drawn from 0 to 100.
+
+    Parameters
+    ----------
+    low, high : float
+        What stands at the ends; `low` < `high`.
+    """
+
+    low: float
+    high: float
+
+    def at(self, value: float) -> float:
+        """Return where `value` stands, from 0 to 100; what lies outside is drawn at the end.
+
+        Examples
+        --------
+        >>> Scale(0.0, 0.5).at(0.25), Scale(0.0, 0.5).at(2.0)
+        (50.0, 100.0)
+        """
+        share = (value - self.low) / (self.high - self.low)
+        return round(100.0 * min(1.0, max(0.0, share)), 2)
+
+    @property
+    def ticks(self) -> tuple[float, ...]:
+        """Both ends and the middle."""
+        return self.low, (self.low + self.high) / 2, self.high
+
+    @classmethod
+    def around_zero(cls, values: Iterable[float | None]) -> Self:
+        """Return the scale that reaches equally far on both sides of 0 and holds all `values`."""
+        largest = max((abs(value) for value in _finite(values)), default=0.0)
+        reach = _round_up(largest) if largest > _SMALLEST else 1.0
+        return cls(-reach, reach)
+
+
+def scale_over(values: Iterable[float | None]) -> Scale:
+    """Return a scale with round ends that holds all `values`; never more than needed within [0, 1].
+
+    Examples
+    --------
+    >>> scale_over([0.83, 0.71, None]), scale_over([0.02, 0.97]), scale_over([])
+    (Scale(low=0.7, high=0.9), Scale(low=0.0, high=1.0), Scale(low=0.0, high=1.0))
+    """
+    finite = list(_finite(values))
+    if not finite:
+        return Scale(0.0, 1.0)
+    low, high = min(finite), max(finite)
+    step = _step(max(high - low, _SMALLEST))
+    first, last = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+    return Scale(round(first, 9), round(last if last > first else first + step, 9))
+
+
+def _finite(values: Iterable[float | None]) -> Iterable[float]:
+    return (value for value in values if value is not None and math.isfinite(value))
+
+
+def _step(span: float) -> float:
+    """Return the power of ten at or below `span`."""
+    return float(10.0 ** math.floor(math.log10(span) + 1e-9))
+
+
+def _round_up(value: float) -> float:
+    """Return the next number with one significant digit."""
+    step = _step(value)
+    return round(math.ceil(value / step - 1e-9) * step, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Questions with a fraction correct between `low` and `high`; `share` of the fullest bin, in [0, 1]."""
+
+    low: float
+    high: float
+    count: int
+    share: float
+
+
+def histogram(fractions: Sequence[float], bins: int = 10) -> tuple[Bin, ...]:
+    """Return how many of the `fractions` in [0, 1] fall into each of `bins` equal parts.
+
+    Examples
+    --------
+    >>> [part.count for part in histogram([0.0, 0.1, 0.6, 1.0], bins=2)]
+    [2, 2]
+    """
+    counts, edges = np.histogram(fractions, bins=bins, range=(0.0, 1.0))
+    largest = max(1, int(counts.max(initial=0)))
+    return tuple(
+        Bin(float(low), float(high), int(n), int(n) / largest)
+        for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True)
+    )
+
+
+def pair_matrix(standings: Standings) -> list[list[PairStanding | None]] | None:
+    """Return the pairs as rows of a matrix in leaderboard order, each seen from its row.
+
+    None where there are no pairs or too many models; an entry is None on the diagonal and where the goal does
+    not ask about the pair.
+    """
+    names = [line.model for line in standings.models]
+    if not standings.pairs or len(names) > MATRIX:
+        return None
+    known = {(pair.first, pair.second): pair for pair in standings.pairs}
+    known |= {(pair.second, pair.first): flipped(pair) for pair in standings.pairs}
+    return [[known.get((row, column)) for column in names] for row in names]

@@ -1,0 +1,73 @@
+"""Text made inert for Markdown and HTML: whatever a name or an answer holds, it is shown and does nothing."""
+
+from __future__ import annotations
+
+import re
+
+from adaptive_eval.wording.inert import inert
+
+__all__ = ["clipped", "fenced", "md", "table"]
+
+_LONGEST = 2_000
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$#@])")
+_LINK = re.compile(r"(?<=[A-Za-z])(:)(?=//)|(?<=www)(\.)", re.IGNORECASE)
+_BLOCK_START = re.compile(r"^(\d{0,9})([.)](?=\s|$)|[-+](?=[-+\s]|$)|=)")
+
+
+def clipped(text: str, most: int = 500) -> str:
+    """Return `text` inert on one line, at most `most` characters of it, with a word on what is left out.
+
+    Examples
+    --------
+    >>> clipped("oak"), clipped("x" * 1_000_000, most=5)
+    ('oak', 'xxxxx… (1,000,000 characters)')
+    """
+    return inert(text) if len(text) <= most else f"{inert(text[:most])}… ({len(text):,} characters)"
+
+
+def md(text: str) -> str:
+    r"""Return `text` as Markdown that renders as the same text, on one line.
+
+    Control characters are made visible; everything that could start markup, a table cell, HTML, a link, a
+    formula or a mention is escaped.
+
+    Examples
+    --------
+    >>> print(md("a|b <i>x</i> `c`\n[d](e)"))
+    a\|b \<i\>x\</i\> \`c\`␊\[d\](e)
+    """
+    escaped = _SPECIAL.sub(r"\\\1", clipped(text, _LONGEST).strip())
+    escaped = _LINK.sub(lambda found: "\\" + found.group(), escaped)
+    return _BLOCK_START.sub(r"\1\\\2", escaped)
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return a code block that holds `text` line by line, however many backticks it has."""
+    lines = [clipped(line.expandtabs(4), _LONGEST) for line in text.splitlines()]
+    longest = max((len(run) for run in re.findall(r"`+", "\n".join(lines))), default=0)
+    fence = "`" * max(3, longest + 1)
+    return "\n".join([fence + language, *lines, fence])
+
+
+def table(header: list[str], rows: list[list[str]], numbers: str = "") -> str:
+    """Return a Markdown table of cells that are Markdown already.
+
+    Parameters
+    ----------
+    header : list of str
+        Headings.
+    rows : list of list of str
+        Cells.
+    numbers : str
+        One letter a column: ``l`` for left, ``r`` for right aligned; left by default.
+
+    Examples
+    --------
+    >>> print(table(["a", "n"], [["x", "1"]], "lr"))
+    | a | n |
+    | :-- | --: |
+    | x | 1 |
+    """
+    sides = numbers.ljust(len(header), "l")
+    rule = ["--:" if side == "r" else ":--" for side in sides]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [header, rule, *rows])

@@ -1,0 +1,159 @@
+"""The report as one HTML file that loads nothing and runs nothing.
+
+The page has no script at all, and its content security policy forbids any. Every text that comes from outside
+goes through :func:`shown` before the template's own escaping, so a name or a message can neither act nor fill
+the page.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from adaptive_eval import __version__
+from adaptive_eval.core.standings import Standings
+from adaptive_eval.report import phrases
+from adaptive_eval.report.charts import Scale, histogram, pair_matrix, scale_over
+from adaptive_eval.report.escape import clipped
+from adaptive_eval.report.paper import paper_latex, paper_markdown
+from adaptive_eval.report.rank_plot import rank_plot
+from adaptive_eval.report.rankings import ranking_rows
+from adaptive_eval.report.summary import Summary
+from adaptive_eval.wording import budgets, numbers
+from adaptive_eval.wording.stored import CONFIG
+from adaptive_eval.wording.verdicts import (
+    fixed_words,
+    is_single,
+    of_kind,
+    saved_words,
+    saving,
+    tie_words,
+)
+
+__all__ = ["page", "shown", "to_html"]
+
+_TEXT, _NAME = 1_000, 200
+_CONFIG_LINE, _CONFIG_LINES = 1_000, 2_000
+_QUESTIONS = 2_000
+
+
+def shown(value: Any) -> Any:
+    r"""Return what the page shows of a value: text inert and of bounded length, anything else as it is.
+
+    Examples
+    --------
+    >>> shown("a\x1b[2Jb"), shown(3), len(shown("x" * 1_000_000)) < 1_100
+    ('a␛[2Jb', 3, True)
+    """
+    return clipped(value, _TEXT) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    words = {name: getattr(phrases, name) for name in phrases.__all__}
+    figures = {name: getattr(module, name) for module in (numbers, budgets) for name in module.__all__}
+    environment.globals.update(
+        {
+            **words,
+            **figures,
+            "tie_words": tie_words,
+            "app_version": __version__,
+            "lines_of": _lines,
+            "with_code": _with_code,
+            "brief": partial(clipped, most=_NAME),
+        }
+    )
+    return environment
+
+
+def page(template: str, **context: Any) -> str:
+    """Return a page of this folder's templates; the context may hold texts from outside as they are."""
+    return _environment().get_template(template).render(context)
+
+
+def to_html(summary: Summary) -> str:
+    """Return the report as one self-contained HTML page.
+
+    Parameters
+    ----------
+    summary : Summary
+        What to report.
+
+    Returns
+    -------
+    str
+        HTML without a script and without any address it loads something from.
+    """
+    standings = summary.standings
+    questions = summary.questions or ()
+    scores = [value for line in standings.models for value in (line.low, line.score, line.high)]
+    margin = standings.equivalence or 0.0
+    compared = [pair for pair in standings.pairs if pair.kind != "width"]
+    differences = [value for pair in compared for value in (pair.difference, pair.low, pair.high)]
+    return page(
+        "report.html",
+        summary=summary,
+        standings=standings,
+        lines=list(zip(standings.models, summary.models, strict=True)),
+        single=is_single(standings),
+        title=phrases.pairs_title(standings),
+        scores=scale_over(scores),
+        differences=Scale.around_zero([*differences, margin]),
+        matrix=pair_matrix(of_kind(standings, "pair")),
+        saved=saved_words(standings),
+        fixed_length=fixed_words(standings),
+        saving=saving(standings),
+        tallies=_tallies(standings),
+        questions=questions[:_QUESTIONS],
+        asked=len(questions),
+        histogram=histogram([one.correct for one in questions]),
+        hard=phrases.hardest(questions),
+        apart=phrases.most_apart(questions),
+        rankings=ranking_rows(summary.rankings) if summary.rankings else [],
+        rank_plot=rank_plot(summary.rankings) if summary.rankings else None,
+        paper_markdown=paper_markdown(summary),
+        paper_latex=paper_latex(summary),
+        config=summary.meta.get(CONFIG),
+    )
+
+
+def _tallies(standings: Standings) -> dict[str, int | None]:
+    """Count the verdicts; what the goal does not ask for is None."""
+    verdicts = [pair.verdict for pair in standings.pairs if pair.kind != "width"]
+    widths = [pair.verdict for pair in standings.pairs if pair.kind == "width"]
+    return {
+        "separated": verdicts.count("better") + verdicts.count("worse") if verdicts else None,
+        "tied": verdicts.count("tie") if verdicts else None,
+        "measured": widths.count("tie") if widths else None,
+        "open": verdicts.count("open") + widths.count("open"),
+    }
+
+
+def _lines(text: str) -> Markup:
+    """Return text of several lines, each inert and of bounded length, escaped for a ``pre`` block."""
+    lines = text.splitlines()
+    shown_lines = [clipped(line.expandtabs(4), _CONFIG_LINE) for line in lines[:_CONFIG_LINES]]
+    if len(lines) > _CONFIG_LINES:
+        shown_lines.append(f"… and {len(lines) - _CONFIG_LINES:,} more lines, in report.json")
+    return Markup("\n").join(shown_lines)
+
+
+def _with_code(text: str) -> Markup:
+    """Return a sentence of ours with what stands between backticks as code."""
+    parts = clipped(text, _TEXT).split("`")
+    return Markup().join(
+        Markup("<code>{}</code>").format(part) if place % 2 else Markup.escape(part)
+        for place, part in enumerate(parts)
+    )

@@ -1,0 +1,211 @@
+"""The report as JSON: a stable schema with a version, described in ``docs/report-schema.md``.
+
+The mapping is written out key by key, so that a change of the classes inside never changes the file by
+accident. Within one version keys are only added.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adaptive_eval.core.standings import BudgetLine, ModelStanding, PairStanding, TaskStanding
+from adaptive_eval.report.accounts import ModelAccount, QuestionAccount
+from adaptive_eval.report.rankings import rankings_data
+from adaptive_eval.report.summary import Summary, TimedDecision
+from adaptive_eval.wording.plain_data import json_text
+from adaptive_eval.wording.verdicts import fixed_length, saving, verdict_words
+
+__all__ = ["SCHEMA", "VERSION", "report_data", "to_json"]
+
+SCHEMA = "adaptive-eval/report"
+VERSION = 1
+
+
+def to_json(summary: Summary) -> str:
+    """Return the report as JSON text: ASCII only, no NaN or infinity, two spaces of indentation."""
+    return json_text(report_data(summary), indent=2) + "\n"
+
+
+def report_data(summary: Summary) -> dict[str, Any]:
+    """Return the report as plain data.
+
+    Parameters
+    ----------
+    summary : Summary
+        What to report.
+
+    Returns
+    -------
+    dict
+        As ``docs/report-schema.md`` describes it. Names and texts are as they were given; numbers may still
+        be infinite, which :func:`to_json` turns into null.
+    """
+    standings = summary.standings
+    stop = standings.stop
+    return {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "run": {
+            "name": summary.name,
+            "started_at": summary.started,
+            "updated_at": summary.updated,
+            "elapsed_seconds": summary.elapsed,
+            "finished": stop is not None,
+            "stop": None if stop is None else {"reason": stop.reason, "text": stop.text},
+        },
+        "verdict": summary.verdict,
+        "goal": standings.goal,
+        "rule": {
+            "name": standings.rule,
+            "confidence": standings.confidence,
+            "family": standings.family,
+            "equivalence": standings.equivalence,
+            "target": summary.target,
+            "package": None if standings.rule_plugin is None else standings.rule_plugin.package,
+        },
+        "counts": _counts(summary),
+        "models": [
+            _model(line, account) for line, account in zip(standings.models, summary.models, strict=True)
+        ],
+        "tasks": [_task(task) for task in standings.tasks],
+        "pairs": [_pair(pair, standings.equivalence) for pair in standings.pairs],
+        "ties": [list(group) for group in summary.ties],
+        "decisions": [_decision(one) for one in summary.decisions],
+        "budgets": [_budget(line) for line in standings.budgets],
+        "saving": _saving(summary),
+        "promises": {"holds": list(summary.promises.holds), "limits": list(summary.promises.limits)},
+        "warnings": list(standings.warnings),
+        "prior": standings.prior,
+        "rankings": rankings_data(summary.rankings) if summary.rankings else [],
+        "questions": None if summary.questions is None else [_question(one) for one in summary.questions],
+        "meta": dict(summary.meta),
+    }
+
+
+def _counts(summary: Summary) -> dict[str, int]:
+    standings = summary.standings
+    verdicts = [pair.verdict for pair in standings.pairs if pair.kind != "width"]
+    widths = [pair.verdict for pair in standings.pairs if pair.kind == "width"]
+    return {
+        "models": len(standings.models),
+        "questions": standings.questions,
+        "trials": standings.trials,
+        "stored": summary.stored,
+        "uncounted": summary.uncounted,
+        "pairs": len(standings.pairs),
+        "separated": sum(verdict in ("better", "worse") for verdict in verdicts),
+        "tied": verdicts.count("tie"),
+        "measured": widths.count("tie"),
+        "open": verdicts.count("open") + widths.count("open"),
+    }
+
+
+def _model(line: ModelStanding, account: ModelAccount) -> dict[str, Any]:
+    return {
+        "model": line.model,
+        "state": line.state,
+        "note": line.note,
+        "rank": line.rank,
+        "rank_low": line.rank_low,
+        "rank_high": line.rank_high,
+        "score": line.score,
+        "score_low": line.low,
+        "score_high": line.high,
+        "bayes_mu": line.mu,
+        "bayes_sigma": line.sigma,
+        "early_rank": line.early_rank,
+        "transfer_mu": line.transfer_mu,
+        "transfer_sigma": line.transfer_sigma,
+        "trials": line.trials,
+        "issued": line.issued,
+        "questions": line.questions,
+        "missing": line.missing,
+        "missing_reasons": dict(account.missing),
+        "score_if_missing_wrong": line.worst,
+        "score_if_missing_right": line.best,
+        "truncated": account.truncated,
+        "after_stop": line.after_stop,
+        "categories": list(account.categories),
+        "errors": dict(account.errors),
+        "prompt_tokens": line.prompt_tokens,
+        "completion_tokens": line.completion_tokens,
+        "usd": line.usd,
+        "latency_p50_seconds": account.latency_p50,
+        "latency_p95_seconds": account.latency_p95,
+    }
+
+
+def _task(task: TaskStanding) -> dict[str, Any]:
+    return {
+        "task": task.task,
+        "questions": task.questions,
+        "weight": task.weight,
+        "scores": [
+            {"model": one.model, "score": one.score, "score_low": one.low, "score_high": one.high}
+            for one in task.scores
+        ],
+    }
+
+
+def _pair(pair: PairStanding, equivalence: float | None) -> dict[str, Any]:
+    return {
+        "first": pair.first,
+        "second": pair.second,
+        "verdict": pair.verdict,
+        "kind": pair.kind,
+        "words": verdict_words(pair.verdict, equivalence, pair.kind),
+        "difference": pair.difference,
+        "difference_low": pair.low,
+        "difference_high": pair.high,
+        "evidence": pair.evidence,
+        "threshold": pair.threshold,
+        "tie_margin": pair.tie_margin,
+        "trials_each": pair.trials,
+        "questions": pair.questions,
+        "decided_at": pair.decided_at,
+    }
+
+
+def _decision(one: TimedDecision) -> dict[str, Any]:
+    decision = one.decision
+    return {
+        "at": one.at,
+        "trials": decision.trials,
+        "kind": decision.kind,
+        "models": list(decision.models),
+        "verdict": decision.verdict,
+        "step": decision.step,
+        "text": decision.text,
+        "evidence": dict(decision.evidence),
+    }
+
+
+def _budget(line: BudgetLine) -> dict[str, Any]:
+    return {
+        "name": line.name,
+        "spent": line.spent,
+        "reserved": line.reserved,
+        "limit": line.limit,
+        "scope": line.scope,
+        "owner": line.owner,
+        "presumed": line.presumed,
+    }
+
+
+def _saving(summary: Summary) -> dict[str, int | None] | None:
+    figures = saving(summary.standings)
+    if figures is None:
+        return None
+    fixed = fixed_length(summary.standings)
+    return {"issued": figures[0], "uniform": figures[1], "fixed": None if fixed is None else fixed[1]}
+
+
+def _question(one: QuestionAccount) -> dict[str, Any]:
+    return {
+        "task": one.task,
+        "question": one.question,
+        "trials": one.trials,
+        "correct": one.correct,
+        "spread": one.spread,
+        "by_model": [list(tally) for tally in one.by_model],
+    }

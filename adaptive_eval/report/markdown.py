@@ -1,0 +1,344 @@
+"""The report as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from adaptive_eval.core.standings import ModelStanding, PairStanding, Standings
+from adaptive_eval.report.accounts import QuestionAccount
+from adaptive_eval.report.escape import fenced, md, table
+from adaptive_eval.report.paper import paper_latex, paper_markdown
+from adaptive_eval.report.phrases import (
+    TASKS_NOTE,
+    bayes_words,
+    bounds_words,
+    course_words,
+    difference_words,
+    earlier_words,
+    evidence_words,
+    fell_words,
+    hardest,
+    kinds_words,
+    level_words,
+    most_apart,
+    pair_decimals,
+    pair_words,
+    pairs_title,
+    rankings_note,
+    score_decimals,
+    seconds_words,
+    settings,
+    settings_words,
+    span_words,
+    state_words,
+    task_rows,
+    task_words,
+    time_words,
+    uncounted_words,
+)
+from adaptive_eval.report.rankings import ranking_rows
+from adaptive_eval.report.summary import Summary
+from adaptive_eval.wording.budgets import (
+    amount_words,
+    budget_name,
+    limited_budgets,
+    presumed_words,
+    used_words,
+)
+from adaptive_eval.wording.numbers import count, fixed, interval, rank_interval, usd
+from adaptive_eval.wording.stored import CONFIG
+from adaptive_eval.wording.verdicts import fixed_words, pair_name, saved_words, tie_words
+
+__all__ = ["to_markdown"]
+
+
+def to_markdown(summary: Summary) -> str:
+    """Return the report as Markdown; every name, message and setting in it is escaped.
+
+    Parameters
+    ----------
+    summary : Summary
+        What to report.
+
+    Returns
+    -------
+    str
+        GitHub-flavoured Markdown, ending in a newline.
+    """
+    sections = [
+        _head(summary),
+        _ranking(summary),
+        _tasks(summary),
+        _pairs(summary),
+        _rankings(summary),
+        _promises(summary),
+        _answers(summary),
+        _cost(summary),
+        _questions(summary),
+        _decisions(summary),
+        _paper(summary),
+        _reproduce(summary),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _head(summary: Summary) -> str:
+    standings = summary.standings
+    parts = [
+        f"# {md(summary.name)}",
+        f"**{md(summary.verdict)}**",
+        md(settings_words(standings)),
+        md(course_words(summary)),
+        uncounted_words(summary) or "",
+        *(f"> **Warning:** {md(text)}" for text in standings.warnings),
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _ranking(summary: Summary) -> str:
+    standings = summary.standings
+    lines = standings.models
+    decimals, level = score_decimals(lines), level_words(standings)
+    header = [
+        "rank",
+        "model",
+        "score",
+        f"{level} anytime interval",
+        "Bayes@N μ ± σ",
+        "trials",
+        "questions",
+        "state",
+    ]
+    rows = [_ranking_row(line, decimals, summary) for line in lines]
+    parts = ["## Ranking", table(header, rows, "rlrrrrrl")]
+    parts += [f"{md(' and '.join(group))}: {md(tie_words(standings.equivalence))}." for group in summary.ties]
+    parts.append(
+        "A rank interval such as 2–3 says that the verdicts leave the model anywhere within it. The score, a "
+        "mean over "
+        "questions, decides; Bayes@N is for reference."
+    )
+    parts += [md(words) for words in earlier_words(standings)]
+    return "\n\n".join(parts)
+
+
+def _rankings(summary: Summary) -> str:
+    if not summary.rankings:
+        return ""
+    head, *rows = ranking_rows(summary.rankings)
+    cells = [[md(cell) for cell in row] for row in rows]
+    shown = table([md(cell) for cell in head], cells, "l" + "r" * (len(head) - 1))
+    return "\n\n".join(["## Ranks by rubric", shown, md(rankings_note(summary))])
+
+
+def _ranking_row(line: ModelStanding, decimals: int, summary: Summary) -> list[str]:
+    return [
+        rank_interval(line.rank_low, line.rank_high),
+        md(line.model),
+        fixed(line.score, decimals),
+        interval(line.low, line.high, decimals),
+        bayes_words(line, decimals),
+        f"{line.trials:,}",
+        f"{line.questions:,}",
+        md(state_words(line, summary.standings)),
+    ]
+
+
+def _tasks(summary: Summary) -> str:
+    standings = summary.standings
+    if not standings.tasks:
+        return ""
+    rows = [[md(name), *cells] for name, *cells in task_rows(standings)]
+    header = ["model", *(md(task_words(task)) for task in standings.tasks)]
+    return "\n\n".join(["## Tasks", table(header, rows, "l" + "r" * len(standings.tasks)), TASKS_NOTE])
+
+
+def _pairs(summary: Summary) -> str:
+    standings = summary.standings
+    if not standings.pairs:
+        return ""
+    decimals, level = pair_decimals(standings.pairs), level_words(standings)
+    header = [
+        "pair",
+        "difference",
+        f"{level} confidence sequence",
+        "verdict",
+        "fell after",
+        "questions",
+        "evidence",
+    ]
+    rows = [_pair_row(pair, decimals, summary) for pair in standings.pairs]
+    scale = "z" if standings.rule == "zscore" else "ln e-value"
+    notes = (
+        "Differences are first minus second, read where both models had walked equally far; a verdict fell "
+        f"after so many trials of each. Evidence is the highest {scale} against the value that calls a "
+        "winner: at the call for a decided pair, at the last reading for another."
+    )
+    return "\n\n".join([f"## {pairs_title(standings)}", table(header, rows, "lrrlrrr"), notes])
+
+
+def _pair_row(pair: PairStanding, decimals: int, summary: Summary) -> list[str]:
+    return [
+        md(pair_name(pair)),
+        difference_words(pair, decimals),
+        span_words(pair, decimals),
+        pair_words(pair, summary.standings),
+        fell_words(pair),
+        f"{pair.questions:,}",
+        evidence_words(pair),
+    ]
+
+
+def _promises(summary: Summary) -> str:
+    parts = ["## What these figures promise"]
+    holds = [f"- {text}" for text in summary.promises.holds]
+    parts.append("\n".join(holds) if holds else "Nothing that holds under repeated looks.")
+    parts.append("### And what they do not")
+    parts.append("\n".join(f"- {text}" for text in summary.promises.limits))
+    return "\n\n".join(parts)
+
+
+def _answers(summary: Summary) -> str:
+    header = [
+        "model",
+        "no answer",
+        "reasons",
+        "score if those were worst / best",
+        "cut off",
+        "after stop",
+        "errors",
+    ]
+    rows = [
+        [
+            md(line.model),
+            f"{line.missing:,}",
+            md(kinds_words(account.missing)),
+            bounds_words(line),
+            f"{account.truncated:,}",
+            f"{line.after_stop:,}",
+            md(kinds_words(account.errors)),
+        ]
+        for line, account in zip(summary.standings.models, summary.models, strict=True)
+    ]
+    notes = (
+        "No answer: trials that failed for good; they are not scored. Cut off: answers that ended at the "
+        "token limit; "
+        "they are scored as they stand. After stop: answers in flight when the run stopped. Errors: failed "
+        "attempts "
+        "by kind, those made good by a later attempt included."
+    )
+    return "\n\n".join(["## Missing and cut-off answers", table(header, rows, "lrlrrrl"), notes])
+
+
+def _cost(summary: Summary) -> str:
+    lines = summary.standings.models
+    priced = [line.usd for line in lines if line.usd is not None]
+    header = ["model", "trials issued", "prompt tokens", "completion tokens", "USD", "latency p50", "p95"]
+    rows = [
+        [
+            md(line.model),
+            f"{line.issued:,}",
+            f"{line.prompt_tokens:,}",
+            f"{line.completion_tokens:,}",
+            md(usd(line.usd)),
+            seconds_words(account.latency_p50),
+            seconds_words(account.latency_p95),
+        ]
+        for line, account in zip(lines, summary.models, strict=True)
+    ]
+    total = [
+        "**all**",
+        f"{sum(line.issued for line in lines):,}",
+        f"{sum(line.prompt_tokens for line in lines):,}",
+        f"{sum(line.completion_tokens for line in lines):,}",
+        md(usd(sum(priced) if priced else None)),
+        "",
+        "",
+    ]
+    parts = ["## Cost", table(header, [*rows, total], "lrrrrrr"), *_budgets(summary.standings)]
+    saved = saved_words(summary.standings)
+    if saved is not None:
+        parts.append(
+            f"{md(saved)} Uniform allocation reads the same pairs at the same trials, so it would have "
+            "needed those."
+        )
+        fixed = fixed_words(summary.standings)
+        if fixed is not None:
+            parts.append(md(fixed))
+    return "\n\n".join(parts)
+
+
+def _budgets(standings: Standings) -> Iterator[str]:
+    """Yield the budgets that have a limit as a table, and what is presumed of what is spent."""
+    lines = limited_budgets(standings)
+    if not lines:
+        return
+    yield "### Budgets"
+    rows = [
+        [
+            md(budget_name(line)),
+            *(md(amount_words(line, amount)) for amount in (line.spent, line.reserved, line.limit)),
+            used_words(line),
+        ]
+        for line in lines
+    ]
+    yield table(["budget", "spent", "in flight", "limit", "used"], rows, "lrrrr")
+    presumed = presumed_words(standings.budgets)
+    if presumed is not None:
+        yield md(presumed)
+
+
+def _questions(summary: Summary) -> str:
+    questions = summary.questions
+    if not questions:
+        return ""
+    easiest = sum(one.correct == 1.0 for one in questions)
+    return "\n\n".join(
+        [
+            "## Questions",
+            f"{count(len(questions), 'question')} asked; {easiest:,} answered right by every model in every "
+            "trial, "
+            f"{sum(one.correct == 0.0 for one in questions):,} by none.",
+            "Hardest:",
+            _question_table(hardest(questions)),
+            "Where models differ most:",
+            _question_table(most_apart(questions)),
+        ]
+    )
+
+
+def _question_table(questions: list[QuestionAccount]) -> str:
+    rows = [
+        [md(one.task), md(one.question), f"{one.trials:,}", fixed(one.correct), fixed(one.spread)]
+        for one in questions
+    ]
+    return table(["task", "question", "trials", "fraction correct", "spread over models"], rows, "llrrr")
+
+
+def _decisions(summary: Summary) -> str:
+    if not summary.decisions:
+        return ""
+    rows = [
+        [time_words(one.at), f"{one.decision.trials:,}", md(one.decision.text)] for one in summary.decisions
+    ]
+    return "\n\n".join(["## Decisions", table(["time", "trials of the run", "decision"], rows, "lrl")])
+
+
+def _paper(summary: Summary) -> str:
+    return "\n\n".join(
+        [
+            "## For a paper",
+            paper_markdown(summary),
+            "The same as LaTeX:",
+            fenced(paper_latex(summary), "latex"),
+        ]
+    )
+
+
+def _reproduce(summary: Summary) -> str:
+    rows = [[md(key), md(value)] for key, value in settings(summary.meta)]
+    parts = ["## To reproduce", table(["setting", "value"], rows)]
+    config = summary.meta.get(CONFIG)
+    if config is not None:
+        parts += ["The config:", fenced(config, "yaml")]
+    parts.append("`report.json` beside this file holds the same, with every digit and the longer settings.")
+    return "\n\n".join(parts)

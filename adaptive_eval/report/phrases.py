@@ -1,0 +1,277 @@
+"""What the report says in words, before it is escaped for Markdown or HTML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from adaptive_eval.core.standings import ModelStanding, PairStanding, Standings, TaskStanding
+from adaptive_eval.report.accounts import QuestionAccount
+from adaptive_eval.report.summary import Summary
+from adaptive_eval.wording.numbers import (
+    NOTHING,
+    count,
+    decimals_for,
+    duration,
+    fixed,
+    interval,
+    signed,
+    trimmed,
+)
+from adaptive_eval.wording.stored import NAME, STARTED_AT
+from adaptive_eval.wording.verdicts import family_words, is_single, verdict_words
+
+__all__ = [
+    "TASKS_NOTE",
+    "bayes_words",
+    "bounds_words",
+    "course_words",
+    "difference_words",
+    "earlier_words",
+    "evidence_words",
+    "fell_words",
+    "hardest",
+    "kinds_words",
+    "level_words",
+    "most_apart",
+    "pair_decimals",
+    "pair_words",
+    "pairs_title",
+    "rankings_note",
+    "score_decimals",
+    "seconds_words",
+    "settings",
+    "settings_words",
+    "span_words",
+    "state_words",
+    "task_rows",
+    "task_words",
+    "time_words",
+    "uncounted_words",
+]
+
+_QUESTIONS = 10
+_KINDS = 5
+_SHORT = 200
+_STATES = {"active": "unresolved", "retired": "resolved", "stopped": "stopped", "reference": "reference"}
+
+
+TASKS_NOTE = (
+    "The overall score is the mean of the tasks with these weights, and the verdicts are about it. Scores "
+    "are in each task's own units, with the anytime interval of that model and task by itself."
+)
+
+
+def task_words(task: TaskStanding) -> str:
+    """Return a task with its size and its weight in the overall score."""
+    return f"{task.task} ({count(task.questions, 'question')}, weight {100 * task.weight:.3g} %)"
+
+
+def task_rows(standings: Standings) -> list[list[str]]:
+    """Return every model's name and its scores on all tasks, in the order of the leaderboard."""
+    cells: dict[str, list[str]] = {line.model: [] for line in standings.models}
+    for task in standings.tasks:
+        decimals = decimals_for(value for one in task.scores for value in (one.low, one.score, one.high))
+        for one in task.scores:
+            span = interval(one.low, one.high, decimals)
+            cells[one.model].append(NOTHING if one.score is None else f"{fixed(one.score, decimals)} {span}")
+    return [[model, *row] for model, row in cells.items()]
+
+
+def time_words(at: float) -> str:
+    """Return a Unix time as people write it.
+
+    Examples
+    --------
+    >>> time_words(1_750_000_000.0)
+    '2025-06-15 15:06:40 UTC'
+    """
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def level_words(standings: Standings) -> str:
+    """Return the confidence, such as ``95 %``."""
+    return f"{trimmed(standings.confidence * 100)} %"
+
+
+def settings_words(standings: Standings) -> str:
+    """Return goal, rule, family and margin in one sentence."""
+    parts = [
+        f"Goal: {standings.goal}",
+        f"rule: {standings.rule} at {level_words(standings)}",
+        family_words(standings.family),
+    ]
+    if standings.equivalence is not None:
+        parts.append(f"ties within ±{trimmed(standings.equivalence)}")
+    return "; ".join(parts) + "."
+
+
+def course_words(summary: Summary) -> str:
+    """Return whether and why the run has stopped, when it began, and how long it took."""
+    stop = summary.standings.stop
+    if stop is None:
+        state = "The run is not finished: this is what it knew at its last snapshot."
+    else:
+        state = f"Stopped ({stop.reason.replace('_', ' ')}): {stop.text.strip().rstrip('.')}."
+    return (
+        f"{state} Started {time_words(summary.started)}, last snapshot {time_words(summary.updated)}, "
+        f"{duration(summary.elapsed)} of running time."
+    )
+
+
+def uncounted_words(summary: Summary) -> str | None:
+    """Return what is stored and in no figure, None where there is nothing of the kind."""
+    if not summary.uncounted:
+        return None
+    one = summary.uncounted == 1
+    late = (
+        f"{count(summary.uncounted, 'stored outcome')} {'is' if one else 'are'} in no figure here: "
+        f"{'it' if one else 'they'} came after that snapshot, or {'waits' if one else 'wait'} for an earlier "
+        "answer"
+    )
+    return f"{late}. Resuming the run counts them." if summary.standings.stop is None else f"{late}."
+
+
+def earlier_words(standings: Standings) -> list[str]:
+    """Return what earlier trials are in, and the early ranking they give; empty where there are none."""
+    if standings.prior is None:
+        return []
+    words = [f"Bayes@N starts from earlier trials, no verdict does: {standings.prior}."]
+    placed = [line for line in standings.models if line.early_rank is not None]
+    if placed:
+        decimals = decimals_for(line.transfer_mu for line in placed)
+        order = sorted(placed, key=lambda line: line.early_rank or 0)
+        figures = ", ".join(f"{line.model} {fixed(line.transfer_mu, decimals)}" for line in order)
+        words.append(f"Early ranking with the help of earlier trials, which decides nothing: {figures}.")
+    return words
+
+
+def state_words(line: ModelStanding, standings: Standings) -> str:
+    """Return a model's state with its note."""
+    state = line.state if standings.stop is None else _STATES[line.state]
+    return f"{state}: {line.note}" if line.note else state
+
+
+def bayes_words(line: ModelStanding, decimals: int) -> str:
+    """Return Bayes@N μ ± σ."""
+    return NOTHING if line.mu is None else f"{fixed(line.mu, decimals)} ± {fixed(line.sigma, decimals)}"
+
+
+def pair_words(pair: PairStanding, standings: Standings) -> str:
+    """Return a pair's verdict; a model measured to a width is not called tied."""
+    return verdict_words(pair.verdict, standings.equivalence, pair.kind)
+
+
+def difference_words(pair: PairStanding, decimals: int) -> str:
+    """Return a difference with its sign, or a score that is to be measured."""
+    return fixed(pair.difference, decimals) if pair.kind == "width" else signed(pair.difference, decimals)
+
+
+def span_words(pair: PairStanding, decimals: int) -> str:
+    """Return the confidence sequence of a difference, or of a score that is to be measured."""
+    return interval(pair.low, pair.high, decimals, sign=pair.kind != "width")
+
+
+def evidence_words(pair: PairStanding) -> str:
+    """Return the evidence and what it must reach; a score that is to be measured has none."""
+    if pair.kind == "width":
+        return NOTHING
+    return f"{fixed(pair.evidence, 2)} / {fixed(pair.threshold, 2)}"
+
+
+def pairs_title(standings: Standings) -> str:
+    """Return what the table of contrasts holds."""
+    if is_single(standings):
+        return "Models against the goal"
+    own = any(pair.kind != "pair" for pair in standings.pairs)
+    return "Pairs, and models by themselves" if own else "Pairs"
+
+
+def fell_words(pair: PairStanding) -> str:
+    """Return after how many trials of each model the verdict fell."""
+    return f"not by {pair.trials:,}" if pair.decided_at is None else f"{pair.decided_at:,}"
+
+
+def kinds_words(counts: Mapping[str, int]) -> str:
+    """Return counts by kind, most frequent first.
+
+    Examples
+    --------
+    >>> kinds_words({"timeout": 2, "rate_limit": 12}), kinds_words({})
+    ('rate_limit 12, timeout 2', 'none')
+    """
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{kind} {n:,}" for kind, n in ordered[:_KINDS] if n]
+    if len(ordered) > len(shown):
+        shown.append(f"{len(ordered) - len(shown)} more kinds")
+    return ", ".join(shown) or "none"
+
+
+def bounds_words(line: ModelStanding) -> str:
+    """Return the score had every missing answer been as bad, and as good, as it can be."""
+    if line.worst is None or line.best is None:
+        return NOTHING
+    return f"{fixed(line.worst)} / {fixed(line.best)}"
+
+
+def seconds_words(value: float | None) -> str:
+    """Return a latency.
+
+    Examples
+    --------
+    >>> seconds_words(0.5), seconds_words(None)
+    ('0.50 s', '–')
+    """
+    return NOTHING if value is None else f"{value:.2f} s"
+
+
+def score_decimals(lines: Sequence[ModelStanding]) -> int:
+    """Return the number of decimals that suits the scores."""
+    return decimals_for(value for line in lines for value in (line.low, line.score, line.high))
+
+
+def pair_decimals(pairs: Sequence[PairStanding]) -> int:
+    """Return the number of decimals that suits the differences."""
+    return decimals_for(value for pair in pairs for value in (pair.difference, pair.low, pair.high))
+
+
+def hardest(questions: Sequence[QuestionAccount]) -> list[QuestionAccount]:
+    """Return the questions that were answered right least often."""
+    return sorted(questions, key=lambda one: (one.correct, -one.trials))[:_QUESTIONS]
+
+
+def most_apart(questions: Sequence[QuestionAccount]) -> list[QuestionAccount]:
+    """Return the questions on which models differ most."""
+    return sorted(questions, key=lambda one: -one.spread)[:_QUESTIONS]
+
+
+def settings(meta: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the settings that fit a line, versions one by one, in alphabetical order."""
+    shown = {key: value for key, value in meta.items() if key not in (NAME, STARTED_AT)}
+    versions = _versions(shown.pop("versions", ""))
+    short = {key: value for key, value in shown.items() if len(value) <= _SHORT and "\n" not in value}
+    return sorted({**short, **versions}.items())
+
+
+def _versions(text: str) -> dict[str, str]:
+    """Return the versions that were stored as a JSON object, as settings of their own."""
+    try:
+        stored = json.loads(text)
+    except ValueError:
+        return {}
+    if not isinstance(stored, dict):
+        return {}
+    return {f"version of {name}": str(version) for name, version in stored.items()}
+
+
+def rankings_note(summary: Summary) -> str:
+    """Say how to read the ranks by rubric."""
+    other = [name for name, standings in summary.rankings if standings.trials != summary.standings.trials]
+    words = (
+        "The same answers, ranked by each rubric: rank interval, score on that rubric's scale, and places "
+        "moved against the ranking that the run was decided by. Only that one holds the run's error rate."
+    )
+    if other:
+        words += f" {', '.join(other)}: made when the run had another number of trials; rescore it anew."
+    return words

@@ -1,0 +1,196 @@
+"""Everything a report says, from the run file alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from adaptive_eval.config.document import read_document
+from adaptive_eval.core.standings import Decision, PairStanding, Standings, from_json
+from adaptive_eval.errors import RunFileError
+from adaptive_eval.report.accounts import ModelAccount, QuestionAccount, model_accounts, question_accounts
+from adaptive_eval.report.promises import Promises, promises
+from adaptive_eval.store import RunReader
+from adaptive_eval.wording.headline import headline
+from adaptive_eval.wording.stored import CONFIG, NAME, decision_from, started_at
+from adaptive_eval.wording.verdicts import pair_order, tied_groups
+
+__all__ = ["AS_RUN", "Summary", "TimedDecision", "summarise"]
+
+AS_RUN = "as run"
+"""What the ranking is called that the run was decided by."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimedDecision:
+    """A decision and when (Unix time) it was made."""
+
+    at: float
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a report says.
+
+    Parameters
+    ----------
+    name : str
+        The run's name.
+    started, updated : float
+        Unix times of the first start and of the last snapshot.
+    elapsed : float
+        Seconds of running time, all sittings together.
+    verdict : str
+        The verdict in one sentence.
+    standings : Standings
+        The last standings; models best first, pairs seen from their better model in that order.
+    ties : tuple of tuple of str
+        Groups of models every pair of which was declared tied.
+    decisions : tuple of TimedDecision
+        All decisions, oldest first.
+    models : tuple of ModelAccount
+        In the order of the standings.
+    questions : tuple of QuestionAccount or None
+        None where scores are not simply the fraction correct.
+    promises : Promises
+        What the statistics promise and do not.
+    stored : int
+        Outcomes in the run file, those not counted (yet) included.
+    meta : mapping of str to str
+        The run file's own description (config, versions, seed, hashes) without places on its machine.
+    target : str or None
+        What the verdicts are about, as the stored config says it: these questions (``benchmark``) or those
+        they were drawn from (``population``); None without a config.
+    rankings : tuple of (str, Standings)
+        The same answers ranked by other rubrics and scorers, the latest of each name, after the run's own
+        ranking (``as run``); empty where there are none.
+    """
+
+    name: str
+    started: float
+    updated: float
+    elapsed: float
+    verdict: str
+    standings: Standings
+    ties: tuple[tuple[str, ...], ...]
+    decisions: tuple[TimedDecision, ...]
+    models: tuple[ModelAccount, ...]
+    questions: tuple[QuestionAccount, ...] | None
+    promises: Promises
+    stored: int
+    meta: Mapping[str, str]
+    target: str | None = None
+    rankings: tuple[tuple[str, Standings], ...] = ()
+
+    @property
+    def uncounted(self) -> int:
+        """Stored outcomes that no figure counts.
+
+        They came after the last snapshot, such as what a kill leaves behind, or wait for an earlier answer.
+        """
+        own = [line for line in self.standings.models if line.state != "reference"]
+        return max(0, self.stored - sum(line.trials + line.missing for line in own))
+
+
+def summarise(reader: RunReader) -> Summary:
+    """Read a run file and return what a report on it says.
+
+    Parameters
+    ----------
+    reader : RunReader
+        The run, live or finished.
+
+    Returns
+    -------
+    Summary
+        The report's content.
+
+    Raises
+    ------
+    RunFileError
+        If the run has not stored a snapshot yet.
+    """
+    snapshot = reader.latest_snapshot()
+    if snapshot is None:
+        raise RunFileError(
+            f"{reader.directory} has no standings to report yet. Start or resume the run, and report when it "
+            "has "
+            "asked its first questions"
+        )
+    decisions = tuple(TimedDecision(record.at, decision_from(record.body)) for record in reader.decisions())
+    standings = _ordered(_as_called(from_json(snapshot.standings), decisions))
+    meta = reader.meta()
+    target = _target(meta)
+    started = started_at(meta)
+    cells = reader.cells()
+    return Summary(
+        name=meta.get(NAME) or reader.directory.name,
+        started=started if started is not None else snapshot.at - snapshot.elapsed,
+        updated=snapshot.at,
+        elapsed=snapshot.elapsed,
+        verdict=headline(standings),
+        standings=standings,
+        ties=tied_groups(standings),
+        decisions=decisions,
+        models=model_accounts(reader, cells, standings),
+        questions=question_accounts(reader, cells, standings),
+        promises=promises(standings, target),
+        stored=reader.count(),
+        meta=_without_places(meta),
+        target=target,
+        rankings=_rankings(reader, standings),
+    )
+
+
+def _rankings(reader: RunReader, standings: Standings) -> tuple[tuple[str, Standings], ...]:
+    latest = {record.name: record.body for record in reader.scorings()}
+    # The answers of references are not rescored: the other models are compared among themselves.
+    asked = tuple(line for line in standings.models if line.state != "reference")
+    names = {line.model for line in asked}
+    own = [(name, from_json(body["standings"])) for name, body in latest.items()]
+    own = [(name, found) for name, found in own if names == {line.model for line in found.models}]
+    return ((AS_RUN, replace(standings, models=asked)), *own) if own else ()
+
+
+def _target(meta: Mapping[str, str]) -> str | None:
+    config = read_document(meta.get(CONFIG, "")).data
+    if not isinstance(config, dict):
+        return None
+    stopping = config.get("stopping")
+    target = stopping.get("target") if isinstance(stopping, dict) else None
+    return target if target in ("benchmark", "population") else "benchmark"
+
+
+def _without_places(meta: Mapping[str, str]) -> dict[str, str]:
+    """Leave out places on the machine of the run, and tables of earlier trials: reports are passed on."""
+    shown = {key: value for key, value in meta.items() if key not in ("base_dir", "previous")}
+    if "source" in shown:
+        shown["source"] = PurePath(shown["source"]).name
+    return shown
+
+
+def _as_called(standings: Standings, decisions: Sequence[TimedDecision]) -> Standings:
+    """Give decided pairs the threshold that they had to reach, which has moved on since for other pairs."""
+    # A model may have several verdicts by itself; the step tells them apart.
+    thresholds = {
+        (frozenset(one.decision.models), one.decision.step): one.decision.evidence["threshold"]
+        for one in decisions
+        if one.decision.kind == "pair" and "threshold" in one.decision.evidence
+    }
+    return replace(standings, pairs=tuple(_with_threshold(pair, thresholds) for pair in standings.pairs))
+
+
+def _with_threshold(
+    pair: PairStanding, thresholds: Mapping[tuple[frozenset[str], int], float]
+) -> PairStanding:
+    if pair.verdict == "open" or pair.decided_at is None:
+        return pair
+    models = (pair.first, pair.second) if pair.kind == "pair" else (pair.first,)
+    return replace(pair, threshold=thresholds.get((frozenset(models), pair.decided_at), pair.threshold))
+
+
+def _ordered(standings: Standings) -> Standings:
+    models = tuple(sorted(standings.models, key=lambda line: line.rank))
+    return replace(standings, models=models, pairs=pair_order(standings))

@@ -1,0 +1,25 @@
+"""The decision core in virtual time: what a run would decide, spend and get wrong, before it is paid for.
+
+:func:`simulate` runs the same session many times against answers whose truth is known: biased coins, given
+probabilities, or recorded outcomes in shuffled order. Nothing is sent and nothing sleeps.
+:func:`plan` tabulates what a config would cost per policy and margin, :func:`analyze` ranks outcomes that
+are already there.
+"""
+
+from adaptive_eval.simulate.answers import Answers, BiasedCoins, GivenChances
+from adaptive_eval.simulate.latency import Latency
+from adaptive_eval.simulate.recorded import RecordedAnswers, RecordedOutcomes
+from adaptive_eval.simulate.result import Rate, SimulationResult
+from adaptive_eval.simulate.runs import simulate
+
+__all__ = [
+    "Answers",
+    "BiasedCoins",
+    "GivenChances",
+    "Latency",
+    "Rate",
+    "RecordedAnswers",
+    "RecordedOutcomes",
+    "SimulationResult",
+    "simulate",
+]

@@ -1,0 +1,191 @@
+"""Recorded outcomes in two views: all of them at once, and what a sequential run would have needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adaptive_eval.core.board import Board
+from adaptive_eval.core.compare import BETTER, WORSE
+from adaptive_eval.core.goals import make_goal
+from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.frames import columns_of, frame_of
+from adaptive_eval.simulate.answers import Floats, to_score_units
+from adaptive_eval.simulate.lockstep import run_lockstep
+from adaptive_eval.simulate.outcome import RunOutcome
+from adaptive_eval.simulate.recorded import RecordedAnswers, RecordedOutcomes
+from adaptive_eval.simulate.result import SimulationResult
+from adaptive_eval.simulate.runs import Progress, Workers, simulate
+from scorio.rank import rank_with_confidence
+from scorio.sequential.families import rank_intervals
+
+__all__ = ["Analysis", "ModelAnalysis", "analyze"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnalysis:
+    """One model in both views.
+
+    Parameters
+    ----------
+    model : str
+        Name.
+    trials, fewest, most : int
+        Recorded trials; fewest and most on one question.
+    score : float
+        Mean over questions of the mean of all trials.
+    mu, sigma : float
+        Bayes@N posterior mean and standard deviation (uniform prior).
+    fixed_rank : int
+        The paper's rank: by μ, neighbours that z cannot part share one.
+    rank_low, rank_high : int
+        Rank interval of the replay in recorded order; 1 to L where the goal declares no order.
+    used : int
+        Trials that this replay needed of the model.
+    used_shuffled : float
+        Mean of that over shuffled replays.
+    """
+
+    model: str
+    trials: int
+    fewest: int
+    most: int
+    score: float
+    mu: float
+    sigma: float
+    fixed_rank: int
+    rank_low: int
+    rank_high: int
+    used: int
+    used_shuffled: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Analysis:
+    """What :func:`analyze` found.
+
+    Parameters
+    ----------
+    models : tuple of ModelAnalysis
+        By score, best first.
+    recorded : int
+        Recorded trials.
+    replay : RunOutcome
+        The replay in recorded order.
+    shuffled : SimulationResult
+        Replays with the trials of every cell in random order.
+    """
+
+    models: tuple[ModelAnalysis, ...]
+    recorded: int
+    replay: RunOutcome
+    shuffled: SimulationResult
+
+    @property
+    def saved(self) -> float:
+        """Share of the recorded trials that the shuffled replays did without, on average."""
+        return 1.0 - float(self.shuffled.total.mean()) / self.recorded
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return the models in both views as columns of plain Python values, best first."""
+        return columns_of(self.models)
+
+    def to_frame(self) -> Any:
+        """Return the models in both views as a ``pandas.DataFrame``.
+
+        Raises
+        ------
+        UsageError
+            If pandas is not installed.
+        """
+        return frame_of(self.to_columns())
+
+
+def analyze(
+    recorded: RecordedOutcomes,
+    spec: SessionSpec,
+    replicates: int,
+    seed: int,
+    workers: Workers = None,
+    progress: Progress | None = None,
+) -> Analysis:
+    """Rank recorded outcomes, and replay them through the session's decisions.
+
+    Parameters
+    ----------
+    recorded : RecordedOutcomes
+        The outcomes; every model must have a trial of every question.
+    spec : SessionSpec
+        Goal and rule, with the models and questions of `recorded`; its seed orders the questions of the
+        replay in recorded order.
+    replicates, seed, workers, progress
+        Of the shuffled replays, as for :func:`~adaptive_eval.simulate.simulate`.
+
+    Raises
+    ------
+    UsageError
+        If models or questions differ, or a cell has no trial.
+
+    Examples
+    --------
+    >>> from adaptive_eval.core.spec import ModelSpec
+    >>> outcomes = (np.random.default_rng(1).random((2, 30, 20)) < [[[0.8]], [[0.3]]]).astype(int)
+    >>> questions = tuple(("t", f"q{number}") for number in range(30))
+    >>> recorded = RecordedOutcomes(("good", "bad"), questions, outcomes)
+    >>> spec = SessionSpec((ModelSpec("good"), ModelSpec("bad")), recorded.task_specs())
+    >>> analysis = analyze(recorded, spec, replicates=10, seed=1, workers=1)
+    >>> [(line.model, line.fixed_rank, line.rank_low, line.rank_high) for line in analysis.models]
+    [('good', 1, 1, 1), ('bad', 2, 2, 2)]
+    >>> analysis.recorded, analysis.saved > 0.9
+    (1200, True)
+    """
+    answers = RecordedAnswers(recorded, shuffled=False)
+    scores = answers.truth(spec)
+    board = Board(spec)
+    replay = run_lockstep(spec, board, answers.begin(spec, board.schedule, np.random.SeedSequence(seed)))
+    shuffled = simulate(spec, RecordedAnswers(recorded), replicates, seed, 1, None, workers, progress)
+    mu, sigma = _bayes(recorded, spec)
+    ranks = rank_with_confidence(mu, sigma)
+    intervals = _rank_intervals(spec, replay)
+    counts, used = recorded.counts, shuffled.trials.mean(axis=0)
+    unit = spec.scale[1]
+    lines = [
+        ModelAnalysis(
+            model=name,
+            trials=int(counts[row].sum()),
+            fewest=int(counts[row].min()),
+            most=int(counts[row].max()),
+            score=float(scores[row]),
+            mu=float(to_score_units(spec, mu[row])),
+            sigma=float(unit * sigma[row]),
+            fixed_rank=int(ranks[row]),
+            rank_low=intervals[row][0],
+            rank_high=intervals[row][1],
+            used=int(replay.trials[row]),
+            used_shuffled=float(used[row]),
+        )
+        for row, name in enumerate(recorded.models)
+    ]
+    ordered = tuple(sorted(lines, key=lambda line: -line.score))
+    return Analysis(ordered, recorded.trials, replay, shuffled)
+
+
+def _bayes(recorded: RecordedOutcomes, spec: SessionSpec) -> tuple[Floats, Floats]:
+    """Return Bayes@N μ and σ over all trials, in unit scores."""
+    board, first = Board(spec), 0
+    for task, cells in zip(spec.tasks, board.cells, strict=True):
+        tally = recorded.tally(len(task.weights))
+        cells.counts[: len(recorded.models)] = tally[:, first : first + len(task.questions)]
+        first += len(task.questions)
+    mu, sigma = board.posterior()
+    return mu[: len(recorded.models)], sigma[: len(recorded.models)]
+
+
+def _rank_intervals(spec: SessionSpec, replay: RunOutcome) -> list[tuple[int, int]]:
+    goal, models = make_goal(spec), len(spec.models)
+    verdict = np.where(goal.single, 0, replay.verdict)
+    won = [(int(goal.first[row]), int(goal.second[row])) for row in np.flatnonzero(verdict == BETTER)]
+    lost = [(int(goal.second[row]), int(goal.first[row])) for row in np.flatnonzero(verdict == WORSE)]
+    return rank_intervals(models, won + lost)

@@ -1,0 +1,146 @@
+"""What to assume of models before a run: stated means, or chances fitted to earlier outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adaptive_eval.core.spec import SessionSpec, TaskSpec
+from adaptive_eval.errors import UsageError
+from adaptive_eval.simulate.answers import Answers, BiasedCoins, GivenChances
+from adaptive_eval.simulate.recorded import RecordedOutcomes
+from scorio.sequential.cells import fit_prior, unit_scores
+from scorio.study import biased_coins
+
+__all__ = ["SPREAD_OF_MEANS", "assumed_answers", "default_means"]
+
+SPREAD_OF_MEANS = (0.3, 0.7)
+"""Means of the worst and the best model where nothing is known."""
+
+Floats = NDArray[np.float64]
+
+
+def default_means(models: int) -> tuple[float, ...]:
+    """Return evenly spread means for models of which nothing is known.
+
+    Examples
+    --------
+    >>> default_means(3)
+    (0.3, 0.5, 0.7)
+    """
+    low, high = SPREAD_OF_MEANS
+    if models == 1:
+        return (0.5 * (low + high),)
+    return tuple(round(float(mean), 6) for mean in np.linspace(low, high, models))
+
+
+def assumed_answers(
+    spec: SessionSpec,
+    means: Mapping[str, float],
+    recorded: RecordedOutcomes | None = None,
+    *,
+    concentration: float = 8.0,
+    correlation: float = 0.0,
+    seed: int = 0,
+) -> Answers:
+    """Return what the models of a run are assumed to answer.
+
+    Parameters
+    ----------
+    spec : SessionSpec
+        The run.
+    means : mapping of str to float
+        Stated mean unit scores by model.
+    recorded : RecordedOutcomes, optional
+        Earlier outcomes on the same questions, for models without a stated mean: their chances per question
+        are the posterior means under a prior fitted to all their questions, so that a few trials do not make
+        a question certain.
+    concentration, correlation : float
+        Of the stated models' coins, as for :class:`~adaptive_eval.simulate.BiasedCoins`.
+    seed : int
+        Of coins that are drawn once, beside recorded models.
+
+    Raises
+    ------
+    UsageError
+        If a name is unknown, or nothing is known of a model while something is known of another.
+
+    Examples
+    --------
+    >>> from adaptive_eval.core.spec import ModelSpec
+    >>> spec = SessionSpec((ModelSpec("a"), ModelSpec("b")), (TaskSpec("t", ("q1", "q2")),))
+    >>> assumed_answers(spec, {"a": 0.8, "b": 0.6}).truth(spec)
+    array([0.8, 0.6])
+    """
+    names = [model.name for model in spec.models]
+    for name in means:
+        if name not in names:
+            raise UsageError(
+                f"a mean is assumed for {name!r}, which is no model of the run ({', '.join(names)})"
+            )
+    known = set(means) | (set() if recorded is None else set(recorded.models) & set(names))
+    unknown = [name for name in names if name not in known]
+    if unknown and known:
+        raise UsageError(
+            f"nothing is known of {', '.join(unknown)}; assume a mean for each, such as {unknown[0]}=0.6"
+        )
+    if unknown:
+        return BiasedCoins(default_means(len(names)), concentration, correlation)
+    if recorded is None or set(means) == set(names):
+        return BiasedCoins(tuple(means[name] for name in names), concentration, correlation)
+    chances = [np.zeros((len(names), len(task.questions), len(task.weights))) for task in spec.tasks]
+    for row, name in enumerate(names):
+        for task, table in zip(spec.tasks, chances, strict=True):
+            if name in means:
+                table[row] = _coin(task, means[name], concentration, seed + row)
+            else:
+                table[row] = _fitted(task, recorded, name)
+    return GivenChances(_joined(chances))
+
+
+def _coin(task: TaskSpec, mean: float, concentration: float, seed: int) -> Floats:
+    """Return the chances of each category for a coin that shows the worst or the best one."""
+    right = biased_coins([mean], len(task.questions), seed=seed, concentration=concentration).p[0]
+    chances = np.zeros((right.size, len(task.weights)))
+    chances[:, int(np.argmax(task.weights))] = right
+    chances[:, int(np.argmin(task.weights))] = 1.0 - right
+    return chances
+
+
+def _fitted(task: TaskSpec, recorded: RecordedOutcomes, model: str) -> Floats:
+    """Return the posterior mean chances of each category, per question of `task`."""
+    where = {name: column for column, name in enumerate(recorded.questions)}
+    columns = [where.get((task.name, id_), -1) for id_ in task.questions]
+    size = len(task.weights)
+    tally = recorded.only([model]).tally(size)[0]
+    counts = np.where(np.array(columns)[:, None] >= 0, tally[columns], 0)
+    n = counts.sum(axis=1)
+    if not n.any():
+        raise UsageError(
+            f"the earlier outcomes of model {model!r} have none of the questions of task {task.name!r}"
+        )
+    scores = unit_scores(task.weights)
+    asked = n > 0
+    prior = fit_prior(
+        n[asked],
+        (counts @ scores)[asked],
+        (counts @ scores**2)[asked],
+        float(scores.mean()),
+        float((scores**2).mean()),
+    )
+    share = (counts[asked] / n[asked, None]).mean(axis=0)
+    strength = float(prior.strength)
+    return np.asarray((strength * share + counts) / (strength + n)[:, None])
+
+
+def _joined(chances: list[Floats]) -> Floats:
+    """Join the tasks' tables; tasks with fewer categories than others are not supported by one table."""
+    sizes = {table.shape[2] for table in chances}
+    if len(sizes) > 1:
+        raise UsageError(
+            "earlier outcomes can be used only where all tasks have equally many categories; "
+            "assume means instead"
+        )
+    return np.concatenate(chances, axis=1)

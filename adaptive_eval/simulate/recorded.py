@@ -1,0 +1,249 @@
+"""Recorded outcomes as a source of answers: each replicate replays them in an order of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adaptive_eval.core.spec import SessionSpec, TaskSpec
+from adaptive_eval.errors import UsageError
+from adaptive_eval.simulate.answers import ENDLESS, Floats, Ints, asked, to_score_units
+from scorio.sequential.cells import unit_scores
+from scorio.sequential.walk import Schedule
+
+__all__ = ["NO_TRIAL", "RecordedAnswers", "RecordedOutcomes"]
+
+NO_TRIAL = -1
+"""Category where there is no such trial."""
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedOutcomes:
+    """Outcomes of trials that were run some time, some models and questions perhaps more often than others.
+
+    Parameters
+    ----------
+    models : tuple of str
+        Names, unique.
+    questions : tuple of (str, str)
+        Task name and question id, unique, the questions of a task side by side.
+    categories : ndarray of int, shape (L, Q, N)
+        Category of each trial; :data:`NO_TRIAL` after the last trial of a model on a question.
+
+    Attributes
+    ----------
+    counts : ndarray of int64, shape (L, Q)
+        Trials of each model on each question.
+
+    Raises
+    ------
+    UsageError
+        If names repeat, shapes disagree, or a missing trial is followed by another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> categories = np.array([[[1, 1, 0], [0, 1, -1]]])
+    >>> recorded = RecordedOutcomes(("a",), (("t", "q1"), ("t", "q2")), categories)
+    >>> recorded.counts.tolist(), recorded.trials
+    ([[3, 2]], 5)
+    """
+
+    models: tuple[str, ...]
+    questions: tuple[tuple[str, str], ...]
+    categories: NDArray[np.int16]
+
+    def __post_init__(self) -> None:
+        categories = np.asarray(self.categories)
+        if categories.ndim != 3 or categories.shape[:2] != (len(self.models), len(self.questions)):
+            raise UsageError(
+                f"categories must have shape ({len(self.models)}, {len(self.questions)}, N) for these models "
+                f"and questions, got {categories.shape}"
+            )
+        if categories.size == 0:
+            raise UsageError("there are no recorded outcomes")
+        if not np.issubdtype(categories.dtype, np.integer) or categories.min() < NO_TRIAL:
+            raise UsageError("categories must be whole numbers from 0, or -1 where there is no trial")
+        for kind, names in (("model", self.models), ("question", self.questions)):
+            if len(set(names)) < len(names):
+                twice = next(name for name in names if names.count(name) > 1)
+                raise UsageError(f"{kind} {twice!r} is there twice")
+        there = categories != NO_TRIAL
+        if (there[:, :, 1:] & ~there[:, :, :-1]).any():
+            raise UsageError("a missing trial (-1) is followed by another; move the missing ones to the end")
+        object.__setattr__(self, "categories", categories.astype(np.int16))
+        self.categories.setflags(write=False)
+
+    @cached_property
+    def counts(self) -> Ints:
+        """Trials of each model on each question, shape (L, Q)."""
+        return np.asarray((self.categories != NO_TRIAL).sum(axis=2), dtype=np.int64)
+
+    @property
+    def trials(self) -> int:
+        """Trials in all."""
+        return int(self.counts.sum())
+
+    @property
+    def tasks(self) -> dict[str, tuple[str, ...]]:
+        """Question ids by task, in order."""
+        names = list(dict.fromkeys(task for task, _ in self.questions))
+        return {name: tuple(id_ for task, id_ in self.questions if task == name) for name in names}
+
+    def task_specs(self, weights: Sequence[float] = (0.0, 1.0)) -> tuple[TaskSpec, ...]:
+        """Return the tasks as a session sees them, all with one rubric.
+
+        Raises
+        ------
+        UsageError
+            If a category has no weight.
+        """
+        highest = int(self.categories.max())
+        if highest >= len(weights):
+            raise UsageError(
+                f"outcomes have category {highest}, but only {len(weights)} weights are given; "
+                "give every category a weight"
+            )
+        return tuple(TaskSpec(name, ids, tuple(weights)) for name, ids in self.tasks.items())
+
+    def only(self, models: Sequence[str]) -> RecordedOutcomes:
+        """Return the outcomes of some models, in the given order.
+
+        Raises
+        ------
+        UsageError
+            If there is no such model.
+        """
+        unknown = [name for name in models if name not in self.models]
+        if unknown:
+            raise UsageError(f"no outcomes of model {unknown[0]!r}; there are {', '.join(self.models)}")
+        rows = [self.models.index(name) for name in models]
+        return RecordedOutcomes(tuple(models), self.questions, self.categories[rows])
+
+    def answered_by_all(self) -> RecordedOutcomes:
+        """Return the outcomes of the questions of which every model has a trial.
+
+        Raises
+        ------
+        UsageError
+            If there is none.
+        """
+        columns = np.flatnonzero((self.counts > 0).all(axis=0))
+        if not columns.size:
+            raise UsageError("there is no question that all models have answered; leave models out")
+        if columns.size == len(self.questions):
+            return self
+        questions = tuple(self.questions[column] for column in columns.tolist())
+        return RecordedOutcomes(self.models, questions, self.categories[:, columns])
+
+    def tally(self, categories: int) -> Ints:
+        """Return how often each category came up, shape (L, Q, categories)."""
+        return np.stack([(self.categories == category).sum(axis=2) for category in range(categories)], axis=2)
+
+    def scores(self, weights: Sequence[float] = (0.0, 1.0)) -> Floats:
+        """Return the mean unit score per model and question over all trials, shape (L, Q); NaN for none."""
+        total = np.where(self.categories == NO_TRIAL, 0.0, unit_scores(weights)[self.categories]).sum(axis=2)
+        return np.asarray(total / np.where(self.counts > 0, self.counts, np.nan))
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedAnswers:
+    """Replays recorded outcomes without replacement, the trials of each cell in an order of their own.
+
+    A model whose trials of a question run out ends its walk there: its open pairs stay undecided. The truth
+    is the mean over questions of the mean of all trials.
+
+    Parameters
+    ----------
+    recorded : RecordedOutcomes
+        The outcomes; models and questions in the order of the session's.
+    shuffled : bool
+        Shuffle each cell's trials per replicate; False replays them as they were recorded.
+    """
+
+    recorded: RecordedOutcomes
+    shuffled: bool = True
+
+    def truth(self, spec: SessionSpec) -> Floats:
+        """Return the all-trial means in score units."""
+        self._check(spec)
+        overall, first = np.zeros(len(spec.models)), 0
+        for task, weight in zip(spec.tasks, spec.task_weights, strict=True):
+            here = slice(first, first + len(task.questions))
+            part = self.recorded.categories[:, here]
+            total = np.where(part == NO_TRIAL, 0.0, unit_scores(task.weights)[part]).sum(axis=2)
+            overall += weight * (total / self.recorded.counts[:, here]).mean(axis=1)
+            first = here.stop
+        return to_score_units(spec, overall)
+
+    def begin(self, spec: SessionSpec, schedule: Schedule, seed: np.random.SeedSequence) -> _Replay:
+        """Shuffle the trials for one replicate."""
+        self._check(spec)
+        if spec.allocation.questions != "schedule":
+            raise UsageError(
+                "recorded outcomes can be replayed along the schedule only, not by rounds, whose questions "
+                "depend on the outcomes; set allocation.questions to schedule"
+            )
+        categories = self.recorded.categories
+        if self.shuffled:
+            categories = _shuffled(categories, self.recorded.counts, np.random.default_rng(seed))
+        return _Replay(categories, self.recorded.counts, schedule)
+
+    def _check(self, spec: SessionSpec) -> None:
+        questions = tuple((task.name, id_) for task in spec.tasks for id_ in task.questions)
+        if spec.names != self.recorded.models or questions != self.recorded.questions:
+            raise UsageError(
+                "recorded outcomes must have the models and questions of the run, in their order"
+            )
+        empty = np.argwhere(self.recorded.counts == 0)
+        if empty.size:
+            model, question = empty[0].tolist()
+            raise UsageError(
+                f"model {spec.names[model]!r} has no recorded trial of question {questions[question][1]!r} "
+                f"({len(empty)} such cells): its true score is unknown; leave the model or the question out"
+            )
+
+
+class _Replay:
+    """The recorded trials along the schedule; trial r of a cell is asked as its repeat r."""
+
+    def __init__(self, categories: NDArray[np.int16], counts: Ints, schedule: Schedule) -> None:
+        self._categories, self._schedule = categories, schedule
+        self.limit = _walk_limits(counts, schedule)
+
+    def take(self, models: Ints, start: int, stop: int) -> Ints:
+        """See :class:`~adaptive_eval.simulate.answers.Stream`."""
+        questions, repeats = asked(self._schedule, start, stop)
+        return np.asarray(self._categories[models[:, None], questions, repeats], dtype=np.int64)
+
+
+def _walk_limits(counts: Ints, schedule: Schedule) -> Ints:
+    """Return per model the first step whose question has no trial left, or where the schedule ends."""
+    endless = all(walk.endless for walk in schedule.walks)
+    end = ENDLESS if endless else sum(len(walk) for walk in schedule.walks)
+    limit = np.full(len(counts), end)
+    start, piece = 0, 4 * schedule.questions
+    while start < end and (limit == end).any():
+        stop = min(start + piece, end)
+        questions, repeats = asked(schedule, start, stop)
+        still = np.flatnonzero(limit == end)
+        over = repeats >= counts[still][:, questions]
+        ended = over.any(axis=1)
+        limit[still[ended]] = start + np.argmax(over[ended], axis=1)
+        start = stop
+    return limit
+
+
+def _shuffled(categories: NDArray[np.int16], counts: Ints, rng: np.random.Generator) -> NDArray[np.int16]:
+    """Return every cell's trials in random order, the missing ones still last."""
+    result = categories.copy()
+    full = counts == categories.shape[2]
+    result[full] = rng.permuted(categories[full], axis=1)
+    for model, question in np.argwhere(~full).tolist():
+        count = counts[model, question]
+        result[model, question, :count] = rng.permutation(categories[model, question, :count])
+    return result

@@ -1,0 +1,290 @@
+"""What many simulated runs come to: errors with their intervals, verdicts, trials, time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adaptive_eval.core.compare import BETTER, OPEN, TIE, WORSE
+from adaptive_eval.frames import frame_of
+
+__all__ = ["Rate", "SimulationResult", "Table"]
+
+Table = Literal["replicates", "pairs", "models"]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+EQUAL = 1e-12
+"""True scores that differ by less are equal: rounding of means over questions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How often something happened in independent trials of it.
+
+    Parameters
+    ----------
+    count, total : int
+        Times it happened, times it could have.
+
+    Examples
+    --------
+    >>> rate = Rate(3, 100)
+    >>> rate.share, [round(end, 4) for end in rate.interval()]
+    (0.03, [0.0062, 0.0852])
+    """
+
+    count: int
+    total: int
+
+    @property
+    def share(self) -> float:
+        """``count / total``; NaN where it could never have happened."""
+        return self.count / self.total if self.total else float("nan")
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return the Clopper-Pearson interval; (0, 1) where it could never have happened.
+
+        Parameters
+        ----------
+        confidence : float
+            Coverage, at least; in (0, 1).
+        """
+        if not self.total:
+            return 0.0, 1.0
+        from scipy.stats import binomtest
+
+        interval = binomtest(self.count, self.total).proportion_ci(confidence, method="exact")
+        return float(interval.low), float(interval.high)
+
+    def __str__(self) -> str:
+        """Return the share with its 95 % interval, in per cent."""
+        if not self.total:
+            return "–"
+        low, high = self.interval()
+        return f"{100 * self.share:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+@dataclass(frozen=True, eq=False)
+class SimulationResult:
+    """Many simulated runs of one session.
+
+    Parameters
+    ----------
+    models : tuple of str
+        Names, L of them.
+    pairs : tuple of (str, str)
+        Contrasts, P of them; the second is the number itself where models are held against one.
+    truth : ndarray of float, shape (L,)
+        True scores, in score units.
+    gap : ndarray of float, shape (P,)
+        True difference of each contrast; NaN where the goal calls no differences (``width``).
+    margin : float or None
+        Equivalence margin.
+    verdict, decided_at : ndarray of int, shape (R, P)
+        Verdict of each run's contrasts (0 open, 1 first is better, -1 worse, 2 tie), and the step at which it
+        fell (-1 while open).
+    trials : ndarray of int64, shape (R, L)
+        Trials per model, those in flight at the stop included.
+    score : ndarray of float, shape (R, L)
+        Final mean scores, in score units.
+    steps : ndarray of int64, shape (R,)
+        Steps of the walk that had been decided on at the stop.
+    time : ndarray of float, shape (R,)
+        Virtual seconds to the stop; without a latency, rounds of answers.
+    reason : tuple of str
+        Why each run stopped.
+    exhausted : ndarray of bool, shape (R, L)
+        Models whose recorded trials ran out.
+    one_by_one : bool
+        Whether the runs had a look after every step, with nothing in flight beyond it.
+    """
+
+    models: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...]
+    truth: Floats
+    gap: Floats
+    margin: float | None
+    verdict: NDArray[np.int8]
+    decided_at: Ints
+    trials: Ints
+    score: Floats
+    steps: Ints
+    time: Floats
+    reason: tuple[str, ...]
+    exhausted: Bools
+    one_by_one: bool
+
+    @property
+    def replicates(self) -> int:
+        """Number of runs R."""
+        return len(self.reason)
+
+    # ------------------------------------------------------------------ errors
+
+    @property
+    def wrong(self) -> Bools:
+        """Winners that are none, shape (R, P): the wrong sign, or any winner between two true equals."""
+        return np.asarray(
+            ((self.verdict == BETTER) & (self.gap <= EQUAL))
+            | ((self.verdict == WORSE) & (self.gap >= -EQUAL))
+        )
+
+    @property
+    def wrong_sign(self) -> Bools:
+        """Winners of the wrong sign, shape (R, P)."""
+        return np.asarray(self.wrong & (np.abs(self.gap) > EQUAL))
+
+    @property
+    def wrong_tie(self) -> Bools:
+        """Ties whose true difference is the margin or more, shape (R, P)."""
+        margin = np.inf if self.margin is None else self.margin - EQUAL
+        return np.asarray((self.verdict == TIE) & (np.abs(self.gap) >= margin))
+
+    @property
+    def family_wise(self) -> Rate:
+        """Runs with any wrong winner."""
+        return Rate(int(self.wrong.any(axis=1).sum()), self.replicates)
+
+    @property
+    def wrong_calls(self) -> Rate:
+        """Wrong winners among all contrasts of all runs.
+
+        The contrasts of one run are not independent; the interval takes them as if they were.
+        """
+        return Rate(int(self.wrong.sum()), self.wrong.size)
+
+    @property
+    def wrong_ties(self) -> Rate:
+        """Wrong ties among the contrasts whose true difference is the margin or more."""
+        if self.margin is None:
+            return Rate(0, 0)
+        apart = int((np.abs(self.gap) >= self.margin - EQUAL).sum())
+        return Rate(int(self.wrong_tie.sum()), self.replicates * apart)
+
+    @property
+    def worst_pair(self) -> tuple[tuple[str, str], Rate]:
+        """The contrast with the most wrong winners, and its rate."""
+        counts = self.wrong.sum(axis=0)
+        at = int(np.argmax(counts))
+        return self.pairs[at], Rate(int(counts[at]), self.replicates)
+
+    # ------------------------------------------------------------------ verdicts and cost
+
+    def share(self, verdict: Literal["decided", "tie", "open"]) -> float:
+        """Return the share of contrasts that ended with a winner, a tie, or undecided."""
+        chosen = {
+            "decided": (self.verdict == BETTER) | (self.verdict == WORSE),
+            "tie": self.verdict == TIE,
+            "open": self.verdict == OPEN,
+        }
+        return float(chosen[verdict].mean())
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """How many runs stopped for each reason, the commonest first."""
+        return dict(Counter(self.reason).most_common())
+
+    @property
+    def total(self) -> Ints:
+        """Trials of each run, shape (R,)."""
+        return np.asarray(self.trials.sum(axis=1))
+
+    @property
+    def uniform_total(self) -> Ints:
+        """Trials that each run would have taken had every model walked on to the stop, shape (R,).
+
+        The same outcomes lead to the same decisions, so this is what policy ``uniform`` pays for them.
+
+        Raises
+        ------
+        ValueError
+            If trials were in flight beyond the looks (`one_by_one` is false): then simulate ``uniform``.
+        """
+        if not self.one_by_one:
+            raise ValueError("with trials in flight, the uniform policy must be simulated by itself")
+        return np.asarray(self.steps * len(self.models))
+
+    def trials_quantile(self, level: float) -> float:
+        """Return a quantile of the trials per run."""
+        return float(np.quantile(self.total, level))
+
+    # ------------------------------------------------------------------ export
+
+    def to_columns(self, table: Table = "replicates") -> dict[str, list[Any]]:
+        """Return one of the result's tables as columns, as data-frame libraries take them.
+
+        Parameters
+        ----------
+        table : {'replicates', 'pairs', 'models'}
+            One row a run, a contrast, or a model.
+
+        Returns
+        -------
+        dict of str to list
+            Equally long columns of plain Python values.
+        """
+        columns = {"replicates": self._by_run, "pairs": self._by_pair, "models": self._by_model}[table]()
+        return {
+            name: values.tolist() if isinstance(values, np.ndarray) else list(values)
+            for name, values in columns.items()
+        }
+
+    def to_rows(self, table: Table = "replicates") -> list[dict[str, Any]]:
+        """Return one of the result's tables as a list of rows, see :meth:`to_columns`."""
+        columns = self.to_columns(table)
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def to_frame(self, table: Table = "replicates") -> Any:
+        """Return one of the result's tables as a ``pandas.DataFrame``, see :meth:`to_columns`.
+
+        Raises
+        ------
+        UsageError
+            If pandas is not installed.
+        """
+        return frame_of(self.to_columns(table))
+
+    def _by_run(self) -> dict[str, Any]:
+        return {
+            "reason": self.reason,
+            "trials": self.total,
+            "steps": self.steps,
+            "time": self.time,
+            "winners": ((self.verdict == BETTER) | (self.verdict == WORSE)).sum(axis=1),
+            "ties": (self.verdict == TIE).sum(axis=1),
+            "open": (self.verdict == OPEN).sum(axis=1),
+            "wrong_winners": self.wrong.sum(axis=1),
+            "wrong_ties": self.wrong_tie.sum(axis=1),
+        }
+
+    def _by_pair(self) -> dict[str, Any]:
+        decided = self.decided_at >= 0
+        steps = np.where(decided, self.decided_at, 0).sum(axis=0) / np.maximum(decided.sum(axis=0), 1)
+        return {
+            "first": [first for first, _ in self.pairs],
+            "second": [second for _, second in self.pairs],
+            "gap": self.gap,
+            "better": (self.verdict == BETTER).mean(axis=0),
+            "worse": (self.verdict == WORSE).mean(axis=0),
+            "tie": (self.verdict == TIE).mean(axis=0),
+            "open": (self.verdict == OPEN).mean(axis=0),
+            "wrong": self.wrong.mean(axis=0),
+            "wrong_tie": self.wrong_tie.mean(axis=0),
+            "mean_steps": np.where(decided.any(axis=0), steps, np.nan),
+        }
+
+    def _by_model(self) -> dict[str, Any]:
+        return {
+            "model": self.models,
+            "truth": self.truth,
+            "mean_score": self.score.mean(axis=0),
+            "mean_trials": self.trials.mean(axis=0),
+            "most_trials": self.trials.max(axis=0),
+            "exhausted": self.exhausted.mean(axis=0),
+        }
