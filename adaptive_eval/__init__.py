@@ -1,0 +1,20 @@
+"""Adaptive, budgeted evaluation of language models with a stopping rule that holds while you look."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_EVALUATION = ("Evaluation", "assert_at_least", "assert_not_worse", "evaluate", "evaluate_async")
+
+
+def __getattr__(name: str) -> Any:
+    """Import what :mod:`adaptive_eval.evaluation` has when it is asked for: importing this is fast.
+
+    ``__init__.pyi`` tells type checkers what there is.
+    """
+    if name in _EVALUATION:
+        return getattr(import_module("adaptive_eval.evaluation"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,67 @@
+"""``adaptive-eval check``: claims about a run, as exit codes for CI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from adaptive_eval.cli.exit_codes import ENDED_FIRST, FAILED, RESOLVED
+from adaptive_eval.errors import UsageError
+
+if TYPE_CHECKING:
+    from adaptive_eval.claims import Claim
+
+__all__ = ["command"]
+
+
+@click.command("check")
+@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
+@click.option("--not-worse", metavar="NEW:OLD", multiple=True, help="NEW is not worse than OLD. Repeatable.")
+@click.option(
+    "--margin", type=click.FloatRange(min=0.0), default=0.0, show_default=True, help="By more than this."
+)
+@click.option("--at-least", metavar="MODEL:SCORE", multiple=True, help="MODEL scores at least so much.")
+def command(run: Path, not_worse: tuple[str, ...], margin: float, at_least: tuple[str, ...]) -> int:
+    r"""Say whether claims about the models of the run in the directory RUN hold.
+
+    The confidence is that of the run, whose intervals hold whenever one looks. Exit codes: 0 all hold; 5 one
+    does not; 3 the trials so far cannot tell.
+
+    \b
+    adaptive-eval check runs/nightly --not-worse candidate:production --margin 0.02
+    adaptive-eval check runs/nightly --at-least candidate:0.8
+    """
+    from adaptive_eval import claims
+
+    if not (not_worse or at_least):
+        raise UsageError("say what is to be checked: --not-worse NEW:OLD, or --at-least MODEL:SCORE")
+    standings = claims.standings_of(run)
+    names = [line.model for line in standings.models]
+    found: list[Claim] = []
+    for text in not_worse:
+        new, old = _two(text, names)
+        found.append(claims.not_worse(standings, new, old, margin))
+    for text in at_least:
+        model, _, score = text.rpartition(":")
+        try:
+            value = float(score)
+        except ValueError:
+            raise UsageError(f"--at-least {text!r} is not MODEL:SCORE, such as candidate:0.8") from None
+        found.append(claims.at_least(standings, model, value))
+    for claim in found:
+        click.echo({True: "holds      ", False: "FAILS      ", None: "undecided  "}[claim.holds] + claim.text)
+    if any(claim.holds is False for claim in found):
+        return FAILED
+    return ENDED_FIRST if any(claim.holds is None for claim in found) else RESOLVED
+
+
+def _two(text: str, names: list[str]) -> tuple[str, str]:
+    """Return the two models named; a name may itself have a colon in it."""
+    parts = text.split(":")
+    for cut in range(1, len(parts)):
+        new, old = ":".join(parts[:cut]), ":".join(parts[cut:])
+        if new in names and old in names:
+            return new, old
+    raise UsageError(f"--not-worse {text!r} is not NEW:OLD with two of {', '.join(names)}")

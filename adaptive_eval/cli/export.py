@@ -1,0 +1,149 @@
+"""``adaptive-eval export``: a run for other tools."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from adaptive_eval.errors import RunFileError, UsageError
+
+if TYPE_CHECKING:
+    from adaptive_eval.store import RunReader
+
+__all__ = ["command"]
+
+TABLES = ("csv", "jsonl", "parquet")
+FOLDERS = ("lm-eval", "inspect")
+TEXTS = ("model-card", "latex", "markdown")
+
+
+@click.command("export")
+@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
+@click.option(
+    "--format", "form", required=True, type=click.Choice([*TABLES, *FOLDERS, *TEXTS]), help="What to write."
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="File, or for lm-eval and inspect a folder. Default: standard output, where it is text.",
+)
+@click.option(
+    "--part-rows",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Most rows of a part, for Parquet in a folder. Default: 100,000.",
+)
+@click.option("--no-texts", is_flag=True, help="Leave prompts and answers out of a table.")
+def command(run: Path, form: str, out: Path | None, part_rows: int | None, no_texts: bool) -> None:
+    r"""Write the run in the directory RUN for other tools.
+
+    csv, jsonl, parquet: a row a trial, for pandas, polars and the like; parquet to a PATH that does not end
+    in .parquet is a folder of parts, for long runs. lm-eval: samples and results as lm-evaluation-harness
+    writes them. inspect: logs that Inspect's viewer opens. model-card: the model-index of a Hugging Face
+    model card. latex, markdown: the table for a paper.
+
+    \b
+    adaptive-eval export runs/aime --format parquet --out aime.parquet
+    adaptive-eval export runs/long --format parquet --out trials
+    adaptive-eval export runs/aime --format model-card
+    """
+    from adaptive_eval.store import RunReader
+
+    if out is None and form in ("parquet", *FOLDERS):
+        raise UsageError(f"--format {form} is no text for a terminal; say where to with --out")
+    in_parts = form == "parquet" and out is not None and out.suffix.lower() != ".parquet"
+    if part_rows is not None and not in_parts:
+        raise UsageError(
+            f"--part-rows {part_rows}: only a folder of Parquet files has parts; give --format parquet and "
+            "an --out that does not end in .parquet"
+        )
+    with RunReader(run) as reader:
+        try:
+            if in_parts:
+                assert out is not None
+                _write_parts(reader, out, part_rows, texts=not no_texts)
+            elif form in TABLES:
+                _write_table(reader, form, out, texts=not no_texts)
+            elif form in FOLDERS:
+                assert out is not None
+                _write_folder(reader, form, out)
+            else:
+                _write_text(_text(reader, form), out)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise RunFileError(f"{out or 'standard output'}: cannot be written: {error.strerror}") from None
+
+
+def _write_parts(reader: RunReader, out: Path, part_rows: int | None, *, texts: bool) -> None:
+    from adaptive_eval.interop.frames import trial_rows
+    from adaptive_eval.interop.parquet_parts import PART_ROWS, write_parts
+
+    for path in write_parts(trial_rows(reader, texts=texts), out, part_rows or PART_ROWS):
+        click.echo(path)
+
+
+def _write_table(reader: RunReader, form: str, out: Path | None, *, texts: bool) -> None:
+    from adaptive_eval.interop.frames import trial_rows, write_csv, write_jsonl
+    from adaptive_eval.interop.parquet_parts import write_parquet
+
+    rows = trial_rows(reader, texts=texts)
+    write = write_csv if form == "csv" else write_jsonl
+    if out is None:
+        write(rows, sys.stdout)
+        return
+    with _whole(out) as draft:
+        if form == "parquet":
+            write_parquet(rows, draft)
+            return
+        with draft.open("w", encoding="utf-8", errors="replace", newline="") as file:
+            write(rows, file)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """Give a path to write a file to, which takes its place when it is whole; a pipe is written to itself."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        yield draft
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write_folder(reader: RunReader, form: str, out: Path) -> None:
+    if form == "inspect":
+        from adaptive_eval.interop.export_inspect import write_inspect as write
+    else:
+        from adaptive_eval.interop.export_lm_eval import write_lm_eval as write
+    for path in write(reader, out):
+        click.echo(path)
+
+
+def _text(reader: RunReader, form: str) -> str:
+    from adaptive_eval.interop.model_card import model_card
+    from adaptive_eval.report.paper import paper_latex, paper_markdown
+    from adaptive_eval.report.summary import summarise
+
+    summary = summarise(reader)
+    if form == "model-card":
+        return model_card(summary)
+    return (paper_latex(summary) if form == "latex" else paper_markdown(summary)) + "\n"
+
+
+def _write_text(text: str, out: Path | None) -> None:
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")

@@ -1,0 +1,100 @@
+"""``adaptive-eval import``: results of other tools become a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from adaptive_eval.cli.log_options import choices_of, log_options
+from adaptive_eval.cli.simulating import decision_options, numbers, progress_bar
+
+if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
+    from adaptive_eval.core.spec import SessionSpec, TaskSpec
+    from adaptive_eval.interop.import_run import Imported
+
+__all__ = ["command"]
+
+
+@click.command("import")
+@click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SOURCES…")
+@click.option(
+    "--out", required=True, type=click.Path(file_okay=False, path_type=Path), metavar="RUN",
+    help="The run's directory; it must not be there yet.",
+)  # fmt: skip
+@log_options
+@click.option("--right-from", type=click.FloatRange(0.0, 1.0), metavar="X", help="Least score that is right.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the order of questions.")
+@decision_options(watched=False, some_models=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(**options: Any) -> None:
+    r"""Write results of other tools as a run that report, monitor, analyze and the others take.
+
+    SOURCES are files, or the folders that a tool writes to; what they are is seen from their content: samples
+    of lm-evaluation-harness (--log_samples), Inspect logs (.eval, .json), lighteval details, evalscope
+    reviews, promptfoo results, tables with a row a trial (CSV, JSONL, Parquet, npz), runs of adaptive-eval.
+    Several become one table of models, questions and trials. Nothing is imported where anything is wrong.
+
+    \b
+    adaptive-eval import lm_eval_out/ logs/*.eval --out runs/imported
+    adaptive-eval import trials.csv --out runs/table --goal baseline=old --equivalence 0.02
+    """
+    from adaptive_eval.interop.detect import open_logs
+    from adaptive_eval.interop.import_run import import_logs
+
+    weights = None if options["weights"] is None else numbers(options["weights"], "--weights")
+    logs = open_logs(options["sources"], choices_of(options))
+    decide = partial(_session, {**options, "recorded": True})
+    with progress_bar() as report:
+        imported = import_logs(
+            logs,
+            options["out"],
+            right_from=options["right_from"],
+            weights=weights,
+            decide=decide,
+            progress=report,
+        )
+    _show(imported, len(logs), as_json=options["as_json"])
+
+
+def _session(options: Mapping[str, Any], models: tuple[str, ...], tasks: tuple[TaskSpec, ...]) -> SessionSpec:
+    """Return the session that decides; one model alone is only estimated, unless something else is asked."""
+    from adaptive_eval.cli.simulated_run import session_spec
+    from adaptive_eval.interop.import_run import default_spec
+
+    if len(models) == 1 and options["goal"] == "ranking":
+        return default_spec(models, tasks)
+    return session_spec(options, models, tasks)
+
+
+def _show(imported: Imported, logs: int, *, as_json: bool) -> None:
+    from adaptive_eval.wording.headline import headline
+    from adaptive_eval.wording.numbers import count
+
+    verdict = headline(imported.standings)
+    if as_json:
+        data = {
+            "run": str(imported.directory),
+            "logs": logs,
+            "trials": imported.trials,
+            "missing": imported.missing,
+            "absent": imported.absent,
+            "notes": list(imported.notes),
+            "models": {line.model: line.score for line in imported.standings.models},
+            "verdict": verdict,
+        }
+        click.echo(json.dumps(data, indent=2))
+        return
+    missing = f", {imported.missing:,} without an answer" if imported.missing else ""
+    click.echo(f"{imported.directory}: {imported.trials:,} trials{missing}, from {count(logs, 'log')}.")
+    for note in imported.notes:
+        click.echo(f"note: {note}")
+    if imported.absent:
+        trials = count(imported.absent, "trial")
+        click.echo(f"note: the models' walks along the questions pass {trials} that no log has")
+    click.echo(verdict)
+    click.echo(f"Report: adaptive-eval report {imported.directory}")

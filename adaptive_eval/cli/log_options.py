@@ -1,0 +1,72 @@
+"""What a person decides about reading logs of other tools, for the commands that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from adaptive_eval.errors import UsageError
+
+if TYPE_CHECKING:
+    from adaptive_eval.interop.found import Choices
+
+__all__ = ["choices_of", "log_options"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option("--model", metavar="NAME", help="The model, for files that name none."),
+    click.option("--task", metavar="NAME", help="Call the task so, whatever the files call it."),
+    click.option("--rename", "renamed", multiple=True, metavar="OLD=NEW", help="Rename a model. Repeatable."),
+    click.option("--id", "question_id", metavar="FIELD", help="The dataset's field that names a question."),
+    click.option("--metric", metavar="NAME", help="Of several metrics or scorers of the log, this one."),
+    click.option("--filter", "chosen", metavar="NAME", help="Of several filters (lm-eval), this one."),
+    click.option("--scorer", metavar="SCORER", help="Score the answers anew: a kind, or a mapping."),
+    click.option("--incomplete", is_flag=True, help="Take logs of evaluations that have not finished."),
+)
+
+
+def log_options(command: Command) -> Command:
+    """Add the options that say what a log leaves open."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def choices_of(options: Mapping[str, Any]) -> Choices:
+    """Return what the options decide; nothing for a command that does not have them.
+
+    Raises
+    ------
+    UsageError
+        If one cannot be read.
+    """
+    from adaptive_eval.interop.found import Choices
+
+    if "renamed" not in options:
+        return Choices()
+    rename = {}
+    for text in options["renamed"]:
+        old, _, new = text.rpartition("=")
+        if not old or not new:
+            raise UsageError(f"--rename {text!r} is not OLD=NEW")
+        rename[old] = new
+    scorer, scorer_options = None, {}
+    if options["scorer"] is not None:
+        from adaptive_eval.wishes import read_scorer
+
+        section = read_scorer(options["scorer"])
+        scorer, scorer_options = section.kind, section.options()
+    return Choices(
+        model=options["model"],
+        task=options["task"],
+        rename=rename,
+        question_id=options["question_id"],
+        metric=options["metric"],
+        filter=options["chosen"],
+        scorer=scorer,
+        scorer_options=scorer_options,
+        incomplete=options["incomplete"],
+    )

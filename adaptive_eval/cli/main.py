@@ -1,0 +1,87 @@
+"""``adaptive-eval``: the group of commands, and what an error looks like to a person."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from keyword import iskeyword
+
+import click
+
+from adaptive_eval import __version__
+from adaptive_eval.cli.exit_codes import EXIT_CODES_HELP, exit_code_of
+from adaptive_eval.errors import AdaptiveEvalError
+
+__all__ = ["COMMANDS", "cli", "main"]
+
+COMMANDS = {
+    "run": "Run a config: ask, score, decide, stop. Continues a run of the same name.",
+    "resume": "Continue a run from its run file.",
+    "monitor": "Watch a live or finished run: in the terminal, as a web page, or for scripts.",
+    "report": "Write the report of a run again.",
+    "samples": "Show trials of a run: prompt, answer, extraction, category, and why.",
+    "rescore": "Rank stored answers under another scorer or rubric; nothing is asked.",
+    "validate": "Check a config, its data and its endpoints; nothing is spent.",
+    "plan": "Simulate a config: expected trials, tokens, cost, time and error; nothing is sent.",
+    "simulate": "Measure a stopping rule against biased coins or recorded outcomes.",
+    "analyze": "Rank recorded outcomes, and say where a sequential run would have stopped.",
+    "import": "Make a run of results of other tools, or of tables.",
+    "check": "Say whether claims about a run hold, as exit codes for CI.",
+    "export": "Write a run for other tools: tables, logs, model cards.",
+    "mimic": "Serve biased coins as an OpenAI-compatible endpoint.",
+    "schema": "Print the JSON schema of a config.",
+}
+"""Every command with its one-line help, so that --help imports none of them."""
+
+
+class _LazyGroup(click.Group):
+    """Imports a command's module when the command is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command = import_module(f"adaptive_eval.cli.{module}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EXIT_CODES_HELP,
+)
+@click.version_option(__version__, prog_name="adaptive-eval")
+def cli() -> None:
+    """Spend a benchmark's trial budget where it decides something, and stop when the ranking is settled."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit; a user's mistake is one message, never a traceback."""
+    try:
+        code = cli.main(args=arguments, prog_name="adaptive-eval", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except AdaptiveEvalError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(exit_code_of(error))
+    except BrokenPipeError:
+        # The reader of our output has gone (``adaptive-eval report … | head``).
+        sys.stderr.close()
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)

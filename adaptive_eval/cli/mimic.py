@@ -1,0 +1,146 @@
+"""``adaptive-eval mimic``: serve biased coins to anyone who wants to try a client."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from adaptive_eval.endpoints.mimic.spec import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
+from adaptive_eval.endpoints.mimic.spec_json import spec_from_json
+from adaptive_eval.errors import UsageError
+
+__all__ = ["command"]
+
+_DEFAULT_MODELS = ("expert=0.90", "student-a=0.72", "student-b=0.71", "novice=0.45", "guesser=0.25")
+_SPEC_OPTIONS = ("datasets", "models", "seed", "latency", "api_key_env")
+
+
+@click.command("mimic", short_help="Serve biased coins as an OpenAI-compatible endpoint.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="Port; 0 takes a free one."
+)
+@click.option(
+    "--dataset",
+    "datasets",
+    multiple=True,
+    metavar="FILE",
+    help="Answer key: JSON Lines with question, answer and, for multiple choice, choices. Repeatable.",
+)
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="NAME=MEAN",
+    help=f"A model and its mean accuracy in [0, 1]. Repeatable. Default: {', '.join(_DEFAULT_MODELS)}.",
+)
+@click.option("--seed", type=int, help="Seed of every coin and latency. Default: 0.")
+@click.option("--latency", type=float, metavar="SECONDS", help="Median latency, lognormal. Default: 0.2.")
+@click.option("--api-key-env", metavar="NAME", help="Variable with the key that requests must carry.")
+@click.option(
+    "--spec",
+    "spec_file",
+    metavar="FILE",
+    help="Everything in one JSON file, faults included, in place of the options above but host and port.",
+)
+def command(
+    host: str,
+    port: int,
+    datasets: tuple[str, ...],
+    models: tuple[str, ...],
+    seed: int | None,
+    latency: float | None,
+    api_key_env: str | None,
+    spec_file: str | None,
+) -> None:
+    """Serve biased coins as an OpenAI-compatible endpoint.
+
+    Each model answers the questions of the dataset right with a probability of its own per question, and
+    plausibly wrong otherwise. Requests with the same seed get the same answer. Stops on Ctrl-C.
+
+    While it runs, GET /mimic/stats shows what was served, and POST /mimic/faults makes it misbehave:
+    {"faults": [{"kind": "status", "status": 429, "retry_after": 2, "probability": 0.1}]} with "model" for
+    one model only. Kinds: status, hang, drop, malformed, cut_off, echo_key. When: probability, first,
+    requests, every, attempts; always where none is given.
+    """
+    # uvicorn takes longer to import than everything else here, and a wrong option does not need it.
+    from adaptive_eval.endpoints.mimic.server import serve
+
+    if spec_file is None:
+        spec = _spec_from_options(datasets, models, seed, latency, api_key_env)
+    else:
+        _refuse_options_beside_spec()
+        spec = _spec_from_file(spec_file)
+    try:
+        serve(spec, host=host, port=port, ready=lambda bound: _announce(spec, host, bound))
+    except KeyboardInterrupt:
+        click.echo("Stopped.")
+
+
+def _spec_from_options(
+    datasets: tuple[str, ...],
+    models: tuple[str, ...],
+    seed: int | None,
+    latency: float | None,
+    api_key_env: str | None,
+) -> MimicSpec:
+    try:
+        wait = LatencySpec(median=0.2 if latency is None else latency)
+        return MimicSpec(
+            models=tuple(_model(text, wait) for text in models or _DEFAULT_MODELS),
+            seed=seed or 0,
+            datasets=tuple(DatasetSpec(path) for path in datasets),
+            api_key=None if api_key_env is None else _variable(api_key_env),
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _model(text: str, latency: LatencySpec) -> ModelSpec:
+    name, _, mean = text.rpartition("=")
+    try:
+        value = float(mean)
+    except ValueError:
+        value = None
+    if not name or value is None:
+        raise UsageError(f"--model {text!r} is not NAME=MEAN, such as expert=0.9")
+    return ModelSpec(name, mean=value, latency=latency)
+
+
+def _variable(name: str) -> str:
+    value = os.environ.get(name)
+    if not value:
+        raise UsageError(f"--api-key-env {name}: there is no such environment variable; set it to the key")
+    return value
+
+
+def _refuse_options_beside_spec() -> None:
+    context = click.get_current_context()
+    given = click.core.ParameterSource.COMMANDLINE
+    for option in context.command.params:
+        if option.name in _SPEC_OPTIONS and context.get_parameter_source(option.name) is given:
+            raise UsageError(f"{option.opts[0]} and --spec cannot be combined; put it into the spec file")
+
+
+def _spec_from_file(path: str) -> MimicSpec:
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from None
+    return spec_from_json(text, path)
+
+
+def _announce(spec: MimicSpec, host: str, port: int) -> None:
+    base = f"http://{f'[{host}]' if ':' in host else host}:{port}/v1"
+    question = {"role": "user", "content": "Is this coin biased?"}
+    body = json.dumps({"model": spec.models[0].name, "messages": [question], "seed": 1})
+    key = "" if spec.api_key is None else ' -H "Authorization: Bearer $KEY"'
+    click.echo(f"Base URL: {base}")
+    click.echo(f"Models: {', '.join(model.name for model in spec.models)}")
+    click.echo(
+        f"Try:\n  curl {base}/chat/completions{key} -H 'Content-Type: application/json' \\\n    -d '{body}'"
+    )
+    click.echo("Ctrl-C stops.")

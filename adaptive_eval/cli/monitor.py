@@ -1,0 +1,163 @@
+"""``adaptive-eval monitor``: watch a live or finished run from another process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from adaptive_eval.cli.exit_codes import INTERRUPTED, exit_code_of_stop
+from adaptive_eval.cli.options import display_option
+from adaptive_eval.errors import UsageError
+
+if TYPE_CHECKING:
+    from adaptive_eval.monitor.snapshot import RunView
+
+__all__ = ["command"]
+
+LOOK_EVERY = 0.5
+"""Seconds between two looks at the run."""
+
+
+@click.command("monitor")
+@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
+@display_option
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON at every change, for scripts.")
+@click.option("--once", is_flag=True, help="Show the run as it is now and leave.")
+@click.option("--bayes", is_flag=True, help="Show Bayes@N mu ± sigma beside the scores.")
+@click.option(
+    "--until",
+    type=click.Choice(["resolved", "stopped"]),
+    help="Wait, then exit with the run's exit code. stopped: until the run ends in whatever way, or no "
+    "process runs it. resolved: wait through interruptions, until the goal is reached or a budget, a cap or "
+    "its endpoints have ended the run.",
+)
+@click.option("--web", is_flag=True, help="Serve a live page instead; RUN may then be a folder of runs.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address the page listens on. Whoever reaches another than the default and knows the printed "
+    "address, which holds a random token, can read the run; nobody can change it.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="Its port; 0 takes a free one.",
+)
+def command(
+    run: Path,
+    display: str | None,
+    as_json: bool,
+    once: bool,
+    bayes: bool,
+    until: str | None,
+    web: bool,
+    host: str,
+    port: int,
+) -> int:
+    """Watch the run in the directory RUN until it stops; any number of watchers may.
+
+    The run file is only read: watching, and leaving with Ctrl-C, changes nothing about the run.
+    """
+    if web:
+        _refuse_beside_web(display, as_json, once, until)
+        _serve(run, host, port)
+        return 0
+    if once and until is not None:
+        raise UsageError("--once and --until cannot be combined: one leaves at once, the other waits")
+    from adaptive_eval.monitor.attach import Attachment
+    from adaptive_eval.store import RunReader
+
+    with RunReader(run) as reader:
+        attachment = Attachment(reader, time.time)
+        try:
+            if once:
+                view = _print_once(attachment.view(), as_json, display, bayes)
+            else:
+                views = attachment.follow(time.sleep, LOOK_EVERY, wait_out=until == "resolved")
+                view = _print_json(views) if as_json else _watch(views, run, display, bayes)
+        except KeyboardInterrupt:
+            click.echo("Left; the run itself is not affected.", err=True)
+            return INTERRUPTED if until is not None else 0
+    if until is None:
+        return 0
+    return INTERRUPTED if view.stop is None else exit_code_of_stop(view.stop.reason)
+
+
+def _print_json(views: Iterator[RunView]) -> RunView:
+    from adaptive_eval.monitor.json_lines import JsonLines
+
+    lines = JsonLines()
+    for view in views:
+        text = lines.line(view)
+        if text is not None:
+            click.echo(text)
+    return view
+
+
+def _print_once(view: RunView, as_json: bool, display: str | None, bayes: bool) -> RunView:
+    from adaptive_eval.monitor.console import make_console
+    from adaptive_eval.monitor.live import LiveView
+    from adaptive_eval.monitor.terminal import RunDisplay
+
+    if as_json:
+        return _print_json(iter([view]))
+    if display in ("plain", "none"):
+        with LiveView(display) as live:
+            live.update(view)
+    else:
+        make_console().print(RunDisplay(view, compact=display == "compact", bayes=bayes))
+    return view
+
+
+def _watch(views: Iterator[RunView], run: Path, display: str | None, bayes: bool) -> RunView:
+    from adaptive_eval.monitor.ending import render_summary
+    from adaptive_eval.monitor.live import LiveView
+
+    with LiveView(display, bayes=bayes) as live:
+        for view in views:
+            live.update(view)
+    if live.display == "none":
+        return view
+    if live.display != "plain":
+        report = run / "report.md"
+        live.console.print(render_summary(view, report if report.exists() else None, bayes=bayes))
+    if view.stop is None:
+        click.echo(f"No process is running it. Continue it with: adaptive-eval resume {run}", err=True)
+    return view
+
+
+def _refuse_beside_web(display: str | None, as_json: bool, once: bool, until: str | None) -> None:
+    others = {
+        "--display": display is not None,
+        "--json": as_json,
+        "--once": once,
+        "--until": until is not None,
+    }
+    for name, given in others.items():
+        if given:
+            raise UsageError(f"--web and {name} cannot be combined; watch from a second terminal for {name}")
+
+
+def _serve(run: Path, host: str, port: int) -> None:
+    from adaptive_eval.monitor.web.library import require_libraries
+
+    require_libraries()
+    from adaptive_eval.monitor.web.serve import is_loopback, serve
+
+    def announce(address: str) -> None:
+        click.echo(f"Open {address}")
+        if not is_loopback(host):
+            click.echo("Whoever has this address and reaches this machine can read the run.", err=True)
+        click.echo("Ctrl-C stops the page; the run itself is not affected.", err=True)
+
+    try:
+        serve(run, host=host, port=port, ready=announce)
+    except KeyboardInterrupt:
+        click.echo("Stopped; the run itself is not affected.", err=True)

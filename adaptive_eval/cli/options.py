@@ -1,0 +1,56 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["config_options", "disk_option", "display_option", "metrics_options", "override_option"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+override_option = click.option(
+    "-o",
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a setting of the config, such as budget.trials=500. Repeatable.",
+)
+
+display_option = click.option(
+    "--display",
+    type=click.Choice(["full", "compact", "plain", "none"]),
+    help="How to show the run. Default: full on a terminal, plain lines elsewhere.",
+)
+
+disk_option = click.option(
+    "--disk-check/--no-disk-check",
+    default=True,
+    help="Whether to look first if the run has room on its disk. Default: yes.",
+)
+
+
+def config_options(command: Command) -> Command:
+    """Add the argument CONFIG and the overrides."""
+    argument = click.argument("config_file", metavar="CONFIG", type=click.Path(path_type=Path))
+    return argument(override_option(command))
+
+
+def metrics_options(command: Command) -> Command:
+    """Add the options that say where metrics go."""
+    port = click.option(
+        "--metrics-port",
+        metavar="[HOST:]PORT",
+        help="Serve Prometheus metrics at http://127.0.0.1:PORT/metrics while running.",
+    )
+    file = click.option(
+        "--metrics-file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Keep Prometheus metrics in FILE, for a textfile collector.",
+    )
+    return port(file(command))

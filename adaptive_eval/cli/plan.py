@@ -1,0 +1,216 @@
+"""``adaptive-eval plan``: what a config will take, before anything is sent."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from adaptive_eval.cli.options import config_options
+from adaptive_eval.cli.simulating import print_json, print_table, progress_bar, simulation_options, workers_of
+from adaptive_eval.errors import UsageError
+
+if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
+    from collections.abc import Sequence
+
+    from adaptive_eval.cli.planning import Assumptions
+    from adaptive_eval.core.spec import SessionSpec
+    from adaptive_eval.simulate.planning import Plan, PlanRow, Spread
+
+__all__ = ["command"]
+
+RUNS = "runs"
+"""Where a run is made, if the command does not say otherwise."""
+
+MARGINS = (0.02, 0.03, 0.05, 0.1)
+"""Margins compared with the config's own, as shares of the range of scores."""
+
+
+@click.command("plan")
+@config_options
+@click.option(
+    "--assume",
+    "stated",
+    multiple=True,
+    metavar="NAME=MEAN",
+    help="A model's mean score, from 0 (worst category) to 1 (best). Repeatable.",
+)
+@click.option(
+    "--from",
+    "earlier",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Assume what an earlier run's directory, or a file of recorded outcomes, says.",
+)
+@click.option(
+    "--margin",
+    "margins",
+    multiple=True,
+    type=click.FloatRange(min=0.0, min_open=True),
+    metavar="E",
+    help="Equivalence margins to compare, beside the config's own. Repeatable.",
+)
+@click.option("--spread", type=float, metavar="X", help="How alike the questions are (a Beta concentration).")
+@click.option(
+    "--correlation", type=float, metavar="R", help="How much the same questions are hard for all, 0 to 1."
+)
+@click.option("--prompt-tokens", type=click.FloatRange(min=0.0), metavar="N", help="Tokens of a prompt.")
+@click.option("--answer-tokens", type=click.FloatRange(min=0.0), metavar="N", help="Tokens of an answer.")
+@click.option("--latency", type=click.FloatRange(min=0.0), metavar="S", help="Mean seconds of an answer.")
+@click.option(
+    "--fixed", type=click.IntRange(min=1), metavar="N",
+    help="Trials a question of the run of fixed length. Default: max_passes.",
+)  # fmt: skip
+@simulation_options(200)
+def command(config_file: Path, overrides: tuple[str, ...], **options: Any) -> None:
+    """Simulate the config CONFIG: expected trials, tokens, USD, hours, bytes, errors, per policy and margin.
+
+    Nothing is sent. Without --assume or --from, the scores of real models are taken to be spread evenly from
+    0.3 to 0.7; the closer your models are, the more they will take.
+    """
+    from adaptive_eval.build import build
+    from adaptive_eval.cli.planning import assume
+    from adaptive_eval.config import load_config
+    from adaptive_eval.simulate import BiasedCoins
+    from adaptive_eval.simulate.assumptions import assumed_answers
+    from adaptive_eval.simulate.planning import plan
+
+    built = build(load_config(config_file, overrides))
+    spec = built.spec
+    _require_verdicts(spec)
+    assumed = assume(
+        built,
+        stated=options["stated"],
+        earlier=options["earlier"],
+        concentration=options["spread"],
+        correlation=options["correlation"],
+        prompt_tokens=options["prompt_tokens"],
+        answer_tokens=options["answer_tokens"],
+        latency=options["latency"],
+    )
+    shape = {"concentration": assumed.concentration, "correlation": assumed.correlation}
+    answers = assumed_answers(spec, assumed.means, assumed.recorded, seed=options["seed"], **shape)
+    origin, unit = spec.scale
+    middle = float((answers.truth(spec).mean() - origin) / unit)
+    margins = _margins(spec, options["margins"])
+    with workers_of(options) as workers, progress_bar() as report:
+        planned = plan(
+            spec,
+            answers,
+            assumed.workload,
+            margins,
+            options["replicates"],
+            options["seed"],
+            options["fixed"],
+            BiasedCoins((middle,) * len(spec.models), **shape),
+            workers,
+            report,
+        )
+    if options["as_json"]:
+        print_json({"assumptions": assumed.sources, **asdict(planned)})
+    else:
+        _show(spec, assumed, planned, options["replicates"])
+
+
+def _require_verdicts(spec: SessionSpec) -> None:
+    if spec.goal.kind == "budget":
+        raise UsageError(
+            "goal budget spends what it is given and decides nothing, so there is nothing to plan; choose "
+            "another goal to see what deciding it would take"
+        )
+
+
+def _margins(spec: SessionSpec, given: Sequence[float]) -> list[float | None]:
+    """Return the margins to compare, the config's own first."""
+    own, unit = spec.stopping.equivalence, spec.scale[1]
+    others = given or [share * unit for share in MARGINS]
+    margins: list[float | None] = [own]
+    if spec.stopping.rule != "zscore" and any(goal.kind != "width" for goal in spec.goal.parts):
+        margins += sorted(margin for margin in others if margin != own)
+    return margins
+
+
+# ---------------------------------------------------------------------- what is shown
+
+
+def _show(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates: int) -> None:
+    names = [model.name for model in spec.models]
+    scores = ", ".join(f"{name} {score:.3g}" for name, score in zip(names, planned.truth, strict=True))
+    click.echo(
+        f"{spec.goal.text}: {len(names)} models, {spec.questions} questions, {replicates} simulated runs"
+    )
+    click.echo(f"assumed scores: {scores}")
+    for line in assumed.sources:
+        click.echo(f"  {line}")
+    click.echo()
+    print_table(
+        ("<policy", "margin", "trials", "80 % of runs", "tokens", "USD", "time", "disk", "goal reached",
+         "won/tied/open", "any wrong"),
+        [_row(row) for row in planned.rows],
+        title="Ways to run it, under the config's limits (medians)",
+    )  # fmt: skip
+    print_table(
+        ("budget (trials)", "goal reached", "pairs decided"),
+        [
+            (f"{budget:,.0f}", f"{resolved.share:.0%}", f"{decided:.0%}")
+            for budget, resolved, decided in planned.budgets
+        ],
+        title="What a budget in trials decides, with the config's margin",
+    )
+    own = [model.budget for model in spec.models] + [task.budget for task in spec.tasks]
+    if any(budget.limited for budget in own):
+        click.echo("Budgets of single models and tasks are left out of these figures.")
+    _show_room(planned)
+    worst = planned.all_equal
+    if worst is not None:
+        click.echo(
+            f"If all models were equally good: any wrong winner in {worst.any_wrong} of runs, "
+            f"{worst.trials.median:,.0f} trials, goal reached in {worst.resolved.share:.0%}."
+        )
+
+
+def _show_room(planned: Plan) -> None:
+    from adaptive_eval.store.room import free_bytes, in_words
+
+    largest = max((row.disk_bytes.high for row in planned.rows if row.disk_bytes is not None), default=None)
+    free = free_bytes(RUNS)
+    if largest is not None and largest > free:
+        click.echo(
+            f"The largest of these takes about {in_words(largest)} on the disk; {in_words(free)} are free."
+        )
+
+
+def _row(row: PlanRow) -> tuple[str, ...]:
+    from adaptive_eval.store.room import in_words
+
+    return (
+        row.policy,
+        "none" if row.margin is None else f"{row.margin:g}",
+        f"{row.trials.median:,.0f}",
+        f"{row.trials.low:,.0f}–{row.trials.high:,.0f}",
+        _count(row.tokens),
+        "–" if row.usd is None else f"{row.usd.median:,.2f}",
+        "–" if row.hours is None else _duration(row.hours.median),
+        "–" if row.disk_bytes is None else in_words(row.disk_bytes.median),
+        "one look" if row.policy.startswith("fixed") else f"{row.resolved.share:.0%}",
+        f"{row.winners:.0%}/{row.ties:.0%}/{row.open:.0%}",
+        f"{row.any_wrong.share:.1%}",
+    )
+
+
+def _duration(hours: float) -> str:
+    if hours < 0.1:
+        return f"{3600 * hours:.0f} s"
+    return f"{60 * hours:.0f} min" if hours < 2.0 else f"{hours:,.1f} h"
+
+
+def _count(spread: Spread | None) -> str:
+    if spread is None:
+        return "–"
+    value = spread.median
+    for unit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= unit:
+            return f"{value / unit:.3g}{suffix}"
+    return f"{value:.0f}"

@@ -1,0 +1,259 @@
+"""What ``adaptive-eval plan`` assumes: scores, tokens, prices, times, sizes, each from its best source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp
+from pathlib import Path
+
+import numpy as np
+
+from adaptive_eval.build import Built
+from adaptive_eval.cli.disk import alternatives
+from adaptive_eval.config import ModelConfig
+from adaptive_eval.config.mimic import MimicModelConfig
+from adaptive_eval.core.spec import ModelSpec
+from adaptive_eval.errors import UsageError
+from adaptive_eval.interop.runs import run_columns
+from adaptive_eval.simulate.assumptions import default_means
+from adaptive_eval.simulate.files import read_recorded
+from adaptive_eval.simulate.limits import Workload
+from adaptive_eval.simulate.recorded import RecordedOutcomes
+from adaptive_eval.store.columns import OutcomeColumns
+from adaptive_eval.store.room import in_words, stored_bytes, trial_bytes
+
+__all__ = ["Assumptions", "assume"]
+
+BYTES_PER_TOKEN = 4.0
+"""Rule of thumb for prompts that nobody has counted yet."""
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """What is assumed of a run.
+
+    Parameters
+    ----------
+    means : mapping of str to float
+        Stated mean unit scores by model.
+    recorded : RecordedOutcomes or None
+        Earlier outcomes, for models without a stated mean.
+    concentration, correlation : float
+        Of the stated models' coins.
+    workload : tuple of Workload
+        Of each model.
+    sources : tuple of str
+        Where each assumption comes from, one line each.
+    """
+
+    means: Mapping[str, float]
+    recorded: RecordedOutcomes | None
+    concentration: float
+    correlation: float
+    workload: tuple[Workload, ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Usage:
+    """What a trial of one model takes, before concurrency and price; None where unknown."""
+
+    prompt: float | None = None
+    completion: float | None = None
+    latency: float | None = None
+
+    def or_else(self, other: _Usage) -> _Usage:
+        """Fill what is unknown from another source."""
+        return _Usage(
+            self.prompt if self.prompt is not None else other.prompt,
+            self.completion if self.completion is not None else other.completion,
+            self.latency if self.latency is not None else other.latency,
+        )
+
+
+def assume(
+    built: Built,
+    *,
+    stated: Sequence[str],
+    earlier: Path | None,
+    concentration: float | None,
+    correlation: float | None,
+    prompt_tokens: float | None,
+    answer_tokens: float | None,
+    latency: float | None,
+) -> Assumptions:
+    """Gather the assumptions: what is given beside the config, else an earlier run, else the config's mimic.
+
+    Parameters
+    ----------
+    built : Built
+        The config.
+    stated : sequence of str
+        ``NAME=MEAN``.
+    earlier : Path or None
+        The directory of an earlier run, or a file of recorded outcomes.
+    concentration, correlation, prompt_tokens, answer_tokens, latency : float or None
+        Given values; None to look for them elsewhere.
+
+    Raises
+    ------
+    UsageError
+        If a stated mean is not ``NAME=MEAN``, or the earlier outcomes cannot be read.
+    """
+    config, names = built.config, [model.name for model in built.spec.models]
+    mimic = config.mimic
+    coins = {
+        model.name: mimic.models[model.model_id]
+        for model in config.models
+        if model.uses_mimic and mimic is not None
+    }
+    means = _stated_means(stated)
+    recorded, columns = _earlier(earlier)
+    measured_bytes = None if columns is None or earlier is None else stored_bytes(earlier) / len(columns)
+    sources = [f"score of {', '.join(means)}: as stated"] if means else []
+    if recorded is not None:
+        told = [name for name in names if name in recorded.models and name not in means]
+        sources += [f"score of {', '.join(told)}: from {earlier}"] if told else []
+    else:
+        drawn = {name: _mean(coin) for name, coin in coins.items() if name not in means}
+        sources += [f"score of {', '.join(drawn)}: the config's mimic"] if drawn else []
+        means = {**drawn, **means}
+    if not means and recorded is None:
+        means = dict(zip(names, default_means(len(names)), strict=True))
+        sources.append("score of all models: evenly from 0.3 to 0.7; state your own with --assume NAME=MEAN")
+    given = _Usage(prompt_tokens, answer_tokens, latency)
+    workload = []
+    for model, spec in zip(config.models, built.spec.models, strict=True):
+        usage = given.or_else(_measured(columns, model.name)).or_else(_of_mimic(built, coins.get(model.name)))
+        usage = usage.or_else(_Usage(prompt=_prompt_estimate(built), completion=_token_limit(spec)))
+        workload.append(_workload(model, spec, usage, measured_bytes))
+    sources += _about_tokens(built, given, columns, coins)
+    sources += _about_disk(workload, measured_bytes, earlier)
+    spread = next((coin.spread for coin in coins.values()), 8.0)
+    return Assumptions(
+        means,
+        recorded,
+        spread if concentration is None else concentration,
+        correlation
+        if correlation is not None
+        else (mimic.correlation if mimic is not None and coins else 0.0),
+        tuple(workload),
+        tuple(sources),
+    )
+
+
+def _stated_means(stated: Sequence[str]) -> dict[str, float]:
+    means = {}
+    for text in stated:
+        name, _, value = text.rpartition("=")
+        try:
+            means[name] = float(value)
+        except ValueError:
+            name = ""
+        if not name or not 0.0 <= means[name] <= 1.0:
+            raise UsageError(
+                f"--assume {text!r} is not NAME=MEAN with a mean from 0 to 1, such as expert=0.9"
+            )
+    return means
+
+
+def _earlier(path: Path | None) -> tuple[RecordedOutcomes | None, OutcomeColumns | None]:
+    if path is None:
+        return None, None
+    return read_recorded([path]), run_columns(path) if path.is_dir() else None
+
+
+def _mean(coin: MimicModelConfig) -> float:
+    if coin.accuracies is not None:
+        return float(np.mean(coin.accuracies))
+    assert coin.mean is not None  # the config's checks ask for one of the two
+    return coin.mean
+
+
+def _measured(columns: OutcomeColumns | None, name: str) -> _Usage:
+    """Return the means of an earlier run."""
+    if columns is None or name not in columns.models:
+        return _Usage()
+    here = (columns.model == columns.models.index(name)) & (columns.category >= 0)
+    if not here.any():
+        return _Usage()
+    return _Usage(
+        float(columns.prompt_tokens[here].mean()),
+        float(columns.completion_tokens[here].mean()),
+        float(columns.latency[here].mean()),
+    )
+
+
+def _of_mimic(built: Built, coin: MimicModelConfig | None) -> _Usage:
+    mimic = built.config.mimic
+    if coin is None or mimic is None:
+        return _Usage()
+    latency, tokens = coin.latency or mimic.latency, coin.tokens or mimic.tokens
+    right = _mean(coin)
+    factor = 1.0 + right * (latency.correct_factor - 1.0)
+    return _Usage(
+        completion=tokens.completion_median * exp(0.5 * tokens.completion_sigma**2),
+        latency=latency.median * exp(0.5 * latency.sigma**2) * factor,
+    )
+
+
+def _prompt_estimate(built: Built) -> float:
+    """Return the mean tokens of a prompt by its length."""
+    sizes = [
+        sum(len(message.content.encode("utf-8", "surrogatepass")) for message in task.render(question))
+        for task in built.tasks
+        for question in task.questions
+    ]
+    return float(np.mean(sizes)) / BYTES_PER_TOKEN
+
+
+def _token_limit(spec: ModelSpec) -> float | None:
+    return None if spec.max_tokens is None else float(spec.max_tokens)
+
+
+def _workload(model: ModelConfig, spec: ModelSpec, usage: _Usage, measured_bytes: float | None) -> Workload:
+    usd = None
+    if spec.price is not None and usage.prompt is not None and usage.completion is not None:
+        usd = spec.price.cost(1, 0) * usage.prompt + spec.price.cost(0, 1) * usage.completion
+    seconds = None if usage.latency is None else usage.latency / model.in_flight
+    if seconds is not None and model.rate_limit is not None:
+        if model.rate_limit.requests_per_minute is not None:
+            seconds = max(seconds, 60.0 / model.rate_limit.requests_per_minute)
+        tokens = (usage.prompt or 0.0) + (usage.completion or 0.0)
+        if model.rate_limit.tokens_per_minute is not None:
+            seconds = max(seconds, 60.0 * tokens / model.rate_limit.tokens_per_minute)
+    size = measured_bytes
+    if size is None and usage.completion is not None:
+        size = trial_bytes(usage.completion, alternatives(model.sampling))
+    return Workload(usage.prompt, usage.completion, usd, seconds, size)
+
+
+def _about_disk(
+    workload: Sequence[Workload], measured_bytes: float | None, earlier: Path | None
+) -> list[str]:
+    """Say how large a stored trial is taken to be, and by what."""
+    sizes = [work.disk_bytes for work in workload if work.disk_bytes is not None]
+    if len(sizes) < len(workload):
+        return []
+    basis = "by its answer's tokens, compressed" if measured_bytes is None else f"as in {earlier}"
+    return [f"bytes of a trial on the disk: about {in_words(float(np.mean(sizes)))}, {basis}"]
+
+
+def _about_tokens(
+    built: Built, given: _Usage, columns: OutcomeColumns | None, coins: Mapping[str, MimicModelConfig]
+) -> list[str]:
+    """Say where tokens and times come from, and what is missing."""
+    lines = []
+    measured = set(columns.models) if columns is not None else set()
+    for model in built.spec.models:
+        if given.completion is None and model.name not in measured and model.name not in coins:
+            what = (
+                f"its limit of {model.max_tokens:,}: an upper bound"
+                if model.max_tokens is not None
+                else "unknown; give --answer-tokens"
+            )
+            lines.append(f"tokens of an answer of {model.name}: {what}")
+        if given.latency is None and model.name not in measured and model.name not in coins:
+            lines.append(f"seconds of an answer of {model.name}: unknown; give --latency for the hours")
+    return lines

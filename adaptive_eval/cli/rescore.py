@@ -1,0 +1,125 @@
+"""``adaptive-eval rescore``: rank stored answers under another scorer or rubric."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from adaptive_eval.cli.simulating import progress_bar, workers_of
+from adaptive_eval.errors import UsageError
+
+if TYPE_CHECKING:
+    from adaptive_eval.config import RubricConfig
+    from adaptive_eval.rescoring import Rescoring
+    from adaptive_eval.wishes import Wish
+
+__all__ = ["command"]
+
+
+@click.command("rescore")
+@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
+@click.option(
+    "--rubric",
+    "rubrics",
+    multiple=True,
+    metavar="RUBRIC",
+    help="A schema's name, or a rubric as in a config. Repeatable: one ranking each.",
+)
+@click.option("--scorer", metavar="SCORER", help="A scorer's kind, or a mapping with kind and options.")
+@click.option("--task", metavar="NAME", help="Score only this task anew. Default: all.")
+@click.option("--name", metavar="NAME", help="What to call it, where it is one. Default: scorer and rubric.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes, for scorers that take long. Default: this one.",
+)
+@click.option(
+    "--ray",
+    metavar="ADDRESS",
+    help="Score on a cluster of Ray: auto, local or HOST:PORT. The result is the same.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the ranking and store nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    run: Path,
+    rubrics: tuple[str, ...],
+    scorer: str | None,
+    task: str | None,
+    name: str | None,
+    workers: int | None,
+    ray: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    r"""Score the stored answers of the run in the directory RUN anew and show who ranks where.
+
+    Nothing is asked. The scoring that the run was decided by stays; the new one is stored beside it.
+
+    \b
+    adaptive-eval rescore runs/aime --rubric format-aware --rubric strict-compliance
+    adaptive-eval rescore runs/aime --scorer '{kind: numeric, tolerance: 0.01}'
+    """
+    from adaptive_eval.build import build, config_of_run
+    from adaptive_eval.grading import MIMIC
+    from adaptive_eval.report.rankings import ranking_table, rankings_data
+    from adaptive_eval.rescoring import rescore, stored_scoring
+    from adaptive_eval.store import RunReader, RunWriter
+
+    wishes = _wishes(rubrics, scorer, name)
+    with RunReader(run) as reader, ExitStack() as stack:
+        built = replace(build(config_of_run(reader)), continued=reader.meta())
+        asks_mimic = any(getattr(wish.scorer, "endpoint", None) == MIMIC for wish in wishes)
+        mimic_url = built.start_mimic(stack) if asks_mimic else None
+        # A function of one's own is shipped to a cluster with what lies beside the config.
+        own_code = built.config.base_dir if any(_kind(wish) == "python" for wish in wishes) else None
+        pool = stack.enter_context(workers_of({"workers": workers, "ray": ray}, own_code))
+        progress = partial(stack.enter_context(progress_bar()), "answers")
+        results = rescore(built, reader, wishes, task, mimic_url, workers=pool, progress=progress)
+        shown = [stored_scoring(built, reader), *results]
+    if not dry_run:
+        with RunWriter.open(run) as writer:
+            for result in results:
+                writer.scoring(result.record, result.rows)
+    standings = [(result.name, result.standings) for result in shown]
+    click.echo(json.dumps(rankings_data(standings), indent=2) if as_json else ranking_table(standings))
+    if not as_json:
+        _report(results, run, stored=not dry_run)
+
+
+def _kind(wish: Wish) -> str:
+    return "" if wish.scorer is None else wish.scorer.kind
+
+
+def _wishes(rubrics: tuple[str, ...], scorer: str | None, name: str | None) -> list[Wish]:
+    from adaptive_eval.wishes import Wish, read_rubric, read_scorer
+
+    if not rubrics and scorer is None:
+        raise UsageError("say what to score by: --rubric, --scorer, or both")
+    section = None if scorer is None else read_scorer(scorer)
+    if name is not None and len(rubrics) > 1:
+        raise UsageError(f"--name {name!r} names one ranking and there are {len(rubrics)}; leave it out")
+    kind = "" if section is None else section.kind
+    wishes = []
+    sections: list[RubricConfig | None] = [read_rubric(text) for text in rubrics]
+    for rubric in sections or [None]:
+        label = " + ".join(part for part in (kind, "" if rubric is None else rubric.label) if part)
+        wishes.append(Wish(name or label, rubric, section))
+    names = [wish.name for wish in wishes]
+    if len(set(names)) < len(names):
+        raise UsageError(f"two rubrics are called {max(names, key=names.count)!r}; give own schemas a name")
+    return wishes
+
+
+def _report(results: list[Rescoring], run: Path, *, stored: bool) -> None:
+    for result in results:
+        if result.unscored:
+            click.echo(f"{result.name}: {result.unscored:,} answers lack what it needs and count as missing.")
+    if stored:
+        click.echo(f"Stored beside the run's own scoring in {run}.")

@@ -1,0 +1,44 @@
+"""``adaptive-eval resume``: continue a run from its run file alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from adaptive_eval.cli.options import disk_option, display_option, metrics_options, override_option
+
+__all__ = ["command"]
+
+
+@click.command("resume")
+@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
+@override_option
+@disk_option
+@display_option
+@metrics_options
+def command(
+    run: Path,
+    overrides: tuple[str, ...],
+    disk_check: bool,
+    display: str | None,
+    metrics_port: str | None,
+    metrics_file: Path | None,
+) -> int:
+    """Continue the run in the directory RUN, with the config stored there.
+
+    What was launched but never answered is asked again; what is stored is not. With -o a budget can be
+    raised: adaptive-eval resume runs/NAME -o budget.trials=40000
+    """
+    from adaptive_eval.build import build, config_of_run
+    from adaptive_eval.cli.disk import require_room
+    from adaptive_eval.cli.outlets import MetricsOptions
+    from adaptive_eval.cli.sitting import sit
+    from adaptive_eval.store.reader import RunReader
+
+    with RunReader(run) as reader:
+        config = config_of_run(reader, overrides)
+    built = build(config)
+    if disk_check:
+        require_room(built, run)
+    return sit(built, run, display, MetricsOptions(metrics_port, metrics_file))

@@ -1,0 +1,253 @@
+"""What the commands that simulate share: options, a progress bar, tables."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from adaptive_eval.core.plugins import RULE_GROUP, installed
+from adaptive_eval.errors import UsageError
+from adaptive_eval.monitor.console import make_console
+
+if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
+    from adaptive_eval.simulate.runs import Workers
+
+__all__ = [
+    "Offered",
+    "Report",
+    "decision_options",
+    "numbers",
+    "print_json",
+    "print_table",
+    "progress_bar",
+    "simulation_options",
+    "workers_of",
+]
+
+
+class Offered(click.Choice[str]):
+    """One of some names, or a name that an installed package offers.
+
+    Parameters
+    ----------
+    known : sequence of str
+        Our own names.
+    group : str
+        The entry points among which the others are.
+    """
+
+    def __init__(self, known: Sequence[str], group: str) -> None:
+        super().__init__(known)
+        self._group = group
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> str:
+        """Return the name."""
+        others = installed(self._group) if value not in self.choices else ()
+        if value in others:
+            return str(value)
+        if others:
+            listed = ", ".join([*self.choices, *others])
+            self.fail(f"{value!r} is not one of {listed}.", param, context)
+        return super().convert(value, param, context)
+
+
+Report = Callable[[str, int, int], None]
+"""Called with what is simulated, the replicates done and their number."""
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+PIPED_WIDTH = 160
+"""Columns where the output is no terminal."""
+
+
+def simulation_options(replicates: int) -> Callable[[Command], Command]:
+    """Add the options of every simulation; `replicates` is the default number of runs."""
+
+    def add(command: Command) -> Command:
+        for option in (
+            click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
+            click.option(
+                "--workers",
+                type=click.IntRange(min=1),
+                metavar="N",
+                help="Processes. Default: one for each core. The results do not depend on it.",
+            ),
+            click.option(
+                "--ray",
+                metavar="ADDRESS",
+                help="Run them on a cluster of Ray: auto, local or HOST:PORT. The results are the same.",
+            ),
+            click.option(
+                "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of everything."
+            ),
+            click.option(
+                "--replicates",
+                type=click.IntRange(min=1),
+                default=replicates,
+                show_default=True,
+                metavar="N",
+                help="Simulated runs; the error of a rate goes with one over their square root.",
+            ),
+        ):
+            command = option(command)
+        return command
+
+    return add
+
+
+def decision_options(*, watched: bool, some_models: bool = True) -> Callable[[Command], Command]:
+    """Add what is asked and when it counts as decided.
+
+    Parameters
+    ----------
+    watched : bool
+        Whether to offer rules without a promise too.
+    some_models : bool
+        Whether models can be left out.
+    """
+    rules = ["anytime", "directional", "budgeted", "exact", *(["zscore"] if watched else [])]
+
+    def add(command: Command) -> Command:
+        for option in (
+            click.option(
+                "--equivalence", type=float, metavar="E", help="Margin within which models are tied."
+            ),
+            click.option(
+                "--family",
+                type=click.Choice(["holm", "ebh", "pair"]),
+                default="holm",
+                show_default=True,
+                help="Over what the error rate is held.",
+            ),
+            click.option(
+                "--confidence", type=float, default=0.95, show_default=True, help="1 minus the error rate."
+            ),
+            click.option(
+                "--rule",
+                type=Offered(rules, RULE_GROUP),
+                default="anytime",
+                show_default=True,
+                help="When a pair counts as decided: one of ours, or an installed package's by its name.",
+            ),
+            click.option(
+                "--goal",
+                default="ranking",
+                show_default=True,
+                metavar="GOAL",
+                help="ranking, top-k=K, baseline=MODEL, threshold=SCORE, width=WIDTH, or several with `and` "
+                "or `or`.",
+            ),
+            click.option(
+                "--weights", metavar="LIST", help="Weight of each category of the rubric. Default: 0,1."
+            ),
+        ):
+            command = option(command)
+        if some_models:
+            words = "Of the recorded models only these, by commas."
+            command = click.option("--only", metavar="NAMES", help=words)(command)
+        return command
+
+    return add
+
+
+def numbers(text: str, option: str) -> tuple[float, ...]:
+    """Return comma-separated numbers.
+
+    Raises
+    ------
+    click.BadParameter
+        If one is none.
+
+    Examples
+    --------
+    >>> numbers("0.3, 0.5", "--means")
+    (0.3, 0.5)
+    """
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not a list of numbers such as 0.3,0.5", param_hint=option
+        ) from None
+
+
+@contextmanager
+def workers_of(options: Mapping[str, Any], own_code: Path | None = None) -> Iterator[Workers]:
+    """Yield who does the work: processes here, or a cluster, to which the sources in `own_code` are shipped.
+
+    Raises
+    ------
+    UsageError
+        If both are asked for, Ray is not installed, or there is no cluster.
+    """
+    if options["ray"] is None:
+        yield options["workers"]
+        return
+    if options["workers"] is not None:
+        raise UsageError("--workers is for processes here and --ray for a cluster; leave one out")
+    from adaptive_eval.executors.ray_pool import ray_pool
+
+    with ray_pool(options["ray"], partial(click.echo, err=True), own_code) as pool:
+        yield pool
+
+
+@contextmanager
+def progress_bar() -> Iterator[Report]:
+    """Show how far the simulations are, on standard error; nothing where that is no terminal.
+
+    Yields
+    ------
+    Report
+        Shows what it is called with.
+    """
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        tasks: dict[str, Any] = {}
+
+        def report(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = progress.add_task(what, total=total)
+            progress.update(tasks[what], completed=done)
+
+        yield report
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """Print a table; columns whose name begins with ``<`` are set left, the others right."""
+    console = make_console(sys.stdout)
+    if not console.is_terminal:
+        console.width = PIPED_WIDTH
+    if title:
+        console.print(title, style="bold")
+    table = Table(box=None, pad_edge=False, show_header=any(column.strip("<") for column in columns))
+    for column in columns:
+        left = column.startswith("<")
+        table.add_column(column.lstrip("<"), justify="left" if left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    console.print()
+
+
+def print_json(data: Any) -> None:
+    """Print `data` as JSON, with null for what is no number."""
+    click.echo(json.dumps(_finite(data), indent=1, ensure_ascii=False))
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and data - data != 0.0 else data

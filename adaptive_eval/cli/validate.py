@@ -1,0 +1,53 @@
+"""``adaptive-eval validate``: a config, its data and its endpoints, without spending anything."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from adaptive_eval.cli.options import config_options
+
+__all__ = ["command"]
+
+
+@click.command("validate")
+@config_options
+@click.option("--offline", is_flag=True, help="Leave the endpoints alone.")
+@click.option(
+    "--probe",
+    is_flag=True,
+    help="Find out which parameters a server ignores: 7 requests of 32 tokens to each model.",
+)
+def command(config_file: Path, overrides: tuple[str, ...], offline: bool, probe: bool) -> None:
+    """Check the config CONFIG, its datasets and its endpoints.
+
+    Every mistake of the config is reported at once. Nothing is asked that costs anything, except with
+    --probe.
+    """
+    from adaptive_eval.build import build
+    from adaptive_eval.cli.outlets import channels_of
+    from adaptive_eval.config import load_config
+
+    if offline and probe:
+        raise click.UsageError(
+            "--probe asks the endpoints, which --offline leaves alone; keep one of the two"
+        )
+    config = load_config(config_file, overrides)
+    channels_of(config.notify)
+    built = build(config)
+    click.echo(f"config     {config_file}: fine")
+    for task in built.tasks:
+        click.echo(f"task       {task.name}: {len(task.questions)} questions from {task.source}")
+    for reference in built.spec.references:
+        trials = sum(int(counts.sum()) for counts in reference.counts.values())
+        click.echo(f"reference  {reference.name}: {trials:,} trials {reference.source}")
+    if built.spec.prior is not None:
+        click.echo(f"prior      {built.spec.prior.source}")
+    if not offline:
+        from adaptive_eval.cli.probing import report_endpoints
+
+        with ExitStack() as stack:
+            asyncio.run(report_endpoints(built, built.start_mimic(stack), click.echo, spend=probe))

@@ -1,0 +1,104 @@
+"""Answers that an earlier phase of the same run has paid for, handed out instead of asking again."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from adaptive_eval.endpoints.streaming import STREAMED
+from adaptive_eval.engine.protocols import Endpoint, Executor
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.trial import Completion, Message, Score, TrialRequest
+
+__all__ = ["AnsweringFromEarlier", "EarlierAnswers"]
+
+
+@dataclass(frozen=True)
+class EarlierAnswers:
+    """Stored answers by model and trial seed, with the request each one answered.
+
+    Parameters
+    ----------
+    answers : mapping
+        (model, seed) to (body as sent, completion).
+    scores : mapping
+        (model, seed) to what the scorer said of the answer.
+    """
+
+    answers: Mapping[tuple[str, int], tuple[Mapping[str, Any], Completion]]
+    scores: Mapping[tuple[str, int], Score]
+
+    @classmethod
+    def read(cls, directory: Path) -> EarlierAnswers:
+        """Return every answer stored in the run in `directory`."""
+        answers, scores = {}, {}
+        with RunReader(directory) as reader:
+            for record in reader.trials():
+                key = record.request.key.model, record.request.seed
+                if record.completion is not None:
+                    answers[key] = record.sent, record.completion
+                if record.score is not None and record.score.category is not None:
+                    scores[key] = record.score
+        return cls(answers, scores)
+
+    def find(self, model: str, seed: int, body: Mapping[str, Any]) -> Completion | None:
+        """Return the answer to this very request, or None where it was not asked before."""
+        found = self.answers.get((model, seed))
+        return found[1] if found is not None and _asked(found[0]) == _asked(body) else None
+
+    def score(self, request: TrialRequest, completion: Completion) -> Score | None:
+        """Return what the scorer said of this very answer, or None where it was not scored before."""
+        key = request.key.model, request.seed
+        found = self.answers.get(key)
+        return self.scores.get(key) if found is not None and found[1] is completion else None
+
+
+class AnsweringFromEarlier:
+    """An executor that has only those requests made that have not been answered before.
+
+    Parameters
+    ----------
+    executor : Executor
+        Who makes the rest, and scores.
+    earlier : EarlierAnswers
+        What has been answered.
+    """
+
+    def __init__(self, executor: Executor, earlier: EarlierAnswers) -> None:
+        self._executor = executor
+        self._earlier = earlier
+
+    async def attempt(
+        self, endpoint: Endpoint, messages: Sequence[Message], requests: Sequence[TrialRequest]
+    ) -> Sequence[Completion]:
+        """Return the earlier answers to these very requests; or ask, where the first has none.
+
+        Where only some have one, fewer answers come than requests: the others are asked for singly.
+
+        Raises
+        ------
+        EndpointError
+            As the executor raises it.
+        """
+        body = endpoint.body(messages, seed=requests[0].seed)
+        found = [self._earlier.find(one.key.model, one.seed, body) for one in requests]
+        if any(found):
+            return [answer for answer in takewhile(bool, found) if answer] or await self._executor.attempt(
+                endpoint, messages, requests[:1]
+            )
+        return await self._executor.attempt(endpoint, messages, requests)
+
+    def score(self, request: TrialRequest, completion: Completion) -> Coroutine[Any, Any, Score]:
+        """Return the category of `completion` as an answer to the trial's question."""
+        return self._executor.score(request, completion)
+
+
+def _asked(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a request asks, whichever trials it asks for and however the answer arrives.
+
+    Answer i of several has the seed plus i.
+    """
+    return {name: value for name, value in body.items() if name not in ("seed", "n", *STREAMED)}

@@ -1,0 +1,93 @@
+"""A function of one's own in the place of an endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+from adaptive_eval.errors import TransientEndpointError, UsageError
+from adaptive_eval.trial import Completion, Message
+
+__all__ = ["Answerer", "FunctionEndpoint"]
+
+Answer: TypeAlias = str | Completion
+Answerer: TypeAlias = Callable[[str], Answer | Awaitable[Answer]]
+"""From the prompt to the answer; an ``async`` function, or a plain one, which runs in a thread."""
+
+
+class FunctionEndpoint:
+    """Answers by calling a function.
+
+    A ``TimeoutError`` or ``OSError`` (``ConnectionError`` among them) that it raises is a failed request,
+    which is tried again; any other exception is a mistake in the function and ends the evaluation.
+
+    Parameters
+    ----------
+    name : str
+        The model's name.
+    function : callable
+        Gets the user message; returns the text, or a :class:`~adaptive_eval.trial.Completion` to say more.
+
+    Examples
+    --------
+    >>> endpoint = FunctionEndpoint("shouts", str.upper)
+    >>> asyncio.run(endpoint.complete([Message("user", "four")], seed=None)).text
+    'FOUR'
+    """
+
+    def __init__(self, name: str, function: Answerer) -> None:
+        if not callable(function):
+            raise UsageError(f"model {name!r} is {function!r:.100}: give a function from prompt to answer")
+        self._name = name
+        self._function = function
+        asynchronous = getattr(function, "__call__", function)  # noqa: B004 - of an object with __call__
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(asynchronous)
+
+    @property
+    def url(self) -> str:
+        """What stands for an address in the run file."""
+        return f"python:{self._name}"
+
+    def body(self, messages: Sequence[Message], *, seed: int | None, n: int = 1) -> Mapping[str, Any]:
+        """Return what is asked, as it is stored."""
+        asked = [{"role": message.role, "content": message.content} for message in messages]
+        return {"model": self._name, "messages": asked, "seed": seed}
+
+    async def alive(self) -> bool:
+        """Return True: there is no server that could be away."""
+        return True
+
+    async def complete(self, messages: Sequence[Message], *, seed: int | None) -> Completion:
+        """Ask once.
+
+        Raises
+        ------
+        TransientEndpointError
+            If the function raises a ``TimeoutError`` or an ``OSError``.
+        UsageError
+            If it returns neither text nor a completion.
+        """
+        started = time.monotonic()
+        try:
+            answer = await self._answer(messages[-1].content)
+        except (TimeoutError, OSError) as error:
+            kind = "timeout" if isinstance(error, TimeoutError) else "connection"
+            raise TransientEndpointError(f"{type(error).__name__}: {error}", kind=kind) from None
+        if isinstance(answer, Completion):
+            return answer
+        if not isinstance(answer, str):
+            raise UsageError(f"model {self._name!r} returned {answer!r:.100}, not text")
+        return Completion(answer, "stop", latency=time.monotonic() - started, model=self._name)
+
+    async def sample(self, messages: Sequence[Message], *, seed: int | None, n: int) -> Sequence[Completion]:
+        """Ask `n` times at once; see :meth:`complete`."""
+        return await asyncio.gather(*(self.complete(messages, seed=seed) for _ in range(n)))
+
+    async def _answer(self, prompt: str) -> Answer:
+        if self._is_async:
+            return await cast("Awaitable[Answer]", self._function(prompt))
+        answer = await asyncio.to_thread(self._function, prompt)
+        return await answer if inspect.isawaitable(answer) else answer

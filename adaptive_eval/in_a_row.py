@@ -1,0 +1,111 @@
+"""How many times in a row a run asks a question, where ``samples_per_request: auto`` leaves that to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adaptive_eval.config import RunConfig
+from adaptive_eval.tasks.task import Task
+
+__all__ = ["answers_in_a_row", "best_in_a_row", "further_answers"]
+
+MOST = 8
+"""The most that ``auto`` takes: with more, a decision that comes early takes half as many answers again."""
+
+PROMPT_WEIGHT = 0.25
+"""A prompt token costs a quarter of an answer token: so providers price them; to own servers it is less."""
+
+ASSUMED_ANSWER = 1000.0
+"""Tokens of an answer where no longest one is given."""
+
+_BYTES_PER_TOKEN = 4.0
+_PASSES = 8.0
+"""Passes after which decisions are taken to fall."""
+
+
+def further_answers(number: int, passes: float) -> float:
+    """Return the share of further answers that a decision takes where a question is asked `number` in a row.
+
+    Parameters
+    ----------
+    number : int
+        Answers in a row.
+    passes : float
+        Passes that a decision takes without them.
+
+    Returns
+    -------
+    float
+        Fitted to simulated decisions: 3 % and 12 % with 4 and 8 in a row where it takes 10 passes, 17 % and
+        67 % where it takes 4 (docs/endpoints.md).
+
+    Examples
+    --------
+    >>> [round(further_answers(number, passes), 2) for passes in (10, 4) for number in (1, 4, 8)]
+    [0.0, 0.03, 0.11, 0.0, 0.17, 0.68]
+    """
+    return 0.17 * (number / passes) ** 2 if number > 1 else 0.0
+
+
+def best_in_a_row(prompt: float, answer: float) -> int:
+    """Return how many answers with one request cost least, all that a decision takes together.
+
+    Parameters
+    ----------
+    prompt : float
+        Mean tokens of a prompt that all answers to a question share.
+    answer : float
+        Mean tokens of an answer, with what of a prompt they do not share.
+
+    Returns
+    -------
+    int
+        From 1, where prompts are short beside answers, to 8.
+
+    Examples
+    --------
+    >>> best_in_a_row(100.0, 4096.0), best_in_a_row(300.0, 200.0), best_in_a_row(700.0, 64.0)
+    (1, 4, 8)
+    """
+
+    def cost(number: int) -> float:
+        return (PROMPT_WEIGHT * prompt / number + answer) * (1.0 + further_answers(number, _PASSES))
+
+    return min(range(1, MOST + 1), key=cost)
+
+
+def answers_in_a_row(config: RunConfig, tasks: Sequence[Task]) -> int:
+    """Return how many times in a row the schedule asks a question: what the models' requests can ask for.
+
+    The largest number that a model has. Where ``auto`` stands beside no number above 1, it follows from the
+    prompts and from the longest answers of these models; from nothing that may change between two sittings,
+    since it orders the schedule.
+
+    Parameters
+    ----------
+    config : RunConfig
+        The config.
+    tasks : sequence of Task
+        Its tasks.
+    """
+    written = config.samples_written
+    asking = [model for model in config.models if model.samples_per_request == "auto"]
+    if written > 1 or not asking:
+        return written
+    lengths = [
+        (_tokens(task, position), task.shuffles_options)
+        for task in tasks
+        for position in range(len(task.questions))
+    ]
+    shared = sum(tokens for tokens, alone in lengths if not alone) / len(lengths)
+    own = sum(tokens for tokens, alone in lengths if alone) / len(lengths)
+    longest = [model.sampling.token_limit or ASSUMED_ANSWER for model in asking]
+    return best_in_a_row(shared, sum(longest) / len(longest) + PROMPT_WEIGHT * own)
+
+
+def _tokens(task: Task, position: int) -> float:
+    """Return about how many tokens the prompt of a question has."""
+    messages = task.render(task.questions[position])
+    return (
+        sum(len(message.content.encode("utf-8", "surrogatepass")) for message in messages) / _BYTES_PER_TOKEN
+    )

@@ -1,0 +1,268 @@
+"""The independence audit: whether answers to a question asked again are answers of their own.
+
+A proxy that caches, or a server with a fixed seed, answers the same question with the same text whatever the
+trial's seed is. Nothing fails then, and every repeat looks like evidence although it tells nothing new. The
+audit compares each answer with the one before it of the same model to the same question, and warns when they
+are the same more often than independent answers would be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Final
+
+from adaptive_eval.engine.protocols import Endpoint, Executor
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.trial import Completion, Message, Score, TrialRequest
+from scorio.sequential.copies import CopyEvidence
+
+__all__ = ["FALSE_ALARM", "AuditedExecutor", "IndependenceAudit", "coincidence", "temperature_of"]
+
+FALSE_ALARM: Final = 0.001
+"""Chance of a false warning about a model in a sitting, at most, whenever one looks."""
+
+FREE: Final = 300
+"""Bytes of an answer that may always come again: a letter, a number, a sentence, a refusal."""
+
+SCALE: Final = 400.0
+"""Bytes beyond them over which independent answers at temperature 1 part ways with a chance of 1 − 1/e."""
+
+LEAST: Final = 0.001
+"""No coincidence is held to be less likely than this, however long the answer."""
+
+_UNKNOWN_TEMPERATURE: Final = 0.6
+_OWN_ID: Final = 8
+"""An id of fewer characters need not be one of its own for each response."""
+
+_QUESTIONS: Final = 5_000
+"""Questions of a model that are watched: enough to find copies, in memory that does not grow further."""
+
+_SEED: Final = 20_000
+"""Stored answers, about, from which the audit of a resumed run starts."""
+
+
+def coincidence(size: int, temperature: float) -> float:
+    """Return the largest probability with which two independent answers are held to coincide.
+
+    Parameters
+    ----------
+    size : int
+        Bytes of the answer (UTF-8) that it does not share with the model's answer to another question.
+    temperature : float
+        Sampling temperature, above 0.
+
+    Returns
+    -------
+    float
+        exp(−min(T, 1) · max(0, size − 300) / 400), not below 0.001. This is the assumption on which the
+        false-alarm rate rests, and a mild one: 300 bytes come free, and at temperature 0.6 half of the
+        answers of 760 bytes (some 190 tokens) would be allowed to come again word for word.
+
+    Examples
+    --------
+    >>> coincidence(1, 0.7), round(coincidence(1000, 0.7), 3), coincidence(100_000, 0.7)
+    (1.0, 0.294, 0.001)
+    """
+    return max(LEAST, math.exp(-min(temperature, 1.0) * max(0, size - FREE) / SCALE))
+
+
+def temperature_of(parameters: Mapping[str, Any]) -> float | None:
+    """Return the temperature at which a model is asked, or None where its answers have to be the same.
+
+    Examples
+    --------
+    >>> temperature_of({"temperature": 0.8}), temperature_of({}), temperature_of({"temperature": 0})
+    (0.8, 0.6, None)
+    """
+    temperature = parameters.get("temperature")
+    if temperature is None:
+        temperature = _UNKNOWN_TEMPERATURE
+    greedy = temperature == 0 or parameters.get("top_k") == 1
+    return None if greedy else float(temperature)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A model's latest answer to a question."""
+
+    question: tuple[str, str]
+    text: bytes
+    response_id: str
+
+
+@dataclass(slots=True)
+class _Model:
+    """What the audit knows of one model; of most answers no more than digests of text and response id."""
+
+    temperature: float
+    evidence: CopyEvidence = field(default_factory=CopyEvidence)
+    digests: dict[tuple[str, str], tuple[bytes, bytes]] = field(default_factory=dict)
+    same_bytes: int = 0
+    same_ids: int = 0
+    latest: _Answer | None = None
+    earlier: _Answer | None = None
+
+    def elsewhere(self, question: tuple[str, str]) -> _Answer | None:
+        """Return the latest answer to another question."""
+        latest = self.latest
+        return latest if latest is None or latest.question != question else self.earlier
+
+    def remember(self, answer: _Answer) -> None:
+        """Keep the latest answers to two different questions."""
+        if self.latest is not None and self.latest.question != answer.question:
+            self.earlier = self.latest
+        self.latest = answer
+
+
+class IndependenceAudit:
+    """Compares answers with those before them; says which models' answers come again too often.
+
+    The statistic, for each model, is the e-process of :class:`scorio.sequential.copies.CopyEvidence` over
+    all answers that have a predecessor (same model, same question, in the order of arrival). An answer is
+    *the same* when its text is, byte for byte. Its chance of being so is bounded by :func:`coincidence`, or
+    by 0.001 where both carry the same response id and the model's responses to other questions do not. A
+    warning is raised once the evidence reaches 1000: where independent answers coincide no more often than
+    assumed, and no two responses share an id, this happens to a model in a sitting with probability at most
+    0.001, whenever one looks.
+
+    Short answers are naturally identical and count for nothing: the first 300 bytes of an answer are free,
+    and so is what it shares at either end with the model's latest answer to another question (a template,
+    a disclaimer). Only a response id can show that short answers come from a cache.
+
+    Watched are the first 5,000 questions that a model answers.
+
+    Parameters
+    ----------
+    temperatures : mapping of str to float or None
+        Sampling temperature of each model; None for one whose answers have to be the same, which is left
+        out.
+
+    Examples
+    --------
+    >>> audit = IndependenceAudit({"m": 0.7})
+    >>> essay = " ".join(f"word{number}" for number in range(200))
+    >>> for name in ("q1", "q2") * 4:
+    ...     audit.observe("m", ("essays", name), Completion(f"{name} {essay} {name}", "stop"))
+    >>> print(audit.warnings()[0][:60])
+    m: 6 of 6 answers to a question asked again are the same tex
+    """
+
+    def __init__(self, temperatures: Mapping[str, float | None]) -> None:
+        self._models = {
+            model: _Model(temperature)
+            for model, temperature in temperatures.items()
+            if temperature is not None
+        }
+
+    def observe(self, model: str, question: tuple[str, str], completion: Completion) -> None:
+        """Take in an answer.
+
+        Parameters
+        ----------
+        model : str
+            The model; one that is not audited is passed over.
+        question : (str, str)
+            Task and question id.
+        completion : Completion
+            The answer.
+        """
+        known = self._models.get(model)
+        if known is None or (question not in known.digests and len(known.digests) >= _QUESTIONS):
+            return
+        answer = _Answer(question, completion.text.encode("utf-8", "surrogatepass"), completion.response_id)
+        digests = _digest(answer.text), _digest(answer.response_id.encode())
+        before = known.digests.get(question)
+        known.digests[question] = digests
+        if before is not None:
+            self._compare(known, answer, same=before[0] == digests[0], same_id=before[1] == digests[1])
+        known.remember(answer)
+
+    def _compare(self, known: _Model, answer: _Answer, *, same: bool, same_id: bool) -> None:
+        chance = 1.0
+        if same:
+            elsewhere = known.elsewhere(answer.question)
+            cached = same_id and _is_own(answer.response_id, elsewhere)
+            chance = LEAST if cached else coincidence(_novel(answer.text, elsewhere), known.temperature)
+            known.same_bytes += len(answer.text)
+            known.same_ids += cached
+        known.evidence.add(same=same, chance=chance)
+
+    def read(self, reader: RunReader) -> None:
+        """Take in stored answers: all of as many questions as give about 20,000 of them."""
+        for model, question, completion in reader.answers(_SEED):
+            self.observe(model, question, completion)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return a warning for each model whose answers come again too often."""
+        return tuple(_words(name, known) for name, known in self._models.items() if _alarmed(known))
+
+
+class AuditedExecutor:
+    """Has attempts made and answers scored by another executor, and shows each answer to the audit.
+
+    Parameters
+    ----------
+    executor : Executor
+        Who does the work.
+    audit : IndependenceAudit
+        Who looks.
+    """
+
+    def __init__(self, executor: Executor, audit: IndependenceAudit) -> None:
+        self._executor = executor
+        self._audit = audit
+
+    def attempt(
+        self, endpoint: Endpoint, messages: Sequence[Message], requests: Sequence[TrialRequest]
+    ) -> Coroutine[Any, Any, Sequence[Completion]]:
+        """Ask `endpoint` once for the answers to `requests`."""
+        return self._executor.attempt(endpoint, messages, requests)
+
+    def score(self, request: TrialRequest, completion: Completion) -> Coroutine[Any, Any, Score]:
+        """Return the category of `completion` as an answer to the trial's question."""
+        self._audit.observe(request.key.model, (request.task, request.question), completion)
+        return self._executor.score(request, completion)
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=8).digest()
+
+
+def _is_own(response_id: str, elsewhere: _Answer | None) -> bool:
+    """Return whether a response id is one of its own, and not what the server calls every response."""
+    return len(response_id) >= _OWN_ID and elsewhere is not None and elsewhere.response_id != response_id
+
+
+def _novel(text: bytes, elsewhere: _Answer | None) -> int:
+    """Return how many bytes of an answer are not shared, at either end, with one to another question.
+
+    Without one, all of it may be a template.
+    """
+    if elsewhere is None:
+        return 0
+    start = _common(text, elsewhere.text)
+    return len(text) - start - _common(text[start:][::-1], elsewhere.text[start:][::-1])
+
+
+def _common(first: bytes, second: bytes) -> int:
+    """Return with how many bytes both begin."""
+    differ = (place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
+    return next(differ, min(len(first), len(second)))
+
+
+def _alarmed(known: _Model) -> bool:
+    return known.evidence.peak >= -math.log(FALSE_ALARM)
+
+
+def _words(name: str, known: _Model) -> str:
+    found, size = known.evidence, known.same_bytes // known.evidence.same
+    ids = f", {known.same_ids:,} of them under the same response id" if known.same_ids else ""
+    return (
+        f"{name}: {found.same:,} of {found.pairs:,} answers to a question asked again are the same text as "
+        f"the one before ({size:,} bytes on average{ids}), more than independent answers at temperature "
+        f"{known.temperature:g} would be. Does a proxy cache, or the server keep one seed? Such repeats tell "
+        "nothing new, and intervals are narrower than they should be"
+    )

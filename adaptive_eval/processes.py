@@ -1,0 +1,30 @@
+"""Processes of this machine, as executors of :mod:`concurrent.futures`."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+
+__all__ = ["available_cores", "process_pool"]
+
+
+def available_cores() -> int:
+    """Return the number of cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def process_pool(workers: int | Executor) -> Iterator[Executor]:
+    """Yield the executor given, or one with so many processes, which end with the block."""
+    if isinstance(workers, Executor):
+        yield workers
+        return
+    # A forked copy of a process with threads may lock up; the fork server has none.
+    context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        yield pool
