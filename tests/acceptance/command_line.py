@@ -1,0 +1,300 @@
+"""The installed command as a person uses it, for the acceptance tests: configs, processes, what they left."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Iterator
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from ruamel.yaml import YAML
+
+from adaptive_eval.cli.main import main
+from adaptive_eval.endpoints.mimic import (
+    DatasetSpec,
+    FaultSpec,
+    LatencySpec,
+    MimicProcess,
+    MimicSpec,
+    ModelSpec,
+)
+from adaptive_eval.store import RunReader, TrialRecord
+
+ROOT = Path(__file__).parents[2]
+QUICKSTART = ROOT / "configs" / "quickstart.yaml"
+ARITHMETIC = ROOT / "configs" / "data" / "arithmetic.jsonl"
+COMMAND = Path(sys.executable).with_name("adaptive-eval")
+
+PATIENCE = 240.0
+"""Seconds after which a command counts as hanging, on a machine that is busy with other things."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command that has ended: exit code, standard output, standard error."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def said(self) -> str:
+        """Everything it wrote."""
+        return self.out + self.err
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """Return the environment of a command: ours, with `variables`, not a terminal's and without keys."""
+    inherited = {name: value for name, value in os.environ.items() if "KEY" not in name and name != "COLUMNS"}
+    return {**inherited, **variables}
+
+
+def in_process(*arguments: object, cwd: Path) -> Finished:
+    """Call the function that the command calls, where the promise is not about the process.
+
+    It takes a third of the time: a process of its own first has to import everything.
+    """
+    out, err = StringIO(), StringIO()
+    with chdir(cwd), redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    assert isinstance(end.value.code, int)
+    return Finished(end.value.code, out.getvalue(), err.getvalue())
+
+
+def adaptive_eval(*arguments: object, cwd: Path, env: dict[str, str] | None = None) -> Finished:
+    """Run the command to its end."""
+    done = subprocess.run(
+        [COMMAND, *map(str, arguments)],
+        cwd=cwd,
+        env=env or environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
+class Running:
+    """A command that is still running; killed at the end of the block that :func:`started` opens."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def finish(self) -> Finished:
+        """Wait for its end."""
+        out, err = self.process.communicate(timeout=PATIENCE)
+        return Finished(self.process.returncode, out, err)
+
+    def for_a_moment(self, seconds: float = 0.01) -> bool:
+        """Let it run on, and say whether it still does."""
+        try:
+            self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return True
+        return False
+
+    def until_said(self, words: str) -> None:
+        """Let it run on until it has written a line with `words` to standard error."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if words in line:
+                return
+        raise AssertionError(f"it ended without saying {words!r}")
+
+    def until_stored(self, run: Path, trials: int) -> None:
+        """Let it run on until `trials` outcomes are stored in `run`."""
+        assert self.towards(run, trials), f"it ended before {trials} trials: {self.finish()}"
+
+    def towards(self, run: Path, trials: int) -> bool:
+        """Let it run on until `trials` outcomes are stored in `run`, or it ends; say whether they are."""
+        deadline = time.monotonic() + PATIENCE
+        while stored_trials(run) < trials:
+            if not self.for_a_moment():
+                return stored_trials(run) >= trials
+            assert time.monotonic() < deadline, f"no {trials} trials within {PATIENCE} s"
+        return True
+
+
+@contextmanager
+def started(*arguments: object, cwd: Path, env: dict[str, str] | None = None) -> Iterator[Running]:
+    """Start the command, and end it with the block."""
+    process = subprocess.Popen(
+        [COMMAND, *map(str, arguments)],
+        cwd=cwd,
+        env=env or environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield Running(process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+# Configs
+
+
+def quickstart(
+    *, latency: float = 0.0, equivalence: float = 0.15, base_url: str | None = None
+) -> dict[str, Any]:
+    """Return the quickstart's config as plain data, hurried: no latency, a wider margin.
+
+    With `base_url` its models are asked there, and no mimic is started for the run.
+    """
+    data: dict[str, Any] = copy.deepcopy(YAML(typ="safe", pure=True).load(QUICKSTART))
+    data["tasks"][0]["dataset"] = str(ARITHMETIC)
+    data["stopping"]["equivalence"] = equivalence
+    data["mimic"]["latency"]["median"] = latency
+    if base_url is not None:
+        del data["mimic"]
+        for model in data["models"]:
+            model["endpoints"] = [base_url]
+    return data
+
+
+def write_config(folder: Path, data: dict[str, Any], name: str = "config.yaml") -> Path:
+    """Write a config and return its path. JSON is YAML."""
+    path = folder / name
+    path.write_text(json.dumps(data, indent=2), "utf-8")
+    return path
+
+
+# The mimic, served apart from the run, so that it can be asked what it was asked
+
+
+COINS = {"sage": 0.92, "scholar": 0.74, "student": 0.735, "novice": 0.45, "guesser": 0.15}
+"""The quickstart's models."""
+
+
+def mimic_spec(
+    *,
+    latency: LatencySpec | None = None,
+    faults: tuple[FaultSpec, ...] = (),
+    api_key: str | None = None,
+    models: Collection[str] = tuple(COINS),
+) -> MimicSpec:
+    """Return the quickstart's mimic, or one that serves some of its `models`."""
+    wait = latency or LatencySpec()
+    return MimicSpec(
+        models=tuple(
+            ModelSpec(name, mean=mean, latency=wait) for name, mean in COINS.items() if name in models
+        ),
+        seed=7,
+        datasets=(DatasetSpec(str(ARITHMETIC)),),
+        faults=faults,
+        api_key=api_key,
+    )
+
+
+def served(mimic: MimicProcess) -> dict[str, Any]:
+    """Return what the mimic says it has served."""
+    stats: dict[str, Any] = httpx.get(f"{mimic.url}/mimic/stats").json()
+    return stats
+
+
+def answered_seeds(mimic: MimicProcess) -> dict[tuple[str, int], int]:
+    """Return how often each (model, seed) was answered."""
+    models = served(mimic)["models"]
+    return {(name, int(seed)): n for name, stats in models.items() for seed, n in stats["seeds"].items()}
+
+
+def set_faults(mimic: MimicProcess, *faults: dict[str, Any], model: str | None = None) -> None:
+    """Make the mimic, or one of its models, misbehave from now on; without faults, behave."""
+    body = {"faults": list(faults), **({"model": model} if model else {})}
+    httpx.post(f"{mimic.url}/mimic/faults", json=body).raise_for_status()
+
+
+def port_of_ones_own() -> int:
+    """Return a free port that nobody is given by chance while its server is away, for one that comes back."""
+    while True:
+        port = random.randrange(12_000, 32_768)  # connections, and servers at port 0, have those above
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
+
+
+def hold_back(
+    mimic: MimicProcess, after: int, *, seconds: float | None = None, model: str | None = None
+) -> None:
+    """Let the mimic, or one of its models, answer `after` more requests, and each further one late or never.
+
+    However slowly a test looks, the run that asks is then still under way: beyond these answers it waits
+    `seconds` for each, or for ever.
+    """
+    late = {} if seconds is None else {"seconds": seconds}
+    set_faults(mimic, {"kind": "hang", "after": 0.0, "requests": [after + 1, 10**9], **late}, model=model)
+
+
+# What a run has left
+
+
+def stored_trials(run: Path) -> int:
+    """Return how many outcomes are stored; 0 where there is no run yet."""
+    if not (run / "run.db").exists():
+        return 0
+    with RunReader(run) as reader:
+        return reader.count()
+
+
+def trials(run: Path) -> list[TrialRecord]:
+    """Return everything stored about every trial, in commit order."""
+    with RunReader(run) as reader:
+        return list(reader.trials())
+
+
+PairDecision = tuple[tuple[str, ...], str, int, float]
+
+
+def pair_decisions(run: Path) -> list[PairDecision]:
+    """Return the stored pair decisions, sorted: (models, verdict, step, difference)."""
+    with RunReader(run) as reader:
+        bodies = [decision.body for decision in reader.decisions()]
+    return sorted(
+        (tuple(body["models"]), body["verdict"], body["step"], body["evidence"]["difference"])
+        for body in bodies
+        if body["kind"] == "pair"
+    )
+
+
+def report(run: Path) -> dict[str, Any]:
+    """Return the run's JSON report."""
+    data: dict[str, Any] = json.loads((run / "report.json").read_text("utf-8"))
+    return data
+
+
+def ranks(run: Path) -> dict[str, tuple[int, int]]:
+    """Return the rank interval of every model, from the JSON report."""
+    return {model["model"]: (model["rank_low"], model["rank_high"]) for model in report(run)["models"]}
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What a run has decided, which depends on the answers alone."""
+
+    decisions: list[PairDecision]
+    ranks: dict[str, tuple[int, int]]
+
+    @classmethod
+    def by(cls, run: Path) -> Reached:
+        """Return what `run` has decided, from its run file and its report."""
+        return cls(pair_decisions(run), ranks(run))

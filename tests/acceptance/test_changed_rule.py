@@ -1,0 +1,70 @@
+"""A run that goes on under other settings: verdicts they do not lead to are withdrawn by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import ARITHMETIC, in_process, report, write_config
+
+
+def config(**stopping: Any) -> dict[str, Any]:
+    """Return a config of three mimics, two of them near each other, with a budget that binds."""
+    return {
+        "name": "changed",
+        "seed": 3,
+        "mimic": {"seed": 7, "models": {"a": {"mean": 0.7}, "b": {"mean": 0.62}, "c": {"mean": 0.3}}},
+        "models": [{"name": name, "endpoints": ["mimic"], "concurrency": 8} for name in "abc"],
+        "tasks": [
+            {
+                "name": "arithmetic",
+                "dataset": str(ARITHMETIC),
+                "fields": {"input": "question", "target": "answer"},
+                "prompt": "{input}\nPut the final answer within \\boxed{}.",
+                "scorer": "numeric",
+            }
+        ],
+        "stopping": stopping,
+        "budget": {"trials": 300},
+    }
+
+
+def decisions(folder: Path, kind: str) -> list[dict[str, Any]]:
+    return [one for one in report(folder / "runs/changed")["decisions"] if one["kind"] == kind]
+
+
+def test_a_stricter_rule_withdraws_what_it_would_not_have_decided(tmp_path: Path) -> None:
+    path = write_config(tmp_path, config(rule="zscore", confidence=0.9))
+    assert in_process("run", path, cwd=tmp_path).code in (0, 3)
+    before = decisions(tmp_path, "pair")
+    assert before
+    again = in_process(
+        "resume",
+        "runs/changed",
+        "-o",
+        "stopping.rule=anytime",
+        "-o",
+        "stopping.confidence=0.95",
+        cwd=tmp_path,
+    )
+    assert again.code in (0, 3), again
+    withdrawn = decisions(tmp_path, "withdrawn")
+    assert {tuple(one["models"]) for one in before} <= {
+        tuple(one["models"]) for one in withdrawn if one["verdict"] != "retired"
+    }
+    assert all("withdrawn, since the settings were changed" in one["text"] for one in withdrawn)
+    assert "withdrawn, since" in (tmp_path / "runs/changed/report.md").read_text(encoding="utf-8")
+    assert in_process("resume", "runs/changed", cwd=tmp_path).code in (0, 3)
+    assert decisions(tmp_path, "withdrawn") == withdrawn, "once is enough"
+
+
+@pytest.mark.parametrize("rule", ["anytime", "budgeted"])
+def test_the_same_rule_withdraws_nothing(tmp_path: Path, rule: str) -> None:
+    path = write_config(tmp_path, config(rule=rule))
+    assert in_process("run", path, cwd=tmp_path).code in (0, 3)
+    before = decisions(tmp_path, "pair")
+    assert before
+    assert in_process("resume", "runs/changed", cwd=tmp_path).code in (0, 3)
+    assert decisions(tmp_path, "pair") == before
+    assert not decisions(tmp_path, "withdrawn")

@@ -1,0 +1,230 @@
+"""``simulate``, ``plan`` and ``analyze`` as a person uses them: installed command, files, exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import COINS, QUICKSTART, Finished, adaptive_eval, in_process, quickstart, write_config
+
+QUICK = ("--replicates", "12", "--workers", "1")
+FEW = ("--replicates", "3", "--workers", "1")
+
+
+def as_json(done: Finished) -> dict[str, Any]:
+    """Return the JSON that a command printed."""
+    assert done.code == 0, done
+    assert done.err == ""
+    data: dict[str, Any] = json.loads(done.out)
+    return data
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Outcomes of three coins on 25 questions, 20 trials each, as a CSV file."""
+    rng = np.random.default_rng(7)
+    lines = ["model,question,trial,category"]
+    for model, mean in (("low", 0.2), ("middle", 0.55), ("high", 0.9)):
+        for question in range(25):
+            lines += [f"{model},q{question},{trial},{int(rng.random() < mean)}" for trial in range(20)]
+    path = tmp_path_factory.mktemp("outcomes") / "outcomes.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+class TestSimulate:
+    def test_prints_errors_verdicts_and_trials(self, tmp_path: Path) -> None:
+        done = adaptive_eval("simulate", "--means", "0.8,0.5,0.2", *QUICK, "--fixed", "20", cwd=tmp_path)
+        assert done.code == 0, done
+        assert "12: 100.0 % resolved" in done.out
+        assert "any wrong winner in a run" in done.out
+        assert re.search(r"against uniform +[\d,]+ trials: 0\.\d\d of them", done.out)
+        assert re.search(r"against fixed N=20 +1,800 trials", done.out)
+        assert done.err == ""
+        assert list(tmp_path.iterdir()) == []
+
+    def test_json_holds_the_same_and_does_not_depend_on_the_processes(self, tmp_path: Path) -> None:
+        arguments = ("simulate", "--models", "3", "--equivalence", "0.1", "--replicates", "10", "--json")
+        one = as_json(adaptive_eval(*arguments, "--workers", "1", cwd=tmp_path))
+        two = as_json(adaptive_eval(*arguments, "--workers", "2", cwd=tmp_path))
+        assert one == two
+        assert one["replicates"] == 10
+        assert len(one["models"]) == len(one["pairs"]) == 3
+        assert one["decided"] + one["tied"] + one["undecided"] == pytest.approx(1.0)
+        assert one["any_wrong_winner"]["low"] <= one["any_wrong_winner"]["high"]
+
+    def test_warns_of_a_rule_without_a_promise(self, tmp_path: Path) -> None:
+        done = in_process(
+            "simulate", "--rule", "zscore", "--means", "0.5,0.5", "--max-passes", "40",
+            "--replicates", "40", "--workers", "1", cwd=tmp_path,
+        )  # fmt: skip
+        assert "warning: rule zscore is looked at after every pass" in done.out
+        assert "most often called wrongly" in done.out
+
+    def test_takes_a_config_with_overrides(self, tmp_path: Path) -> None:
+        done = in_process(
+            "simulate", "--config", QUICKSTART, "-o", "stopping.equivalence=0.2", "--means",
+            "0.9,0.7,0.7,0.4,0.1", *FEW, "--json", cwd=tmp_path,
+        )  # fmt: skip
+        data = as_json(done)
+        assert [model["model"] for model in data["models"]] == list(COINS)
+
+    def test_replays_recorded_outcomes_with_concurrency_and_latency(
+        self, tmp_path: Path, outcomes: Path
+    ) -> None:
+        arguments = ("simulate", "--recorded", outcomes, "--only", "high,low", *QUICK, "--json")
+        plain = as_json(in_process(*arguments, cwd=tmp_path))
+        flying = as_json(
+            in_process(
+                *arguments, "--in-flight", "16", "--latency", "2", "--latency-factor", "3", cwd=tmp_path
+            )
+        )
+        assert [pair["better"] for pair in plain["pairs"]] == [1.0]
+        assert plain["pairs"] == flying["pairs"]
+        assert flying["mean_trials"] >= plain["mean_trials"]
+        assert plain["any_wrong_winner"]["count"] == 0
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (("--means", "0.5,x"), "'0.5,x' is not a list of numbers"),
+            (("--means", "0.5,1.5"), "means must be numbers in [0, 1]"),
+            (("--means", "0.5,0.6", "--models", "3"), "disagree"),
+            (("--goal", "best"), "--goal 'best': use ranking"),
+            (("--goal", "top-k=9"), "top-k=K with K below the number of models"),
+            (("--goal", "baseline=nobody"), "baseline=MODEL (one of m1, m2"),
+            (("--confidence", "1.2"), "--confidence must lie between"),
+            (("--equivalence", "0"), "--equivalence must be positive"),
+            (("--recorded", "nothing.csv"), "nothing.csv: there is no such file"),
+            (("--weights", "1,1"), "weights must not all be equal"),
+            (("--latency", "-1"), "median latency must be positive"),
+            (("--config", str(QUICKSTART), "--rule", "exact"), "--rule and --config cannot be combined"),
+        ],
+    )
+    def test_a_mistake_is_one_message_and_exit_code_2(
+        self, tmp_path: Path, arguments: tuple[str, ...], message: str
+    ) -> None:
+        done = in_process("simulate", *arguments, *QUICK, cwd=tmp_path)
+        assert done.code == 2, done
+        assert message in done.err
+        assert "Traceback" not in done.err
+
+
+class TestPlan:
+    def test_tabulates_policies_margins_and_budgets_and_sends_nothing(self, tmp_path: Path) -> None:
+        config = short_config(tmp_path)
+        done = adaptive_eval("plan", config, *QUICK, "--margin", "0.2", cwd=tmp_path)
+        assert done.code == 0, done
+        assert re.search(r"round-robin +0\.1 ", done.out)
+        assert re.search(r"uniform +0\.2 ", done.out)
+        assert "fixed N=20" in done.out
+        assert "What a budget in trials decides" in done.out
+        assert "If all models were equally good" in done.out
+        assert "the config's mimic" in done.out
+        assert not (tmp_path / "runs").exists()
+
+    def test_assumptions_can_be_stated(self, tmp_path: Path) -> None:
+        config = short_config(tmp_path)
+        stated = [part for name in COINS for part in ("--assume", f"{name}=0.6")]
+        data = as_json(
+            in_process(
+                "plan", config, *stated, "--answer-tokens", "1000", "--prompt-tokens", "100", "--latency",
+                "36", *FEW, "--json", cwd=tmp_path,
+            )
+        )  # fmt: skip
+        assert data["truth"] == pytest.approx([0.6] * len(COINS))
+        row = data["rows"][0]
+        assert row["tokens"]["median"] == pytest.approx(1100 * row["trials"]["median"])
+        assert row["hours"]["median"] > 0.0
+
+    def test_an_earlier_run_is_what_the_next_one_is_planned_from(self, tmp_path: Path) -> None:
+        hurried = (
+            "-o",
+            "mimic.latency.median=0",
+            "-o",
+            "stopping.equivalence=0.2",
+            "-o",
+            "budget.trials=400",
+        )
+        ran = in_process("run", QUICKSTART, *hurried, "--out", tmp_path / "earlier", cwd=tmp_path)
+        assert ran.code in (0, 3), ran
+        data = as_json(
+            in_process("plan", QUICKSTART, "--from", tmp_path / "earlier", *FEW, "--json", cwd=tmp_path)
+        )
+        assert any("from" in line and "earlier" in line for line in data["assumptions"])
+        scores = dict(zip(COINS, data["truth"], strict=True))
+        assert scores["sage"] > scores["novice"] > scores["guesser"]
+        analysed = as_json(in_process("analyze", tmp_path / "earlier", *QUICK, "--json", cwd=tmp_path))
+        assert analysed["models"][0]["model"] == "sage"
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (("--assume", "sage"), "--assume 'sage' is not NAME=MEAN"),
+            (("--assume", "sage=1.5"), "is not NAME=MEAN with a mean from 0 to 1"),
+            (("--assume", "nobody=0.5"), "a mean is assumed for 'nobody'"),
+            (("--from", "nowhere.csv"), "nowhere.csv: there is no such file"),
+            (("-o", "goal=budget"), "goal budget spends what it is given"),
+        ],
+    )
+    def test_a_mistake_is_one_message_and_exit_code_2(
+        self, tmp_path: Path, arguments: tuple[str, ...], message: str
+    ) -> None:
+        done = in_process("plan", QUICKSTART, *arguments, *QUICK, cwd=tmp_path)
+        assert done.code == 2, done
+        assert message in done.err
+
+
+class TestAnalyze:
+    def test_shows_both_views(self, tmp_path: Path, outcomes: Path) -> None:
+        done = adaptive_eval("analyze", outcomes, "--equivalence", "0.1", *QUICK, cwd=tmp_path)
+        assert done.code == 0, done
+        assert "3 models, 25 questions, 1,500 trials" in done.out
+        assert re.search(r"high +0\.\d+ +0\.\d+ +0\.\d+ +1 +1–1 +500", done.out)
+        assert "everything decided" in done.out
+        assert re.search(r"\d\d% saved", done.out)
+
+    def test_json_of_several_files(self, tmp_path: Path, outcomes: Path) -> None:
+        lines = [
+            json.dumps({"model": "new", "question": f"q{question}", "correct": True})
+            for question in range(25)
+            for _ in range(10)
+        ]
+        (tmp_path / "new.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        data = as_json(in_process("analyze", outcomes, "new.jsonl", *QUICK, "--json", cwd=tmp_path))
+        assert [line["model"] for line in data["models"]] == ["new", "high", "middle", "low"]
+        assert data["recorded_trials"] == 1750
+        assert data["in_recorded_order"]["winners"] >= 4
+
+    def test_questions_that_not_all_have_answered_are_left_out_and_it_says_so(
+        self, tmp_path: Path, outcomes: Path
+    ) -> None:
+        (tmp_path / "new.csv").write_text("model,question,category\nnew,q3,1\nnew,q4,1\n", encoding="utf-8")
+        done = in_process("analyze", outcomes, "new.csv", *QUICK, cwd=tmp_path)
+        assert done.code == 0, done
+        assert "note: 23 questions are left out that not all models have answered" in done.err
+        assert "4 models, 2 questions" in done.out
+
+    def test_weighted_categories(self, tmp_path: Path) -> None:
+        rows = ["model,question,category"]
+        for model, categories in (("careful", "122"), ("hasty", "001")):
+            rows += [f"{model},q{question},{c}" for question in range(30) for c in categories]
+        (tmp_path / "graded.csv").write_text("\n".join(rows), encoding="utf-8")
+        data = as_json(
+            in_process("analyze", "graded.csv", "--weights", "0,1,3", *QUICK, "--json", cwd=tmp_path)
+        )
+        assert [line["score"] for line in data["models"]] == pytest.approx([7 / 3, 1 / 3])
+        done = in_process("analyze", "graded.csv", *QUICK, cwd=tmp_path)
+        assert done.code == 2
+        assert "outcomes have category 2, but only 2 weights are given" in done.err
+
+
+def short_config(folder: Path) -> Path:
+    """Write the quickstart with a wide margin and few passes."""
+    data = quickstart(equivalence=0.1)
+    data["stopping"]["max_passes"] = 20
+    return write_config(folder, data)

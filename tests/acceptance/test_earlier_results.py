@@ -1,0 +1,128 @@
+"""A run beside an earlier one: compared with its models, started from its trials, whatever becomes of it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import ARITHMETIC, in_process, pair_decisions, report, trials, write_config
+
+
+def config(name: str, means: dict[str, float], **parts: Any) -> dict[str, Any]:
+    """Return a config of mimics on the quickstart's questions."""
+    return {
+        "name": name,
+        "seed": 5,
+        "mimic": {"seed": 7, "models": {model: {"mean": mean} for model, mean in means.items()}},
+        "models": [
+            {"name": model, "endpoints": ["mimic"], "concurrency": 16, "sampling": {"max_tokens": 400}}
+            for model in means
+        ],
+        "tasks": [
+            {
+                "name": "arithmetic",
+                "dataset": str(ARITHMETIC),
+                "fields": {"input": "question", "target": "answer"},
+                "prompt": "{input}\nPut the final answer within \\boxed{}.",
+                "scorer": "numeric",
+            }
+        ],
+        **parts,
+    }
+
+
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the finished run ``runs/first`` of two models, four trials a question."""
+    folder = tmp_path_factory.mktemp("earlier")
+    means = {"sage": 0.95, "novice": 0.3}
+    first = config("first", means, goal="budget", stopping={"max_passes": 4}, budget={"trials": 2000})
+    done = in_process("run", write_config(folder, first), cwd=folder)
+    assert done.code == 3, done
+    return folder
+
+
+@pytest.fixture
+def folder(earlier: Path, tmp_path: Path) -> Path:
+    shutil.copytree(earlier / "runs", tmp_path / "runs")
+    return tmp_path
+
+
+REFERENCES = [{"run": "runs/first", "models": ["sage", "novice"]}]
+
+
+def test_a_new_model_is_ranked_among_finished_ones_that_are_asked_nothing(folder: Path) -> None:
+    second = config("second", {"student": 0.65}, references=REFERENCES, budget={"trials": 2000})
+    done = in_process("run", write_config(folder, second), cwd=folder)
+    assert done.code == 0, done
+    assert {record.request.key.model for record in trials(folder / "runs/second")} == {"student"}
+    decided = {(models, verdict) for models, verdict, *_ in pair_decisions(folder / "runs/second")}
+    assert decided == {(("student", "sage"), "worse"), (("student", "novice"), "better")}
+    lines = {line["model"]: line for line in report(folder / "runs/second")["models"]}
+    assert [lines[name]["state"] for name in ("sage", "student", "novice")] == [
+        "reference",
+        "retired",
+        "reference",
+    ]
+    assert lines["sage"]["note"] == "from runs/first"
+    assert (lines["sage"]["issued"], lines["sage"]["trials"]) == (0, 160)
+    assert lines["student"]["rank_low"] == lines["student"]["rank_high"] == 2
+
+
+def test_a_run_goes_on_as_it_was_when_the_earlier_one_is_gone(folder: Path) -> None:
+    names = {"student": 0.65, "scholar": 0.6}
+    small = config("second", names, references=REFERENCES, budget={"trials": 50})
+    path = write_config(folder, small)
+    assert in_process("run", path, cwd=folder).code == 3
+    shutil.rmtree(folder / "runs/first")
+    raised = in_process("resume", "runs/second", "-o", "budget.trials=400", cwd=folder)
+    assert raised.code in (0, 3), raised
+    broken = {models: verdict for models, verdict, *_ in pair_decisions(folder / "runs/second")}
+    assert broken["student", "sage"] == "worse"
+    again = in_process("run", path, "--new", cwd=folder)
+    assert again.code == 2, again
+    assert "runs/first" in again.err
+    assert (folder / "runs/second/run.db").exists()
+
+
+def test_a_prior_is_in_the_report_and_in_no_decision(folder: Path) -> None:
+    names = {"sage": 0.9, "novice": 0.35, "student": 0.6}
+    plain = config("plain", names, budget={"trials": 2000})
+    with_prior = config("primed", names, budget={"trials": 2000})
+    with_prior["prior"] = {"from": "runs/first", "depth": 2, "transfer": True}
+    for data in (plain, with_prior):
+        done = in_process("run", write_config(folder, data), cwd=folder)
+        assert done.code == 0, done  # a budget that ends a run cuts it off where the latencies say
+    assert pair_decisions(folder / "runs/primed") == pair_decisions(folder / "runs/plain")
+    without, primed = report(folder / "runs/plain"), report(folder / "runs/primed")
+    assert without["prior"] is None
+    assert primed["prior"] == (
+        "2 earlier trials a question of sage, novice, from runs/first; none of student; the early ranking "
+        "uses all earlier trials"
+    )
+    lines = {line["model"]: line for line in primed["models"]}
+    assert [lines[name]["early_rank"] for name in ("sage", "student", "novice")] == [1, 2, 3]
+    assert lines["sage"]["bayes_mu"] > {line["model"]: line for line in without["models"]}["sage"]["bayes_mu"]
+    assert all(line["early_rank"] is None for line in without["models"])
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        ({"prompt": "{input} Now."}, "runs/first asked other questions as task 'arithmetic'"),
+        ({"scorer": "exact"}, "runs/first scored its answers otherwise than this run does"),
+        ({"name": "sums"}, "runs/first has no task 'sums'; its tasks are arithmetic"),
+    ],
+)
+def test_results_that_cannot_be_compared_are_refused_before_anything_is_spent(
+    folder: Path, edit: dict[str, str], words: str
+) -> None:
+    second = config("second", {"student": 0.65}, references=REFERENCES)
+    second["tasks"][0].update(edit)
+    path = write_config(folder, second)
+    for command in ("validate", "run"):
+        done = in_process(command, path, cwd=folder)
+        assert (done.code, words in done.err) == (2, True), done
+    assert not (folder / "runs/second").exists()

@@ -1,0 +1,166 @@
+"""Endpoints that misbehave: failures are counted, none is scored, and the rest goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import (
+    Reached,
+    hold_back,
+    in_process,
+    mimic_spec,
+    port_of_ones_own,
+    quickstart,
+    report,
+    served,
+    set_faults,
+    started,
+    trials,
+    write_config,
+)
+
+from adaptive_eval.endpoints.mimic import LatencySpec, MimicProcess
+from adaptive_eval.store import RunReader
+from adaptive_eval.store.records import CANCELLED, WITHDRAWN
+
+KINDS = {"status": {"rate_limit", "server"}, "drop": {"dropped"}, "malformed": {"malformed"}}
+"""Faults of the mimic, and what they are called in the run file."""
+
+
+@pytest.fixture
+def mimic() -> Iterator[MimicProcess]:
+    with MimicProcess(mimic_spec()) as process:
+        yield process
+
+
+def test_a_run_through_every_kind_of_failure_reaches_the_same_end(
+    tmp_path: Path, mimic: MimicProcess, undisturbed: Reached
+) -> None:
+    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
+    rough = tmp_path / "rough"
+    set_faults(
+        mimic,
+        {"kind": "status", "status": 429, "retry_after": 0.1, "probability": 0.06},
+        {"kind": "status", "status": 500, "probability": 0.06},
+        {"kind": "drop", "probability": 0.06},
+        {"kind": "malformed", "probability": 0.06},
+    )
+    done = in_process("run", config, "--out", rough, "--display", "none", cwd=tmp_path)
+    assert done.code == 0, done
+    assert "Traceback" not in done.said
+    assert Reached.by(rough) == undisturbed
+
+    stored = trials(rough)
+    assert all(record.score is not None and record.completion is not None for record in stored)
+    with RunReader(rough) as reader:
+        # Trials that waited when the run ended were withdrawn: no failure of the server.
+        ended = (None, CANCELLED, WITHDRAWN)
+        failures = [attempt for attempt in reader.attempts() if attempt.error not in ended]
+        assert sum(attempt.error is None for attempt in reader.attempts()) == len(stored)
+    assert {attempt.error for attempt in failures} == set().union(*KINDS.values())
+    struck = served(mimic)["faults"]
+    for kind, names in KINDS.items():
+        assert sum(attempt.error in names for attempt in failures) == struck[kind]
+    reported = [model["errors"] for model in report(rough)["models"]]
+    assert sum(sum(errors.values()) for errors in reported) == len(failures)
+
+
+def test_what_fails_for_good_is_missing_and_never_scored(tmp_path: Path, mimic: MimicProcess) -> None:
+    """A sixth of one model's answers never come; the others decide, and the report says what is missing.
+
+    More of them, and chance would now and then lose eight in a row, for which a model is stopped.
+    """
+    set_faults(mimic, {"kind": "malformed", "probability": 0.4}, model="guesser")
+    data = quickstart(base_url=mimic.base_url)
+    data["retry"] = {"attempts": 1, "requeue": 1}
+    done = in_process("run", write_config(tmp_path, data), "--out", "run", "--display", "none", cwd=tmp_path)
+    assert done.code == 0, done
+    lost = [record for record in trials(tmp_path / "run") if record.missing is not None]
+    assert {record.request.key.model for record in lost} == {"guesser"}
+    guesser = next(model for model in report(tmp_path / "run")["models"] if model["model"] == "guesser")
+    assert guesser["missing"] == len(lost) > 0
+    assert sum(guesser["categories"]) == sum(
+        record.request.key.model == "guesser" and record.missing is None
+        for record in trials(tmp_path / "run")
+    )
+    assert guesser["score_if_missing_wrong"] < guesser["score"] < guesser["score_if_missing_right"]
+
+
+def test_one_model_refused_from_the_start(tmp_path: Path, mimic: MimicProcess) -> None:
+    """It lists its models, and then refuses: the rest goes on, and the end says what is missing."""
+    set_faults(mimic, {"kind": "status", "status": 404}, model="novice")
+    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
+    done = in_process("run", config, "--out", "run", cwd=tmp_path)
+    assert done.code == 3
+    check_without_novice(tmp_path / "run", 404)
+    assert "404" in done.out
+    assert "Traceback" not in done.said
+    assert served(mimic)["models"]["novice"]["requests"] <= 8
+    assert (
+        done.out.splitlines()[-1] == "When the endpoints answer again, go on with: adaptive-eval resume run"
+    )
+    set_faults(mimic, model="novice")
+    assert in_process("resume", "run", cwd=tmp_path).code == 0
+    assert report(tmp_path / "run")["counts"]["open"] == 0
+
+
+def test_one_model_refused_in_the_middle(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with MimicProcess(mimic_spec(latency=LatencySpec(median=0.05))) as mimic:
+        set_faults(mimic, {"kind": "status", "status": 401, "requests": [10, 10**9]}, model="novice")
+        config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
+        done = in_process("run", config, "--out", run, cwd=tmp_path)
+        assert done.code == 3, done
+        check_without_novice(run, 401)
+        answered = served(mimic)["models"]["novice"]["answers"]
+    assert 0 < answered == sum(record.request.key.model == "novice" for record in trials(run))
+
+
+def check_without_novice(run: Path, status: int) -> None:
+    """Check that all pairs are decided but those of the model that stopped answering."""
+    found = report(run)
+    assert found["run"]["stop"]["reason"] == "partial"
+    assert {
+        pair["verdict"] == "open" for pair in found["pairs"] if "novice" in (pair["first"], pair["second"])
+    } == {True}
+    assert {
+        pair["verdict"] == "open"
+        for pair in found["pairs"]
+        if "novice" not in (pair["first"], pair["second"])
+    } == {False}
+    novice = next(model for model in found["models"] if model["model"] == "novice")
+    assert novice["state"] == "stopped"
+    assert str(status) in novice["note"]
+    assert novice["missing"] == 0
+
+
+def test_all_models_refused(tmp_path: Path, mimic: MimicProcess) -> None:
+    set_faults(mimic, {"kind": "status", "status": 401})
+    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
+    done = in_process("run", config, "--out", "run", cwd=tmp_path)
+    assert done.code == 4
+    assert "Traceback" not in done.said
+    assert report(tmp_path / "run")["run"]["stop"]["reason"] == "endpoints"
+    assert trials(tmp_path / "run") == []
+    set_faults(mimic)
+    assert in_process("resume", "run", "-o", "budget.trials=20", cwd=tmp_path).code == 3
+    assert len(trials(tmp_path / "run")) == 20
+
+
+def test_a_server_that_dies_and_comes_back(tmp_path: Path, undisturbed: Reached) -> None:
+    """What it refused meanwhile is asked again: no hole, no wrong answer, the same verdicts."""
+    rough = tmp_path / "rough"
+    with MimicProcess(mimic_spec(), port=port_of_ones_own()) as mimic:
+        config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
+        hold_back(mimic, 100)
+        with started("run", config, "--out", rough, "--display", "none", cwd=tmp_path) as running:
+            running.until_stored(rough, 60)
+            mimic.stop()  # and with it what it was told to hold back
+            assert running.for_a_moment(0.5)
+            mimic.start()
+            done = running.finish()
+    assert done.code == 0, done
+    assert all(record.missing is None for record in trials(rough))
+    assert Reached.by(rough) == undisturbed

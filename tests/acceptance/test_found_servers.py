@@ -1,0 +1,119 @@
+"""Servers that are found: written into files by jobs that come and go, as on a Slurm cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import (
+    COINS,
+    Reached,
+    adaptive_eval,
+    answered_seeds,
+    mimic_spec,
+    quickstart,
+    report,
+    started,
+    trials,
+    write_config,
+)
+
+from adaptive_eval.endpoints.mimic import FaultSpec, LatencySpec, MimicProcess
+from adaptive_eval.store import RunReader
+
+LATENCY = LatencySpec(median=0.002)
+
+FOREVER = 10**9
+"""More requests than a run makes."""
+
+
+def config_of(folder: Path, **found: Any) -> Path:
+    """Return the quickstart's config with servers that are found in the folder ``servers``."""
+    (folder / "servers").mkdir(exist_ok=True)
+    data = quickstart(base_url="http://nowhere/v1")
+    section = {"discover": "file", "path": "servers/*.txt", "every": 0.1, "patience": 120, **found}
+    for model in data["models"]:
+        model["endpoints"] = section
+    return write_config(folder, data)
+
+
+def register(folder: Path, name: str, server: MimicProcess) -> None:
+    """Write a server's host and port into a file, as a job does when its server is up."""
+    draft = folder / "servers" / f"{name}.part"
+    draft.write_text(f"{server.base_url.removeprefix('http://').removesuffix('/v1')}\n", "utf-8")
+    draft.rename(folder / "servers" / f"{name}.txt")
+
+
+def said_of_servers(run: Path) -> list[str]:
+    """Return what is stored of servers that joined or left."""
+    with RunReader(run) as reader:
+        return [one.body["text"] for one in reader.decisions() if one.body["kind"] == "servers"]
+
+
+def test_jobs_come_and_go_and_the_run_goes_on(tmp_path: Path, undisturbed: Reached) -> None:
+    """The first server answers 100 requests and leaves: the run can end through the second only."""
+    dies_young = FaultSpec("hang", requests=(101, FOREVER))
+    one = MimicProcess(mimic_spec(latency=LATENCY, faults=(dies_young,)))
+    run = tmp_path / "run"
+    with one, MimicProcess(mimic_spec(latency=LATENCY)) as two:
+        config = config_of(tmp_path)
+        with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
+            register(tmp_path, "job-1", one)
+            running.until_stored(run, 60)
+            register(tmp_path, "job-2", two)
+            (tmp_path / "servers" / "job-1.txt").unlink()
+            assert one._child is not None
+            os.kill(one._child.pid, signal.SIGKILL)
+            done = running.finish()
+        assert done.code == 0, done
+        by_two = {model for model, _ in answered_seeds(two)}
+    assert by_two
+    assert Reached.by(run) == undisturbed
+    assert all(record.missing is None for record in trials(run))
+    words = said_of_servers(run)
+    joined, left = (
+        {model for model in COINS if f"{model}: server {one.base_url} {what}" in words}
+        for what in ("joined", "left")
+    )
+    assert joined == left != set()
+    assert all(words.count(f"{model}: server {two.base_url} joined") == 1 for model in by_two)
+    assert set(words) <= {decision["text"] for decision in report(run)["decisions"]}
+
+
+@pytest.mark.slow
+def test_a_run_without_servers_ends_with_one_error_and_is_resumed(
+    tmp_path: Path, undisturbed: Reached
+) -> None:
+    config = config_of(tmp_path, patience=5)
+    done = adaptive_eval("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
+    assert done.code == 4, done
+    assert "wait for a server, 5 s at most: servers/*.txt names none" in done.err
+    assert done.err.count("wait for a server") == 1
+    assert "there has been no server for 5 s: servers/*.txt names none" in done.said
+    assert "adaptive-eval resume" in done.said
+    with MimicProcess(mimic_spec(latency=LATENCY)) as one:
+        register(tmp_path, "job-1", one)
+        patient = [part for model in COINS for part in ("-o", f"models[{model}].endpoints.patience=120")]
+        done = adaptive_eval("resume", "run", "--display", "none", *patient, cwd=tmp_path)
+    assert done.code == 0, done
+    assert Reached.by(tmp_path / "run") == undisturbed
+
+
+def test_validate_says_what_a_source_names_and_who_of_them_is_wrong(tmp_path: Path) -> None:
+    config = config_of(tmp_path)
+    empty = adaptive_eval("validate", config, cwd=tmp_path)
+    assert empty.code == 0, empty
+    assert "servers/*.txt names nothing now; a run waits 120 s for a server" in empty.out
+    with MimicProcess(mimic_spec()) as all_of_them, MimicProcess(mimic_spec(models=("sage",))) as sage_alone:
+        register(tmp_path, "job-1", all_of_them)
+        register(tmp_path, "job-2", sage_alone)
+        (tmp_path / "servers" / "job-3.txt").write_text("half-writ", "utf-8")
+        done = adaptive_eval("validate", config, cwd=tmp_path)
+    assert done.code == 0, done
+    assert f"servers/*.txt names {all_of_them.base_url}, {sage_alone.base_url}\n" in done.out
+    assert "warning    job-3.txt: line 1: 'half-writ' is neither host:port nor a URL" in done.out
+    assert f"warning    novice: {sage_alone.base_url} does not serve 'novice'" in done.out
+    assert f"endpoint   sage: {sage_alone.base_url} answers" in done.out

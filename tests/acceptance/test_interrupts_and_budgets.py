@@ -1,0 +1,318 @@
+"""Ending a run before it is resolved: by Ctrl-C, by SIGTERM, by a budget; and going on."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import (
+    COMMAND,
+    PATIENCE,
+    Reached,
+    Running,
+    adaptive_eval,
+    answered_seeds,
+    environment,
+    hold_back,
+    in_process,
+    mimic_spec,
+    quickstart,
+    report,
+    served,
+    set_faults,
+    started,
+    trials,
+    write_config,
+)
+
+from adaptive_eval.endpoints.mimic import LatencySpec, MimicProcess
+from adaptive_eval.store import RunReader
+
+
+@pytest.fixture
+def mimic() -> Iterator[MimicProcess]:
+    with MimicProcess(mimic_spec(latency=LatencySpec(median=0.05, sigma=0.5))) as process:
+        yield process
+
+
+def until_in_flight(running: Running, mimic: MimicProcess) -> int:
+    """Let it run on until requests are out, and return how many."""
+    while not (out := served(mimic)["in_flight"]):
+        assert running.for_a_moment()
+    return int(out)
+
+
+def all_hang(mimic: MimicProcess) -> bool:
+    """Say whether requests are out and none of them will ever come back."""
+    stats = served(mimic)
+    return bool(stats["faults"].get("hang", 0) == stats["in_flight"] > 0)
+
+
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)],
+    ids=lambda number: number.name,
+)
+def test_one_signal_waits_for_the_answers_that_are_out(
+    tmp_path: Path, mimic: MimicProcess, undisturbed: Reached, number: signal.Signals
+) -> None:
+    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
+    run = tmp_path / "run"
+    hold_back(mimic, 80, seconds=2.0)
+    with started("run", config, "--out", "run", cwd=tmp_path) as running:
+        running.until_stored(run, 50)
+        until_in_flight(running, mimic)
+        running.process.send_signal(number)
+        done = running.finish()
+    set_faults(mimic)
+    assert done.code == 130
+    assert "answers in flight; Ctrl-C again cancels them." in done.err
+    assert "Traceback" not in done.said
+    assert done.out.splitlines()[-1] == "Go on with: adaptive-eval resume run"
+    stored = {(record.request.key.model, record.request.seed) for record in trials(run)}
+    assert stored == set(answered_seeds(mimic)), "an answer was paid for and is not stored"
+    assert report(run)["run"]["stop"]["reason"] == "interrupted"
+    assert report(run)["counts"]["stored"] == len(stored)
+
+    if number is signal.SIGINT:
+        before = trials(run)
+        done = in_process("resume", "run", cwd=tmp_path)
+        assert done.code == 0
+        assert trials(run)[: len(before)] == before
+        assert max(answered_seeds(mimic).values()) == 1
+        assert Reached.by(run) == undisturbed
+
+
+def test_a_reader_that_leaves_stops_the_run_as_ctrl_c_does(tmp_path: Path, mimic: MimicProcess) -> None:
+    """``adaptive-eval run … | head -1``: what is out is stored, and nothing more is spent unseen."""
+    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
+    run = tmp_path / "run"
+    hold_back(mimic, 80, seconds=2.0)
+    with started("run", config, "--out", "run", "--display", "plain", cwd=tmp_path) as running:
+        assert running.process.stdout is not None
+        assert " start quickstart" in running.process.stdout.readline()
+        running.process.stdout.close()
+        running.process.stdout = None
+        done = running.finish()
+    assert done.code == 130
+    assert "Traceback" not in done.err
+    assert "Exception" not in done.err
+    stored = {(record.request.key.model, record.request.seed) for record in trials(run)}
+    assert stored == set(answered_seeds(mimic))
+    assert report(run)["run"]["stop"]["reason"] == "interrupted"
+
+
+def test_a_terminal_that_is_closed_stops_the_run_as_one_ctrl_c_does(
+    tmp_path: Path, mimic: MimicProcess
+) -> None:
+    """It says so by a signal and by refusing what is written, and that is not a second Ctrl-C."""
+    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
+    run = tmp_path / "run"
+    hold_back(mimic, 80, seconds=2.0)
+    terminal, its_end = pty.openpty()
+    process = subprocess.Popen(
+        [COMMAND, "run", config, "--out", run],
+        cwd=tmp_path,
+        env=environment(TERM="xterm"),
+        stdin=its_end,
+        stdout=its_end,
+        stderr=its_end,
+        start_new_session=True,
+        text=True,
+    )
+    os.close(its_end)
+    try:
+        Running(process).until_stored(run, 50)
+        os.close(terminal)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(PATIENCE) == 130
+    finally:
+        process.kill()
+        process.wait()
+    stored = {(record.request.key.model, record.request.seed) for record in trials(run)}
+    assert stored == set(answered_seeds(mimic))
+    assert report(run)["run"]["stop"]["reason"] == "interrupted"
+
+
+def test_a_signal_that_the_caller_ignores_is_ignored(tmp_path: Path, mimic: MimicProcess) -> None:
+    """As under nohup, when the terminal is closed."""
+    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
+    run = tmp_path / "run"
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with started("run", config, "--out", "run", "-o", "budget.trials=200", cwd=tmp_path) as running:
+            running.until_stored(run, 50)
+            running.process.send_signal(signal.SIGHUP)
+            done = running.finish()
+    finally:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    assert done.code == 3
+    assert len(trials(run)) == 200
+
+
+def test_a_second_signal_cancels_what_is_out(tmp_path: Path, mimic: MimicProcess) -> None:
+    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
+    run = tmp_path / "run"
+    hold_back(mimic, 80)
+    with started("run", config, "--out", "run", cwd=tmp_path) as running:
+        running.until_stored(run, 50)
+        while not all_hang(mimic):
+            assert running.for_a_moment()
+        answers = trials(run)
+        running.process.send_signal(signal.SIGINT)
+        running.until_said("answers in flight; Ctrl-C again cancels them.")
+        assert running.for_a_moment(1.0), "the first signal must wait for the answers"
+        running.process.send_signal(signal.SIGINT)
+        done = running.finish()  # though not one of the answers ever comes
+    assert done.code == 130
+    assert "Traceback" not in done.said
+    assert trials(run)[: len(answers)] == answers
+    assert [line["reserved"] for line in report(run)["budgets"]] == [0.0, 0.0], (
+        "nothing is in flight any more"
+    )
+    with RunReader(run) as reader:
+        assert served(mimic)["faults"]["hang"] <= len(reader.launched()) <= 40
+    set_faults(mimic)
+    assert in_process("resume", "run", cwd=tmp_path).code == 0
+    assert max(answered_seeds(mimic).values()) == 1
+
+
+def test_a_signal_while_endpoints_are_asked_leaves_nothing(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(PATIENCE)
+        config = write_config(tmp_path, quickstart(base_url=f"http://127.0.0.1:{silent.getsockname()[1]}/v1"))
+        with started("run", config, cwd=tmp_path) as running:
+            connection, _ = silent.accept()
+            with connection:
+                assert connection.recv(1)
+                running.process.send_signal(signal.SIGINT)
+                done = running.finish()
+    assert done.code == 130
+    assert "Traceback" not in done.said
+    assert done.err.split() == ["interrupted"]
+    assert {path.name for path in tmp_path.iterdir()} == {"config.yaml"}
+
+
+def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path: Path, mimic: MimicProcess) -> None:
+    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
+    run = tmp_path / "run"
+    for number, limit in enumerate((61, 130)):
+        command = ("resume", "run") if number else ("run", config, "--out", "run")
+        done = in_process(*command, "-o", f"budget.trials={limit}", cwd=tmp_path)
+        assert done.code == 3
+        assert len(trials(run)) == limit
+        assert served(mimic)["requests"] == limit
+        assert report(run)["run"]["stop"]["reason"] == "budget"
+        assert f"{limit} of {limit} trials" in done.out
+        assert done.out.splitlines()[-1].startswith(
+            "Raise the budget and go on: adaptive-eval resume run -o "
+        )
+    assert in_process("resume", "run", cwd=tmp_path).code == 3, "the raised budget is part of the run"
+    assert len(trials(run)) == 130
+
+
+def test_a_budget_of_tokens_is_never_exceeded(tmp_path: Path, mimic: MimicProcess) -> None:
+    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
+    run = tmp_path / "run"
+    for number, limit in enumerate((20_000, 40_000)):
+        command = ("resume", "run") if number else ("run", config, "--out", "run")
+        done = in_process(*command, "-o", f"budget.tokens={limit}", cwd=tmp_path)
+        assert done.code == 3
+        models = served(mimic)["models"].values()
+        spent = sum(model["prompt_tokens"] + model["completion_tokens"] for model in models)
+        assert spent == sum(record.usage.total_tokens for record in trials(run))
+        # one more answer of the longest kind (400 tokens and its prompt) might not have fitted
+        assert limit - 900 < spent <= limit
+        assert report(run)["run"]["stop"]["reason"] == "budget"
+    assert max(answered_seeds(mimic).values()) == 1
+
+
+def test_a_deadline_ends_the_run_and_counts_earlier_sittings(tmp_path: Path, mimic: MimicProcess) -> None:
+    config = write_config(tmp_path, quickstart(base_url=mimic.base_url, equivalence=0.01))
+    run = tmp_path / "run"
+    done = in_process("run", config, "--out", "run", "-o", "budget.wall_clock=1s", cwd=tmp_path)
+    assert done.code == 3
+    assert "wall clock" in done.out
+    elapsed, count = report(run)["run"]["elapsed_seconds"], len(trials(run))
+    assert elapsed >= 1.0
+    assert in_process("resume", "run", cwd=tmp_path).code == 3
+    assert len(trials(run)) == count, "its time is used up, and another sitting gives it none"
+    limit = report(run)["run"]["elapsed_seconds"] + 2.0
+    further = in_process("resume", "run", "-o", f"budget.wall_clock={limit:.1f}s", cwd=tmp_path)
+    assert further.code == 3
+    assert len(trials(run)) > count
+    assert report(run)["run"]["elapsed_seconds"] >= limit - 0.1
+
+
+def test_a_cap_on_passes_ends_the_run(tmp_path: Path, mimic: MimicProcess) -> None:
+    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
+    run = tmp_path / "run"
+    done = in_process("run", config, "--out", "run", "-o", "stopping.max_passes=1", cwd=tmp_path)
+    assert done.code == 3
+    assert report(run)["run"]["stop"]["reason"] == "max_passes"
+    steps = [record.request.key.step for record in trials(run)]
+    assert max(steps) == 39
+    assert "stopping.max_passes" in done.out.splitlines()[-1]
+    assert in_process("resume", "run", "-o", "stopping.max_passes=2", cwd=tmp_path).code == 3
+    assert max(record.request.key.step for record in trials(run)) == 79
+
+
+def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path: Path, mimic: MimicProcess) -> None:
+    """Its pairs stay open, the report says whose budget it was, and a higher cap decides them."""
+    data = quickstart(base_url=mimic.base_url)
+    for model in data["models"]:
+        model["price"] = {"input": 1.0, "output": 4.0, "cached_input": 0.1}
+    guesser = next(model for model in data["models"] if model["name"] == "guesser")
+    guesser["budget"] = {"usd": 0.01}
+    config, run = write_config(tmp_path, data), tmp_path / "run"
+    done = in_process("run", config, "--out", "run", cwd=tmp_path)
+    assert done.code == 3, done
+    stop = report(run)["run"]["stop"]
+    assert stop["reason"] == "partial"
+    assert stop["text"].endswith("4 pairs stay open because the budget of guesser ended")
+    pairs = {frozenset((pair["first"], pair["second"])): pair["verdict"] for pair in report(run)["pairs"]}
+    assert {pair for pair, verdict in pairs.items() if verdict == "open"} == {
+        frozenset((name, "guesser")) for name in ("sage", "scholar", "student", "novice")
+    }
+    spent = served(mimic)["models"]["guesser"]
+    dollars = (spent["prompt_tokens"] * 1.0 + spent["completion_tokens"] * 4.0) / 1e6
+    assert 0.0 < dollars <= 0.01
+    (line,) = (one for one in report(run)["budgets"] if one["owner"] == "guesser")
+    assert (line["name"], line["limit"], line["spent"]) == ("usd", 0.01, pytest.approx(dollars))
+    assert "USD of guesser" in (run / "report.md").read_text("utf-8")
+    go_on = "adaptive-eval resume run -o 'models[guesser].budget.NAME=VALUE'"
+    assert done.out.splitlines()[-1] == f"Raise the budget and go on: {go_on}"
+    more = in_process("resume", "run", "-o", "models[guesser].budget.usd=5", cwd=tmp_path)
+    assert more.code == 0, more
+    assert not [pair for pair in report(run)["pairs"] if pair["verdict"] == "open"]
+
+
+def test_a_task_s_budget_ends_the_run(tmp_path: Path, mimic: MimicProcess) -> None:
+    data = quickstart(base_url=mimic.base_url)
+    data["tasks"][0]["budget"] = {"trials": 43}
+    run = tmp_path / "run"
+    done = in_process("run", write_config(tmp_path, data), "--out", "run", cwd=tmp_path)
+    assert done.code == 3
+    assert "budget of task arithmetic ended before the goal was reached: 43 of 43 trials" in done.out
+    assert len(trials(run)) == served(mimic)["requests"] == 43
+    assert done.out.splitlines()[-1].endswith("resume run -o 'tasks[arithmetic].budget.NAME=VALUE'")
+    further = ("resume", "run", "-o", "tasks[arithmetic].budget.trials=60")
+    assert in_process(*further, cwd=tmp_path).code == 3
+    assert len(trials(run)) == 60
+
+
+@pytest.mark.slow
+def test_at_the_deadline_what_is_out_can_be_cancelled(tmp_path: Path, mimic: MimicProcess) -> None:
+    config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
+    run = tmp_path / "run"
+    set_faults(mimic, {"kind": "hang", "probability": 0.05})
+    limits = ("-o", "budget.wall_clock=2s", "-o", "budget.at_deadline=cancel")
+    done = adaptive_eval("run", config, "--out", "run", *limits, cwd=tmp_path)  # not for ever, as they hang
+    assert done.code == 3, done
+    assert report(run)["run"]["stop"]["reason"] == "budget"

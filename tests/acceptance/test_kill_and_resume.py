@@ -1,0 +1,165 @@
+"""``kill -9`` at any moment: what is stored stays, is not paid for twice, and the verdicts do not change."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from command_line import (
+    Reached,
+    adaptive_eval,
+    answered_seeds,
+    mimic_spec,
+    quickstart,
+    report,
+    started,
+    trials,
+    write_config,
+)
+
+from adaptive_eval.endpoints.mimic import LatencySpec, MimicProcess
+from adaptive_eval.store import RunReader, TrialRecord
+
+LATENCY = LatencySpec(median=0.05, sigma=0.8)
+"""Long enough for requests to be out whenever the process is killed."""
+
+
+@pytest.fixture
+def mimic() -> Iterator[MimicProcess]:
+    with MimicProcess(mimic_spec(latency=LATENCY)) as process:
+        yield process
+
+
+class Killings:
+    """A run that is killed again and again, and what must hold each time."""
+
+    def __init__(self, folder: Path, mimic: MimicProcess, seed: int) -> None:
+        self.folder = folder
+        self.mimic = mimic
+        self.run = folder / "run"
+        self.random = random.Random(seed)
+        self.config = write_config(folder, quickstart(base_url=mimic.base_url))
+        self.stored: list[TrialRecord] = []
+        self.paid: dict[tuple[str, int], int] = {}
+
+    def sit(self) -> tuple[str, ...]:
+        """Return a command that starts the run or goes on with it: one of the two that do."""
+        if self.stored and self.random.random() < 0.5:
+            return ("resume", str(self.run))
+        return ("run", str(self.config), "--out", str(self.run))
+
+    def kill_during(self, more: int) -> None:
+        """Let a sitting store about `more` trials, kill it, and check that all earlier ones are kept.
+
+        A fast machine may come to the run's end first.
+        """
+        with started(*self.sit(), "--display", "none", cwd=self.folder) as running:
+            running.towards(self.run, len(self.stored) + more)
+            running.for_a_moment(self.random.uniform(0.0, 0.05))
+            running.process.kill()
+            running.process.wait()
+        self.check()
+
+    def kill_after(self, seconds: float) -> None:
+        """Kill a sitting that has just been started: while it loads, replays or asks for the first time."""
+        with started(*self.sit(), "--display", "none", cwd=self.folder) as running:
+            running.for_a_moment(seconds)
+            running.process.kill()
+            running.process.wait()
+        self.check()
+
+    def finish(self) -> None:
+        """Let it end."""
+        done = adaptive_eval(*self.sit(), "--display", "none", cwd=self.folder)
+        assert done.code == 0, done
+        assert done.err == ""
+        self.check()
+
+    def check(self) -> None:
+        """Check that what was stored is there unchanged, and has not been answered again."""
+        if not (self.run / "run.db").exists():
+            assert not self.stored
+            return
+        stored = trials(self.run)
+        assert stored[: len(self.stored)] == self.stored
+        keys = [record.request.key for record in stored]
+        assert len(set(keys)) == len(keys)
+        answered = answered_seeds(self.mimic)
+        for trial, times in self.paid.items():
+            assert answered[trial] == times, f"{trial} was asked again although its answer was stored"
+        self.stored = stored
+        for record in stored:
+            trial = (record.request.key.model, record.request.seed)
+            self.paid.setdefault(trial, answered[trial])
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_run_killed_at_random_moments_reaches_the_same_end(
+    tmp_path: Path, mimic: MimicProcess, undisturbed: Reached, seed: int
+) -> None:
+    killings = Killings(tmp_path, mimic, seed)
+    for _ in range(3):
+        killings.kill_during(killings.random.randrange(1, 140))
+    killings.finish()
+    assert Reached.by(killings.run) == undisturbed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3, 6))
+def test_a_run_killed_many_times_reaches_the_same_end(
+    tmp_path: Path, mimic: MimicProcess, undisturbed: Reached, seed: int
+) -> None:
+    killings = Killings(tmp_path, mimic, seed)
+    for _ in range(8):
+        killings.kill_after(killings.random.uniform(0.0, 1.5))
+    for _ in range(5):
+        killings.kill_during(killings.random.randrange(1, 20))
+    killings.finish()
+    assert Reached.by(killings.run) == undisturbed
+
+
+def test_what_was_in_flight_is_asked_again_first(tmp_path: Path) -> None:
+    """Otherwise the walks would have holes, and the verdicts another basis than the uninterrupted run's."""
+    with MimicProcess(mimic_spec(latency=LatencySpec(median=0.2, sigma=1.0))) as mimic:
+        killings = Killings(tmp_path, mimic, seed=1)
+        killings.kill_during(20)
+        stored = {record.request.key for record in killings.stored}
+        with RunReader(killings.run) as reader:
+            lost = {request.key for request in reader.launched()}
+        holes = {key for key in lost if any(k.model == key.model and k.step > key.step for k in stored)}
+        assert holes
+        budget = f"budget.trials={len(stored) + len(holes)}"
+        assert adaptive_eval("resume", killings.run, "-o", budget, cwd=tmp_path).code == 3
+    assert {record.request.key for record in trials(killings.run)} == stored | holes
+
+
+def test_killed_after_the_last_answer_and_before_the_verdict(tmp_path: Path, mimic: MimicProcess) -> None:
+    """No sitting runs a trial then, and yet the verdict must be stored and the report must have it."""
+    killings = Killings(tmp_path, mimic, seed=1)
+    killings.finish()
+    expected, counts = Reached.by(killings.run), report(killings.run)["counts"]
+    with closing(sqlite3.connect(killings.run / "run.db", isolation_level=None)) as db:
+        (decisions,) = db.execute("SELECT max(id) FROM decisions").fetchone()
+        db.execute("DELETE FROM decisions WHERE id > ?", (decisions - 4,))
+        db.execute("DELETE FROM snapshots WHERE id > 0")
+    killings.finish()
+    assert Reached.by(killings.run) == expected
+    assert report(killings.run)["run"]["stop"]["reason"] == "resolved"
+    assert report(killings.run)["counts"] == counts
+
+
+def test_the_quickstart_s_own_mimic_is_no_obstacle(tmp_path: Path) -> None:
+    """The mimic that the run starts for itself dies with it; the next sitting starts another."""
+    config = write_config(tmp_path, quickstart(latency=0.02))
+    run = tmp_path / "run"
+    with started("run", config, "--out", run, cwd=tmp_path) as running:
+        running.until_stored(run, 100)
+        running.process.kill()
+        running.process.wait()
+    before = trials(run)
+    assert adaptive_eval("resume", run, cwd=tmp_path).code == 0
+    assert trials(run)[: len(before)] == before

@@ -1,0 +1,84 @@
+"""``run`` with metrics and notices: scraped while it runs, told when it stops, and never failed by either."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import time
+from pathlib import Path
+
+import httpx
+from command_line import (
+    PATIENCE,
+    adaptive_eval,
+    environment,
+    hold_back,
+    in_process,
+    mimic_spec,
+    pair_decisions,
+    port_of_ones_own,
+    quickstart,
+    report,
+    set_faults,
+    started,
+    write_config,
+)
+
+from adaptive_eval.endpoints.mimic import MimicProcess
+
+LOG = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read())"
+
+
+def test_it_is_scraped_while_it_runs_and_tells_what_happens(tmp_path: Path) -> None:
+    log, port = tmp_path / "notices.jsonl", port_of_ones_own()
+    notify = {"notify": {"command": [sys.executable, "-c", LOG, str(log)]}}
+    arguments = ("--metrics-port", port, "--metrics-file", "run.prom", "--display", "none")
+    with MimicProcess(mimic_spec()) as mimic:
+        config = write_config(tmp_path, quickstart(base_url=mimic.base_url) | notify)
+        hold_back(mimic, 150, seconds=2.0)
+        with started("run", config, *arguments, cwd=tmp_path) as running:
+            page, deadline = "", time.monotonic() + PATIENCE
+            while "adaptive_eval_trials_total{" not in page and time.monotonic() < deadline:
+                try:
+                    page = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE).text
+                except httpx.TransportError:
+                    assert running.for_a_moment(), running.finish()
+            set_faults(mimic)
+            finished = running.finish()
+    assert finished.code == 0, finished
+    assert 'adaptive_eval_trials_total{model="sage"}' in page
+    assert 'adaptive_eval_stopped{reason="resolved"} 1.0' in (tmp_path / "run.prom").read_text("utf-8")
+    run = tmp_path / "runs" / "quickstart"
+    notices = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    assert sum(notice["event"] == "pair_decided" for notice in notices) == len(pair_decisions(run)) == 10
+    assert notices[-1]["event"] == "stopped"
+    assert notices[-1]["trials"] == report(run)["counts"]["trials"]
+
+
+def test_a_webhook_that_is_gone_is_said_and_fails_nothing(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/services/s3cr3t"
+    data = quickstart() | {"notify": {"webhook_env": "HOOK", "on": ["stopped"]}}
+    config = write_config(tmp_path, data)
+    brief = ("-o", "budget.trials=20", "--display", "none")
+    done = adaptive_eval("run", config, *brief, cwd=tmp_path, env=environment(HOOK=url))
+    assert done.code == 3
+    assert "warning: 1 of 1 notice not delivered: the webhook could not be reached" in done.err
+    stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"s3cr3t" not in stored + done.said.encode()
+
+
+def test_what_cannot_work_is_said_before_anything_is_asked(tmp_path: Path) -> None:
+    data = quickstart() | {"notify": {"webhook_env": "HOOK"}}
+    config = write_config(tmp_path, data)
+    for command in ("run", "validate"):
+        refused = in_process(command, config, cwd=tmp_path)
+        assert refused.code == 2
+        assert "the environment variable HOOK is not set" in refused.err
+    wrong = adaptive_eval(
+        "run", config, "--metrics-port", "http", cwd=tmp_path, env=environment(HOOK="http://x")
+    )
+    assert wrong.code == 2
+    assert "give a port such as 9100" in wrong.err
+    assert not (tmp_path / "runs").exists()

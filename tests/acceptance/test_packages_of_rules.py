@@ -1,0 +1,100 @@
+"""A package with a rule and an allocation policy of its own, installed and used as a person would."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from command_line import QUICKSTART, Finished, adaptive_eval, environment
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "patient_rules.py"
+METADATA = "Metadata-Version: 2.1\nName: patient-rules\nVersion: 1.2\n"
+ENTRY_POINTS = """\
+[adaptive_eval.rules]
+patient = patient_rules:Patient
+broken = patient_rules:NoSuchRule
+
+[adaptive_eval.policies]
+most-wanted = patient_rules:MostWanted
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the environment of a command that finds the example of the documentation installed."""
+    site = tmp_path_factory.mktemp("site")
+    (site / "patient_rules.py").write_text(EXAMPLE.read_text(encoding="utf-8"), encoding="utf-8")
+    info = site / "patient_rules-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(METADATA, encoding="utf-8")
+    (info / "entry_points.txt").write_text(ENTRY_POINTS, encoding="utf-8")
+    known = os.environ.get("PYTHONPATH")
+    return environment(PYTHONPATH=f"{site}{os.pathsep}{known}" if known else str(site))
+
+
+def run(*arguments: str, cwd: Path, env: dict[str, str]) -> Finished:
+    return adaptive_eval("run", QUICKSTART, "--out", "run", "--display", "none", *arguments, cwd=cwd, env=env)
+
+
+def test_a_run_is_decided_by_a_packages_rule_and_policy(tmp_path: Path, installed: dict[str, str]) -> None:
+    own = (
+        "-o",
+        "stopping.rule=patient",
+        "-o",
+        "allocation.models=most-wanted",
+        "-o",
+        "stopping.equivalence=0.3",
+    )
+    done = run(*own, cwd=tmp_path, env=installed)
+    assert done.code == 0, done
+    report = json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf-8"))
+    assert report["rule"]["name"] == "patient"
+    won = [pair for pair in report["pairs"] if pair["verdict"] in ("better", "worse")]
+    assert won
+    assert all(pair["questions"] >= 30 for pair in won)
+    holds, limits = " ".join(report["promises"]["holds"]), " ".join(report["promises"]["limits"])
+    assert (
+        "Rule `patient` of patient-rules 1.2 at 95 % says of itself: no winner before 30 questions" in holds
+    )
+    assert "Nothing here has proved or checked its error rate" in limits
+    versions = json.loads(report["meta"]["versions"])
+    assert versions["rule patient"] == versions["policy most-wanted"] == "patient-rules 1.2"
+
+
+def test_it_is_simulated_like_any_other(tmp_path: Path, installed: dict[str, str]) -> None:
+    arguments = ("--means", "0.9,0.2", "--replicates", "6", "--json")
+    own = ("--rule", "patient", "--policy", "most-wanted")
+    patient, plain = (
+        json.loads(adaptive_eval("simulate", *arguments, *extra, cwd=tmp_path, env=installed).out)
+        for extra in (own, ())
+    )
+    assert patient["decided"] == plain["decided"] == 1.0
+    assert (patient["rule"], patient["policy"]) == ("patient", "most-wanted")
+    assert patient["mean_trials"] > plain["mean_trials"]
+
+
+def test_a_name_that_nobody_offers_is_refused_with_those_that_are(
+    tmp_path: Path, installed: dict[str, str]
+) -> None:
+    done = run("-o", "stopping.rule=patent", cwd=tmp_path, env=installed)
+    assert done.code == 2
+    assert "'patent' is not one of anytime, directional, budgeted, exact, zscore, broken, patient" in done.err
+    assert "did you mean 'patient'?" in done.err
+    done = adaptive_eval("simulate", "--policy", "least", cwd=tmp_path, env=installed)
+    assert done.code == 2
+    assert "most-wanted" in done.err
+
+
+def test_what_cannot_be_loaded_is_named_with_its_package(tmp_path: Path, installed: dict[str, str]) -> None:
+    done = run("-o", "stopping.rule=broken", cwd=tmp_path, env=installed)
+    assert done.code == 2
+    assert "'broken' of patient-rules 1.2 cannot be loaded" in done.err
+    assert "Traceback" not in done.said
+
+
+def test_without_the_package_its_rule_is_unknown(tmp_path: Path) -> None:
+    done = run("-o", "stopping.rule=patient", cwd=tmp_path, env=environment())
+    assert done.code == 2
+    assert "no installed package offers others" in done.err

@@ -1,0 +1,199 @@
+"""The main job: ``adaptive-eval run configs/quickstart.yaml``, and what it leaves behind."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from command_line import (
+    COINS,
+    QUICKSTART,
+    Finished,
+    adaptive_eval,
+    in_process,
+    pair_decisions,
+    quickstart,
+    ranks,
+    report,
+    trials,
+    write_config,
+)
+
+from adaptive_eval.store import RunReader
+
+HURRIED = ("-o", "mimic.latency.median=0", "-o", "stopping.equivalence=0.15")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("quickstart")
+
+
+@pytest.fixture(scope="module")
+def finished(home: Path) -> Finished:
+    """The quickstart, but that its mimics do not take their time and its margin is wide."""
+    return adaptive_eval("run", QUICKSTART, *HURRIED, cwd=home)
+
+
+@pytest.fixture(scope="module")
+def run(home: Path, finished: Finished) -> Path:
+    """The directory that a person finds without having named one."""
+    assert finished.code == 0, finished
+    return home / "runs" / "quickstart"
+
+
+def test_it_resolves_the_ranking_and_shows_all_three_verdicts(run: Path, finished: Finished) -> None:
+    assert finished.code == 0
+    assert finished.err == ""
+    assert "sage separated from guesser" in finished.out
+    assert re.search(r"(scholar and student|student and scholar) tied within ±0.15", finished.out)
+    assert re.search(r"guesser retired after \d+ trials", finished.out)
+    found = report(run)
+    assert found["run"]["stop"]["reason"] == "resolved"
+    assert (found["counts"]["separated"], found["counts"]["tied"], found["counts"]["open"]) == (9, 1, 0)
+    assert ranks(run) == {
+        "sage": (1, 1),
+        "scholar": (2, 3),
+        "student": (2, 3),
+        "novice": (4, 4),
+        "guesser": (5, 5),
+    }
+
+
+def test_models_are_retired_early(run: Path) -> None:
+    asked = {model["model"]: model["issued"] for model in report(run)["models"]}
+    settled = max(asked["sage"], asked["novice"], asked["guesser"])
+    assert settled < min(asked["scholar"], asked["student"])
+    assert sum(asked.values()) < 5 * max(asked.values())
+
+
+def test_a_pipe_gets_plain_lines_and_at_last_where_the_report_is(
+    home: Path, run: Path, finished: Finished
+) -> None:
+    assert "\x1b" not in finished.out
+    lines = finished.out.splitlines()
+    stamped = [
+        line
+        for line in lines
+        if re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (start|progress|decision|end)", line)
+    ]
+    assert stamped[0].split()[1] == "start"
+    assert stamped[-1].split()[1] == "end"
+    assert sum(" decision " in line for line in stamped) == 10 + 5 + 1  # pairs, models retired, the stop
+    assert lines[-1].split() == ["Report", "runs/quickstart/report.html"]
+    assert (run / "report.html").is_file()
+
+
+def test_the_report_agrees_with_the_run_file(run: Path) -> None:
+    found = report(run)
+    stored = trials(run)
+    assert found["counts"]["stored"] == len(stored)
+    categories = Counter(
+        (record.request.key.model, record.score.category) for record in stored if record.score
+    )
+    tokens: Counter[str] = Counter()
+    for record in stored:
+        tokens[record.request.key.model] += record.usage.total_tokens
+    for model in found["models"]:
+        name = model["model"]
+        assert model["categories"] == [categories[name, 0], categories[name, 1]]
+        assert model["prompt_tokens"] + model["completion_tokens"] == tokens[name]
+    with RunReader(run) as reader:
+        assert found["meta"]["seed"] == reader.meta()["seed"] == "3"
+        assert [decision["text"] for decision in found["decisions"]] == [
+            decision.body["text"] for decision in reader.decisions()
+        ]
+
+
+def test_the_markdown_says_what_the_json_says(run: Path) -> None:
+    text = (run / "report.md").read_text("utf-8")
+    found = report(run)
+    assert found["verdict"] in text
+    for model in found["models"]:
+        assert re.search(rf"\| {model['model']} \| {model['score']:.3f} \|", text)
+    for pair in found["pairs"]:
+        assert f"| {pair['first']} − {pair['second']} | {pair['difference']:+.3f} |" in text
+
+
+def test_every_answer_was_asked_for_and_every_figure_is_of_an_answer(run: Path) -> None:
+    stored = trials(run)
+    assert {record.request.key.model for record in stored} == set(COINS)
+    for record in stored:
+        assert record.sent["seed"] == record.request.seed
+        assert record.completion is not None
+        assert record.completion.finish_reason == "stop"
+        assert record.completion.usage.completion_tokens > 0
+    with RunReader(run) as reader:
+        assert reader.error_counts() == {}
+
+
+def test_a_finished_run_is_not_run_again(home: Path, run: Path) -> None:
+    before = trials(run)
+    again = adaptive_eval("run", QUICKSTART, *HURRIED, cwd=home)
+    assert again.code == 0
+    assert "complete already" in again.out
+    assert "Report  runs/quickstart/report.html" in again.out
+    assert trials(run) == before
+    assert adaptive_eval("resume", "runs/quickstart", cwd=home).code == 0
+    assert trials(run) == before
+
+
+def test_new_starts_over_and_keeps_the_earlier_run(home: Path, tmp_path: Path) -> None:
+    config = write_config(tmp_path, quickstart())
+    brief = ("-o", "budget.trials=20", "--display", "none")
+    assert in_process("run", config, *brief, cwd=tmp_path).code == 3
+    kept = trials(tmp_path / "runs" / "quickstart")
+    over = in_process("run", config, "--new", *brief, cwd=tmp_path)
+    assert over.code == 3
+    assert "kept as runs/quickstart-1" in over.out
+    assert trials(tmp_path / "runs" / "quickstart-1") == kept
+    assert len(trials(tmp_path / "runs" / "quickstart")) == 20
+
+
+def test_the_report_can_be_written_again_elsewhere(home: Path, run: Path) -> None:
+    done = in_process("report", run, "--output", "elsewhere", cwd=home)
+    assert done.code == 0
+    assert done.out.split() == [
+        f"elsewhere/{name}" for name in ("report.html", "report.md", "report.json", "report")
+    ]
+    for name in ("report.html", "report.md", "report.json"):
+        assert (home / "elsewhere" / name).read_bytes() == (run / name).read_bytes()
+
+
+WAYS = {
+    "as it comes": (),
+    "right answers take long": (
+        "-o", "mimic.latency.median=0.01", "-o", "mimic.latency.correct_factor=4",
+        "-o", "models[sage].concurrency=1",
+    ),
+    "wild latencies": (
+        "-o", "mimic.latency.median=0.02", "-o", "mimic.latency.sigma=1.2",
+        "-o", "models[student].concurrency=32", "-o", "models[scholar].concurrency=2",
+    ),
+}  # fmt: skip
+
+
+def test_the_decisions_are_the_same_however_the_latencies_fall(tmp_path: Path) -> None:
+    config = write_config(tmp_path, quickstart())
+    found = {}
+    for number, (way, overrides) in enumerate(WAYS.items()):
+        done = in_process("run", config, "--out", str(number), "--display", "none", *overrides, cwd=tmp_path)
+        assert done.code == 0, (way, done)
+        found[way] = pair_decisions(tmp_path / str(number))
+    expected = found["as it comes"]
+    assert len(expected) == 10
+    assert sum(verdict == "tie" for _, verdict, _, _ in expected) == 1
+    for way, decisions in found.items():
+        assert decisions == expected, way
+
+
+def test_another_seed_asks_other_trials(tmp_path: Path, run: Path) -> None:
+    """The counterpart: equality above is not because nothing depends on anything."""
+    config = write_config(tmp_path, quickstart())
+    changed = ("-o", "seed=2", "-o", "budget.trials=60")
+    assert in_process("run", config, "--out", "other", *changed, cwd=tmp_path).code == 3
+    first, second = ({record.request.seed for record in trials(one)} for one in (run, tmp_path / "other"))
+    assert len(second) == 60
+    assert not first & second

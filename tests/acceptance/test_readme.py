@@ -1,0 +1,165 @@
+"""README and docs say what is so: commands exist, configs are valid, code runs, links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import pytest
+from command_line import PATIENCE, QUICKSTART, ROOT, adaptive_eval, environment
+
+from adaptive_eval.cli.main import COMMANDS, cli
+from adaptive_eval.config import parse_config
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A piece of a page: its language and text, and where it is."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def blocks(*languages: str) -> list[Snippet]:
+    """Return the fenced blocks of all pages in these languages."""
+    found: list[Snippet] = []
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        found += [
+            Snippet(page, text.count("\n", 0, match.start()) + 1, match[1], match[2])
+            for match in FENCE.finditer(text)
+            if match[1] in languages
+        ]
+    return found
+
+
+def written_commands() -> Iterator[Snippet]:
+    """Yield every ``adaptive-eval …`` of the pages: lines of console blocks, and code within sentences."""
+    for block in blocks("console", "sh", "bash"):
+        joined = block.text.replace("\\\n", " ")
+        for line in joined.splitlines():
+            words = line.removeprefix("$ ").strip()
+            if words.startswith("adaptive-eval "):
+                yield Snippet(block.page, block.line, block.language, re.split(r" [#|>]", words)[0])
+    for page in PAGES:
+        prose = FENCE.sub(lambda match: "\n" * match[0].count("\n"), page.read_text("utf-8"))
+        for match in re.finditer(r"`(adaptive-eval [^`]+)`", prose):
+            place = prose.count("\n", 0, match.start()) + 1
+            yield Snippet(page, place, "", " ".join(match[1].split()))
+
+
+COMMAND_LINES = list(written_commands())
+
+
+def test_there_are_commands_to_check() -> None:
+    assert {"run", "validate", "resume", "monitor"} <= {one.text.split()[1] for one in COMMAND_LINES}
+
+
+@pytest.mark.parametrize("written", COMMAND_LINES, ids=str)
+def test_a_written_command_exists_and_takes_its_options(written: Snippet) -> None:
+    arguments = shlex.split(written.text.replace("…", ""))[1:]
+    parent = click.Context(cli, info_name="adaptive-eval")
+    if arguments[0].startswith("-"):
+        cli.make_context("adaptive-eval", arguments, resilient_parsing=True)
+        return
+    command = cli.get_command(parent, arguments[0])
+    assert command is not None, f"{written}: there is no command {arguments[0]}"
+    # a command that is only named in a sentence need not be complete
+    complete = len(arguments) > 1 or written.language != ""
+    command.make_context(arguments[0], arguments[1:], parent=parent, resilient_parsing=not complete)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_in_the_readme(command: str) -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert re.search(rf"`(adaptive-eval )?{command}[ `]|adaptive-eval {command}\b", text)
+
+
+def test_every_command_of_the_readme_s_table_exists() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    table = text.partition("| command |")[2].partition("\n\n")[0]
+    named = re.findall(r"^\| `([a-z]+)", table, re.MULTILINE)
+    assert set(named) == set(COMMANDS)
+
+
+def test_the_exit_codes_are_those_of_the_help() -> None:
+    text = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    for code, meaning in ((0, "goal reached"), (3, "a budget or cap ended first"), (4, "endpoints unusable")):
+        assert f"{code} {meaning}" in text
+        assert f"{code} {meaning}" in " ".join(adaptive_eval("--help", cwd=ROOT).out.split())
+
+
+WHOLE_CONFIGS = [
+    one for one in blocks("yaml") if re.search(r"^models:", one.text, re.MULTILINE) and "tasks:" in one.text
+]
+
+
+def test_the_readme_has_a_whole_config() -> None:
+    assert ROOT / "README.md" in {one.page for one in WHOLE_CONFIGS}
+
+
+@pytest.mark.parametrize("written", WHOLE_CONFIGS, ids=str)
+def test_a_whole_config_is_valid(written: Snippet) -> None:
+    config = parse_config(written.text, str(written))
+    assert config.models
+
+
+@pytest.mark.parametrize("written", blocks("python"), ids=str)
+def test_a_block_of_python_runs(written: Snippet, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", written.text],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
+    prose = FENCE.sub("", page.read_text("utf-8"))
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("name", ["quickstart", "test", "check"])
+def test_the_scripts_that_the_readme_names_are_there(name: str) -> None:
+    assert f"./scripts/{name}" in (ROOT / "README.md").read_text("utf-8")
+    script = ROOT / "scripts" / name
+    assert script.stat().st_mode & 0o100, f"{script} cannot be executed"
+
+
+@pytest.mark.slow
+def test_the_readme_shows_what_the_quickstart_really_prints(tmp_path: Path) -> None:
+    """But for what depends on the clock: how many answers were under way when a verdict fell."""
+    (shown,) = (block.text for block in blocks("text") if "Report  runs/quickstart/" in block.text)
+    done = adaptive_eval("run", QUICKSTART, "-o", "mimic.latency.median=0.01", cwd=tmp_path)
+    assert done.code == 0
+    assert timeless(shown) == timeless(done.out[done.out.rindex("sage is ahead of all others;", 0, -500) :])
+
+
+def timeless(text: str) -> Counter[str]:
+    """Count the words of a summary, with bars, and figures that depend on the clock, left out.
+
+    Which of two tied models comes first depends on the clock too.
+    """
+    words = re.sub(r"[├─●┤]+", " ", text).split()
+    return Counter(word for word in words if not re.fullmatch(r"[\d,.k]+%?", word.rstrip(".);:").lstrip("(")))

@@ -1,0 +1,175 @@
+"""A key in the environment is in no byte of what a run leaves or says: every file, every cell, every word."""
+
+from __future__ import annotations
+
+import base64
+import sqlite3
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from command_line import (
+    PATIENCE,
+    adaptive_eval,
+    environment,
+    mimic_spec,
+    quickstart,
+    report,
+    served,
+    set_faults,
+    started,
+    write_config,
+)
+
+from adaptive_eval.endpoints.mimic import LatencySpec, MimicProcess
+from adaptive_eval.store.codec import unpack
+
+KEY = "sk-Q7/x+2d9=correct horse&battery%staple"
+"""A key with characters that JSON, URLs and shells write in other ways."""
+
+TEAM = "team-5d1c0fa2"
+SECRETS = {"OUR_KEY": KEY, "OUR_TEAM": TEAM, "OPENAI_API_KEY": "sk-ambient-0a1b2c3d"}
+
+
+def forms(secret: str) -> Iterator[bytes]:
+    """Yield a secret in the ways in which it might be written."""
+    yield secret.encode()
+    yield quote(secret, safe="").encode()
+    yield secret.replace("/", "\\/").encode()
+    yield base64.b64encode(secret.encode()).rstrip(b"=")
+    yield secret.encode("utf-16-le")
+
+
+def cells(database: Path) -> Iterator[bytes]:
+    """Yield every cell of every table, compressed texts unpacked."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as db:
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        for table in tables:
+            for row in db.execute(f"SELECT * FROM {table}"):
+                for value in row:
+                    if isinstance(value, bytes) and table == "bodies" and len(value) == 16:
+                        yield value  # a digest
+                    elif isinstance(value, str | bytes):
+                        yield unpack(value).encode("utf-8", "surrogatepass")
+
+
+def check_nowhere(folder: Path, *said: str) -> None:
+    """Check that no secret is in any file under `folder`, in any database there, or in what was said."""
+    places = {
+        str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+    for database in folder.rglob("run.db"):
+        places[f"cells of {database.relative_to(folder)}"] = b"\0".join(cells(database))
+    places |= {f"what was said ({number})": text.encode() for number, text in enumerate(said)}
+    for secret in SECRETS.values():
+        for form in forms(secret):
+            found = [place for place, content in places.items() if form in content]
+            assert not found, f"{form!r} is in {found}"
+
+
+@pytest.fixture
+def guarded() -> Iterator[MimicProcess]:
+    with MimicProcess(mimic_spec(api_key=KEY, latency=LatencySpec(median=0.01))) as process:
+        yield process
+
+
+def config(folder: Path, guarded: MimicProcess) -> Path:
+    data = quickstart(base_url=guarded.base_url)
+    for model in data["models"]:
+        model["api_key_env"] = "OUR_KEY"
+        model["headers"] = {"X-Team": {"env": "OUR_TEAM"}}
+    data["retry"] = {"attempts": 2, "requeue": 0, "max_seconds": 1}
+    return write_config(folder, data)
+
+
+def test_the_key_appears_nowhere(tmp_path: Path, guarded: MimicProcess) -> None:
+    """Not where a server repeats it in errors, not after a kill, not in any report or view."""
+    set_faults(guarded, {"kind": "echo_key", "every": 5})
+    set_faults(guarded, {"kind": "echo_key"}, model="guesser")  # until it is stopped with the server's words
+    env = environment(**SECRETS)
+    file, run = config(tmp_path, guarded), tmp_path / "runs" / "quickstart"
+    said = [adaptive_eval("validate", file, cwd=tmp_path, env=env).said]
+    first = ("run", file, "-o", "budget.trials=100", "--metrics-file", "figures.prom")
+    with started(*first, cwd=tmp_path, env=env) as running:
+        running.until_stored(run, 40)
+        running.process.kill()
+        _, err = running.process.communicate()
+    check_nowhere(tmp_path, err, *said)
+    done = adaptive_eval(
+        "resume", run, "-o", "budget.trials=150", "--metrics-file", "more.prom", cwd=tmp_path, env=env
+    )
+    assert done.code == 3, done
+    said += [err, done.said]
+    notes = {model["model"]: model["note"] for model in report(run)["models"]}
+    assert "[redacted]" in notes["guesser"], "the server's own words must be told, without the key"
+    assert served(guarded)["faults"]["echo_key"] > 20
+    for command in (
+        ("monitor", run, "--once", "--json"),
+        ("monitor", run, "--once"),
+        ("samples", run, "--full"),
+        ("samples", run, "--json", "--missing"),
+        ("report", run),
+    ):
+        said.append(adaptive_eval(*command, cwd=tmp_path, env=env).said)
+    assert (tmp_path / "more.prom").exists()
+    assert {"run.db", "report.md", "report.json", "report.html"} <= {path.name for path in run.iterdir()}
+    check_nowhere(tmp_path, *said)
+
+
+BUG = """
+import sys
+from importlib import import_module
+from adaptive_eval.cli import main
+
+def bug(*arguments, **named):
+    raise ZeroDivisionError("a bug where the key is near")
+
+module, name = sys.argv[1].split(":")
+assert hasattr(import_module(module), name)
+setattr(import_module(module), name, bug)
+main(sys.argv[2:])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "adaptive_eval.endpoints.openai_endpoint:read_completions",
+        "adaptive_eval.endpoints.exchange:from_status",
+    ],
+)
+def test_not_in_the_traceback_of_a_bug(tmp_path: Path, guarded: MimicProcess, broken: str) -> None:
+    set_faults(guarded, {"kind": "echo_key", "every": 5})
+    done = subprocess.run(
+        [sys.executable, "-c", BUG, broken, "run", str(config(tmp_path, guarded))],
+        cwd=tmp_path,
+        env=environment(**SECRETS),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "a bug where the key is near" in done.stderr
+    check_nowhere(tmp_path, done.stdout, done.stderr)
+
+
+def test_the_search_finds_what_it_looks_for(tmp_path: Path) -> None:
+    for form in forms(KEY):
+        (tmp_path / "leak").write_bytes(b"before " + form + b" after")
+        with pytest.raises(AssertionError, match="is in"):
+            check_nowhere(tmp_path)
+    (tmp_path / "leak").unlink()
+    with closing(sqlite3.connect(tmp_path / "run.db")) as db:
+        db.execute("CREATE TABLE t (a)")
+        db.execute("INSERT INTO t VALUES (?)", (zlib.compress(b"x" * 500 + KEY.encode()),))
+        db.commit()
+    with pytest.raises(AssertionError, match=r"cells of run\.db"):
+        check_nowhere(tmp_path)

@@ -1,0 +1,158 @@
+"""Pools of real servers that are killed and come back, as a person runs them overnight."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from command_line import (
+    Reached,
+    answered_seeds,
+    hold_back,
+    in_process,
+    mimic_spec,
+    port_of_ones_own,
+    quickstart,
+    served,
+    set_faults,
+    started,
+    trials,
+    write_config,
+)
+
+from adaptive_eval.endpoints.mimic import LatencySpec, MimicProcess
+from adaptive_eval.store import RunReader
+
+LATENCY = LatencySpec(median=0.02, sigma=0.5)
+
+
+def pool_config(*servers: MimicProcess) -> dict[str, object]:
+    """Return the quickstart's config, every model behind all `servers`."""
+    data = quickstart(base_url=servers[0].base_url)
+    for model in data["models"]:
+        model["endpoints"] = [server.base_url for server in servers]
+    return data
+
+
+def kill(server: MimicProcess) -> None:
+    """Kill a server as a crash does: no goodbye, its connections are reset."""
+    assert server._child is not None
+    os.kill(server._child.pid, signal.SIGKILL)
+    server.stop()
+
+
+def failures(run: Path) -> Counter[tuple[str, str]]:
+    """Return how many attempts failed, by address and kind."""
+    with RunReader(run) as reader:
+        return Counter((one.endpoint, one.error) for one in reader.attempts() if one.error is not None)
+
+
+def test_servers_are_killed_one_after_the_other_and_one_comes_back(
+    tmp_path: Path, undisturbed: Reached
+) -> None:
+    """The run goes on with whoever is left, waits while nobody is, and reaches the same verdicts."""
+    servers = [MimicProcess(mimic_spec(latency=LATENCY), port=port_of_ones_own()) for _ in range(3)]
+    run = tmp_path / "run"
+    with servers[0], servers[1], servers[2]:
+        for server in servers:
+            hold_back(server, 130)
+        config = write_config(tmp_path, pool_config(*servers))
+        with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
+            running.until_stored(run, 60)
+            kill(servers[0])
+            running.until_stored(run, 120)
+            kill(servers[1])
+            running.until_stored(run, 180)
+            kill(servers[2])
+            assert running.for_a_moment(0.5)
+            servers[1].start()  # and holds nothing back any more
+            done = running.finish()
+        assert done.code == 0, done
+        # It was killed with its counts: these are of after its return.
+        assert answered_seeds(servers[1])
+    stored = trials(run)
+    assert all(record.missing is None for record in stored)
+    assert Reached.by(run) == undisturbed
+    lost = failures(run)
+    # A request that was out is dropped, and one sent to a server that is gone finds no connection.
+    assert set() < {kind for _, kind in lost} <= {"connection", "dropped"}
+    assert {url for url, _ in lost} == {server.base_url for server in servers}
+    with RunReader(run) as reader:
+        assert sum(attempt.error is None for attempt in reader.attempts()) == len(stored)
+
+
+@pytest.mark.slow
+def test_killed_runs_of_a_pool_are_resumed_with_other_servers(tmp_path: Path, undisturbed: Reached) -> None:
+    """Which servers answer is no part of what a trial is: the run goes on with those that are left."""
+    run = tmp_path / "run"
+    with MimicProcess(mimic_spec(latency=LATENCY)) as one, MimicProcess(mimic_spec(latency=LATENCY)) as two:
+        config = write_config(tmp_path, pool_config(one, two))
+        with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
+            running.until_stored(run, 100)
+            running.process.kill()
+        kill(two)
+        done = in_process("resume", "run", "--display", "none", cwd=tmp_path)
+        assert done.code == 0, done
+        assert f"{two.base_url}: connection refused" in done.err
+        assert "the run begins without it" in done.err
+        assert Reached.by(run) == undisturbed
+
+
+def test_a_server_of_the_pool_that_does_not_serve_the_model(tmp_path: Path) -> None:
+    """It answers and has not the model: a mistake of the config, told before anything is spent."""
+    with MimicProcess(mimic_spec()) as one, MimicProcess(mimic_spec(models=("sage",))) as two:
+        config = write_config(tmp_path, pool_config(one, two))
+        done = in_process("run", config, cwd=tmp_path)
+    assert done.code == 4
+    assert f"novice: {two.base_url} does not serve 'novice'" in done.err
+    assert "sage:" not in done.err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+def test_a_server_of_the_pool_that_begins_to_refuse(tmp_path: Path, undisturbed: Reached) -> None:
+    run = tmp_path / "run"
+    with MimicProcess(mimic_spec(latency=LATENCY)) as one, MimicProcess(mimic_spec(latency=LATENCY)) as two:
+        set_faults(two, {"kind": "status", "status": 404, "requests": [30, 10**9]})
+        config = write_config(tmp_path, pool_config(one, two))
+        done = in_process("run", config, "--out", run, "--display", "none", cwd=tmp_path)
+        assert done.code == 0, done
+    assert Reached.by(run) == undisturbed
+    assert all(record.missing is None for record in trials(run))
+
+
+def test_five_models_share_the_places_of_their_server(tmp_path: Path, undisturbed: Reached) -> None:
+    """The limit of the server holds over all models, as the server counted, and decides nothing.
+
+    Without it the five would have up to 40 places; how many of the 6 a slow machine fills is its affair.
+    """
+    run = tmp_path / "run"
+    with MimicProcess(mimic_spec(latency=LatencySpec(median=0.002))) as mimic:
+        data = quickstart(base_url=mimic.base_url)
+        data["servers"] = [{"url": mimic.base_url, "concurrency": 6}]
+        done = in_process("run", write_config(tmp_path, data), "--out", run, cwd=tmp_path)
+        assert done.code == 0, done
+        assert 1 < served(mimic)["peak_in_flight"] <= 6
+    assert Reached.by(run) == undisturbed
+
+
+@pytest.mark.slow
+def test_hung_generations_are_noticed_by_their_silence(tmp_path: Path, undisturbed: Reached) -> None:
+    """Answers stop in the middle, now and then: a second later each is asked for again."""
+    run = tmp_path / "run"
+    with MimicProcess(mimic_spec(latency=LatencySpec(median=0.002))) as mimic:
+        set_faults(mimic, {"kind": "hang", "after": 0.5, "every": 50})
+        data = quickstart(base_url=mimic.base_url)
+        for model in data["models"]:
+            model |= {"stream": True, "timeout": {"idle": 1.0, "total": 3600.0}}
+        done = in_process("run", write_config(tmp_path, data), "--out", run, cwd=tmp_path)
+        assert done.code == 0, done
+        hung = served(mimic)["faults"]["hang"]
+    assert Reached.by(run) == undisturbed
+    # On a busy machine another answer may be as silent.
+    assert failures(run)[mimic.base_url, "timeout"] >= hung > 0
+    stored = trials(run)
+    assert all(record.missing is None and record.completion.usage.total_tokens > 0 for record in stored)

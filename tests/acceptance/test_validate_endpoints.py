@@ -1,0 +1,68 @@
+"""`validate` says what servers offer; with --probe, which parameters they ignore."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import adaptive_eval, in_process, served
+
+from adaptive_eval.endpoints.mimic import MimicProcess, MimicSpec, ModelSpec, TokenSpec
+
+CONFIG = """
+name: asked-first
+models:
+  - {{name: good, endpoints: ["{url}"], sampling: {{temperature: 0.7, max_tokens: 300}}}}
+  - {{name: deaf, endpoints: ["{url}"], api: completions, sampling: {{max_tokens: 4096}}}}
+tasks:
+  - {{name: sums, dataset: sums.jsonl, scorer: numeric}}
+"""
+
+
+@pytest.fixture(scope="module")
+def mimic() -> Iterator[MimicProcess]:
+    tokens = TokenSpec(completion_median=5_000, completion_sigma=2.0)
+    good = ModelSpec("good", mean=0.5, tokens=tokens)
+    deaf = ModelSpec("deaf", mean=0.5, tokens=tokens, ignores=("n", "stop"), context_length=4096)
+    with MimicProcess(MimicSpec(models=(good, deaf), seed=3)) as process:
+        yield process
+
+
+@pytest.fixture
+def config(tmp_path: Path, mimic: MimicProcess) -> Path:
+    (tmp_path / "sums.jsonl").write_text(
+        '{"input": "1 + 1", "target": "2"}\n{"input": "1 + 2", "target": "3"}\n'
+    )
+    file = tmp_path / "config.yaml"
+    file.write_text(CONFIG.format(url=mimic.base_url))
+    return file
+
+
+def test_what_servers_offer_is_said_and_costs_nothing(config: Path, mimic: MimicProcess) -> None:
+    done = adaptive_eval("validate", config, cwd=config.parent)
+    assert done.code == 0, done
+    url = mimic.base_url
+    assert f"good: {url} answers; context 131,072 tokens; /health; 2 models" in done.out
+    assert f"deaf: {url} answers; context 4,096 tokens; /health; 2 models" in done.out
+    assert "warning    deaf: max_tokens is 4,096 and the context 4,096 tokens" in done.out
+    assert "warning    good" not in done.out
+    assert all(counts["requests"] == 0 for counts in served(mimic)["models"].values())
+
+
+def test_what_servers_ignore_is_said_on_request_with_its_cost(config: Path) -> None:
+    done = in_process("validate", config, "--probe", cwd=config.parent)
+    assert done.code == 0, done
+    lines = [line for line in done.out.splitlines() if line.startswith("probe")]
+    assert lines[0].startswith("probe      good: 7 requests took ")
+    assert lines[0].endswith("tokens; honoured: max_tokens, stop, logprobs, seed, n")
+    assert [line.split(":")[1].strip() for line in lines if " deaf: " in line][1:] == [
+        "stop ignored",
+        "n ignored",
+    ]
+
+
+def test_a_probe_without_endpoints_is_refused(config: Path) -> None:
+    done = in_process("validate", config, "--probe", "--offline", cwd=config.parent)
+    assert done.code == 2
+    assert "keep one of the two" in done.err

@@ -1,0 +1,328 @@
+"""Wrong input: one clear message a mistake, the right exit code, no traceback, nothing spent or left."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from command_line import (
+    ARITHMETIC,
+    QUICKSTART,
+    Finished,
+    adaptive_eval,
+    hold_back,
+    in_process,
+    mimic_spec,
+    quickstart,
+    served,
+    started,
+    trials,
+    write_config,
+)
+
+from adaptive_eval.endpoints.mimic import MimicProcess
+
+PASTED = "sk-proj-Zq83hTbcP0aaJJ4kLmN5"
+KEY = "correct-horse-battery-staple-51"
+
+
+@pytest.fixture(scope="module")
+def mimic() -> Iterator[MimicProcess]:
+    with MimicProcess(mimic_spec()) as process:
+        yield process
+
+
+@pytest.fixture
+def folder(tmp_path: Path, mimic: MimicProcess) -> Iterator[Path]:
+    """A folder with the quickstart's data; in the end the mimic was asked nothing that costs anything."""
+    (tmp_path / "data").mkdir()
+    shutil.copy(ARITHMETIC, tmp_path / "data")
+    yield tmp_path
+    assert served(mimic)["requests"] == 0
+
+
+def written(folder: Path, *edits: tuple[str, str]) -> Path:
+    """Write the quickstart's config with some of its text replaced."""
+    text = QUICKSTART.read_text("utf-8")
+    for old, new in edits:
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    path = folder / "config.yaml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def check_refused(done: Finished, code: int, *messages: str) -> None:
+    """Check that the command ended with `code` and one message for each mistake, and no traceback."""
+    assert done.code == code, done
+    assert "Traceback" not in done.said
+    assert done.out == ""
+    for message in messages:
+        assert message in done.err, f"{message!r} is not in\n{done.err}"
+
+
+def check_nothing_left(folder: Path) -> None:
+    """Check that no run was begun."""
+    assert {path.name for path in folder.iterdir()} <= {"config.yaml", "data"}
+
+
+MISTAKES = {
+    "a typo in a section": (
+        [("stopping:", "stoping:")],
+        ["1 problem\n", "line 32: stoping: unknown key; did you mean 'stopping'?"],
+    ),
+    "a typo in a key": (
+        [("concurrency: 8", "concurency: 8")],
+        ["1 problem\n", "line 18: models[0].concurency: unknown key; did you mean 'concurrency'?"],
+    ),
+    "a missing field": ([("name: quickstart", "")], ["1 problem\n", "name: is missing; the run's name"]),
+    "a missing section": (
+        [("models:                                 #", "prior: #")],
+        ["models: is missing; the models"],
+    ),
+    "too many weights": (
+        [("scorer: numeric", "scorer: numeric\n    rubric: {weights: [0, 1, 2]}")],
+        ["1 problem\n", "line 30: tasks[0].rubric.weights: 3 weights for the 2 categories of binary"],
+    ),
+    "a key pasted in clear": (
+        [("sampling: &sampling", f"api_key_env: {PASTED}, sampling: &sampling")],
+        ["1 problem\n", "line 18: models[0].api_key_env: this looks like a key itself"],
+    ),
+    "a key pasted in a place for it that there is not": (
+        [("sampling: &sampling", f"api_key: {PASTED}, sampling: &sampling")],
+        ["1 problem\n", "line 18: models[0].api_key"],
+    ),
+    "three mistakes at once": (
+        [("seed: 3", "seed: one"), ("confidence: 0.95", "confidence: 95"), ("numeric", "numerik")],
+        ["3 problems\n", "line 5: seed: 'one'", "line 29: tasks[0].scorer", "line 34: stopping"],
+    ),
+    "a model that the mimic does not have": (
+        [("name: sage,", "name: sagee,")],
+        ["1 problem\n", "line 18: models[0].endpoints: 'sagee' is not in", "did you mean 'sage'?"],
+    ),
+    "a key written twice": (
+        [("seed: 3", "seed: 3\nseed: 5")],
+        ["1 problem\n", "line 6: seed: this key is already on line 5"],
+    ),
+    "a name used twice": (
+        [("name: scholar,", "name: sage,")],
+        ["1 problem\n", "line 19: models[1].name: 'sage' is also the name of models[0]"],
+    ),
+    "no such dataset": (
+        [("data/arithmetic.jsonl", "data/arithmetics.jsonl")],
+        ["1 problem\n", "line 26: tasks[0].dataset: 'data/arithmetics.jsonl': there is no such file"],
+    ),
+    "a prompt with a field that does not exist": (
+        [("{input}\\n", "{inputs}\\n")],
+        ["1 problem\n", "the prompt asks for {inputs}, which is no field (did you mean 'input'?)"],
+    ),
+    "a budget of tokens without a longest answer": (
+        [(", max_tokens: 400}", "}")],
+        ["5 problems\n", "line 18: models[0].sampling: max_tokens is missing"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_the_config(folder: Path, mistake: str) -> None:
+    edits, messages = MISTAKES[mistake]
+    done = in_process("run", written(folder, *edits), cwd=folder)
+    check_refused(done, 2, "error: ", *messages)
+    assert PASTED not in done.said
+    assert len(done.err.splitlines()) < 8
+    check_nothing_left(folder)
+
+
+def broken_yaml(path: Path) -> None:
+    path.write_text("models: [1\ntasks: x", "utf-8")
+
+
+def binary(path: Path) -> None:
+    path.write_bytes(b"name: x\n\xff\xfe\n")
+
+
+FILES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "missing": (lambda path: None, "config.yaml: 1 problem\n  there is no such file"),
+    "a directory": (Path.mkdir, "cannot be read: Is a directory"),
+    "empty": (Path.touch, "is empty; configs/quickstart.yaml shows what it holds"),
+    "not YAML": (broken_yaml, "line 2: not readable as YAML"),
+    "not text": (binary, "line 2: is not UTF-8 here"),
+    "no mapping": (lambda path: path.write_text("hello"), "line 1: 'hello' is not a mapping"),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_file_that_is_no_config(folder: Path, kind: str) -> None:
+    make, message = FILES[kind]
+    make(folder / "config.yaml")
+    check_refused(in_process("run", "config.yaml", cwd=folder), 2, message)
+    check_nothing_left(folder)
+
+
+def test_a_dataset_with_broken_lines(folder: Path) -> None:
+    dataset = folder / "data" / "arithmetic.jsonl"
+    lines = dataset.read_text("utf-8").splitlines()
+    lines[2] = '{"id": "x", "question": '
+    lines[4] = lines[4].replace('"answer"', '"anser"')
+    lines[6] = lines[6].replace('"answer": ', '"answer": "many", "was": ')
+    dataset.write_text("\n".join(lines), "utf-8")
+    done = in_process("run", written(folder), cwd=folder)
+    check_refused(
+        done,
+        2,
+        "arithmetic.jsonl: 3 problems",
+        "line 3: not valid JSON",
+        "line 5: the field 'answer'",
+        "line 7:",
+        "'many'",
+    )
+    check_nothing_left(folder)
+
+
+def test_overrides_with_mistakes(folder: Path) -> None:
+    overrides = ("-o", "budget.trils=4", "-o", "foo", "-o", "seed=x", "-o", "models[sagee].concurrency=3")
+    done = in_process("run", written(folder), *overrides, cwd=folder)
+    check_refused(
+        done,
+        2,
+        "4 problems",
+        "the override 'foo' names no setting",
+        "seed: 'x' is not a whole number",
+        "budget.trils: unknown key; did you mean 'trials'?",
+        "sagee",
+    )
+    check_nothing_left(folder)
+
+
+# Endpoints
+
+
+def test_an_endpoint_that_is_not_there(folder: Path) -> None:
+    config = write_config(folder, quickstart(base_url="http://127.0.0.1:9/v1"))
+    for command in ("run", "validate"):
+        done = in_process(command, config, cwd=folder)
+        assert done.out.startswith("config ") or not done.out
+        assert "5 endpoints are not usable; nothing was spent" in done.err
+        assert done.err.count("connection refused; is the server running?") == 5
+        assert done.code == 4
+    check_nothing_left(folder)
+
+
+def test_one_endpoint_of_many_that_is_not_there(folder: Path, mimic: MimicProcess) -> None:
+    """Nothing is spent on the others either: a ranking without it was not asked for."""
+    data = quickstart(base_url=mimic.base_url)
+    data["models"][3]["endpoints"] = ["http://no-such-host.invalid/v1"]
+    done = in_process("run", write_config(folder, data), cwd=folder)
+    check_refused(
+        done, 4, "1 endpoint is not usable; nothing was spent", "novice: http://no-such-host.invalid/v1"
+    )
+    check_nothing_left(folder)
+
+
+def test_an_unknown_model_id(folder: Path, mimic: MimicProcess) -> None:
+    data = quickstart(base_url=mimic.base_url)
+    data["models"][1]["model"] = "scolar"
+    done = in_process("run", write_config(folder, data), cwd=folder)
+    check_refused(
+        done, 4, "scholar: ", "does not serve 'scolar'. Did you mean 'scholar'?", "It serves: sage, "
+    )
+    check_nothing_left(folder)
+
+
+def test_an_address_without_the_path_of_the_api(folder: Path, mimic: MimicProcess) -> None:
+    """The commonest slip of all: a server is there, but its API is under /v1."""
+    config = write_config(folder, quickstart(base_url=mimic.url))
+    done = in_process("run", config, cwd=folder)
+    check_refused(
+        done, 4, "nothing was spent", f"{mimic.url} has no /models, but {mimic.url}/v1 has", "add /v1"
+    )
+    check_nothing_left(folder)
+
+
+@pytest.mark.parametrize("key", [None, "", "wrong-key-81f3b2"])
+def test_a_wrong_key(folder: Path, monkeypatch: pytest.MonkeyPatch, key: str | None) -> None:
+    if key is not None:
+        monkeypatch.setenv("OUR_KEY", key)
+    with MimicProcess(mimic_spec(api_key=KEY)) as guarded:
+        data = quickstart(base_url=guarded.base_url)
+        for model in data["models"]:
+            model["api_key_env"] = "OUR_KEY"
+        done = in_process("run", write_config(folder, data), cwd=folder)
+        if key:
+            check_refused(
+                done, 4, "5 endpoints are not usable; nothing was spent", "401", "Incorrect API key"
+            )
+            assert key not in done.said
+        else:
+            check_refused(done, 2, "OUR_KEY", "environment variable")
+        check_nothing_left(folder)
+        assert served(guarded)["requests"] == 0
+
+
+# Places
+
+
+def test_a_file_where_the_run_should_be(folder: Path) -> None:
+    config = written(folder)
+    (folder / "taken").write_text("x")
+    for place in ("taken", "taken/run"):
+        done = in_process("run", config, "--out", place, cwd=folder)
+        check_refused(done, 2, "taken", "file")
+    assert (folder / "taken").read_text() == "x"
+    (folder / "runs").write_text("x")
+    check_refused(in_process("run", config, cwd=folder), 2, "runs/quickstart", "is a file")
+
+
+@pytest.mark.parametrize("command", ["resume", "report", "monitor"])
+def test_a_run_that_is_not_there(folder: Path, command: str) -> None:
+    for place in (folder / "nowhere", folder / "data"):
+        check_refused(in_process(command, place, cwd=folder), 2, f"no run at {place}")
+    check_nothing_left(folder)
+
+
+def test_a_run_that_another_process_is_writing(tmp_path: Path) -> None:
+    with MimicProcess(mimic_spec()) as server:
+        config = write_config(tmp_path, quickstart(base_url=server.base_url))
+        run = tmp_path / "run"
+        hold_back(server, 20)
+        with started("run", config, "--out", run, cwd=tmp_path) as running:
+            running.until_stored(run, 1)
+            for command in (
+                ("run", config, "--out", run),
+                ("run", config, "--out", run, "--new"),
+                ("resume", run),
+            ):
+                done = adaptive_eval(*command, cwd=tmp_path)
+                check_refused(done, 2, str(run), f"process {running.process.pid}")
+            assert running.for_a_moment()
+        assert {path.name for path in tmp_path.iterdir()} == {"config.yaml", "run"}
+
+
+CHANGES = {
+    "models[sage].sampling.temperature=0.9": "sampling.temperature",
+    "tasks[arithmetic].prompt='{input} Now!'": "prompt",
+    "tasks[arithmetic].system='Be brief.'": "system",
+    "models[guesser].model=student": "guesser",
+    "seed=2": "seed",
+}
+
+
+def test_a_config_that_would_change_what_is_stored(tmp_path: Path) -> None:
+    with MimicProcess(mimic_spec()) as server:
+        config = write_config(tmp_path, quickstart(base_url=server.base_url))
+        run = tmp_path / "run"
+        assert in_process("run", config, "--out", run, "-o", "budget.trials=20", cwd=tmp_path).code == 3
+        before, asked = trials(run), served(server)["requests"]
+        further = ("-o", "budget.trials=40")
+        changes = [word for change in CHANGES for word in ("-o", change)]
+        done = in_process("resume", run, *changes, *further, cwd=tmp_path)
+        check_refused(done, 2, "asks for other trials than those stored", "--new", *CHANGES.values())
+        assert len(done.err.splitlines()) == 1 + len(CHANGES) + 1
+        assert served(server)["requests"] == asked
+        assert trials(run) == before
+        done = in_process("resume", run, *further, "-o", "stopping.confidence=0.9", cwd=tmp_path)
+        assert done.code == 3
+        assert trials(run)[:20] == before
+        assert len(trials(run)) == 40

@@ -1,0 +1,26 @@
+"""Settings of the whole suite."""
+
+import os
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+
+sys.path.insert(0, str(Path(__file__).parent / "unit"))  # shared example builders
+
+# The same examples every time, however slow the machine is; HYPOTHESIS_PROFILE=search draws others, and more.
+settings.register_profile(
+    "suite",
+    deadline=None,
+    derandomize=True,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("search", settings.get_profile("suite"), derandomize=False, max_examples=300)
+_PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "suite")
+settings.load_profile(_PROFILE)
+if _PROFILE == "suite" and hasattr(providers, "_get_local_constants"):
+    # Hypothesis also draws constants that it finds in those of our modules that are loaded: which these are
+    # depends on the tests that the same process has run before.
+    providers._get_local_constants = lambda: providers._local_constants

@@ -1,0 +1,50 @@
+"""A cluster of Ray on this machine, for the tests marked so; ./scripts/ray runs them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ray_here import KEY, Cluster
+
+from adaptive_eval.build import Built
+from adaptive_eval.config import ExecutorConfig
+from adaptive_eval.engine.protocols import Executor
+from adaptive_eval.executors import workplace_of
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "acceptance"))  # its commands
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """Start a cluster of two CPUs, whose nodes know a key."""
+    ray = pytest.importorskip("ray")
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "LAB_PASS": KEY}
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        object_store_memory=80 * 2**20,
+        log_to_driver=False,
+        logging_level="ERROR",
+    )
+    folder = Path(ray._private.worker._global_node.get_session_dir_path())
+    yield Cluster(ray.get_runtime_context().gcs_address, folder)
+    ray.shutdown()
+
+
+@pytest.fixture
+def on_ray(cluster: Cluster) -> Callable[[Built], AbstractAsyncContextManager[Executor]]:
+    """Return what opens an executor on the cluster, from this process."""
+    section = ExecutorConfig(kind="ray", actors=1)
+
+    def open_(built: Built) -> AbstractAsyncContextManager[Executor]:
+        built = replace(built, config=built.config.model_copy(update={"executor": section}))
+        with workplace_of(built, print) as workplace:
+            return workplace.executor(built)
+
+    return open_

@@ -1,0 +1,173 @@
+"""Workers on this event loop, whose mail is pickled as it is between processes; and runs to set them to."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import pickle
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from adaptive_eval.build import Built, build
+from adaptive_eval.config import config_from_data
+from adaptive_eval.endpoints.mimic import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
+from adaptive_eval.executors.remote import RemoteExecutor, WorkerGone
+from adaptive_eval.executors.worker import Worker
+from adaptive_eval.executors.workplace import setup_of
+from adaptive_eval.trial import TrialKey, TrialRequest
+
+ARITHMETIC = Path(__file__).parents[2] / "configs" / "data" / "arithmetic.jsonl"
+PATIENCE = 60.0
+
+_CONFIG: dict[str, Any] = {
+    "name": "spread",
+    "seed": 3,
+    "models": [
+        {"name": name, "endpoints": [], "concurrency": 8, "sampling": {"temperature": 0.7, "max_tokens": 400}}
+        for name in ("sage", "novice")
+    ],
+    "tasks": [
+        {
+            "name": "arithmetic",
+            "dataset": str(ARITHMETIC),
+            "fields": {"input": "question", "target": "answer"},
+            "prompt": "{input}\nPut the final answer within \\boxed{}.",
+            "scorer": "numeric",
+        }
+    ],
+    "stopping": {"equivalence": 0.2},
+    "budget": {"trials": 2000},
+}
+
+
+def config_at(*urls: str, **sections: Any) -> dict[str, Any]:
+    """Return a config of two models behind the servers at `urls`."""
+    data = copy.deepcopy(_CONFIG)
+    for model in data["models"]:
+        model["endpoints"] = list(urls)
+    return {**data, **sections}
+
+
+def built_at(*urls: str, **sections: Any) -> Built:
+    """Return that config with its data loaded."""
+    return build(config_from_data(config_at(*urls, **sections), Path.cwd()))
+
+
+def mimic_spec(latency: float = 0.0) -> MimicSpec:
+    """Return the server of both models."""
+    wait = LatencySpec(median=latency)
+    coins = {"sage": 0.9, "novice": 0.3}
+    return MimicSpec(
+        models=tuple(ModelSpec(name, mean=mean, latency=wait) for name, mean in coins.items()),
+        seed=7,
+        datasets=(DatasetSpec(str(ARITHMETIC)),),
+    )
+
+
+def trial(built: Built, number: int, model: str = "sage") -> TrialRequest:
+    """Return a trial of question `number`."""
+    question = built.tasks[0].questions[number]
+    return TrialRequest(TrialKey(model, number), "arithmetic", question.id, 0, 1000 + number)
+
+
+class Desk:
+    """A worker on this event loop, which can be told to die."""
+
+    def __init__(self, worker: Worker, name: str, lifetime: int | None) -> None:
+        self.name = name
+        self.most = 0
+        self.results = 0
+        self.in_hand: set[int] = set()
+        self.cancelled: list[int] = []
+        self._worker = worker
+        self._lifetime = lifetime
+        self._dead = asyncio.get_running_loop().create_future()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def submit(self, jobs: Any) -> None:
+        self.in_hand |= {job.number for job in jobs}
+        self.most = max(self.most, len(self.in_hand))
+        if self._lifetime is not None and self.results >= self._lifetime:
+            self.die()
+        self._send(self._worker.submit(pickle.loads(pickle.dumps(jobs))))
+
+    def cancel(self, numbers: Any) -> None:
+        self.cancelled += numbers
+        self._send(self._worker.cancel(numbers))
+
+    async def collect(self) -> Any:
+        results = asyncio.ensure_future(self._worker.collect())
+        try:
+            await asyncio.wait({results, self._dead}, return_when="FIRST_COMPLETED")
+            if self._dead.done():
+                raise WorkerGone("it was told to")
+            events = pickle.loads(pickle.dumps(results.result()))
+        finally:
+            results.cancel()
+        self.in_hand -= {event.number for event in events}
+        self.results += len(events)
+        return events
+
+    async def dismiss(self) -> None:
+        await asyncio.gather(*self._tasks)
+        await self._worker.close()
+
+    def die(self) -> None:
+        if not self._dead.done():
+            self._dead.set_result(None)
+
+    def _send(self, message: Any) -> None:
+        task = asyncio.ensure_future(message)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class Desks:
+    """Hires workers on this event loop.
+
+    Parameters
+    ----------
+    built : Built
+        The run.
+    refuse_after : int, optional
+        So many are hired; those after them do not begin.
+    lifetime : int, optional
+        Each dies when it gets its next job after so many results.
+    """
+
+    def __init__(self, built: Built, *, refuse_after: int | None = None, lifetime: int | None = None) -> None:
+        self.built = built
+        self.hired: list[Desk] = []
+        self.remarks: list[str] = []
+        self._refuse_after = refuse_after
+        self._lifetime = lifetime
+
+    async def hire(self, number: int) -> Desk:
+        if self._refuse_after is not None and len(self.hired) >= self._refuse_after:
+            raise WorkerGone("no room")
+        worker = Worker(pickle.loads(pickle.dumps(setup_of(self.built))))
+        desk = Desk(worker, f"{number} on {await worker.start()}", self._lifetime)
+        self.hired.append(desk)
+        return desk
+
+    def executor(self, posts: int = 2, most: int = 64, patience: float = PATIENCE) -> RemoteExecutor:
+        return RemoteExecutor(
+            self.hire,
+            posts=posts,
+            most=most,
+            patience=patience,
+            scored={"arithmetic"},
+            scoring=self.built.grading,
+            remark=self.remarks.append,
+        )
+
+
+def at_desks(built: Built) -> Any:
+    return Desks(built).executor()
+
+
+def in_process(built: Built) -> Any:
+    from adaptive_eval.engine.in_process import InProcess
+
+    return nullcontext(InProcess(built.grading))

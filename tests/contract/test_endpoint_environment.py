@@ -1,0 +1,156 @@
+"""Proxies and certificates come from the environment, as httpx takes them."""
+
+import asyncio
+import shutil
+import ssl
+import subprocess
+
+import pytest
+from scripted_http import completion, reply, serving
+
+from adaptive_eval.config import config_from_data
+from adaptive_eval.endpoints.openai_chat import OpenAIChat
+from adaptive_eval.errors import EndpointError, PermanentEndpointError, UsageError
+from adaptive_eval.lanes import endpoints_of
+from adaptive_eval.trial import Message
+
+ASK = [Message("user", "What is 2 + 2?")]
+VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_dir")
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch):
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+async def ask(url, **options):
+    async with OpenAIChat(url, "tiny", **options) as chat:
+        return await chat.complete(ASK, seed=1)
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+def test_a_plain_request_goes_through_the_proxy(monkeypatch, variable):
+    async def main():
+        async with serving(reply(200, completion("by proxy"))) as proxy:
+            monkeypatch.setenv(variable, f"http://127.0.0.1:{proxy.port}")
+            answer = await ask("http://gpu1.cluster.invalid:8000/prefix/v1")
+            return answer.text, proxy.requests
+
+    text, (request,) = asyncio.run(main())
+    assert text == "by proxy"
+    assert request.target == "http://gpu1.cluster.invalid:8000/prefix/v1/chat/completions"
+
+
+def test_a_tls_request_asks_the_proxy_for_a_tunnel(monkeypatch):
+    async def main():
+        async with serving(reply(403, "no tunnels here")) as proxy:
+            monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+            with pytest.raises(EndpointError):
+                await ask("https://api.vendor.invalid/v1")
+            return proxy.requests
+
+    (request,) = asyncio.run(main())
+    assert (request.method, request.target) == ("CONNECT", "api.vendor.invalid:443")
+
+
+@pytest.mark.parametrize("exempt", ["127.0.0.1", "*"])
+def test_hosts_that_are_exempt_are_asked_directly(monkeypatch, exempt):
+    async def main():
+        async with serving(reply(200, completion("direct"))) as server:
+            monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+            monkeypatch.setenv("NO_PROXY", exempt)
+            return (await ask(server.url)).text
+
+    assert asyncio.run(main()) == "direct"
+
+
+# aiohttp says so of what the openai client hands to it.
+@pytest.mark.filterwarnings(
+    "ignore:BasicAuth is deprecated", "ignore:The 'proxy_auth' parameter is deprecated"
+)
+def test_a_proxys_password_is_in_no_error(monkeypatch):
+    async def main():
+        async with serving(reply(407, "who are you?")) as proxy:
+            monkeypatch.setenv("HTTP_PROXY", f"http://me:hunter2secret@127.0.0.1:{proxy.port}")
+            with pytest.raises(PermanentEndpointError, match="407") as raised:
+                await ask("http://gpu1.cluster.invalid:8000/v1")
+            return str(raised.value), proxy.requests
+
+    said, (request,) = asyncio.run(main())
+    assert "hunter2secret" not in said
+    assert request.headers["proxy-authorization"].startswith("Basic ")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A certificate that signs itself, for 127.0.0.1, and its key."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("there is no openssl to make a certificate with")
+    folder = tmp_path_factory.mktemp("tls")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    command = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    command += ["-subj", "/CN=private", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
+    subprocess.run([*command, "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
+    return cert, key
+
+
+def ask_over_tls(certificate):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+
+    async def main():
+        async with serving(reply(200, completion("private")), ssl=context) as server:
+            return await ask(server.url.replace("http:", "https:"))
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
+def test_an_own_certificate_authority_is_trusted_by_name(monkeypatch, certificate, variable, tmp_path):
+    place = certificate[0]
+    if variable == "SSL_CERT_DIR":
+        place = tmp_path
+        command = ["openssl", "x509", "-hash", "-noout", "-in", str(certificate[0])]
+        name = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        shutil.copy(certificate[0], tmp_path / f"{name}.0")
+    monkeypatch.setenv(variable, str(place))
+    assert ask_over_tls(certificate).text == "private"
+
+
+def test_an_unknown_certificate_is_permanent(certificate):
+    with pytest.raises(PermanentEndpointError, match="certificate is not accepted"):
+        ask_over_tls(certificate)
+
+
+def test_headers_come_from_the_config_and_from_variables(monkeypatch):
+    monkeypatch.setenv("GATEWAY_KEY", "gw-12345678")
+
+    def config(url):
+        model = {
+            "name": "tiny",
+            "endpoints": [url],
+            "headers": {"X-Team": "evals", "X-Key": {"env": "GATEWAY_KEY"}},
+        }
+        tasks = [{"name": "t", "dataset": "t.jsonl", "scorer": "exact"}]
+        return config_from_data(
+            {"name": "demo", "models": [model], "tasks": tasks, "goal": {"kind": "width", "width": 0.1}}
+        )
+
+    async def main():
+        async with serving(reply(500, {"error": {"message": "bad key gw-12345678"}})) as server:
+            ((endpoint,),) = endpoints_of(config(server.url).models, None).values()
+            async with endpoint:
+                with pytest.raises(EndpointError) as raised:
+                    await endpoint.complete(ASK, seed=1)
+            return server.requests[0], str(raised.value)
+
+    request, said = asyncio.run(main())
+    assert request.headers["x-team"] == "evals"
+    assert request.headers["x-key"] == "gw-12345678"
+    assert "gw-12345678" not in said
+    monkeypatch.delenv("GATEWAY_KEY")
+    with pytest.raises(UsageError, match="header X-Key: the environment variable GATEWAY_KEY is not set"):
+        endpoints_of(config("http://h/v1").models, None)

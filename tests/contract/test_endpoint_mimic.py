@@ -1,0 +1,155 @@
+"""Both endpoints against the mimic in its own process: the pair that the quickstart runs on."""
+
+import asyncio
+
+import pytest
+
+from adaptive_eval.endpoints.mimic import FaultSpec, KnownQuestion, MimicProcess, MimicSpec, ModelSpec
+from adaptive_eval.endpoints.openai_chat import OpenAIChat
+from adaptive_eval.endpoints.openai_completions import OpenAICompletions
+from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
+from adaptive_eval.trial import Message
+
+QUESTION = "A farmer has 3 cows and buys 4 more. How many has he now?"
+ASK = [Message("user", f"{QUESTION}\nPut the answer into a box.")]
+
+
+def model(name, *faults, **changes):
+    return ModelSpec(name, mean=0.5, faults=tuple(faults), **changes)
+
+
+SPEC = MimicSpec(
+    models=(
+        model("steady"),
+        model("limited", FaultSpec("status", status=429, retry_after=1.5)),
+        model("down", FaultSpec("status", status=503)),
+        model("dropping", FaultSpec("drop", after=0.5)),
+        model("mute", FaultSpec("drop", after=0.0)),
+        model("hanging", FaultSpec("hang", after=0.3)),
+        model("garbled", FaultSpec("malformed")),
+        model("aborting", FaultSpec("cut_off", finish_reason="abort")),
+        model("cutting", FaultSpec("cut_off", finish_reason="length")),
+        model("careless", FaultSpec("echo_key")),
+        model("small", context_length=10),
+    ),
+    questions=(KnownQuestion("cows", QUESTION, "7"),),
+    seed=7,
+)
+
+
+@pytest.fixture(scope="module")
+def url():
+    with MimicProcess(SPEC) as mimic:
+        yield mimic.base_url
+
+
+@pytest.fixture(params=[OpenAIChat, OpenAICompletions], ids=["chat", "completions"])
+def api(request):
+    return request.param
+
+
+def ask(url, name, *, seeds=(1,), api=OpenAIChat, **options):
+    async def main():
+        async with api(url, name, **options) as chat:
+            return [await chat.complete(ASK, seed=seed) for seed in seeds]
+
+    return asyncio.run(main())
+
+
+def failure(url, name, **options):
+    with pytest.raises(EndpointError) as raised:
+        ask(url, name, **options)
+    return raised.value
+
+
+def test_an_answer_with_honest_usage(url, api):
+    (answer,) = ask(url, "steady", api=api, sampling={"max_tokens": 500})
+    assert answer.text
+    assert answer.finish_reason == "stop"
+    assert answer.usage.prompt_tokens > 0
+    assert answer.usage.completion_tokens > 0
+    assert answer.model == "steady"
+
+
+def test_the_same_seed_gives_the_same_answer(url, api):
+    first, again, *others = ask(url, "steady", api=api, seeds=(5, 5, 6, 7, 8, 9))
+    assert first.text == again.text
+    assert any(other.text != first.text for other in others)
+
+
+@pytest.mark.parametrize("idle_timeout", [None, 30.0], ids=["whole", "streamed"])
+def test_several_answers_with_one_request_are_those_of_neighbouring_seeds(url, api, idle_timeout):
+    async def main():
+        options = {"sampling": {"max_tokens": 500}, "idle_timeout": idle_timeout}
+        async with api(url, "steady", **options) as chat:
+            return await chat.sample(ASK, seed=20, n=4)
+
+    together = asyncio.run(main())
+    singly = ask(url, "steady", api=api, seeds=(20, 21, 22, 23), sampling={"max_tokens": 500})
+    assert [answer.text for answer in together] == [answer.text for answer in singly]
+    paid = [sum(answer.paid.completion_tokens for answer in answers) for answers in (together, singly)]
+    assert paid[0] == paid[1]
+    assert sum(answer.paid.prompt_tokens for answer in together) == singly[0].usage.prompt_tokens
+
+
+def test_an_answer_that_is_cut_by_the_limit_is_an_answer(url):
+    (answer,) = ask(url, "steady", sampling={"max_tokens": 3})
+    assert answer.finish_reason == "length"
+    assert answer.usage.completion_tokens == 3
+    (answer,) = ask(url, "cutting")
+    assert answer.finish_reason == "length"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "status"),
+    [
+        ("limited", "rate_limit", 429),
+        ("down", "server", 503),
+        ("dropping", "dropped", None),
+        ("mute", "dropped", None),
+        ("garbled", "malformed", None),
+        ("aborting", "aborted", None),
+        ("careless", "server", 500),
+    ],
+)
+def test_what_is_worth_another_attempt(url, api, name, kind, status):
+    error = failure(url, name, api=api)
+    assert isinstance(error, TransientEndpointError)
+    assert (error.kind, error.status) == (kind, status)
+
+
+def test_a_limit_says_how_long_to_wait(url):
+    assert failure(url, "limited").retry_after == pytest.approx(1.5)
+
+
+def test_a_hung_answer_is_given_up(url):
+    assert failure(url, "hanging", total_timeout=0.3).kind == "timeout"
+
+
+def test_a_careless_server_does_not_give_the_key_away(url):
+    error = failure(url, "careless", api_key_env="KEY", environ={"KEY": "sk-1234567890"})
+    assert "1234567890" not in str(error)
+    assert "[redacted]" in str(error)
+
+
+def test_what_no_attempt_will_mend(url):
+    for error in (
+        failure(url, "nobody"),
+        failure(url, "small"),
+        failure(url, "steady", sampling={"top_p": 7}),
+    ):
+        assert isinstance(error, PermanentEndpointError)
+    assert failure(url, "nobody").kind == "not_found"
+    assert failure(url, "small").kind == "bad_request"
+
+
+def test_probe(url):
+    async def main():
+        async with OpenAIChat(url, "steady") as chat:
+            found = await chat.probe()
+        async with OpenAIChat(url, "stedy") as chat:
+            with pytest.raises(PermanentEndpointError, match="Did you mean 'steady'"):
+                await chat.probe()
+        return found
+
+    assert {"steady", "limited"} <= set(asyncio.run(main()).models)

@@ -1,0 +1,567 @@
+"""Both OpenAI-compatible endpoints over real HTTP on loopback, against servers that answer well and badly."""
+
+import asyncio
+import gzip
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from scripted_http import completion, continuation, hang, raw, refusing, reply, reset, serving
+
+from adaptive_eval.endpoints.openai_chat import OpenAIChat
+from adaptive_eval.endpoints.openai_completions import OpenAICompletions
+from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
+from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
+from adaptive_eval.trial import Message, Usage
+
+ASK = [Message("user", "What is 2 + 2?")]
+MODELS = {"object": "list", "data": [{"id": "tiny"}, {"id": "tiny-lora"}]}
+
+
+@dataclass(frozen=True)
+class Api:
+    """One of the two APIs: its endpoint, where it is, and how it words question and answer."""
+
+    endpoint: type[OpenAIEndpoint]
+    path: str
+    answer: Callable[..., dict]
+    question: dict
+    response_id: str
+
+
+APIS = [
+    Api(
+        OpenAIChat,
+        "/chat/completions",
+        completion,
+        {"messages": [{"role": "user", "content": "What is 2 + 2?"}]},
+        "chatcmpl-9c7001c149e36175",
+    ),
+    Api(
+        OpenAICompletions,
+        "/completions",
+        continuation,
+        {"prompt": "What is 2 + 2?"},
+        "cmpl-aa28409a8fcbf830",
+    ),
+]
+
+
+@pytest.fixture(params=APIS, ids=["chat", "completions"])
+def api(request):
+    return request.param
+
+
+def ask(api, handler, *, seed=7, **options):
+    """Ask a server with `handler` once; return the answer (or error) and the requests it saw."""
+
+    async def main():
+        async with serving(handler) as server, api.endpoint(server.url, "tiny", **options) as chat:
+            try:
+                return await chat.complete(ASK, seed=seed), server
+            except EndpointError as error:
+                return error, server
+
+    return asyncio.run(main())
+
+
+def probe(handler, model="tiny"):
+    async def main():
+        async with serving(handler) as server, OpenAIChat(server.url, model) as chat:
+            return await chat.probe()
+
+    return asyncio.run(main())
+
+
+def test_an_answer(api):
+    began = time.monotonic()
+    answer, server = ask(api, reply(200, api.answer("The answer is 4.")))
+    took = time.monotonic() - began
+    assert answer.text == "The answer is 4."
+    assert answer.finish_reason == "stop"
+    assert answer.usage == Usage(prompt_tokens=9, completion_tokens=2)
+    assert answer.model == "tiny"
+    assert answer.response_id == api.response_id
+    assert 0.0 < answer.latency < took
+    assert [request.target for request in server.requests] == [f"/v1{api.path}"]
+
+
+def test_the_request_as_it_goes_out(api):
+    sampling = {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768, "top_k": 20}
+    extra = {"structured_outputs": {"choice": ["A", "B"]}, "min_p": 0.0}
+    _, server = ask(
+        api,
+        reply(200, api.answer()),
+        sampling=sampling,
+        extra_body=extra,
+        headers={"X-Team": "evals"},
+        api_key_env="KEY",
+        environ={"KEY": "sk-12345678"},
+    )
+    (request,) = server.requests
+    assert request.method == "POST"
+    assert request.json == {
+        "model": "tiny",
+        **api.question,
+        "seed": 7,
+        **sampling,
+        **extra,
+    }
+    assert request.headers["authorization"] == "Bearer sk-12345678"
+    assert request.headers["x-team"] == "evals"
+    assert request.headers["content-type"] == "application/json"
+
+
+def test_without_a_key_a_placeholder_is_sent(api):
+    _, server = ask(api, reply(200, api.answer()))
+    assert server.requests[0].headers["authorization"] == "Bearer none"
+
+
+def test_a_configured_authorization_header_wins(api):
+    _, server = ask(api, reply(200, api.answer()), headers={"authorization": "Basic bWU6cHc="})
+    assert server.requests[0].headers["authorization"] == "Basic bWU6cHc="
+
+
+def test_variables_meant_for_another_server_are_not_sent(api, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-server")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-secret")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x-other: custom-secret\nAuthorization: Bearer custom-secret")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    _, server = ask(api, reply(200, api.answer()))
+    sent = json.dumps(server.requests[0].headers)
+    assert "secret" not in sent
+    assert "another" not in sent
+
+
+def test_a_path_prefix_and_a_query_are_kept(api):
+    async def main():
+        async with serving(reply(200, api.answer())) as server:
+            url = f"http://127.0.0.1:{server.port}/team/proxy/v1/?api-version=2"
+            async with api.endpoint(url, "tiny") as chat:
+                await chat.complete(ASK, seed=None)
+                return server.requests[0].target, chat.url, server.port
+
+    target, shown, port = asyncio.run(main())
+    assert target == f"/team/proxy/v1{api.path}?api-version=2"
+    assert shown == f"http://127.0.0.1:{port}/team/proxy/v1"
+
+
+def test_one_request_and_no_retry_of_its_own(api):
+    error, server = ask(api, reply(503, {"error": {"message": "busy"}}, {"retry-after": "0"}))
+    assert error.kind == "server"
+    assert len(server.requests) == 1
+
+
+def test_redirects_are_not_followed(api):
+    error, server = ask(
+        api, reply(307, "", {"location": "http://127.0.0.1:9/v1"}), headers={"x-auth": "tok-12345678"}
+    )
+    assert isinstance(error, PermanentEndpointError)
+    assert "http://127.0.0.1:9/v1" in str(error)
+    assert len(server.requests) == 1
+
+
+def test_a_limit_carries_its_wait(api):
+    error, _ = ask(api, reply(429, {"error": {"message": "slow down"}}, {"Retry-After": "12"}))
+    assert isinstance(error, TransientEndpointError)
+    assert (error.kind, error.status, error.retry_after) == ("rate_limit", 429, 12.0)
+    assert str(error) == "HTTP 429 Too Many Requests: slow down"
+
+
+def test_a_refusal_in_the_servers_own_words(api):
+    error, _ = ask(api, reply(401, {"error": "Unauthorized"}))
+    assert isinstance(error, PermanentEndpointError)
+    assert (error.kind, error.status, str(error)) == ("auth", 401, "HTTP 401 Unauthorized: Unauthorized")
+
+
+OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    ("handler", "kind", "words"),
+    [
+        (raw(b""), "dropped", "closed the connection without an answer"),
+        (reset, "dropped", "reset"),
+        (raw(b"hello, this is no http\r\n\r\n"), "malformed", "not HTTP"),
+        (raw(OK + b'content-length: 1000\r\n\r\n{"choices": ['), "dropped", "middle of the answer"),
+        (
+            raw(OK + b'transfer-encoding: chunked\r\n\r\nff\r\n{"choices'),
+            "dropped",
+            "middle of the answer",
+        ),
+        (raw(OK + b"content-encoding: gzip\r\ncontent-length: 5\r\n\r\n{true"), "malformed", "decoded"),
+        (reply(200, b'{"choices": [{"message": {"content": "4'), "malformed", "JSON was expected"),
+        (reply(200, b"\xff\xfe\xfa"), "malformed", "JSON was expected"),
+        (reply(200, b""), "malformed", "nothing"),
+        (reply(200, "<html>welcome</html>"), "malformed", "welcome"),
+        (reply(200, b"[" * 50_000), "malformed", "JSON was expected"),
+        (reply(200, {"object": "chat.completion"}), "malformed", "no choices"),
+        (reply(200, {"error": {"message": "upstream died", "code": 502}}), "server", "upstream died"),
+        (
+            reply(200, {"choices": [{"message": {"content": "x"}, "text": "x", "finish_reason": "abort"}]}),
+            "aborted",
+            "abort",
+        ),
+        (reply(200, {"choices": [{"message": {"content": 4}, "text": 4}]}), "malformed", "4"),
+        (reply(200, {"choices": [{"finish_reason": "stop"}]}), "malformed", "None"),
+        (reply(504, "<html><title>504 Gateway Time-out</title></html>"), "server", "504 Gateway Time-out"),
+    ],
+    ids=[
+        "dropped",
+        "reset",
+        "not http",
+        "cut off",
+        "cut off in a chunk",
+        "bad compression",
+        "half a json",
+        "not utf-8",
+        "empty",
+        "html",
+        "deep json",
+        "no choices",
+        "error in a 200",
+        "aborted",
+        "a number for a text",
+        "no text",
+        "gateway timeout",
+    ],
+)
+def test_what_is_worth_another_attempt(api, handler, kind, words):
+    error, _ = ask(api, handler)
+    assert isinstance(error, TransientEndpointError)
+    assert error.kind == kind
+    assert words in str(error)
+
+
+def test_a_hung_answer_ends_at_the_total_timeout(api):
+    error, _ = ask(api, hang, total_timeout=0.2)
+    assert isinstance(error, TransientEndpointError)
+    assert error.kind == "timeout"
+    assert "no answer within 0.2 s" in str(error)
+
+
+def test_a_handshake_that_hangs_ends_at_the_connect_timeout(api):
+    async def main():
+        silent = socket.socket()
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"https://127.0.0.1:{silent.getsockname()[1]}/v1"
+        with silent:
+            async with api.endpoint(url, "tiny", connect_timeout=0.2) as chat:
+                await chat.complete(ASK, seed=1)
+
+    with pytest.raises(TransientEndpointError, match=r"no connection within 0\.2 s") as raised:
+        asyncio.run(main())
+    assert raised.value.kind == "timeout"
+
+
+def unanswered(api, url):
+    async def main():
+        async with api.endpoint(url, "tiny", connect_timeout=100.0) as chat:
+            await chat.complete(ASK, seed=1)
+
+    with pytest.raises(EndpointError) as raised:
+        asyncio.run(main())
+    return raised.value
+
+
+def test_a_refused_connection(api):
+    with refusing() as port:
+        url = f"http://127.0.0.1:{port}/v1"
+        error = unanswered(api, url)
+    assert isinstance(error, TransientEndpointError)
+    assert error.kind == "connection"
+    assert str(error) == f"{url}: connection refused"
+
+
+def test_an_unknown_host(api, monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    error = unanswered(api, "http://no-such-host.invalid:8000/v1")
+    assert error.kind == "connection"
+    assert "host name cannot be resolved" in str(error)
+
+
+def test_tls_spoken_to_a_plain_port_is_permanent(api):
+    async def plain(reader, writer):
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def main():
+        listener = await asyncio.start_server(plain, "127.0.0.1", 0)
+        url = f"https://127.0.0.1:{listener.sockets[0].getsockname()[1]}/v1"
+        async with listener, api.endpoint(url, "tiny") as chat:
+            await chat.complete(ASK, seed=1)
+
+    with pytest.raises(PermanentEndpointError, match="TLS failed") as raised:
+        asyncio.run(main())
+    assert raised.value.kind == "connection"
+
+
+def test_a_key_is_in_no_error_even_when_the_server_echoes_it(api, caplog):
+    key = "sk-proj-1234567890abcdef"
+    caplog.set_level("DEBUG")
+
+    async def echo(request, writer):
+        await reply(401, {"error": {"message": f"bad header {request.headers['authorization']}"}})(
+            request, writer
+        )
+
+    error, server = ask(
+        api, echo, api_key_env="KEY", environ={"KEY": key}, headers={"x-auth": "Bearer tok-12345678"}
+    )
+    assert server.requests[0].headers["authorization"] == f"Bearer {key}"
+    assert str(error) == "HTTP 401 Unauthorized: bad header Bearer [redacted]"
+    assert error.__cause__ is None
+    assert error.__suppress_context__
+    assert key not in caplog.text
+    assert "tok-12345678" not in caplog.text
+
+
+def test_a_key_is_in_no_answer_even_when_the_server_echoes_it(api):
+    """A proxy that is being debugged, or a model with a tool, may say in an answer what it was sent."""
+    key = "sk-proj-1234567890abcdef"
+
+    async def echo(request, writer):
+        said = request.headers["authorization"]
+        answer = {**api.answer(f"I was sent {said}."), "id": said, "model": said}
+        await reply(200, answer)(request, writer)
+
+    completion, server = ask(api, echo, api_key_env="KEY", environ={"KEY": key})
+    assert server.requests[0].headers["authorization"] == f"Bearer {key}"
+    assert completion.text == "I was sent Bearer [redacted]."
+    assert key not in repr(completion)
+
+
+def test_a_compressed_answer(api):
+    payload = gzip.compress(json.dumps(api.answer("zipped")).encode())
+    answer, _ = ask(api, reply(200, payload, {"content-encoding": "gzip"}))
+    assert answer.text == "zipped"
+
+
+def test_an_answer_without_a_json_content_type(api):
+    answer, _ = ask(api, reply(200, json.dumps(api.answer("plain"))))
+    assert answer.text == "plain"
+
+
+def test_connections_are_as_many_as_requests_in_flight_and_are_kept(api):
+    gate = None
+
+    async def together(request, writer):
+        if server.open_requests >= 32:
+            gate.set()
+        await gate.wait()
+        await reply(200, api.answer())(request, writer)
+
+    async def main():
+        nonlocal gate, server
+        gate = asyncio.Event()
+        async with serving(together) as server, api.endpoint(server.url, "tiny", concurrency=32) as chat:
+            for _ in range(2):
+                await asyncio.gather(*(chat.complete(ASK, seed=i) for i in range(32)))
+            return server.most_open_requests, server.connections
+
+    server = None
+    assert asyncio.run(main()) == (32, 32)
+
+
+def test_a_cancelled_request_closes_its_connection(api):
+    async def main():
+        asked = asyncio.Event()
+        gone = asyncio.Event()
+
+        async def watch(reader, writer):
+            await reader.readuntil(b"\r\n\r\n")
+            asked.set()
+            while await reader.read(1000):
+                pass
+            gone.set()
+            writer.close()
+
+        server = await asyncio.start_server(watch, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        async with server, api.endpoint(url, "tiny") as chat:
+            request = asyncio.create_task(chat.complete(ASK, seed=1))
+            await asked.wait()
+            request.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await request
+            await asyncio.wait_for(gone.wait(), 60)
+
+    asyncio.run(main())
+
+
+def sample(api, handler, *, n, **options):
+    """Ask a server with `handler` for `n` answers; return them (or the error) and the requests it saw."""
+
+    async def main():
+        async with serving(handler) as server, api.endpoint(server.url, "tiny", **options) as chat:
+            try:
+                return await chat.sample(ASK, seed=7, n=n), server
+            except EndpointError as error:
+                return error, server
+
+    return asyncio.run(main())
+
+
+def choices(api, *texts):
+    """Return choices with these texts, by index."""
+    return [
+        {**api.answer(text)["choices"][0], "index": index, "finish_reason": "length"}
+        for index, text in enumerate(texts)
+    ]
+
+
+def test_several_answers_with_one_request(api):
+    usage = {"prompt_tokens": 90, "completion_tokens": 40}
+    body = api.answer(choices=choices(api, "a", "bb", "ccc", "dddd")[::-1], usage=usage)
+    answers, server = sample(api, reply(200, body), n=4, sampling={"max_tokens": 10})
+    (request,) = server.requests
+    assert request.json == {"model": "tiny", **api.question, "n": 4, "seed": 7, "max_tokens": 10}
+    assert [answer.text for answer in answers] == ["a", "bb", "ccc", "dddd"]
+    assert sum(answer.paid.completion_tokens for answer in answers) == 40
+    assert [answer.paid.prompt_tokens for answer in answers] == [90, 0, 0, 0]
+    assert [answer.usage.prompt_tokens for answer in answers] == [90, 90, 90, 90]
+    assert len({answer.response_id for answer in answers}) == 4
+
+
+def test_fewer_answers_than_asked_for_and_more(api):
+    few, _ = sample(api, reply(200, api.answer(choices=choices(api, "a", "b"))), n=4)
+    assert [answer.text for answer in few] == ["a", "b"]
+    many, _ = sample(api, reply(200, api.answer(choices=choices(api, *"abcdef"))), n=4)
+    assert [answer.text for answer in many] == ["a", "b", "c", "d"]
+
+
+def test_a_failed_request_for_several_answers_is_one_failure(api):
+    error, server = sample(api, reply(503, {"error": {"message": "busy"}}), n=4)
+    assert isinstance(error, TransientEndpointError)
+    assert len(server.requests) == 1
+
+
+def test_probe_lists_what_is_served():
+    found = probe(reply(200, MODELS))
+    assert found.models == ("tiny", "tiny-lora")
+    assert found.latency > 0.0
+    assert found.note == ""
+
+
+@pytest.mark.parametrize(
+    ("card", "length"),
+    [
+        ({"max_model_len": 512}, 512),
+        ({"context_length": 8192}, 8192),
+        ({"context_window": 100, "max_model_len": None}, 100),
+        ({"meta": {"n_ctx": 4096}}, 4096),
+        ({"max_model_len": "512", "meta": 3}, None),
+        ({"max_model_len": True}, None),
+        ({}, None),
+    ],
+)
+def test_probe_says_how_long_the_context_is(card, length):
+    assert (
+        probe(
+            reply(200, {"data": [{"id": "other", "max_model_len": 1}, {"id": "tiny", **card}]})
+        ).context_length
+        == length
+    )
+
+
+@pytest.mark.parametrize("prefix", ["", "/team/proxy"])
+def test_what_a_server_offers_beside_v1(prefix):
+    async def handler(request, writer):
+        await reply(200 if request.target == f"{prefix}/health" else 404, "")(request, writer)
+
+    async def main():
+        async with serving(handler) as server:
+            chat = OpenAIChat(f"http://127.0.0.1:{server.port}{prefix}/v1", "tiny")
+            async with chat:
+                return [await chat.offers(path) for path in ("/health", "/metrics")]
+
+    assert asyncio.run(main()) == [True, False]
+
+
+def test_probe_names_the_model_that_was_meant():
+    with pytest.raises(PermanentEndpointError) as raised:
+        probe(reply(200, MODELS), model="tiny-lorra")
+    assert raised.value.kind == "not_found"
+    assert "does not serve 'tiny-lorra'. Did you mean 'tiny-lora'? It serves: tiny, tiny-lora." in str(
+        raised.value
+    )
+
+
+def test_probe_of_a_server_with_many_models_is_bounded():
+    data = {"data": [{"id": f"vendor/model-{i}"} for i in range(300)]}
+    with pytest.raises(PermanentEndpointError, match="and 290 more") as raised:
+        probe(reply(200, data))
+    assert len(str(raised.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        reply(404, {"detail": "Not Found"}),
+        reply(200, {"data": []}),
+        reply(200, {"object": "list"}),
+        reply(200, []),
+    ],
+)
+def test_probe_passes_a_server_that_lists_nothing_and_says_so(handler):
+    found = probe(handler)
+    assert found.models == ()
+    assert "'tiny'" in found.note
+
+
+def test_probe_says_where_v1_is_missing():
+    async def handler(request, writer):
+        body = MODELS if request.target.endswith("/v1/v1/models") else {"detail": "Not Found"}
+        await reply(200 if body is MODELS else 404, body)(request, writer)
+
+    with pytest.raises(PermanentEndpointError, match=r"has no /models, but .*/v1 has: add /v1"):
+        probe(handler)
+
+
+def test_probe_of_a_server_that_wants_a_key():
+    with pytest.raises(PermanentEndpointError, match="401"):
+        probe(reply(401, {"error": "Unauthorized"}))
+
+
+def test_probe_of_a_server_that_is_down():
+    async def main(url):
+        async with OpenAIChat(url, "tiny") as chat:
+            await chat.probe()
+
+    with refusing() as port:
+        url = f"http://127.0.0.1:{port}/v1"
+        with pytest.raises(TransientEndpointError) as raised:
+            asyncio.run(main(url))
+    assert str(raised.value) == f"{url}: connection refused; is the server running?"
+
+
+def test_openai_is_not_imported_before_it_is_used():
+    code = (
+        "import sys; from adaptive_eval.endpoints.openai_chat import OpenAIChat; "
+        "OpenAIChat('http://h/v1', 'm').body([], seed=1); "
+        "print([name for name in ('openai', 'httpx2', 'aiohttp', 'pydantic') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    code = "from adaptive_eval.endpoints.openai_completions import OpenAICompletions; " + code.replace(
+        "OpenAIChat(", "OpenAICompletions("
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_what_an_answer_says_of_the_limits_is_passed_on(api):
+    limits = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m30s"}
+    answer, _ = ask(api, reply(200, api.answer(), limits))
+    assert answer.pause == 90.0
+    assert ask(api, reply(200, api.answer()))[0].pause == 0.0

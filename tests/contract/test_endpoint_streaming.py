@@ -1,0 +1,202 @@
+"""Answers that arrive piece by piece: read as if they had arrived whole, and noticed when they hang."""
+
+import asyncio
+import json
+
+import pytest
+from scripted_http import hang, reply, serving
+
+from adaptive_eval.endpoints.mimic import (
+    FaultSpec,
+    KnownQuestion,
+    LatencySpec,
+    MimicProcess,
+    MimicSpec,
+    ModelSpec,
+)
+from adaptive_eval.endpoints.openai_chat import OpenAIChat
+from adaptive_eval.endpoints.openai_completions import OpenAICompletions
+from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
+from adaptive_eval.trial import Message, Usage
+
+QUESTION = "A farmer has 3 cows and buys 4 more. How many has he now?"
+ASK = [Message("user", QUESTION)]
+
+
+@pytest.fixture(scope="module")
+def mimic():
+    quick = LatencySpec(median=0.02)
+    spec = MimicSpec(
+        models=(
+            ModelSpec("calm", mean=0.5),
+            ModelSpec("hung", mean=0.5, faults=(FaultSpec("hang", after=0.5),)),
+            ModelSpec("slow", mean=0.5, latency=LatencySpec(median=5.0, sigma=0.0)),
+            ModelSpec("cut", mean=0.5, faults=(FaultSpec("drop", after=0.5),), latency=quick),
+            ModelSpec("odd", mean=0.5, faults=(FaultSpec("malformed"),)),
+            ModelSpec("aborted", mean=0.5, faults=(FaultSpec("cut_off", finish_reason="abort"),)),
+            ModelSpec("closed", mean=0.5, faults=(FaultSpec("status", status=401),)),
+            ModelSpec("busy", mean=0.5, faults=(FaultSpec("status", status=429, retry_after=3.0),)),
+        ),
+        questions=(KnownQuestion("cows", QUESTION, "7"),),
+        seed=3,
+    )
+    with MimicProcess(spec) as process:
+        yield process
+
+
+def ask(url, model="calm", api=OpenAIChat, *, seed=5, n=1, **options):
+    async def main():
+        async with api(url, model, **options) as endpoint:
+            return await endpoint.sample(ASK, seed=seed, n=n)
+
+    return asyncio.run(main())
+
+
+def failure(url, model, *, idle_timeout=60.0, **options):
+    with pytest.raises(EndpointError) as caught:
+        ask(url, model, idle_timeout=idle_timeout, **options)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("api", "sampling"),
+    [
+        (OpenAIChat, {"max_tokens": 400}),
+        (OpenAIChat, {"max_tokens": 5, "temperature": 0.7}),
+        (OpenAIChat, {"max_tokens": 400, "logprobs": True, "top_logprobs": 2}),
+        (OpenAICompletions, {"max_tokens": 400}),
+        (OpenAICompletions, {"max_tokens": 400, "logprobs": 1}),
+    ],
+)
+@pytest.mark.parametrize("n", [1, 3])
+def test_the_same_answer_as_whole(mimic, api, sampling, n):
+    whole = ask(mimic.base_url, api=api, sampling=sampling, n=n)
+    streamed = ask(mimic.base_url, api=api, sampling=sampling, n=n, idle_timeout=60.0)
+    assert len(whole) == len(streamed) == n
+    for one, other in zip(whole, streamed, strict=True):
+        assert one.text
+        assert (one.text, one.finish_reason, one.model) == (other.text, other.finish_reason, other.model)
+        assert one.usage == other.usage != Usage()
+        assert one.logprobs == other.logprobs
+
+
+def test_a_generation_that_hangs_is_noticed_by_its_silence(mimic):
+    error = failure(mimic.base_url, "hung", idle_timeout=2.0, total_timeout=3600.0)
+    assert (type(error), error.kind, error.billed) == (TransientEndpointError, "timeout", True)
+    assert str(error).endswith("silent for 2 s")
+
+
+def test_a_server_that_never_begins_is_noticed_too():
+    async def main():
+        async with serving(hang) as server, OpenAIChat(server.url, "tiny", idle_timeout=0.2) as chat:
+            with pytest.raises(TransientEndpointError, match=r"silent for 0\.2 s"):
+                await chat.complete(ASK, seed=1)
+
+    asyncio.run(main())
+
+
+def test_an_answer_that_takes_long_and_goes_on_is_waited_for(mimic):
+    """Five seconds of generation, a token at a time, and never so long a silence."""
+    (answer,) = ask(mimic.base_url, "slow", idle_timeout=4.5)
+    assert answer.finish_reason == "stop"
+    assert answer.latency >= 4.9
+
+
+def test_the_total_holds_beside_the_silence(mimic):
+    error = failure(mimic.base_url, "slow", total_timeout=0.5)
+    assert str(error).endswith("no answer within 0.5 s")
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"), [("cut", "dropped"), ("odd", "malformed"), ("aborted", "aborted")]
+)
+def test_an_answer_that_breaks_off(mimic, model, kind):
+    error = failure(mimic.base_url, model)
+    assert (type(error), error.kind) == (TransientEndpointError, kind)
+
+
+def test_errors_with_a_status_are_as_without_a_stream(mimic):
+    refused, busy = failure(mimic.base_url, "closed"), failure(mimic.base_url, "busy")
+    assert (type(refused), refused.status) == (PermanentEndpointError, 401)
+    assert (busy.kind, busy.status, busy.retry_after) == ("rate_limit", 429, 3.0)
+
+
+def events(*datas, done=True):
+    text = "".join(f"data: {json.dumps(data)}\n\n" for data in datas) + ("data: [DONE]\n\n" if done else "")
+    return reply(200, text, {"content-type": "text/event-stream"})
+
+
+def streamed(handler, **options):
+    """Ask a server with `handler`; return the answer or the error, and the request it saw."""
+
+    async def main():
+        async with (
+            serving(handler) as server,
+            OpenAIChat(server.url, "tiny", idle_timeout=60.0, **options) as chat,
+        ):
+            try:
+                return await chat.complete(ASK, seed=7), server.requests[0]
+            except EndpointError as error:
+                return error, server.requests[0]
+
+    return asyncio.run(main())
+
+
+def chunk(content=None, finish=None, **more):
+    delta = {} if content is None else {"content": content}
+    return {
+        "id": "x",
+        "model": "tiny",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+        **more,
+    }
+
+
+def test_the_request_asks_for_the_usage():
+    _, request = streamed(events(chunk("4", "stop")))
+    assert request.json["stream"] is True
+    assert request.json["stream_options"] == {"include_usage": True}
+
+
+def test_usage_that_grows_is_the_last_one():
+    usages = [{"prompt_tokens": 9, "completion_tokens": count} for count in (1, 2)]
+    answer, _ = streamed(events(chunk("4", usage=usages[0]), chunk("2", "stop", usage=usages[1])))
+    assert (answer.text, answer.usage) == ("42", Usage(9, 2))
+
+
+def test_comments_and_other_lines_are_passed_over():
+    body = (
+        ": ping\n\nevent: message\nid: 7\n" + f"data: {json.dumps(chunk('4', 'stop'))}\r\n\r\ndata:[DONE]\n\n"
+    )
+    answer, _ = streamed(reply(200, body, {"content-type": "text/event-stream"}))
+    assert answer.text == "4"
+
+
+def test_a_finished_answer_without_the_last_word_is_taken():
+    assert streamed(events(chunk("4"), chunk(finish="stop"), done=False))[0].text == "4"
+
+
+def test_an_unfinished_one_is_not():
+    error, _ = streamed(events(chunk("4"), done=False))
+    assert (error.kind, str(error)) == ("dropped", "the stream ended in the middle of the answer")
+
+
+def test_an_error_in_the_middle():
+    error, _ = streamed(events(chunk("4"), {"error": {"code": 503, "message": "engine died"}}))
+    assert (type(error), error.kind, error.status) == (TransientEndpointError, "server", 503)
+    assert "engine died" in str(error)
+
+
+def test_a_key_that_is_echoed_in_the_stream_is_hidden():
+    error, _ = streamed(
+        events({"error": {"code": 500, "message": "bad key sk-very-secret"}}),
+        api_key_env="KEY",
+        environ={"KEY": "sk-very-secret"},
+    )
+    assert "sk-very-secret" not in str(error)
+
+
+@pytest.mark.parametrize("event", [[1, 2], "text", None, {"choices": "none"}, {"choices": [7]}])
+def test_events_of_any_shape_are_survived(event):
+    answer, _ = streamed(events(event, chunk("4", "stop")))
+    assert answer.text == "4"

@@ -1,0 +1,373 @@
+"""What every executor promises, here or elsewhere; and what those with workers promise when workers die."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from desk_workers import PATIENCE, Desks, at_desks, built_at, config_at, in_process, mimic_spec, trial
+
+from adaptive_eval.build import Built, build, continue_run
+from adaptive_eval.config import config_from_data
+from adaptive_eval.core.standings import Standings
+from adaptive_eval.endpoints.mimic import MimicProcess
+from adaptive_eval.engine.protocols import Executor
+from adaptive_eval.errors import (
+    EndpointError,
+    PermanentEndpointError,
+    ScorerUnavailable,
+    TransientEndpointError,
+    UsageError,
+    WorkersLost,
+)
+from adaptive_eval.executors.workplace import setup_of
+from adaptive_eval.lanes import endpoint_at
+from adaptive_eval.store import RunReader
+from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.trial import Completion
+
+Opened = Callable[[Built], AbstractAsyncContextManager[Executor]]
+
+
+@pytest.fixture(scope="module")
+def mimic() -> Iterator[MimicProcess]:
+    with MimicProcess(mimic_spec()) as server:
+        yield server
+
+
+@pytest.fixture(params=["in-process", "desks", pytest.param("ray", marks=pytest.mark.ray)])
+def opened(request: pytest.FixtureRequest) -> Opened:
+    """Return what opens an executor for a run."""
+    if request.param == "ray":
+        return request.getfixturevalue("on_ray")
+    return in_process if request.param == "in-process" else at_desks
+
+
+def asked(built: Built, numbers: range, open_: Opened) -> list[tuple[str, Any]]:
+    """Return text and score of the answers to some trials, as an executor gives them."""
+
+    async def main() -> list[tuple[str, Any]]:
+        server = endpoint_at(built.config.models[0], built.config.models[0].addresses[0])
+        async with server, open_(built) as executor:
+
+            async def one(number: int) -> tuple[str, Any]:
+                request = trial(built, number)
+                messages = built.tasks[0].render(built.tasks[0].by_id[request.question])
+                (answer,) = await executor.attempt(server, messages, [request])
+                score = await executor.score(request, answer)
+                signals = {name: value for name, value in score.signals.items() if name != "latency"}
+                return answer.text, replace(score, signals=signals)
+
+            return await asyncio.gather(*map(one, numbers))
+
+    return asyncio.run(main())
+
+
+def attempt(built: Built, open_: Opened, url: str, n: int = 1) -> Any:
+    """Return what one attempt at `url` comes to: answers, or the error."""
+
+    async def main() -> Any:
+        async with endpoint_at(built.config.models[0], url) as server, open_(built) as executor:
+            first = trial(built, 0)
+            requests = [replace(first, key=replace(first.key, step=i), seed=first.seed + i) for i in range(n)]
+            messages = built.tasks[0].render(built.tasks[0].questions[0])
+            try:
+                return await executor.attempt(server, messages, requests)
+            except EndpointError as error:
+                return error
+
+    return asyncio.run(main())
+
+
+def test_answers_and_scores_are_those_of_this_process(mimic: MimicProcess, opened: Opened) -> None:
+    built = built_at(mimic.base_url)
+    found = asked(built, range(40), opened)
+    assert found == asked(built, range(40), in_process)
+    assert len({score.category for _, score in found}) == 2
+
+
+def test_several_answers_come_in_order(mimic: MimicProcess, opened: Opened) -> None:
+    built = built_at(mimic.base_url)
+    texts = [answer.text for answer in attempt(built, opened, mimic.base_url, n=4)]
+    assert texts == [answer.text for answer in attempt(built, in_process, mimic.base_url, n=4)]
+    assert len(texts) == 4
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ({"kind": "status", "status": 429, "retry_after": 7}, TransientEndpointError),
+        ({"kind": "status", "status": 500}, TransientEndpointError),
+        ({"kind": "status", "status": 404}, PermanentEndpointError),
+        ({"kind": "drop"}, TransientEndpointError),
+    ],
+    ids=["429", "500", "404", "dropped"],
+)
+def test_errors_cross_the_border_whole(opened: Opened, fault: dict[str, Any], kind: type) -> None:
+    with MimicProcess(mimic_spec()) as server:
+        httpx.post(f"{server.url}/mimic/faults", json={"faults": [fault]}).raise_for_status()
+        built = built_at(server.base_url)
+        here, there = (attempt(built, how, server.base_url) for how in (in_process, opened))
+    assert type(there) is type(here) is kind
+    assert (str(there), vars(there), there.billed) == (str(here), vars(here), here.billed)
+
+
+def test_an_answer_from_elsewhere_is_scored(mimic: MimicProcess, opened: Opened) -> None:
+    built = built_at(mimic.base_url)
+    target = built.tasks[0].questions[0].target
+
+    async def main() -> list[int | None]:
+        async with opened(built) as executor:
+            answers = [Completion(f"\\boxed{{{text}}}", "stop") for text in (target, "no number")]
+            return [(await executor.score(trial(built, 0), answer)).category for answer in answers]
+
+    assert asyncio.run(main()) == [1, 0]
+
+
+def test_an_attempt_can_be_broken_off(opened: Opened) -> None:
+    """Nothing is left of it, and the next one is answered."""
+    with MimicProcess(mimic_spec()) as server:
+        hang = {"faults": [{"kind": "hang", "after": 0.0}]}
+        built = built_at(server.base_url)
+
+        async def main() -> list[str]:
+            async with (
+                endpoint_at(built.config.models[0], server.base_url) as endpoint,
+                opened(built) as work,
+            ):
+                messages = built.tasks[0].render(built.tasks[0].questions[0])
+                async with httpx.AsyncClient() as client:
+                    await client.post(f"{server.url}/mimic/faults", json=hang)
+                    out = asyncio.create_task(work.attempt(endpoint, messages, [trial(built, 0)]))
+                    while not (await client.get(f"{server.url}/mimic/stats")).json()["faults"].get("hang"):
+                        await asyncio.sleep(0.01)
+                    out.cancel()
+                    with pytest.raises(asyncio.CancelledError):
+                        await out
+                    await client.post(f"{server.url}/mimic/faults", json={"faults": []})
+                assert not sum(getattr(work, "workers", {}).values())
+                return [one.text for one in await work.attempt(endpoint, messages, [trial(built, 0)])]
+
+        assert asyncio.run(main())
+
+
+# Workers that die: told to, at a known moment. Those of Ray are killed in test_ray_runs.py.
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def test_what_a_dead_worker_had_in_hand_fails_as_its_own_and_another_is_hired() -> None:
+    with MimicProcess(mimic_spec()) as server:
+        built = built_at(server.base_url)
+        desks = Desks(built)
+        messages = built.tasks[0].render(built.tasks[0].questions[0])
+
+        async def main() -> None:
+            endpoint, client = endpoint_at(built.config.models[0], server.base_url), httpx.AsyncClient()
+            async with endpoint, client, desks.executor(posts=1) as executor:
+                hang = {"faults": [{"kind": "hang", "after": 0.0}]}
+                await client.post(f"{server.url}/mimic/faults", json=hang)
+                out = asyncio.create_task(executor.attempt(endpoint, messages, [trial(built, 0)]))
+                await until(lambda: sum(executor.workers.values()) == 1)
+                desks.hired[0].die()
+                with pytest.raises(TransientEndpointError, match="has died") as caught:
+                    await out
+                assert (caught.value.kind, caught.value.billed) == ("worker", True)
+                await client.post(f"{server.url}/mimic/faults", json={"faults": []})
+                assert await executor.attempt(endpoint, messages, [trial(built, 0)])
+
+        asyncio.run(main())
+    assert len(desks.hired) == 2
+    assert [remark for remark in desks.remarks if "has died: it was told to" in remark]
+
+
+def test_an_answer_outlives_the_worker_that_was_to_score_it(
+    mimic: MimicProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = built_at(mimic.base_url)
+    desks = Desks(built)
+    messages, request = built.tasks[0].render(built.tasks[0].questions[0]), trial(built, 0)
+
+    async def never(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    async def main() -> int | None:
+        endpoint = endpoint_at(built.config.models[0], mimic.base_url)
+        async with endpoint, desks.executor(posts=1) as executor:
+            monkeypatch.setattr(desks.hired[0]._worker._executor._scoring, "score", never)
+            (answer,) = await executor.attempt(endpoint, messages, [request])
+            desks.hired[0].die()
+            with pytest.raises(ScorerUnavailable, match="has died"):
+                await executor.score(request, answer)
+            return (await executor.score(request, answer)).category
+
+    assert asyncio.run(main()) in (0, 1)
+    assert len(desks.hired) == 2
+
+
+def test_without_any_worker_the_run_ends(mimic: MimicProcess) -> None:
+    built = built_at(mimic.base_url)
+    desks = Desks(built, refuse_after=1)
+    messages = built.tasks[0].render(built.tasks[0].questions[0])
+
+    async def main() -> None:
+        endpoint = endpoint_at(built.config.models[0], mimic.base_url)
+        async with endpoint, desks.executor(posts=1) as executor:
+            desks.hired[0].die()
+            await until(lambda: not executor.workers)
+            with pytest.raises(WorkersLost, match="resume goes on"):
+                await executor.attempt(endpoint, messages, [trial(built, 0)])
+
+    asyncio.run(main())
+
+
+def test_a_crew_that_does_not_come_is_waited_for_no_longer_than_said(mimic: MimicProcess) -> None:
+    class Nobody(Desks):
+        async def hire(self, number: int) -> Any:
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        async with Nobody(built_at(mimic.base_url)).executor(patience=0.01):
+            pass
+
+    with pytest.raises(WorkersLost, match=r"no worker for 0\.01 s"):
+        asyncio.run(main())
+
+
+def test_a_worker_has_no_more_in_hand_than_it_may(mimic: MimicProcess) -> None:
+    built = built_at(mimic.base_url)
+    desks = Desks(built)
+    found = asked(built, range(40), lambda _: desks.executor(posts=2, most=3))
+    assert len(found) == 40
+    assert all(1 <= desk.most <= 3 for desk in desks.hired)
+
+
+def test_a_bug_is_not_taken_for_a_failure(mimic: MimicProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = built_at(mimic.base_url)
+    desks = Desks(built)
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("adaptive_eval.grading.Grading.score", broken)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError: a bug"):
+        asked(built, range(1), lambda _: desks.executor())
+
+
+def test_what_is_sent_to_workers_holds_no_secret(
+    mimic: MimicProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They take keys from their own environment, and say so where one is not set there."""
+    data = config_at(mimic.base_url)
+    for model in data["models"]:
+        model |= {"api_key_env": "LAB_KEY", "headers": {"X-Team": {"env": "LAB_TEAM"}}}
+    monkeypatch.setenv("LAB_KEY", "sk-very-secret-1")
+    monkeypatch.setenv("LAB_TEAM", "team-secret-2")
+    built = build(config_from_data(data, Path.cwd()))
+    sent = pickle.dumps(setup_of(built))
+    assert b"LAB_KEY" in sent
+    assert b"secret" not in sent
+    monkeypatch.delenv("LAB_KEY")
+    with pytest.raises(UsageError, match="LAB_KEY is not set"):
+        asked(built, range(0), at_desks)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TransientEndpointError("slow down", kind="rate_limit", status=429, retry_after=3.5),
+        PermanentEndpointError("no such model", kind="not_found", status=404),
+        ScorerUnavailable("away", kind="judge"),
+    ],
+)
+def test_an_error_can_be_sent(error: EndpointError) -> None:
+    copied = pickle.loads(pickle.dumps(error))
+    assert type(copied) is type(error)
+    assert (str(copied), vars(copied)) == (str(error), vars(error))
+
+
+# Whole runs
+
+
+def reached(built: Built, folder: Path, open_: Opened) -> Standings:
+    """Run to the end with an executor, check the books, and return the standings."""
+
+    async def main() -> Standings:
+        session, endpoints = built.session(), built.endpoints(None)
+        async with open_(built) as executor, AsyncExitStack() as connections:
+            for endpoint in chain.from_iterable(endpoints.values()):
+                await connections.enter_async_context(endpoint)
+            with RunWriter.create(folder, meta=built.meta()) as writer:
+                runner = built.runner(session, writer, endpoints, executor=executor)
+                await runner.run()
+        return session.standings()
+
+    standings = asyncio.run(main())
+    with RunReader(folder) as reader:
+        keys = Counter(record.request.key for record in reader.trials())
+        good = Counter(one.key for one in reader.attempts() if one.error is None)
+        assert all(record.missing is None for record in reader.trials())
+    assert set(keys.values()) == {1}
+    assert good == keys
+    return standings
+
+
+def decided(standings: Standings) -> Any:
+    return [(pair.first, pair.second, pair.verdict, pair.decided_at) for pair in standings.pairs]
+
+
+def test_the_same_decisions_whoever_does_the_work(
+    tmp_path: Path, mimic: MimicProcess, opened: Opened
+) -> None:
+    built = built_at(mimic.base_url)
+    there = reached(built, tmp_path / "there", opened)
+    assert decided(there) == decided(reached(built, tmp_path / "here", in_process))
+
+
+def test_workers_that_die_all_the_time_decide_nothing(tmp_path: Path, mimic: MimicProcess) -> None:
+    built = built_at(mimic.base_url, retry={"attempts": 50, "requeue": 50})
+    desks = Desks(built, lifetime=20)
+    there = reached(built, tmp_path / "there", lambda _: desks.executor())
+    assert len(desks.hired) >= 6
+    assert decided(there) == decided(reached(built, tmp_path / "here", in_process))
+    with RunReader(tmp_path / "there") as reader:
+        lost = [one for one in reader.attempts() if one.error is not None]
+    assert "worker" in {one.error for one in lost}
+
+
+def test_a_run_without_workers_ends_and_is_resumed(tmp_path: Path, mimic: MimicProcess) -> None:
+    """With the first two every worker is gone; another sitting, here in one process, goes on."""
+    built = built_at(mimic.base_url)
+    desks = Desks(built, refuse_after=2, lifetime=20)
+    with pytest.raises(WorkersLost, match="no worker is left"):
+        reached(built, tmp_path / "there", lambda _: desks.executor())
+    with RunReader(tmp_path / "there") as reader:
+        assert 0 < reader.count() < 200
+        built = replace(built, continued=reader.meta())
+
+    async def go_on() -> Standings:
+        session, endpoints = built.session(), built.endpoints(None)
+        with continue_run(built, tmp_path / "there") as writer:
+            with writer.reader() as reader:
+                session.replay(reader.log(), reader.unanswered())
+            async with AsyncExitStack() as connections:
+                for endpoint in chain.from_iterable(endpoints.values()):
+                    await connections.enter_async_context(endpoint)
+                await built.runner(session, writer, endpoints).run()
+        return session.standings()
+
+    there = asyncio.run(go_on())
+    assert decided(there) == decided(reached(built, tmp_path / "here", in_process))

@@ -1,0 +1,79 @@
+"""From a config to sources and clients: who shares what, and what real servers say to being found."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from adaptive_eval.config import config_from_data
+from adaptive_eval.endpoints.mimic import MimicProcess, MimicSpec, ModelSpec
+from adaptive_eval.engine.adaptive import AdaptiveConcurrency
+from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError, UsageError
+from adaptive_eval.finding import Finder
+
+FILE = {"discover": "file", "path": "servers/*.txt"}
+
+
+def config(*sections, **model):
+    """Return a config with a model for each of the sections that say where its servers are."""
+    models = [
+        {"name": name, "endpoints": section, **model} for name, section in zip("abc", sections, strict=False)
+    ]
+    task = {"name": "t", "dataset": "t.jsonl", "scorer": "exact"}
+    return config_from_data({"name": "demo", "models": models, "tasks": [task]})
+
+
+def test_models_that_name_the_same_source_share_it():
+    finder = Finder(config(FILE, {**FILE, "patience": 5}, {**FILE, "every": 1}))
+    one, two, other = (finder.discoveries[name] for name in "abc")
+    assert one.source is two.source
+    assert one.source is not other.source
+    assert (one.patience, two.patience) == (600.0, 5.0)
+
+
+def test_models_whose_servers_are_written_are_left_alone():
+    assert list(Finder(config(["http://gpu1/v1"], FILE)).discoveries) == ["b"]
+
+
+def test_each_server_has_limits_of_its_own():
+    each = {"concurrency": "auto", "rate_limit": {"requests_per_minute": 60}}
+    finder = Finder(config({**FILE, "each": each}, {"discover": "file", "path": "others.txt"}))
+    limits = finder.discoveries["a"].limits
+    one, two = limits().concurrency, limits().concurrency
+    assert isinstance(one, AdaptiveConcurrency)
+    assert one is not two
+    assert limits().rate.requests_per_minute == 60
+    assert finder.discoveries["b"].limits().concurrency is None
+
+
+@pytest.mark.parametrize(
+    "model", [{"api_key_env": "NO_SUCH_KEY"}, {"headers": {"X-Team": {"env": "NO_SUCH_KEY"}}}]
+)
+def test_a_key_that_is_not_set_is_told_before_any_server_is_found(monkeypatch, model):
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    with pytest.raises(UsageError, match="NO_SUCH_KEY is not set"):
+        Finder(config(FILE, FILE, **model))
+
+
+def test_a_server_is_let_in_once_it_serves_the_model(tmp_path: Path):
+    async def main(url):
+        async with Finder(config(FILE, FILE)) as finder:
+            there = finder.discoveries["a"].connect
+            client = await there(url)
+            assert (client.url, client.model) == (url, "a")
+            assert await there(url) is client
+            with pytest.raises(PermanentEndpointError, match="does not serve 'b'"):
+                await finder.discoveries["b"].connect(url)
+
+    with MimicProcess(MimicSpec(models=(ModelSpec("a", mean=0.5),))) as process:
+        asyncio.run(main(process.base_url))
+        gone = process.base_url
+
+    async def too_late():
+        async with Finder(config(FILE, FILE)) as finder:
+            with pytest.raises(TransientEndpointError, match="is the server running"):
+                await finder.discoveries["a"].connect(gone)
+
+    asyncio.run(too_late())

@@ -1,0 +1,699 @@
+"""The mimic as the OpenAI client sees it, over real loopback HTTP, in its own process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from time import monotonic
+from typing import Any, TypeVar
+
+import httpx
+import openai
+import pytest
+from openai import AsyncOpenAI
+
+from adaptive_eval.endpoints.mimic import (
+    KnownQuestion,
+    LatencySpec,
+    MimicProcess,
+    MimicSpec,
+    ModelSpec,
+    TokenSpec,
+)
+from adaptive_eval.endpoints.mimic.examinee import Examinee
+from adaptive_eval.endpoints.mimic.tokens import count_tokens
+
+T = TypeVar("T")
+
+QUESTIONS = (
+    KnownQuestion("sum", "Ann has 17 apples and buys 25 more. How many apples does she have?", "42"),
+    KnownQuestion("city", "What is the capital of Peru?", "B", ("Quito", "Lima", "La Paz", "Bogota")),
+)
+ASK = QUESTIONS[0].question
+SPEC = MimicSpec(
+    models=(
+        ModelSpec("sage", mean=1.0),
+        ModelSpec("fool", mean=0.0),
+        ModelSpec("coin", mean=0.5, tokens=TokenSpec(prompt_overhead=5, completion_median=40)),
+        ModelSpec("small", mean=0.5, context_length=64),
+        ModelSpec("slow", mean=0.5, latency=LatencySpec(median=0.3, sigma=0.0)),
+        ModelSpec("glacial", mean=0.5, latency=LatencySpec(median=3600.0, sigma=0.0)),
+        ModelSpec("popular", mean=0.5, latency=LatencySpec(median=3600.0, sigma=0.0)),
+        ModelSpec(
+            "talker", mean=0.5, tokens=TokenSpec(completion_median=20_000), latency=LatencySpec(median=600.0)
+        ),
+    ),
+    questions=QUESTIONS,
+    seed=7,
+)
+
+
+@pytest.fixture(scope="module")
+def mimic() -> Iterator[MimicProcess]:
+    with MimicProcess(SPEC) as process:
+        yield process
+
+
+@asynccontextmanager
+async def client_of(process: MimicProcess, **options: Any) -> AsyncIterator[AsyncOpenAI]:
+    options = {"api_key": "any", "max_retries": 0, "timeout": 120.0, **options}
+    async with AsyncOpenAI(base_url=process.base_url, **options) as client:
+        yield client
+
+
+def ask(process: MimicProcess, use: Callable[[AsyncOpenAI], Awaitable[T]], **options: Any) -> T:
+    """Run `use` with a client of `process`."""
+
+    async def run() -> T:
+        async with client_of(process, **options) as client:
+            return await use(client)
+
+    return asyncio.run(run())
+
+
+def chat(client: AsyncOpenAI, model: str = "coin", content: str = ASK, **parameters: Any) -> Awaitable[Any]:
+    messages: list[Any] = [{"role": "user", "content": content}]
+    return client.chat.completions.create(model=model, messages=messages, **parameters)
+
+
+def answer(process: MimicProcess, model: str = "coin", content: str = ASK, **parameters: Any) -> Any:
+    return ask(process, lambda client: chat(client, model, content, **parameters))
+
+
+def texts(response: Any) -> list[str]:
+    return [choice.message.content for choice in response.choices]
+
+
+def stats(process: MimicProcess) -> Any:
+    return httpx.get(f"{process.url}/mimic/stats").json()
+
+
+def set_faults(process: MimicProcess, *faults: dict[str, Any], model: str | None = None) -> None:
+    body = {"faults": list(faults)} | ({} if model is None else {"model": model})
+    httpx.post(f"{process.url}/mimic/faults", json=body).raise_for_status()
+
+
+@pytest.fixture
+def faulty(mimic: MimicProcess) -> Iterator[Callable[..., None]]:
+    """Set faults of the whole server for one test."""
+    yield lambda *faults: set_faults(mimic, *faults)
+    set_faults(mimic)
+
+
+# What it says
+
+
+def test_models_are_listed_and_found_one_by_one(mimic: MimicProcess) -> None:
+    async def use(client: AsyncOpenAI) -> None:
+        listed = [model.id async for model in client.models.list()]
+        assert listed == [model.name for model in SPEC.models]
+        assert (await client.models.retrieve("coin")).id == "coin"
+        with pytest.raises(openai.NotFoundError):
+            await client.models.retrieve("nobody")
+
+    ask(mimic, use)
+
+
+def test_an_answer_has_everything_the_client_reads(mimic: MimicProcess) -> None:
+    response = answer(mimic, "sage", seed=1)
+    (choice,) = response.choices
+    assert choice.message.role == "assistant"
+    assert choice.message.content.endswith("\nThe answer is \\boxed{42}.")
+    assert choice.finish_reason == "stop"
+    assert response.model == "sage"
+    assert response.object == "chat.completion"
+    assert response.id.startswith("chatcmpl-")
+    assert response.usage.completion_tokens == count_tokens(choice.message.content)
+    assert response.usage.prompt_tokens == count_tokens(ASK) + 8
+    assert response.usage.total_tokens == response.usage.prompt_tokens + response.usage.completion_tokens
+
+
+def test_wrong_answers_are_plausible(mimic: MimicProcess) -> None:
+    response = answer(mimic, "fool", n=50, seed=1)
+    boxed = {text.rpartition("{")[2].partition("}")[0] for text in texts(response)}
+    assert "42" not in boxed
+    assert len(boxed) > 3
+    assert all(abs(int(number) - 42) <= 10 for number in boxed)
+
+
+def test_messages_may_come_in_parts_and_turns(mimic: MimicProcess) -> None:
+    async def use(client: AsyncOpenAI) -> Any:
+        return await client.chat.completions.create(
+            model="sage",
+            messages=[
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": [{"type": "text", "text": QUESTIONS[1].question}]},
+            ],
+        )
+
+    assert "\\boxed{B}" in texts(ask(mimic, use))[0]
+
+
+def test_answers_over_http_are_those_of_the_pure_examinee(mimic: MimicProcess) -> None:
+    examinee = Examinee(SPEC)
+    asked = examinee.asked("coin", ASK)
+    expected = [examinee.reply(asked, 100 + index).text for index in range(60)]
+    assert texts(answer(mimic, seed=100, n=60)) == expected
+
+
+# Seeds
+
+
+def test_the_same_seed_gives_the_same_answer_in_any_order_and_process(mimic: MimicProcess) -> None:
+    async def use(client: AsyncOpenAI) -> list[str]:
+        responses = await asyncio.gather(*(chat(client, seed=seed) for seed in seeds))
+        return [texts(response)[0] for response in responses]
+
+    seeds = list(range(30))
+    first = ask(mimic, use)
+    seeds.reverse()
+    with MimicProcess(SPEC) as another:
+        second = ask(another, use)
+    assert first == second[::-1]
+    assert len(set(first)) > 10
+
+
+def test_sample_i_of_n_is_the_sample_of_seed_plus_i(mimic: MimicProcess) -> None:
+    several = answer(mimic, seed=7, n=4)
+    single = [answer(mimic, seed=7 + index) for index in range(4)]
+    assert texts(several) == [texts(response)[0] for response in single]
+    assert [choice.index for choice in several.choices] == [0, 1, 2, 3]
+    assert several.usage.prompt_tokens == single[0].usage.prompt_tokens
+    assert several.usage.completion_tokens == sum(one.usage.completion_tokens for one in single)
+
+
+@pytest.mark.parametrize("seed", [None, -1])
+def test_without_a_seed_answers_are_random(mimic: MimicProcess, seed: int | None) -> None:
+    assert texts(answer(mimic, n=40, seed=seed)) != texts(answer(mimic, n=40, seed=seed))
+
+
+def test_temperature_zero_is_deterministic_and_ignores_the_seed(mimic: MimicProcess) -> None:
+    assert texts(answer(mimic, temperature=0)) == texts(answer(mimic, temperature=0, seed=5))
+
+
+# Limits
+
+
+@pytest.mark.parametrize("limit", ["max_tokens", "max_completion_tokens"])
+def test_a_token_limit_truncates(mimic: MimicProcess, limit: str) -> None:
+    whole = texts(answer(mimic, seed=3))[0]
+    cut = answer(mimic, seed=3, **{limit: 9})
+    assert cut.choices[0].finish_reason == "length"
+    assert cut.usage.completion_tokens == count_tokens(texts(cut)[0]) == 9
+    assert whole.startswith(texts(cut)[0])
+
+
+def test_a_limit_that_is_not_reached_changes_nothing(mimic: MimicProcess) -> None:
+    whole = answer(mimic, seed=3)
+    same = answer(mimic, seed=3, max_tokens=whole.usage.completion_tokens)
+    assert texts(same) == texts(whole)
+    assert same.choices[0].finish_reason == "stop"
+
+
+def test_a_stop_sequence_ends_the_answer(mimic: MimicProcess) -> None:
+    response = answer(mimic, "sage", seed=3, stop=["boxed", "never"])
+    assert texts(response)[0].endswith("The answer is \\")
+    assert response.choices[0].finish_reason == "stop"
+    assert response.usage.completion_tokens == count_tokens(texts(response)[0] + "boxed")
+
+
+def test_the_context_limits_prompt_and_answer(mimic: MimicProcess) -> None:
+    used = count_tokens(ASK) + 8
+    fits = answer(mimic, "small", max_tokens=64 - used)
+    assert fits.usage.total_tokens <= 64
+    assert answer(mimic, "small").usage.total_tokens <= 64
+    for content, limit in ((ASK, 65 - used), ("word " * 80, None)):
+        with pytest.raises(openai.BadRequestError) as caught:
+            answer(mimic, "small", content, max_tokens=limit)
+        assert caught.value.code == "context_length_exceeded"
+
+
+# Log-probabilities, streams, completions, structure
+
+
+def test_log_probabilities_belong_to_the_tokens_of_the_text(mimic: MimicProcess) -> None:
+    response = answer(mimic, seed=3, logprobs=True, top_logprobs=4)
+    entries = response.choices[0].logprobs.content
+    assert "".join(entry.token for entry in entries) == texts(response)[0]
+    assert len(entries) == response.usage.completion_tokens
+    assert all(len(entry.top_logprobs) == 4 and entry.logprob <= 0 for entry in entries)
+    assert bytes(entries[0].bytes).decode() == entries[0].token
+    again = answer(mimic, seed=3, logprobs=True, top_logprobs=4)
+    assert again.choices[0].logprobs == response.choices[0].logprobs
+
+
+async def collect(stream: Any) -> tuple[dict[int, str], dict[int, str], Any, list[float]]:
+    """Return texts and finish reasons by choice, the usage, and all log-probabilities."""
+    said: dict[int, str] = {}
+    finish: dict[int, str] = {}
+    usage, logprobs = None, []
+    async for chunk in stream:
+        usage = chunk.usage or usage
+        for choice in chunk.choices:
+            said[choice.index] = said.get(choice.index, "") + (choice.delta.content or "")
+            finish |= {choice.index: choice.finish_reason} if choice.finish_reason else {}
+            logprobs += [entry.logprob for entry in choice.logprobs.content] if choice.logprobs else []
+    return said, finish, usage, logprobs
+
+
+def test_a_stream_says_what_the_whole_answer_says(mimic: MimicProcess) -> None:
+    async def use(client: AsyncOpenAI) -> Any:
+        parameters: dict[str, Any] = {"seed": 5, "n": 3, "max_tokens": 45, "logprobs": True}
+        stream = await chat(client, stream=True, stream_options={"include_usage": True}, **parameters)
+        return await chat(client, **parameters), await collect(stream)
+
+    whole, (said, finish, usage, logprobs) = ask(mimic, use)
+    assert said == dict(enumerate(texts(whole)))
+    assert finish == {choice.index: choice.finish_reason for choice in whole.choices}
+    assert "length" in finish.values()
+    assert usage == whole.usage
+    expected = [entry.logprob for choice in whole.choices for entry in choice.logprobs.content]
+    assert sorted(logprobs) == sorted(expected)
+
+
+def test_a_stream_has_no_usage_unless_it_is_asked_for(mimic: MimicProcess) -> None:
+    async def use(client: AsyncOpenAI) -> Any:
+        return await collect(await chat(client, stream=True))
+
+    assert ask(mimic, use)[2] is None
+
+
+def test_the_tokens_of_a_stream_are_spread_over_its_latency(mimic: MimicProcess) -> None:
+    async def whole(client: AsyncOpenAI) -> float:
+        began = monotonic()
+        async for _ in await chat(client, "slow", stream=True):
+            pass
+        return monotonic() - began
+
+    async def beginning(client: AsyncOpenAI) -> int:
+        """Return how many answers of ten minutes are being generated after some tokens of one."""
+        async with await chat(client, "talker", stream=True) as stream:
+            chunks = aiter(stream)
+            for _ in range(5):
+                await anext(chunks)
+            return int((await asyncio.to_thread(stats, mimic))["models"]["talker"]["in_flight"])
+
+    assert ask(mimic, whole) >= 0.3
+    assert ask(mimic, beginning) == 1
+
+
+def test_completions_take_prompts_and_stop_at_sixteen_tokens(mimic: MimicProcess) -> None:
+    async def use(client: AsyncOpenAI) -> Any:
+        short = await client.completions.create(model="sage", prompt=ASK, seed=1)
+        several = await client.completions.create(
+            model="sage", prompt=[ASK, QUESTIONS[1].question], n=2, seed=1, max_tokens=500, logprobs=2
+        )
+        stream = await client.completions.create(
+            model="sage", prompt=ASK, seed=1, max_tokens=500, logprobs=2, stream=True
+        )
+        return short, several, [chunk async for chunk in stream]
+
+    short, several, chunks = ask(mimic, use)
+    assert short.usage.completion_tokens == 16
+    assert short.choices[0].finish_reason == "length"
+    endings = [choice.text.rpartition("\n")[2] for choice in several.choices]
+    assert endings == ["The answer is \\boxed{42}."] * 2 + ["The answer is \\boxed{B}."] * 2
+    assert several.usage.prompt_tokens == count_tokens(ASK) + count_tokens(QUESTIONS[1].question)
+    first = several.choices[0]
+    assert "".join(chunk.choices[0].text for chunk in chunks) == first.text
+    assert "".join(first.logprobs.tokens) == first.text
+    places = zip(first.logprobs.text_offset, first.logprobs.tokens, strict=True)
+    assert all(first.text.startswith(token, offset) for offset, token in places)
+    assert chunks[1].choices[0].logprobs.text_offset == [first.logprobs.text_offset[1]]
+    assert all(len(top) == 2 for top in first.logprobs.top_logprobs)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "allowed"),
+    [
+        ("sage", list("ABCD"), {"B"}),
+        ("fool", list("ABCD"), {"A", "C", "D"}),
+        ("sage", ["Lima", "Quito"], {"Lima"}),
+    ],
+)
+def test_a_structured_choice_is_one_of_the_choices(
+    mimic: MimicProcess, model: str, options: list[str], allowed: set[str]
+) -> None:
+    extra = {"structured_outputs": {"choice": options}}
+    response = answer(mimic, model, QUESTIONS[1].question, n=40, seed=1, extra_body=extra)
+    assert set(texts(response)) == allowed
+    assert response.usage.completion_tokens == 40
+
+
+def test_a_response_format_gives_json(mimic: MimicProcess) -> None:
+    fields = {
+        "reasoning": {"type": "string"},
+        "result": {"type": "integer"},
+        "unit": {"enum": ["apples", "pears"]},
+        "sure": {"type": "boolean"},
+        "version": {"const": 2},
+    }
+    schema = {"name": "answer", "schema": {"type": "object", "properties": fields}}
+    form: Any = {"type": "json_schema", "json_schema": schema}
+    data = json.loads(texts(answer(mimic, "sage", response_format=form))[0])
+    assert (data["result"], data["sure"], data["version"]) == (42, True, 2)
+    assert data["unit"] in ("apples", "pears")
+    assert "boxed{42}" in data["reasoning"]
+    plain = json.loads(texts(answer(mimic, "sage", response_format={"type": "json_object"}))[0])
+    assert plain["answer"] == "42"
+
+
+# Errors
+
+
+def test_an_unknown_model_is_not_found(mimic: MimicProcess) -> None:
+    with pytest.raises(openai.NotFoundError) as caught:
+        answer(mimic, "nobody")
+    assert caught.value.code == "model_not_found"
+    assert caught.value.param == "model"
+    assert "sage, fool" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("param", "value"),
+    [
+        ("n", 0),
+        ("n", "two"),
+        ("n", 100_000),
+        ("seed", 1.5),
+        ("seed", 2**63),
+        ("temperature", 3),
+        ("temperature", "hot"),
+        ("top_p", 0),
+        ("presence_penalty", 9),
+        ("frequency_penalty", -9),
+        ("max_tokens", 0),
+        ("max_completion_tokens", -1),
+        ("stop", [""]),
+        ("stop", 5),
+        ("logprobs", 3),
+        ("top_logprobs", 3),
+        ("stream_options", {"include_usage": True}),
+        ("messages", []),
+        ("messages", "hi"),
+        ("model", ""),
+        ("response_format", {"type": "weird"}),
+        ("structured_outputs", {"choice": []}),
+        ("structured_outputs", {"regex": "a+"}),
+    ],
+)
+def test_a_bad_parameter_is_named(mimic: MimicProcess, param: str, value: object) -> None:
+    refused = stats(mimic)["refused"]
+    with pytest.raises(openai.BadRequestError) as caught:
+        answer(mimic, "coin", extra_body={param: value})
+    assert caught.value.param == param
+    assert param in caught.value.message
+    assert stats(mimic)["refused"] == refused + 1
+
+
+def test_more_bad_requests(mimic: MimicProcess) -> None:
+    message = {"role": "user"}
+    bad: list[tuple[dict[str, Any], str | None]] = [
+        ({"messages": [{"content": "x"}]}, "messages[0]"),
+        ({"messages": [message | {"content": 3}]}, "messages[0].content"),
+        ({"messages": [message], "logprobs": True, "top_logprobs": 21}, "top_logprobs"),
+        ({"messages": [message], "temperature": 0, "n": 2}, "n"),
+        ({"messages": [message], "stream": 1}, "stream"),
+        ({}, "messages"),
+    ]
+    with httpx.Client(base_url=mimic.base_url) as client:
+        for body, param in bad:
+            response = client.post("/chat/completions", json={"model": "coin", **body})
+            assert (response.status_code, response.json()["error"]["param"]) == (400, param)
+        for body in ({}, {"prompt": [1, 2]}, {"prompt": []}):
+            response = client.post("/completions", json={"model": "coin", **body})
+            assert (response.status_code, response.json()["error"]["param"]) == (400, "prompt")
+        response = client.post("/completions", json={"model": "coin", "prompt": "x", "echo": True})
+        assert response.status_code == 400
+
+
+@pytest.mark.parametrize("body", [b"", b'{"model": "coin", ', b"[]", b"\xff\xfe"])
+def test_a_body_that_is_not_a_json_object_is_refused(mimic: MimicProcess, body: bytes) -> None:
+    response = httpx.post(f"{mimic.base_url}/chat/completions", content=body)
+    assert response.status_code == 400
+    assert response.json()["error"].keys() == {"message", "type", "param", "code"}
+
+
+def test_other_paths_and_methods_are_refused_in_the_same_shape(mimic: MimicProcess) -> None:
+    for response, status in (
+        (httpx.get(f"{mimic.base_url}/chat/completions"), 405),
+        (httpx.get(f"{mimic.url}/nowhere"), 404),
+    ):
+        assert response.status_code == status
+        assert response.json()["error"].keys() == {"message", "type", "param", "code"}
+
+
+def test_a_wrong_key_is_refused_everywhere_but_for_health() -> None:
+    spec = MimicSpec(models=(ModelSpec("coin", mean=0.5),), api_key="right-key")
+    with MimicProcess(spec) as locked:
+        with pytest.raises(openai.AuthenticationError) as caught:
+            ask(locked, chat, api_key="wrong-key")
+        assert "key" in caught.value.message
+        assert "wrong-key" not in caught.value.message
+        assert httpx.get(f"{locked.base_url}/models").status_code == 401
+        assert httpx.get(f"{locked.url}/health").status_code == 200
+        assert ask(locked, chat, api_key="right-key").choices
+        assert "right-key" not in httpx.get(f"{locked.url}/mimic/stats").text
+
+
+# Faults
+
+
+def test_a_rate_limit_says_when_to_come_back(mimic: MimicProcess, faulty: Callable[..., None]) -> None:
+    faulty({"kind": "status", "status": 429, "retry_after": 1.5, "first": 1})
+    with pytest.raises(openai.RateLimitError) as caught:
+        answer(mimic)
+    assert caught.value.response.headers["retry-after"] == "1.5"
+    assert caught.value.code == "rate_limit_exceeded"
+    assert answer(mimic).choices
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_a_server_error_has_its_status(mimic: MimicProcess, faulty: Callable[..., None], status: int) -> None:
+    faulty({"kind": "status", "status": status})
+    with pytest.raises(openai.InternalServerError) as caught:
+        answer(mimic)
+    assert caught.value.status_code == status
+    assert "retry-after" not in caught.value.response.headers
+
+
+@pytest.mark.parametrize("after", [0.0, 0.5])
+def test_a_hang_lasts_until_the_client_leaves(
+    mimic: MimicProcess, faulty: Callable[..., None], after: float
+) -> None:
+    faulty({"kind": "hang", "after": after})
+    before = stats(mimic)["models"]["coin"]["answers"]
+    with pytest.raises(openai.APITimeoutError):
+        ask(mimic, chat, timeout=0.2)
+    faulty()
+    wait_until(lambda: stats(mimic)["in_flight"] == 0)
+    assert stats(mimic)["models"]["coin"]["answers"] == before
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Ask again until `condition` holds; each question is a round trip to the server."""
+    deadline = monotonic() + 60
+    while not condition():
+        assert monotonic() < deadline
+
+
+def test_a_hang_with_an_end_is_only_a_delay(mimic: MimicProcess, faulty: Callable[..., None]) -> None:
+    whole = texts(answer(mimic, seed=1))
+    faulty({"kind": "hang", "seconds": 0.2})
+    began = monotonic()
+    assert texts(answer(mimic, seed=1)) == whole
+    assert monotonic() - began >= 0.2
+
+
+@pytest.mark.parametrize("after", [0.0, 0.5, 1.0])
+def test_a_dropped_connection_is_an_error(
+    mimic: MimicProcess, faulty: Callable[..., None], after: float
+) -> None:
+    faulty({"kind": "drop", "after": after, "first": 1})
+
+    async def use(client: AsyncOpenAI) -> None:
+        with pytest.raises(openai.APIConnectionError):
+            await chat(client)
+        assert (await chat(client)).choices
+
+    ask(mimic, use)
+
+
+def test_a_stream_can_break_in_the_middle(mimic: MimicProcess, faulty: Callable[..., None]) -> None:
+    faulty({"kind": "drop", "after": 0.5})
+
+    async def use(client: AsyncOpenAI) -> None:
+        chunks = aiter(await chat(client, stream=True))
+        for _ in range(4):
+            await anext(chunks)
+        with pytest.raises(openai.APIConnectionError):
+            await collect(chunks)
+
+    ask(mimic, use)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_malformed_json_cannot_be_read(
+    mimic: MimicProcess, faulty: Callable[..., None], stream: bool
+) -> None:
+    faulty({"kind": "malformed"})
+    body = {"model": "coin", "messages": [{"role": "user", "content": ASK}], "stream": stream}
+    response = httpx.post(f"{mimic.base_url}/chat/completions", json=body)
+    assert response.status_code == 200
+    lines = response.text.split("\n\n") if stream else [response.text]
+    payloads = [line.removeprefix("data: ") for line in lines if line and line != "data: [DONE]"]
+    assert sum(not is_json(payload) for payload in payloads) == 1
+
+    async def use(client: AsyncOpenAI) -> None:
+        answered = await chat(client, stream=stream)
+        if stream:
+            await collect(answered)
+
+    # The client passes the parser's error on as it is.
+    with pytest.raises(json.JSONDecodeError):
+        ask(mimic, use)
+
+
+def is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except json.JSONDecodeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("reason", ["abort", "length"])
+def test_an_answer_can_be_cut_off(mimic: MimicProcess, faulty: Callable[..., None], reason: str) -> None:
+    whole = answer(mimic, seed=1)
+    faulty({"kind": "cut_off", "finish_reason": reason})
+    half = answer(mimic, seed=1)
+    assert half.choices[0].finish_reason == reason
+    assert texts(whole)[0].startswith(texts(half)[0])
+    assert half.usage.completion_tokens == whole.usage.completion_tokens // 2
+
+
+def test_a_careless_error_repeats_the_key(mimic: MimicProcess, faulty: Callable[..., None]) -> None:
+    faulty({"kind": "echo_key"})
+    with pytest.raises(openai.InternalServerError) as caught:
+        ask(mimic, chat, api_key="sk-very-secret")
+    assert "sk-very-secret" in caught.value.message
+
+
+def test_faults_of_one_model_leave_the_others_alone(mimic: MimicProcess) -> None:
+    set_faults(mimic, {"kind": "status", "status": 500}, model="fool")
+    with pytest.raises(openai.InternalServerError):
+        answer(mimic, "fool")
+    assert answer(mimic, "sage").choices
+    assert stats(mimic)["models"]["fool"]["faults"] == {"status": 1}
+    set_faults(mimic, model="fool")
+    assert answer(mimic, "fool").choices
+
+
+def test_attempts_are_counted_for_each_request(mimic: MimicProcess, faulty: Callable[..., None]) -> None:
+    faulty({"kind": "status", "status": 503, "attempts": 2})
+
+    async def use(client: AsyncOpenAI) -> list[bool]:
+        fates = []
+        for seed in (1, 1, 2, 1, 2, 2):
+            try:
+                await chat(client, seed=seed)
+                fates.append(True)
+            except openai.InternalServerError:
+                fates.append(False)
+        return fates
+
+    assert ask(mimic, use) == [False, False, False, True, False, True]
+
+
+def test_faults_that_make_no_sense_are_refused(mimic: MimicProcess) -> None:
+    for body, words in (
+        ({"faults": [{"kind": "explode"}]}, "faults[0].kind: 'explode' is none of"),
+        ({"faults": {}}, "is not a list"),
+        ({"fault": []}, "must be an object with faults"),
+        ({"faults": [], "model": "nobody"}, "nobody"),
+    ):
+        response = httpx.post(f"{mimic.url}/mimic/faults", json=body)
+        assert response.status_code in (400, 404)
+        assert words in response.json()["error"]["message"]
+    assert httpx.post(f"{mimic.url}/mimic/faults", content=b"{").status_code == 400
+
+
+def test_a_slow_start_answers_503_and_then_serves() -> None:
+    body = {"model": "coin", "prompt": "x"}
+    never, soon = (MimicSpec(SPEC.models, slow_start=seconds) for seconds in (3600.0, 0.5))
+    with httpx.Client() as client, MimicProcess(never) as starting:
+        assert client.get(f"{starting.url}/health").status_code == 503
+        assert client.get(f"{starting.base_url}/models").status_code == 503
+        assert client.post(f"{starting.base_url}/completions", json=body).status_code == 503
+    with httpx.Client() as client, MimicProcess(soon) as starting:
+        wait_until(lambda: client.get(f"{starting.url}/health").status_code == 200)
+        assert client.post(f"{starting.base_url}/completions", json=body).status_code == 200
+
+
+# Counts
+
+
+def test_latency_is_waited_for(mimic: MimicProcess) -> None:
+    began = monotonic()
+    answer(mimic, "slow")
+    assert monotonic() - began >= 0.3
+
+
+def test_requests_in_flight_are_counted(mimic: MimicProcess) -> None:
+    def counts() -> dict[str, int]:
+        found: dict[str, int] = stats(mimic)["models"]["popular"]
+        return found
+
+    async def use(client: AsyncOpenAI) -> None:
+        tasks = [asyncio.ensure_future(chat(client, "popular", seed=seed)) for seed in range(20)]
+        await asyncio.to_thread(wait_until, lambda: counts()["in_flight"] == 20)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    ask(mimic, use)
+    wait_until(lambda: counts()["in_flight"] == 0)
+    assert counts()["peak_in_flight"] == 20
+
+
+def test_answers_are_counted_by_seed_with_their_usage() -> None:
+    with MimicProcess(SPEC) as fresh:
+
+        async def use(client: AsyncOpenAI) -> list[Any]:
+            return [await chat(client, seed=seed, n=2) for seed in (1, 1, 2)] + [await chat(client)]
+
+        responses = ask(fresh, use)
+        counts = stats(fresh)["models"]["coin"]
+    assert counts["seeds"] == {"1": 2, "2": 1, "none": 1}
+    assert (counts["requests"], counts["answers"]) == (4, 7)
+    assert counts["prompt_tokens"] == sum(response.usage.prompt_tokens for response in responses)
+    assert counts["completion_tokens"] == sum(response.usage.completion_tokens for response in responses)
+    assert counts["right"] == sum("boxed{42}" in text for one in responses for text in texts(one))
+
+
+def test_a_client_that_leaves_is_not_charged(mimic: MimicProcess) -> None:
+    def in_flight() -> int:
+        count: int = stats(mimic)["models"]["glacial"]["in_flight"]
+        return count
+
+    async def use(client: AsyncOpenAI) -> None:
+        task = asyncio.ensure_future(chat(client, "glacial"))
+        while await asyncio.to_thread(in_flight) == 0:
+            pass
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    ask(mimic, use)
+    wait_until(lambda: in_flight() == 0)
+    counts = stats(mimic)["models"]["glacial"]
+    assert (counts["requests"], counts["answers"], counts["seeds"]) == (1, 0, {})
+
+
+def test_frequencies_over_http_are_those_of_the_coins(mimic: MimicProcess) -> None:
+    chance = Examinee(SPEC).asked("coin", ASK).chance
+    found = sum("boxed{42}" in text for text in texts(answer(mimic, seed=10**6, n=1000)))
+    assert abs(found - 1000 * chance) < 4.5 * math.sqrt(1000 * chance * (1 - chance))

@@ -1,0 +1,247 @@
+"""The mimic as a process: it starts, fails with a reason, dies with its parent; and its command."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from adaptive_eval.cli.mimic import command
+from adaptive_eval.endpoints.mimic import DatasetSpec, MimicProcess, MimicSpec, ModelSpec, spec_to_json
+from adaptive_eval.errors import DatasetError, EndpointsUnusable, UsageError
+
+SPEC = MimicSpec(models=(ModelSpec("coin", mean=0.5),))
+
+PARENT = """
+import sys
+from adaptive_eval.endpoints.mimic import MimicProcess, spec_from_json
+with MimicProcess(spec_from_json(sys.argv[1])) as mimic:
+    print(mimic.url.rpartition(":")[2], flush=True)
+    sys.stdin.read()
+"""
+
+SERVE = "from adaptive_eval.cli.mimic import command; command()"
+
+HEAVY = """
+import sys
+import adaptive_eval.endpoints.mimic.__main__
+print(*sorted({"numpy", "scipy", "openai", "pydantic", "httpx", "rich"} & sys.modules.keys()))
+"""
+
+
+def test_it_serves_between_start_and_stop() -> None:
+    mimic = MimicProcess(SPEC)
+    assert mimic.pid is None
+    mimic.start()
+    assert mimic.start() is mimic
+    url = mimic.url
+    assert httpx.get(f"{url}/health").status_code == 200
+    mimic.stop()
+    mimic.stop()
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{url}/health")
+
+
+def test_it_comes_back_at_the_same_address() -> None:
+    """Nothing else runs at a port of this range by chance, so it is still free then."""
+    mimic = MimicProcess(SPEC, port=free_port(range(12_000, 32_768)))
+    with mimic:
+        first = mimic.base_url
+    with mimic:
+        assert mimic.base_url == first
+        assert httpx.get(f"{first}/models").status_code == 200
+
+
+def test_it_listens_on_ipv6() -> None:
+    with MimicProcess(SPEC, host="::1") as mimic:
+        assert mimic.url.startswith("http://[::1]:")
+        assert httpx.get(f"{mimic.url}/health").status_code == 200
+
+
+def test_ctrl_c_in_the_terminal_does_not_reach_it() -> None:
+    """A run drains its answers on Ctrl-C, so its mimic must outlive the signal to its process group."""
+    with MimicProcess(SPEC) as mimic:
+        assert mimic.pid is not None
+        assert os.getpgid(mimic.pid) != os.getpgid(0)
+
+
+def test_it_dies_with_its_parent_even_by_kill_9() -> None:
+    arguments = [sys.executable, "-c", PARENT, spec_to_json(SPEC)]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        port = int(parent.stdout.readline())
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.settimeout(60)
+            parent.kill()
+            parent.wait()
+            # The connection ends when the process does: nothing else closes an idle one. One that was
+            # not accepted yet is reset.
+            with suppress(ConnectionResetError):
+                assert connection.recv(1) == b""
+        # The kernel closes the sockets of a dead process one after the other.
+        deadline = monotonic() + 60
+        while accepts(port):
+            assert monotonic() < deadline
+
+
+def free_port(among: range) -> int:
+    for port in random.sample(among, len(among)):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
+
+
+def accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except ConnectionError:
+        return False
+    return True
+
+
+def test_stopping_does_not_wait_for_answers_that_hang() -> None:
+    spec = MimicSpec(models=SPEC.models)
+    with MimicProcess(spec) as mimic:
+        httpx.post(f"{mimic.url}/mimic/faults", json={"faults": [{"kind": "hang"}]})
+        body = b'{"model": "coin", "prompt": "x"}'
+        head = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
+        with socket.create_connection(("127.0.0.1", int(mimic.url.rpartition(":")[2]))) as connection:
+            connection.settimeout(60)
+            connection.sendall(head + body)
+            while httpx.get(f"{mimic.url}/mimic/stats").json()["in_flight"] == 0:
+                pass
+            mimic.stop()
+            while connection.recv(4096):
+                pass
+
+
+def test_a_missing_dataset_is_told_by_its_name() -> None:
+    spec = MimicSpec(models=SPEC.models, datasets=(DatasetSpec("nowhere.jsonl"),))
+    with pytest.raises(DatasetError, match=r"nowhere\.jsonl: cannot be read"):
+        MimicProcess(spec).start()
+
+
+def test_accuracies_that_do_not_fit_are_told() -> None:
+    spec = MimicSpec(models=(ModelSpec("coin", accuracies=(0.1, 0.2)),))
+    with pytest.raises(UsageError, match="2 accuracies but there are 0 questions"):
+        MimicProcess(spec).start()
+
+
+def test_a_port_in_use_is_told() -> None:
+    with MimicProcess(SPEC) as mimic:
+        port = int(mimic.url.rpartition(":")[2])
+        with pytest.raises(UsageError, match=f"cannot listen on 127.0.0.1 port {port}"):
+            MimicProcess(SPEC, port=port).start()
+
+
+def test_a_child_that_dies_on_start_has_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONHOME", "/nowhere")
+    with pytest.raises(
+        EndpointsUnusable, match=r"(?s)ended with code \d+ on start; its last words:.*encodings"
+    ):
+        MimicProcess(SPEC).start()
+
+
+def test_a_child_that_does_not_start_in_time_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    silent = tmp_path / "python"
+    silent.write_text("#!/bin/sh\nexec 3>&1 cat > /dev/null\n")
+    silent.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(silent))
+    mimic = MimicProcess(SPEC, start_timeout=0.1)
+    with pytest.raises(EndpointsUnusable, match=r"did not start within 0\.1 s"):
+        mimic.start()
+    assert mimic.pid is None
+
+
+def test_the_process_imports_only_what_it_needs() -> None:
+    """It starts while a person waits: numpy, scipy and the OpenAI client would take it seconds."""
+    done = subprocess.run([sys.executable, "-c", HEAVY], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+# The command
+
+
+def serve(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", SERVE, "--port", "0", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_the_command_serves_until_ctrl_c(tmp_path: Path) -> None:
+    key = tmp_path / "key.jsonl"
+    key.write_text('{"question": "What is 6 times 7?", "answer": 42}\n')
+    with serve(
+        "--model", "sage=1", "--model", "org/coin=0.5", "--dataset", str(key), "--latency", "0"
+    ) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        base = child.stdout.readline().removeprefix("Base URL: ").strip()
+        assert child.stdout.readline() == "Models: sage, org/coin\n"
+        body = {"model": "sage", "messages": [{"role": "user", "content": "What is 6 times 7?"}]}
+        answer = httpx.post(f"{base}/chat/completions", json=body).json()
+        assert answer["choices"][0]["message"]["content"].endswith("\\boxed{42}.")
+        assert httpx.get(f"{base}/models/org/coin").json()["id"] == "org/coin"
+        child.send_signal(signal.SIGINT)
+        rest = child.stdout.read()
+        assert child.wait(60) == 0
+        assert rest.endswith("Stopped.\n")
+        assert child.stderr.read() == ""
+
+
+def test_the_example_that_the_command_prints_works() -> None:
+    with serve() as child:
+        assert child.stdout is not None
+        lines = [child.stdout.readline() for _ in range(6)]
+        assert lines[-1] == "Ctrl-C stops.\n"
+        example = "".join(lines[3:5])
+        done = subprocess.run(example, shell=True, capture_output=True, text=True, check=True)
+        assert '"chat.completion"' in done.stdout
+        child.send_signal(signal.SIGINT)
+        child.wait(60)
+
+
+def test_the_command_takes_a_spec_file(tmp_path: Path) -> None:
+    path = tmp_path / "spec.json"
+    path.write_text(spec_to_json(MimicSpec(models=(ModelSpec("from-file", mean=0.5),))))
+    with serve("--spec", str(path)) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert child.stdout.readline() == "Models: from-file\n"
+        child.send_signal(signal.SIGINT)
+        child.wait(60)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "sage"], "--model 'sage' is not NAME=MEAN"),
+        (["--model", "=0.5"], "--model '=0.5' is not NAME=MEAN"),
+        (["--model", "sage=often"], "--model 'sage=often' is not NAME=MEAN"),
+        (["--model", "sage=2"], "mean: 2.0 is not a number in [0, 1]"),
+        (["--model", "a=0.5", "--model", "a=0.6"], "'a' is there 2 times"),
+        (["--latency", "-1"], "median: -1.0 is not a number"),
+        (["--dataset", "nowhere.jsonl"], "nowhere.jsonl: cannot be read"),
+        (["--spec", "nowhere.json"], "nowhere.json: cannot be read"),
+        (["--spec", "x.json", "--seed", "0"], "--seed and --spec cannot be combined"),
+        (["--api-key-env", "NO_SUCH_VARIABLE"], "NO_SUCH_VARIABLE: there is no such environment variable"),
+    ],
+)
+def test_a_wrong_option_is_one_clear_error(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(command, ["--port", "0", *arguments])
+    assert isinstance(result.exception, UsageError)
+    assert message in str(result.exception)

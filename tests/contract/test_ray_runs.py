@@ -1,0 +1,320 @@
+"""Whole runs on a real cluster of Ray, by the installed command; workers and runs are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import (
+    Reached,
+    adaptive_eval,
+    answered_seeds,
+    environment,
+    hold_back,
+    mimic_spec,
+    quickstart,
+    served,
+    set_faults,
+    started,
+    write_config,
+)
+from ray_here import KEY, Cluster
+
+from adaptive_eval.build import build
+from adaptive_eval.config import load_config
+from adaptive_eval.endpoints.mimic import LatencySpec, MimicProcess
+from adaptive_eval.errors import UsageError
+from adaptive_eval.executors import workplace_of
+from adaptive_eval.store import RunReader
+from scorio.study import Bootstrap, Metric, biased_coins, convergence
+
+LATENCY = LatencySpec(median=0.02, sigma=0.5)
+PATIENCE = 240.0
+
+GRADER = """
+from numbers_beside import last_number
+
+def grade(answer, question):
+    return last_number(answer) == question["target"]
+"""
+
+NUMBERS = r"""
+import re
+
+def last_number(text):
+    found = re.findall(r"-?\d+", text)
+    return found[-1] if found else None
+"""
+
+
+def on(cluster: Cluster, *urls: str, **sections: Any) -> dict[str, Any]:
+    """Return the quickstart's config for workers on the cluster, its models behind `urls`."""
+    data = quickstart(base_url=urls[0])
+    for model in data["models"]:
+        model["endpoints"] = list(urls)
+    return {**data, "executor": {"kind": "ray", "address": cluster.address, "actors": 2}, **sections}
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give commands the time that a busy machine takes to start workers."""
+    monkeypatch.setattr("command_line.PATIENCE", 600.0)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Reached:
+    """Return what the same run reaches in one process."""
+    folder = tmp_path_factory.mktemp("here")
+    with MimicProcess(mimic_spec()) as mimic:
+        config = write_config(folder, quickstart(base_url=mimic.base_url))
+        done = adaptive_eval("run", config, "--out", "run", "--display", "none", cwd=folder)
+    assert done.code == 0, done
+    return Reached.by(folder / "run")
+
+
+def workers() -> set[int]:
+    """Return the process ids of all workers on this machine that descend from this process's cluster."""
+    parents, found = {}, set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat, title = (entry / "stat").read_text(), (entry / "cmdline").read_bytes()
+            except OSError:  # it has just ended
+                continue
+            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
+            if title.startswith(b"ray::Worker"):
+                found.add(int(entry.name))
+
+    def ours(pid: int) -> bool:
+        return pid == os.getpid() or (pid in parents and ours(parents[pid]))
+
+    return {pid for pid in found if ours(pid)}
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def balance(run: Path, *, killed: bool = False) -> None:
+    """Check that every trial is stored once, with the one attempt that was answered.
+
+    A run that was `killed` may have lost answers between their arrival and their scores: these are asked
+    again.
+    """
+    with RunReader(run) as reader:
+        stored = Counter(record.request.key for record in reader.trials())
+        answered = Counter(one.key for one in reader.attempts() if one.error is None)
+        assert all(record.missing is None for record in reader.trials())
+    assert set(stored.values()) == {1}
+    assert answered >= stored if killed else answered == stored
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(900)
+def test_code_is_shipped_and_secrets_are_not(tmp_path: Path, cluster: Cluster) -> None:
+    """The scorer is a function beside the config, which imports its neighbour; a key is asked for."""
+    (tmp_path / "own_grader.py").write_text(GRADER)
+    (tmp_path / "numbers_beside.py").write_text(NUMBERS)
+    (tmp_path / ".env").write_text(f"LAB_PASS={KEY}")
+    with MimicProcess(mimic_spec(api_key=KEY)) as mimic:
+        data = on(cluster, mimic.base_url)
+        data["tasks"][0]["scorer"] = {"kind": "python", "function": "own_grader:grade"}
+        for model in data["models"]:
+            model["api_key_env"] = "LAB_PASS"
+        config, env = write_config(tmp_path, data), environment(LAB_PASS=KEY)
+        done = adaptive_eval("run", config, "--out", "run", "--display", "none", cwd=tmp_path, env=env)
+        assert done.code == 0, done
+        del data["executor"]
+        config = write_config(tmp_path, data)
+        alone = adaptive_eval("run", config, "--out", "alone", "--display", "none", cwd=tmp_path, env=env)
+        assert alone.code == 0, alone
+    assert Reached.by(tmp_path / "run") == Reached.by(tmp_path / "alone")
+    for folder in (cluster.folder, tmp_path / "run"):
+        for path in folder.rglob("*"):
+            if path.is_file() and not path.is_symlink():
+                assert KEY.encode() not in path.read_bytes(), path
+    assert KEY not in done.said
+
+
+@pytest.mark.ray
+def test_stored_answers_are_scored_on_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    """Also by a function that lies beside the config, and nowhere else."""
+    (tmp_path / "own_grader.py").write_text(GRADER)
+    (tmp_path / "numbers_beside.py").write_text(NUMBERS)
+    with MimicProcess(mimic_spec()) as mimic:
+        config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
+        done = adaptive_eval("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
+        assert done.code == 0, done
+    for scorer in ("{kind: python, function: own_grader:grade}", "exact", "math"):
+        command = ("rescore", "run", "--scorer", scorer, "--dry-run", "--json")
+        here = adaptive_eval(*command, cwd=tmp_path)
+        there = adaptive_eval(*command, "--ray", cluster.address, cwd=tmp_path)
+        assert (here.code, there.code) == (0, 0), there
+        assert there.out == here.out
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(900)
+def test_a_killed_worker_loses_nothing_and_counts_nothing_twice(
+    tmp_path: Path, cluster: Cluster, undisturbed: Reached
+) -> None:
+    """SIGKILL, in the middle. What it had in hand is asked again; the server is not blamed."""
+    run = tmp_path / "run"
+    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
+        hold_back(mimic, 130, seconds=3.0)
+        config = write_config(tmp_path, on(cluster, mimic.base_url))
+        with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
+            running.until_stored(run, 60)
+            os.kill(min(workers()), signal.SIGKILL)
+            set_faults(mimic)
+            done = running.finish()
+        assert done.code == 0, done
+        seeds = answered_seeds(mimic)
+    assert "has died" in done.err
+    balance(run)
+    assert Reached.by(run) == undisturbed
+    # What was asked again is what was lost on the way, as attempts of the worker's.
+    with RunReader(run) as reader:
+        lost = {one.key for one in reader.attempts() if one.error == "worker"}
+        again = {
+            record.request.key
+            for record in reader.trials()
+            if seeds[record.request.key.model, record.request.seed] > 1
+        }
+    assert again <= lost
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(900)
+def test_a_killed_run_is_resumed_and_leaves_no_workers(
+    tmp_path: Path, cluster: Cluster, undisturbed: Reached
+) -> None:
+    run = tmp_path / "run"
+    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
+        hold_back(mimic, 130, seconds=3.0)
+        config = write_config(tmp_path, on(cluster, mimic.base_url))
+        with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
+            running.until_stored(run, 60)
+            assert workers()
+            running.process.kill()
+            running.process.wait()
+            set_faults(mimic)
+        until(lambda: not workers())
+        done = adaptive_eval("resume", run, "--display", "none", cwd=tmp_path)
+        assert done.code == 0, done
+    balance(run, killed=True)
+    assert Reached.by(run) == undisturbed
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(900)
+def test_limits_hold_over_all_workers_while_servers_misbehave(
+    tmp_path: Path, cluster: Cluster, undisturbed: Reached
+) -> None:
+    """Six places at the server, as it counted itself; 429 and broken connections decide nothing."""
+    run = tmp_path / "run"
+    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
+        set_faults(
+            mimic,
+            {"kind": "status", "status": 429, "retry_after": 0.05, "every": 15},
+            {"kind": "drop", "every": 40},
+        )
+        data = on(cluster, mimic.base_url)
+        data["servers"] = [{"url": mimic.base_url, "concurrency": 6}]
+        done = adaptive_eval(
+            "run", write_config(tmp_path, data), "--out", run, "--display", "none", cwd=tmp_path
+        )
+        assert done.code == 0, done
+        counted = served(mimic)
+    assert counted["peak_in_flight"] <= 6
+    assert counted["faults"]["status"] > 0
+    assert counted["faults"]["drop"] > 0
+    balance(run)
+    assert Reached.by(run) == undisturbed
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(900)
+def test_a_rate_is_one_of_all_workers(tmp_path: Path, cluster: Cluster) -> None:
+    """20 requests a second: 60 of them cannot take less than two seconds, whoever sends them."""
+    run = tmp_path / "run"
+    with MimicProcess(mimic_spec()) as mimic:
+        data = on(cluster, mimic.base_url, budget={"trials": 60})
+        data["servers"] = [{"url": mimic.base_url, "rate_limit": {"requests_per_minute": 1200}}]
+        done = adaptive_eval(
+            "run", write_config(tmp_path, data), "--out", run, "--display", "none", cwd=tmp_path
+        )
+    assert done.code == 3, done
+    with RunReader(run) as reader:
+        sent = sorted(one.started_at for one in reader.attempts())
+    assert len(sent) == 60
+    assert sent[-1] - sent[0] > 2.0
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(900)
+def test_simulations_and_studies_on_a_cluster_give_the_same(tmp_path: Path, cluster: Cluster) -> None:
+    command = ("simulate", "--models", 2, "--questions", 10, "--replicates", 12, "--seed", 4, "--json")
+    here = adaptive_eval(*command, "--workers", 1, cwd=tmp_path)
+    there = adaptive_eval(*command, "--ray", cluster.address, cwd=tmp_path)
+    assert there.code == here.code == 0, there
+    assert there.out == here.out
+    assert "Ray" in there.err
+
+    from adaptive_eval.executors.ray_pool import RayPool
+
+    source = Bootstrap(biased_coins(np.linspace(0.2, 0.8, 4), 8, seed=1).sample(6, seed=2))
+    alone = convergence(source, Metric("avg"), replicates=500, seed=3)
+    with RayPool() as pool:
+        shared = convergence(source, Metric("avg"), replicates=500, seed=3, executor=pool)
+    assert np.array_equal(alone.at, shared.at)
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(900)
+def test_a_cluster_that_is_not_there(tmp_path: Path, cluster: Cluster) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+        data = {**quickstart(), "executor": {"kind": "ray", "address": address}}
+        done = adaptive_eval("run", write_config(tmp_path, data), "--display", "none", cwd=tmp_path)
+    assert done.code == 2, done
+    assert f"error: no cluster of Ray at {address}: " in done.err
+
+
+def test_without_ray_the_message_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = {**quickstart(), "executor": {"kind": "ray", "address": "local"}}
+    built = build(load_config(write_config(tmp_path, data)))
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UsageError, match=r"pip install 'adaptive-eval\[ray\]'"), workplace_of(built, print):
+        pass
+
+
+def test_who_does_not_ask_for_ray_does_not_load_it(tmp_path: Path) -> None:
+    """Nor anything else of the executor with workers."""
+    config = write_config(tmp_path, quickstart() | {"budget": {"trials": 5}})
+    program = f"""
+import sys
+from adaptive_eval.cli import main
+try:
+    main(["run", {str(config)!r}, "--out", {str(tmp_path / "run")!r}, "--display", "none"])
+except SystemExit as end:
+    assert end.code == 3, end.code
+assert not {{"ray", "adaptive_eval.executors.ray_cluster"}} & sys.modules.keys()
+"""
+    subprocess.run([sys.executable, "-c", program], env=environment(), timeout=PATIENCE, check=True)

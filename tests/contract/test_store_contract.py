@@ -1,0 +1,583 @@
+"""What every implementation of the run file promises; to hold another one to it, add it here."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adaptive_eval.errors import RunExists, RunLocked, RunMismatch, RunNotFound
+from adaptive_eval.store import (
+    AttemptRecord,
+    DecisionRecord,
+    EndpointHealth,
+    RunReader,
+    RunWriter,
+    SnapshotRecord,
+    TrialRecord,
+)
+from adaptive_eval.trial import Completion, Missing, Score, TrialKey, TrialOutcome, TrialRequest, Usage
+
+
+@dataclass(frozen=True)
+class Implementation:
+    create: Callable[..., Any]
+    open: Callable[[Path], Any]
+    read: Callable[[Path], Any]
+
+
+IMPLEMENTATIONS = {
+    "sqlite-full": Implementation(RunWriter.create, RunWriter.open, RunReader),
+    "sqlite-normal": Implementation(
+        lambda directory, meta: RunWriter.create(directory, meta=meta, durability="normal"),
+        lambda directory: RunWriter.open(directory, durability="normal"),
+        RunReader,
+    ),
+}
+
+
+@pytest.fixture(params=IMPLEMENTATIONS)
+def store(request) -> Implementation:
+    return IMPLEMENTATIONS[request.param]
+
+
+@pytest.fixture
+def run(tmp_path) -> Path:
+    return tmp_path / "runs" / "first"
+
+
+@pytest.fixture
+def writer(store, run) -> Iterator[Any]:
+    with store.create(run, meta={"seed": "1234"}) as writer:
+        yield writer
+
+
+def request(model="a", step=0, *, task="t", question=None, repeat=0, seed=7) -> TrialRequest:
+    return TrialRequest(TrialKey(model, step), task, question or f"q{step}", repeat, seed)
+
+
+def scored(model="a", step=0, *, category=1, text="42", **changes) -> TrialRecord:
+    asked = {key: changes.pop(key) for key in ("task", "question", "repeat", "seed") if key in changes}
+    record = TrialRecord(
+        request(model, step, **asked),
+        1000.0 + step,
+        Completion(text, "stop", Usage(10, 5, 2), 0.5, "served", f"id-{step}"),
+        Score(category, text, {"is_correct": category == 1}, "exact"),
+        sent={"model": model, "messages": [{"role": "user", "content": "?"}], "seed": 7},
+        charged=Usage(10, 5, 2),
+    )
+    return replace(record, **changes)
+
+
+def lost(model="a", step=0, **changes) -> TrialRecord:
+    record = TrialRecord(
+        request(model, step),
+        1000.0 + step,
+        None,
+        None,
+        missing="timeout",
+        sent={"model": model},
+        charged=Usage(10),
+    )
+    return replace(record, **changes)
+
+
+def unscored(model="a", step=0) -> TrialRecord:
+    """An answer that no scorer could judge."""
+    score = Score(None, None, {"judge_requests": 2}, "the judge gave no usable judgement")
+    return scored(model, step, score=score, missing="unscored: the judge gave no usable judgement")
+
+
+def logged(reader, **options) -> list[TrialOutcome | Missing]:
+    return [outcome for batch in reader.log(**options) for outcome in batch]
+
+
+def test_the_answers_of_every_so_many_th_question(store, run, writer):
+    for step in range(40):
+        writer.outcome(scored("ab"[step % 2], step // 2, question=f"q{step // 2 % 5}", text=f"said {step}"))
+    writer.outcome(lost("a", 20))
+    writer.commit()
+    with store.read(run) as reader:
+        whole = list(reader.answers(100))
+        part = list(reader.answers(15))
+        assert [(model, answer.text) for model, _, answer in whole] == [
+            ("ab"[step % 2], f"said {step}") for step in range(40)
+        ]
+        assert whole[3][1:] == (("t", "q1"), Completion("said 3", "", response_id="id-1"))
+        assert part == [one for one in whole if one[1][1] in ("q0", "q3")]
+        assert list(reader.answers(1)) == [one for one in whole if one[1][1] == "q0"]
+
+
+# The life of a run
+
+
+def test_a_new_run_holds_its_meta_and_nothing_else(store, run):
+    store.create(run, meta={"config": "é\0\ud800", "seed": "1"}).close()
+    with store.read(run) as reader:
+        assert reader.meta() == {"config": "é\0\ud800", "seed": "1"}
+        assert reader.count() == 0
+        assert logged(reader) == []
+        assert reader.latest_snapshot() is None
+        assert len(reader.outcomes()) == 0
+
+
+def test_create_refuses_an_existing_run_and_leaves_it_alone(store, run):
+    with store.create(run, meta={"seed": "1"}) as writer:
+        writer.outcome(scored())
+    with pytest.raises(RunExists, match="already holds a run"):
+        store.create(run, meta={"seed": "2"})
+    with store.read(run) as reader:
+        assert reader.meta() == {"seed": "1"}
+        assert reader.count() == 1
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_directory_without_a_run_is_no_run(store, run, exists):
+    if exists:
+        run.mkdir(parents=True)
+        (run / "notes.txt").write_text("mine")
+    with pytest.raises(RunNotFound, match="no run at"):
+        store.open(run)
+    with pytest.raises(RunNotFound, match="no run at"):
+        store.read(run)
+    assert run.exists() is exists
+    store.create(run, meta={}).close()
+    assert exists is (run / "notes.txt").exists()
+
+
+def test_only_one_writer_at_a_time(store, run):
+    with store.create(run, meta={}) as writer:
+        with pytest.raises(RunLocked, match="is being written by process"):
+            store.open(run)
+        writer.outcome(scored())
+    with store.open(run) as again, again.reader() as reader:
+        assert reader.count() == 1
+
+
+def test_directories_of_any_name_work(store, tmp_path):
+    run = tmp_path / "a run?mode=ro#1 %20 é'\""
+    with store.create(run, meta={}) as writer:
+        writer.outcome(scored())
+    with store.read(run) as reader:
+        assert reader.count() == 1
+
+
+def test_closing_twice_is_harmless(store, run):
+    writer = store.create(run, meta={})
+    writer.close()
+    writer.close()
+    reader = store.read(run)
+    reader.close()
+    reader.close()
+
+
+# Commit
+
+
+def test_nothing_counts_before_commit(writer):
+    with writer.reader() as reader:
+        writer.launch([request()], at=1.0)
+        writer.attempt(AttemptRecord(TrialKey("a", 0), 1, "http://x/v1", 1.0, 0.1, 200))
+        writer.outcome(scored())
+        writer.decision(1.0, 1, {"kind": "stop"})
+        writer.snapshot(SnapshotRecord(1.0, 1.0, 1, {}))
+        writer.set_meta("seed", "5")
+        before = (
+            reader.count(), list(reader.attempts()), reader.decisions(), reader.latest_snapshot(),
+            reader.launched(), reader.meta(),
+        )  # fmt: skip
+        assert before == (0, [], [], None, [], {"seed": "1234"})
+        assert writer.commit() == 1
+        assert reader.count() == 1
+        assert len(list(reader.attempts())) == len(reader.decisions()) == 1
+        assert reader.latest_snapshot().standings == {}
+        assert reader.meta() == {"seed": "5"}
+        assert writer.commit() == 0
+
+
+def test_closing_commits_also_when_the_block_fails(store, run):
+    def fail_half_way():
+        with store.create(run, meta={}) as writer:
+            writer.outcome(scored())
+            raise KeyError("some mistake elsewhere")
+
+    with pytest.raises(KeyError, match="some mistake elsewhere"):
+        fail_half_way()
+    with store.read(run) as reader:
+        assert reader.count() == 1
+
+
+def test_a_continued_run_keeps_names_and_order(store, run):
+    for sitting in range(3):
+        with store.open(run) if sitting else store.create(run, meta={}) as writer:
+            for model in ("b", "a", f"new in {sitting}"):
+                writer.outcome(scored(model, sitting, question=f"q{sitting % 2}"))
+    with store.read(run) as reader:
+        assert [outcome.key for outcome in logged(reader)] == [
+            TrialKey(model, sitting) for sitting in range(3) for model in ("b", "a", f"new in {sitting}")
+        ]
+        assert [trial.request.question for trial in reader.trials(model="b")] == ["q0", "q1", "q0"]
+
+
+# No trial counts twice
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_an_identical_repeat_is_ignored(writer, committed):
+    assert writer.outcome(scored(text="first")) is True
+    if committed:
+        writer.commit()
+    assert writer.outcome(scored(text="second", category=0)) is False
+    assert writer.outcome(lost()) is False
+    writer.commit()
+    with writer.reader() as reader:
+        assert [trial.completion.text for trial in reader.trials()] == ["first"]
+        assert reader.count() == 1
+
+
+@pytest.mark.parametrize("committed", [False, True])
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"question": "other"}, "question 'q0' is stored, 'other' is given"),
+        ({"task": "other"}, "task 't' is stored, 'other' is given"),
+        ({"repeat": 1}, "repeat 0 is stored, 1 is given"),
+        ({"seed": 8}, "seed 7 is stored, 8 is given"),
+    ],
+)
+def test_another_question_under_a_stored_key_is_refused(writer, committed, change, named):
+    writer.outcome(scored())
+    if committed:
+        writer.commit()
+    with pytest.raises(RunMismatch, match=named):
+        writer.outcome(scored(**change))
+    writer.commit()
+    with writer.reader() as reader:
+        assert list(reader.trials()) == [scored()]
+
+
+# Replay
+
+
+def test_log_yields_in_commit_order_what_the_session_was_told(writer):
+    records = [scored("b", 0), lost("a", 0), scored("a", 2, category=0), scored("a", 1), lost("b", 1)]
+    for record in records:
+        writer.outcome(record)
+        writer.commit()
+    with writer.reader() as reader:
+        assert logged(reader) == [record.outcome for record in records]
+        assert logged(reader, batch=2) == logged(reader)
+        assert [len(batch) for batch in reader.log(batch=2)] == [2, 2, 1]
+        with pytest.raises(ValueError, match="batch is 0"):
+            next(reader.log(batch=0))
+
+
+def test_after_stop_trials_are_kept_out_of_the_replay(writer):
+    records = [scored(step=step, after_stop=step % 3 == 2) for step in range(9)]
+    for record in records:
+        writer.outcome(record)
+    writer.commit()
+    with writer.reader() as reader:
+        assert logged(reader, batch=2) == [record.outcome for record in records if not record.after_stop]
+        late = [record for record in records if record.after_stop]
+        assert logged(reader, batch=2, after_stop=True) == [record.outcome for record in late]
+        assert list(reader.trials(after_stop=True)) == late
+        assert reader.outcomes().after_stop.tolist() == [record.after_stop for record in records]
+
+
+def test_a_log_being_read_ends_where_it_began(writer):
+    for step in range(6):
+        writer.outcome(scored(step=step))
+    writer.commit()
+    with writer.reader() as reader:
+        log = reader.log(batch=4)
+        assert len(next(log)) == 4
+        writer.outcome(scored("later", 0))
+        writer.commit()
+        assert [outcome.key.step for outcome in next(log)] == [4, 5]
+        assert next(log, None) is None
+
+
+def test_charged_tokens_reach_the_replay_and_the_answer_keeps_its_own(writer):
+    retried = scored(charged=Usage(20, 9, 2))
+    writer.outcome(retried)
+    writer.outcome(scored(step=1, charged=None))
+    writer.commit()
+    with writer.reader() as reader:
+        first, second = reader.trials()
+        assert first == retried
+        assert first.completion.usage == Usage(10, 5, 2)
+        assert second.charged == second.completion.usage == Usage(10, 5, 2)
+        assert [outcome.usage for outcome in logged(reader)] == [Usage(20, 9, 2), Usage(10, 5, 2)]
+
+
+# Launches and attempts
+
+
+def test_launched_names_the_trials_without_an_outcome(writer):
+    writer.launch([request(step=step) for step in range(4)], at=1.0)
+    writer.launch([request(step=3)], at=2.0)
+    writer.outcome(scored(step=1))
+    writer.outcome(lost(step=2))
+    writer.commit()
+    with writer.reader() as reader:
+        assert reader.launched() == [request(step=0), request(step=3)]
+
+
+def test_attempts_are_kept_and_failures_counted(writer):
+    attempts = [
+        AttemptRecord(TrialKey("a", 0), 1, "http://x/v1", 1.0, 0.1, 429, "rate_limit", "slow down"),
+        AttemptRecord(TrialKey("a", 0), 2, "http://y/v1", 2.0, 0.1, None, "connection", "refused\0"),
+        AttemptRecord(TrialKey("a", 0), 3, "http://x/v1", 3.0, 0.1, 200),
+        AttemptRecord(TrialKey("b", 1), 1, "http://x/v1", 3.0, 0.1, 429, "rate_limit", "x" * 5000),
+        AttemptRecord(TrialKey("a", 1), 1, "http://x/v1", 3.0, 0.1, 503, "rate_limit", "slow down"),
+    ]
+    for attempt in attempts:
+        writer.attempt(attempt)
+    writer.commit()
+    with writer.reader() as reader:
+        assert list(reader.attempts()) == attempts
+        assert list(reader.attempts(model="b")) == attempts[3:4]
+        assert list(reader.attempts(model="a", step=1)) == attempts[4:]
+        assert list(reader.attempts(errors_only=True)) == attempts[:2] + attempts[3:]
+        assert list(reader.attempts(model="unknown")) == []
+        assert reader.error_counts() == {"a": {"rate_limit": 2, "connection": 1}, "b": {"rate_limit": 1}}
+
+
+# Decisions, snapshots, meta
+
+
+def test_decisions_come_back_in_order(writer):
+    bodies = [
+        {"kind": "pair", "models": ["a", "b"], "evidence": {"log_e": 3.5}},
+        {"kind": "stop", "text": "é"},
+    ]
+    for number, body in enumerate(bodies):
+        writer.decision(float(number), number, MappingProxyType(body))
+        writer.commit()
+    with writer.reader() as reader:
+        assert reader.decisions() == [DecisionRecord(float(n), n, body) for n, body in enumerate(bodies)]
+
+
+def test_snapshots_keep_the_recent_ones_the_first_and_a_sparse_past(store, run):
+    health = EndpointHealth("a", "http://x/v1", 3, 8, 100, 2.5, 900.0, 0.4, None, {"timeout": 2})
+
+    def snapshot(number: int) -> SnapshotRecord:
+        return SnapshotRecord(1000.0 + number, float(number), number, {"trials": number}, (health,))
+
+    total, group = 3000, 7
+    with store.create(run, meta={}) as writer:
+        for number in range(total):
+            writer.snapshot(snapshot(number))
+            if number % group == 0:
+                writer.commit()
+    with store.read(run) as reader:
+        kept = list(reader.snapshots())
+        numbers = [record.trials for record in kept]
+        assert reader.latest_snapshot() == kept[-1] == snapshot(total - 1)
+        assert numbers[-128:] == list(range(total - 128, total))
+        assert numbers[0] == 0
+        assert len(numbers) < 600
+        for older, newer in itertools.pairwise(numbers):
+            assert newer - older <= max(1, (total - older) / 64)
+        assert [record.trials for record in reader.snapshots(since=1000.0 + total - 3)] == [2998, 2999]
+
+
+def test_thinning_does_not_depend_on_sittings(store, tmp_path):
+    kept = []
+    for name, sittings in (("one", 1), ("many", 50)):
+        for sitting in range(sittings):
+            directory = tmp_path / name
+            with store.open(directory) if sitting else store.create(directory, meta={}) as writer:
+                for number in range(600 // sittings):
+                    at = sitting * (600 // sittings) + number
+                    writer.snapshot(SnapshotRecord(float(at), 0.0, at, {}))
+        with store.read(directory) as reader:
+            kept.append([record.trials for record in reader.snapshots()])
+    assert kept[0] == kept[1]
+    assert len(kept[0]) < 600
+
+
+def test_meta_can_be_added_and_changed(writer):
+    writer.set_meta("seed", "1")
+    writer.set_meta("seed", "2")
+    writer.set_meta("config", "x" * 10_000)
+    writer.commit()
+    with writer.reader() as reader:
+        assert reader.meta() == {"seed": "2", "config": "x" * 10_000}
+
+
+# Reading trials
+
+
+def test_trials_are_filtered(writer):
+    records = [
+        scored(model, step, category=step % 3, question=f"q{step % 4}", task=f"t{step % 2}")
+        for step in range(200)
+        for model in ("a", "b")
+    ]
+    records += [lost("a", 200), unscored("a", 201)]
+    for record in records:
+        writer.outcome(record)
+    writer.commit()
+    with writer.reader() as reader:
+
+        def those(condition):
+            return [record for record in records if condition(record)]
+
+        assert list(reader.trials()) == records
+        assert list(reader.trials(newest_first=True)) == records[::-1]
+        assert list(reader.trials(model="b")) == those(lambda r: r.request.key.model == "b")
+        assert list(reader.trials(task="t1")) == those(lambda r: r.request.task == "t1")
+        assert list(reader.trials(question="q2")) == those(lambda r: r.request.question == "q2")
+        assert list(reader.trials(step=5)) == those(lambda r: r.request.key.step == 5)
+        assert list(reader.trials(category=0)) == those(lambda r: r.score and r.score.category == 0)
+        assert list(reader.trials(missing=True)) == records[-2:]
+        assert logged(reader)[-1] == records[-1].outcome
+        assert isinstance(records[-1].outcome, Missing)
+        assert list(reader.trials(missing=False, limit=3)) == records[:3]
+        assert list(reader.trials(limit=130, newest_first=True)) == records[:-131:-1]
+        assert list(reader.trials(model="a", category=1, limit=2, newest_first=True)) == [
+            scored("a", 199, question="q3", task="t1"), scored("a", 196, question="q0", task="t0"),
+        ]  # fmt: skip
+        assert list(reader.trials(limit=0)) == []
+        for unknown in ({"model": "c"}, {"question": "q9"}, {"task": "t9"}, {"task": "t0", "question": "q1"}):
+            assert list(reader.trials(**unknown)) == []
+
+
+def test_outcomes_as_columns(writer):
+    for record in (scored("b", 0, category=2, task="u"), lost("a", 3), scored("a", 0, after_stop=True)):
+        writer.outcome(record)
+    writer.commit()
+    with writer.reader() as reader:
+        columns = reader.outcomes()
+    assert len(columns) == 3
+    assert [columns.models[index] for index in columns.model] == ["b", "a", "a"]
+    assert [columns.questions[index] for index in columns.question] == [("u", "q0"), ("t", "q3"), ("t", "q0")]
+    assert columns.step.tolist() == [0, 3, 0]
+    assert columns.category.tolist() == [2, -1, 1]
+    assert columns.completion_tokens.tolist() == [5, 0, 5]
+    assert columns.cached_tokens.tolist() == [2, 0, 2]
+    assert columns.latency.tolist()[::2] == [0.5, 0.5]
+    assert math.isnan(columns.latency[1])
+    assert columns.finished_at.tolist() == [1000.0, 1003.0, 1000.0]
+    assert columns.after_stop.tolist() == [False, False, True]
+
+
+# Any record that is accepted is stored as it is
+
+numbers = st.integers(0, 2**63 - 1)
+seconds = st.floats(allow_nan=False, allow_infinity=False)
+texts = st.one_of(
+    st.text(st.characters(exclude_categories=())),
+    st.builds(lambda text, times: text * times, st.text("ab\0\ud83d\ude00\n"), st.integers(90, 200)),
+)
+json_data = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+usages = st.builds(Usage, numbers, numbers, numbers)
+requests = st.builds(
+    TrialRequest, st.builds(TrialKey, texts, numbers), texts, texts, repeat=numbers, seed=numbers
+)
+alone = st.builds(Completion, texts, texts, usages, seconds, texts, texts, json_data)
+answers = st.builds(
+    lambda answer, share: (
+        replace(answer, share=share) if share and share.total_tokens < answer.usage.total_tokens else answer
+    ),
+    alone,
+    st.none() | usages,
+)  # what was paid for an answer is its share of the request's tokens, where it has one
+scores = st.builds(
+    Score,
+    numbers,
+    st.none() | texts,
+    st.dictionaries(texts, st.none() | st.booleans() | st.floats(allow_nan=False) | texts, max_size=4),
+    texts,
+)
+sent = st.builds(
+    lambda body, seed: body | seed,
+    st.dictionaries(texts, json_data, max_size=3),
+    st.just({}) | st.builds(lambda seed: {"seed": seed}, st.integers() | json_data),
+)
+records = st.one_of(
+    st.builds(TrialRecord, requests, seconds, answers, scores, st.none(), st.booleans(), sent),
+    st.builds(
+        TrialRecord, requests, seconds, st.none(), st.none(), texts, st.booleans(), sent, st.none() | usages
+    ),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(records, max_size=5, unique_by=lambda record: record.request.key))
+@pytest.mark.parametrize("name", IMPLEMENTATIONS)
+def test_what_is_accepted_is_read_back_the_same(name, records):
+    store = IMPLEMENTATIONS[name]
+    with tempfile.TemporaryDirectory() as scratch:
+        with store.create(Path(scratch, "run"), meta={}) as writer:
+            for record in records:
+                writer.launch([record.request], at=record.finished_at)
+                assert writer.outcome(record)
+        with store.read(Path(scratch, "run")) as reader:
+            assert list(reader.trials()) == [replace(record, charged=record.usage) for record in records]
+            assert sorted(map(repr, [*logged(reader), *logged(reader, after_stop=True)])) == sorted(
+                repr(record.outcome) for record in records
+            )
+            assert reader.launched() == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        scored(seed=-1),
+        scored(step=2**63),
+        scored(repeat=1.5),
+        scored(category=-1),
+        scored(finished_at=math.nan),
+        scored(completion=Completion("", "stop", Usage(2**63), 0.1)),
+        scored(completion=Completion("", "stop", Usage(), math.inf)),
+        scored(completion=Completion("", "stop", Usage(), 0.1, logprobs=object())),
+        scored(score=Score(1, signals={"is_correct": {1, 2}})),
+        scored(sent={"prompt": b"bytes"}),
+    ],
+    ids=range(10),
+)
+def test_what_cannot_be_stored_is_refused_at_once_and_spoils_nothing(writer, wrong):
+    writer.outcome(scored("good", 0))
+    with pytest.raises((ValueError, TypeError)):
+        writer.outcome(wrong)
+    writer.outcome(scored("good", 1))
+    assert writer.commit() == 2
+    with writer.reader() as reader:
+        assert list(reader.trials()) == [scored("good", 0), scored("good", 1)]
+
+
+def test_numbers_of_numpy_are_stored_as_numbers(writer):
+    record = scored(step=np.int64(3), question="q", category=np.int32(2), finished_at=np.float32(2.5))
+    signals = {"is_correct": np.bool_(True), "ratio": np.float32(0.5)}
+    writer.outcome(replace(record, score=replace(record.score, signals=signals)))
+    writer.commit()
+    with writer.reader() as reader:
+        stored = next(reader.trials(step=3, category=2))
+        assert stored.finished_at == 2.5
+        assert stored.score.signals == {"is_correct": True, "ratio": 0.5}
+        assert reader.outcomes().category.tolist() == [2]
+
+
+def test_a_launch_of_several_is_added_whole_or_not_at_all(writer):
+    with pytest.raises(ValueError, match="seed is -1"):
+        writer.launch([request(step=0), request(step=1, seed=-1)], at=1.0)
+    writer.commit()
+    with writer.reader() as reader:
+        assert reader.launched() == []

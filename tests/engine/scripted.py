@@ -1,0 +1,391 @@
+"""A scripted controller, endpoint and store, which write down in one journal what happens in which order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from owned_clock import OwnedClock
+
+from adaptive_eval.core.standings import Decision, Standings, StopVerdict
+from adaptive_eval.engine.discovery import Discovery
+from adaptive_eval.engine.in_process import InProcess
+from adaptive_eval.engine.lane import Lane
+from adaptive_eval.engine.limits import FixedConcurrency
+from adaptive_eval.engine.rates import RateLimit
+from adaptive_eval.engine.retry import RetryPolicy
+from adaptive_eval.engine.runner import Runner, RunnerOptions
+from adaptive_eval.engine.server import ServerLimits
+from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
+from adaptive_eval.trial import Completion, Message, Missing, Score, TrialKey, TrialRequest, Usage
+
+Journal = list[tuple[Any, ...]]
+
+
+def busy(retry_after: float | None = None) -> TransientEndpointError:
+    return TransientEndpointError(
+        "HTTP 429: slow down", kind="rate_limit", status=429, retry_after=retry_after
+    )
+
+
+def broken() -> TransientEndpointError:
+    return TransientEndpointError("HTTP 503: down", kind="server", status=503)
+
+
+def refused() -> PermanentEndpointError:
+    return PermanentEndpointError("HTTP 401: no key", kind="auth", status=401)
+
+
+def vanished() -> TransientEndpointError:
+    return TransientEndpointError("the connection was reset", kind="dropped")
+
+
+def always(at: float) -> bool:
+    return True
+
+
+class ScriptedController:
+    """Asks for `steps` trials of every model in order, and is resolved when all have ended."""
+
+    def __init__(self, steps: dict[str, int], journal: Journal) -> None:
+        self.steps = steps
+        self.journal = journal
+        self.next = dict.fromkeys(steps, 0)
+        self.told: list[Any] = []
+        self.stopped_models: dict[str, str] = {}
+        self.verdict: StopVerdict | None = None
+        self.resolve_after: int | None = None
+        self.presumed: list[TrialKey] = []
+        self.abandoned: dict[TrialKey, bool] = {}
+        self.affords: Callable[[TrialKey], bool] = lambda key: True
+        self.capacities: list[dict[str, int]] = []
+
+    @property
+    def stopped(self) -> StopVerdict | None:
+        return self.verdict
+
+    def ask(self, capacity):
+        self.capacities.append(dict(capacity))
+        requests = []
+        for model, free in capacity.items():
+            for _ in range(min(free, self.steps[model] - self.next[model])):
+                step = self.next[model]
+                self.next[model] += 1
+                requests.append(TrialRequest(TrialKey(model, step), "task", f"q{step}", 0, seed=step))
+        return requests
+
+    def tell(self, outcomes):
+        self.journal.append(("tell", [outcome.key for outcome in outcomes]))
+        self.told.extend(outcomes)
+        return self._resolve()
+
+    def presume(self, key):
+        self.presumed.append(key)
+        return self.affords(key)
+
+    def abandon(self, key, *, billed):
+        self.journal.append(("abandon", key))
+        self.abandoned[key] = billed
+
+    def stop_model(self, model, reason, *, spent=False):
+        self.journal.append(("stop_model", model))
+        self.stopped_models[model] = reason
+        if len(self.stopped_models) == len(self.steps):
+            return self._stop("endpoints", "no model is left")
+        decision = Decision("model_stopped", (model,), reason, 0, len(self.told), reason, {})
+        return [decision, *self._resolve()]
+
+    def end(self, reason, text):
+        if self.verdict is not None:
+            return []
+        self.journal.append(("end", reason))
+        return self._stop(reason, text)
+
+    def standings(self):
+        return Standings(
+            "ranking", "anytime", 0.95, "holm", None, 10, (), (), (), len(self.told), self.verdict
+        )
+
+    def _resolve(self):
+        expected = sum(count for model, count in self.steps.items() if model not in self.stopped_models)
+        counted = sum(1 for outcome in self.told if outcome.key.model not in self.stopped_models)
+        if counted >= min(self.resolve_after or expected, expected) and self.verdict is None:
+            return self._stop("resolved", "all is settled")
+        return []
+
+    def _stop(self, reason, text):
+        self.verdict = StopVerdict(reason, text)
+        return [Decision("stop", (), reason, 0, len(self.told), text, {"log_e": 3.2})]
+
+
+class JournalRecorder:
+    """Keeps what it is given; `durable` is what a commit has confirmed."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.pending: list[tuple[Any, ...]] = []
+        self.durable: list[tuple[Any, ...]] = []
+        self.known: set[TrialKey] = set()
+        self.commits = 0
+        self.fail_commit: Callable[[int], None] = lambda number: None
+
+    def _add(self, *row: Any) -> None:
+        self.journal.append(row)
+        self.pending.append(row)
+
+    def launch(self, requests, at):
+        for request in requests:
+            self._add("launch", request.key, at)
+
+    def attempt(self, record):
+        self._add("attempt", record)
+
+    def outcome(self, record):
+        known = record.request.key in self.known
+        if not known:
+            self.known.add(record.request.key)
+            self._add("outcome", record.request.key, record)
+        return not known
+
+    def decision(self, at, trials, body):
+        self._add("decision", body)
+
+    def snapshot(self, record):
+        self._add("snapshot", record)
+
+    def commit(self):
+        self.commits += 1
+        self.fail_commit(self.commits)
+        self.journal.append(("commit",))
+        self.durable += self.pending
+        self.pending = []
+        return 0
+
+    def of(self, kind: str) -> list[Any]:
+        """Return the durable rows of one kind: the last field of each."""
+        return [row[-1] for row in self.durable if row[0] == kind]
+
+    @property
+    def outcomes(self) -> dict[TrialKey, Any]:
+        return {row[1]: row[2] for row in self.durable if row[0] == "outcome"}
+
+    @property
+    def launched(self) -> Counter[TrialKey]:
+        return Counter(row[1] for row in self.durable if row[0] == "launch")
+
+
+Answer = float | BaseException | Callable[[], Awaitable[Completion]]
+
+
+@dataclass
+class ScriptedEndpoint:
+    """Answers by `script`: for a step and attempt, seconds to answer in, an error, or both as a pair.
+
+    `up` says at which times it answers at all.
+    """
+
+    script: Callable[[int, int], Any] = lambda step, attempt: 1.0
+    url: str = "http://scripted/v1"
+    in_flight: int = 0
+    most_in_flight: int = 0
+    calls: list[tuple[float, int]] = field(default_factory=list)
+    cancelled: list[int] = field(default_factory=list)
+    up: Callable[[float], bool] = always
+    usage: Callable[[int], Usage] = lambda step: Usage(10, 5)
+    pause: Callable[[int], float] = lambda step: 0.0
+    ends: list[tuple[float, int]] = field(default_factory=list)
+    probes: list[float] = field(default_factory=list)
+    attempts: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
+
+    def body(self, messages, *, seed):
+        return {"messages": [message.content for message in messages], "seed": seed}
+
+    async def complete(self, messages, *, seed):
+        self.attempts[seed] += 1
+        self.calls.append((asyncio.get_running_loop().time(), seed))
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            if not self.up(asyncio.get_running_loop().time()):
+                raise vanished()
+            planned = self.script(seed, self.attempts[seed])
+            seconds, result = planned if isinstance(planned, tuple) else (planned, None)
+            if isinstance(seconds, BaseException):
+                seconds, result = 0.0, seconds
+            await self._sleep(seconds)
+            if result is not None:
+                raise result
+            usage = self.usage(seed)
+            self.ends.append((asyncio.get_running_loop().time(), usage.total_tokens))
+            return Completion(f"answer {seed}", "stop", usage, latency=seconds, pause=self.pause(seed))
+        except asyncio.CancelledError:
+            self.cancelled.append(seed)
+            raise
+        finally:
+            self.in_flight -= 1
+
+    async def _sleep(self, seconds: float) -> None:
+        """Sleep, and notice within a tenth of a second that the server has vanished meanwhile."""
+        until = asyncio.get_running_loop().time() + seconds
+        while (left := until - asyncio.get_running_loop().time()) > 0.0:
+            await asyncio.sleep(min(left, 0.1) if self.up is not always else left)
+            if not self.up(asyncio.get_running_loop().time()):
+                raise vanished()
+
+    async def alive(self) -> bool:
+        now = asyncio.get_running_loop().time()
+        self.probes.append(now)
+        return self.up(now)
+
+
+class Prompts:
+    def messages(self, request):
+        return [Message("user", f"{request.task}/{request.question}")]
+
+
+class ScoreByStep:
+    """Scores odd steps 1, even steps 0."""
+
+    async def score(self, request, completion):
+        return Score(request.key.step % 2, completion.text)
+
+
+@dataclass
+class VirtualCommitter:
+    """Takes `seconds` of the owned clock for a commit; a thread would work in real time."""
+
+    seconds: float = 0.0
+    under_way: bool = False
+
+    async def commit(self, commit):
+        assert not self.under_way
+        self.under_way = True
+        if self.seconds > 0.0:
+            await asyncio.sleep(self.seconds)
+        self.under_way = False
+        commit()
+
+    def close(self):
+        assert not self.under_way
+
+
+@dataclass
+class Scene:
+    """Everything of one scripted run; `others` are further servers of a model."""
+
+    steps: dict[str, int] = field(default_factory=lambda: {"a": 8})
+    concurrency: int | None = 4
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    requeues: int = 1
+    outage: int = 8
+    jitter: Callable[[], float] = lambda: 0.0
+    options: RunnerOptions = field(default_factory=RunnerOptions)
+    scripts: dict[str, Callable[[int, int], Any]] = field(default_factory=dict)
+    others: dict[str, list[ScriptedEndpoint]] = field(default_factory=dict)
+    servers: dict[str, ServerLimits] = field(default_factory=dict)
+    discoveries: dict[str, Discovery] = field(default_factory=dict)
+    rates: dict[str, RateLimit] = field(default_factory=dict)
+    most_tokens: int = 0
+    scoring: Any = field(default_factory=ScoreByStep)
+    observer: Any = None
+    commit_seconds: float = 0.0
+    clock: Any = field(default_factory=OwnedClock)
+
+    def __post_init__(self) -> None:
+        self.journal: Journal = []
+        self.controller = ScriptedController(self.steps, self.journal)
+        self.recorder = JournalRecorder(self.journal)
+        self.endpoints = {
+            model: ScriptedEndpoint(
+                url=f"http://{model}/v1",
+                **({"script": self.scripts[model]} if model in self.scripts else {}),
+            )
+            for model in self.steps
+        }
+
+    def pool(self, model: str) -> list[ScriptedEndpoint]:
+        """Return all servers of a model."""
+        return [self.endpoints[model], *self.others.get(model, [])]
+
+    def lane(self, model: str) -> Lane:
+        """Return how a model is asked; where its servers are found, there are none to begin with."""
+        return Lane(
+            () if model in self.discoveries else self.pool(model),
+            None if self.concurrency is None else FixedConcurrency(self.concurrency),
+            self.retry,
+            self.requeues,
+            self.outage,
+            rate=self.rates.get(model, RateLimit()),
+            answer_tokens=self.most_tokens,
+            discovery=self.discoveries.get(model),
+        )
+
+    def runner(self) -> Runner:
+        """Build the runner; call inside the loop."""
+        return Runner(
+            self.controller,
+            self.recorder,
+            {model: self.lane(model) for model in self.endpoints},
+            servers=self.servers,
+            prompts=Prompts(),
+            executor=InProcess(self.scoring),
+            clock=self.clock,
+            jitter=self.jitter,
+            options=self.options,
+            observer=self.observer,
+            committer=VirtualCommitter(self.commit_seconds),
+        )
+
+    async def run(self) -> StopVerdict:
+        """Run to the end and check what holds of every run."""
+        verdict = await self.runner().run()
+        self.check()
+        ended = set(self.controller.abandoned) | {outcome.key for outcome in self.controller.told}
+        assert ended == set(self.recorder.launched), "a trial has ended without a word to the session"
+        return verdict
+
+    def check(self) -> None:
+        """Check what holds of every run, however it went."""
+        check_order(self.journal)
+        assert all(count == 1 for count in self.recorder.launched.values())
+        assert set(self.recorder.outcomes) <= set(self.recorder.launched)
+        assert not set(self.controller.abandoned) & set(self.recorder.outcomes)
+        assert not self.recorder.pending
+        told = [outcome.key for outcome in self.controller.told]
+        assert len(told) == len(set(told))
+        for model in self.endpoints:
+            for endpoint in self.pool(model):
+                assert self.concurrency is None or endpoint.most_in_flight <= self.concurrency
+                assert endpoint.in_flight == 0
+
+    def missing(self) -> list[Missing]:
+        """Return the missing trials the controller was told of."""
+        return [outcome for outcome in self.controller.told if isinstance(outcome, Missing)]
+
+
+def check_order(journal: Journal) -> None:
+    """Check that launches are durable before requests go out, and outcomes before they are told."""
+    durable: set[tuple[str, TrialKey]] = set()
+    pending: set[tuple[str, TrialKey]] = set()
+    for kind, *fields in journal:
+        if kind in ("launch", "outcome"):
+            pending.add((kind, fields[0]))
+        elif kind == "commit":
+            durable |= pending
+            pending.clear()
+        elif kind == "tell":
+            for key in fields[0]:
+                assert ("outcome", key) in durable, f"{key} was told before it was stored"
+                assert ("launch", key) in durable
+        elif kind == "attempt":
+            assert ("launch", fields[0].key) in durable, (
+                f"{fields[0].key} was sent before its launch was stored"
+            )
+
+
+def kinds(journal: Journal) -> Iterator[str]:
+    """Yield the kinds of the journal's entries."""
+    return (entry[0] for entry in journal)

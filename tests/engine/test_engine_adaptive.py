@@ -1,0 +1,253 @@
+"""``concurrency: auto`` against servers of known make: it finds what they can take, and decides nothing."""
+
+import asyncio
+import heapq
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from owned_clock import OwnedClock, run_owned
+from scripted import JournalRecorder, Prompts, Scene, ScriptedEndpoint, VirtualCommitter, busy
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.engine.adaptive import AdaptiveConcurrency
+from adaptive_eval.engine.events import Progress
+from adaptive_eval.engine.in_process import InProcess
+from adaptive_eval.engine.lane import Lane
+from adaptive_eval.engine.limits import FixedConcurrency
+from adaptive_eval.engine.rates import RateLimit
+from adaptive_eval.engine.runner import Runner
+from adaptive_eval.engine.server import ServerLimits
+from adaptive_eval.errors import TransientEndpointError, UsageError
+from adaptive_eval.trial import Score, Usage
+
+
+@dataclass
+class Driven:
+    """What came of a limit that was driven: the limit after each answer, answers a second, refusals."""
+
+    limits: list[int]
+    rate: float
+    refusals: int
+
+    @property
+    def settled(self):
+        return self.limits[len(self.limits) // 3 :]
+
+
+def drive(latency, answers=12_000, most=10**9, waiting=None):
+    """Keep a server as busy as the limit allows; it takes `latency` of its load and the time, in seconds.
+
+    It refuses above `most` in flight. `waiting` tells of the load how many wait; it is asked every 5 s.
+    """
+    limit, clock, asked = AdaptiveConcurrency(), 0.0, 0.0
+    out, limits, refusals, number = [], [], 0, 0
+    while len(limits) < answers:
+        while len(out) < limit.slots:
+            number += 1
+            spread = 0.8 + 0.4 * (number * 7919 % 101) / 101
+            refused = len(out) >= most
+            seconds = 0.05 if refused else spread * latency(len(out) + 1, clock)
+            heapq.heappush(out, (clock + seconds, number, clock, refused))
+        clock, _, sent, refused = heapq.heappop(out)
+        if refused:
+            refusals += 1
+            limit.failed(busy(), sent_at=sent, now=clock)
+        else:
+            limit.answered(sent_at=sent, now=clock, tokens=100, in_flight=len(out) + 1)
+            limits.append(limit.slots)
+        if waiting is not None and clock >= asked + 5.0:
+            asked = clock
+            limit.waiting(waiting(len(out)), in_flight=len(out), now=clock)
+    return Driven(limits, answers / clock, refusals)
+
+
+def test_a_server_with_a_queue_is_kept_busy_and_not_flooded():
+    """It works on 40 at once; more only wait."""
+    driven = drive(lambda load, now: max(1.0, load / 40))
+    assert driven.rate >= 0.85 * 40
+    assert min(driven.settled) >= 30
+    assert max(driven.settled) <= 80
+
+
+def test_a_server_whose_throughput_grows_is_given_more():
+    """As a GPU: a batch of 256 takes twice as long as one of a few, and gives a hundred times as much."""
+    assert drive(lambda load, now: 1.0 + load / 256, answers=20_000).limits[-1] >= 200
+
+
+def test_a_server_that_refuses_above_its_limit_gets_less():
+    driven = drive(lambda load, now: 1.0, most=24)
+    assert max(driven.settled) <= 32
+    assert driven.rate >= 0.6 * 24
+    assert driven.refusals < 0.1 * 12_000
+
+
+def test_others_on_the_server_make_it_step_back():
+    """Answers take longer, and not because of more requests."""
+    limit, now = AdaptiveConcurrency(start=16, most=16), 0.0
+    for number in range(16 * 5):
+        seconds = 1.0 if number < 16 * 4 else 2.0
+        limit.answered(sent_at=now, now=now + seconds, tokens=100, in_flight=16)
+        now += seconds
+    assert limit.slots == 12
+
+
+def test_a_queue_that_the_server_reports_is_heeded():
+    """Its latency says nothing: requests that wait are answered as fast."""
+    driven = drive(lambda load, now: 1.0, waiting=lambda load: max(0, load - 20))
+    assert max(driven.settled) <= 32
+    assert drive(lambda load, now: 1.0).limits[-1] > 100
+
+
+def test_servers_are_asked_for_their_queue_and_silent_ones_left_alone():
+    asked = {"telling": [], "silent": []}
+
+    class Reporting(ScriptedEndpoint):
+        async def waiting(self):
+            name = "telling" if "telling" in self.url else "silent"
+            asked[name].append(asyncio.get_running_loop().time())
+            return max(0, self.in_flight - 20) if name == "telling" else None
+
+    seen = []
+    scene = Scene(steps={"telling": 900, "silent": 900, "none": 40}, concurrency=None, observer=seen.append)
+    for name in asked:
+        scene.endpoints[name] = Reporting(lambda step, attempt: 4.0, url=f"http://{name}/v1")
+    run_owned(scene.run())
+    assert len(asked["telling"]) >= 6
+    assert asked["silent"] == pytest.approx([5.0, 10.0, 15.0])
+    last = [event for event in seen if isinstance(event, Progress)][-1]
+    limits = {one.model: one.limit for one in last.endpoints}
+    assert limits["telling"] <= 40 < limits["silent"]
+
+
+def test_nothing_is_learnt_where_there_is_nothing_to_ask():
+    limit = AdaptiveConcurrency(start=16)
+    for number in range(1000):
+        limit.answered(sent_at=number, now=number + 1.0, tokens=10, in_flight=2)
+    assert limit.slots == 16
+
+
+def test_long_answers_are_no_sign_of_a_queue():
+    limit = AdaptiveConcurrency(start=16, most=64)
+    now = 0.0
+    for number in range(600):
+        tokens = 100 if number < 300 else 1000
+        limit.answered(sent_at=now, now=now + tokens / 100, tokens=tokens, in_flight=limit.slots)
+        now += tokens / 100
+    assert limit.slots == 64
+
+
+def test_failures_that_belong_together_count_once():
+    limit = AdaptiveConcurrency(start=64)
+    for number in range(64):
+        limit.failed(busy(), sent_at=0.0, now=1.0 + number / 100)
+    assert limit.slots == 32
+    limit.failed(busy(), sent_at=5.0, now=6.0)
+    assert limit.slots == 16
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "cut"),
+    [
+        ("rate_limit", 429, True),
+        ("server", 503, True),
+        ("timeout", None, True),
+        ("server", 500, False),
+        ("connection", None, False),
+        ("malformed", 200, False),
+    ],
+)
+def test_what_is_a_sign_of_overload(kind, status, cut):
+    limit = AdaptiveConcurrency(start=16)
+    limit.failed(TransientEndpointError("x", kind=kind, status=status), sent_at=0.0, now=1.0)
+    assert limit.slots == (8 if cut else 16)
+
+
+@given(
+    events=st.lists(
+        st.tuples(st.sampled_from("aafw"), st.floats(0.01, 50.0), st.integers(0, 2000)), max_size=300
+    )
+)
+def test_it_stays_within_its_bounds_whatever_comes(events):
+    limit, now = AdaptiveConcurrency(start=4, most=40), 0.0
+    for what, seconds, number in events:
+        now += seconds
+        if what == "a":
+            limit.answered(sent_at=now - seconds, now=now, tokens=number, in_flight=limit.slots)
+        elif what == "f":
+            limit.failed(busy(), sent_at=now - seconds, now=now)
+        else:
+            limit.waiting(number, in_flight=number, now=now)
+        assert 1 <= limit.slots <= 40
+
+
+def test_bounds_that_make_no_sense():
+    with pytest.raises(UsageError, match="start is 20 and most is 10"):
+        AdaptiveConcurrency(20, 10)
+
+
+# The decisions
+
+
+class ByCoin:
+    """Scores by what the model would answer at this step, whoever answered and whenever."""
+
+    async def score(self, request, completion):
+        chance = {"a": 0.9, "b": 0.6, "c": 0.58, "d": 0.2}[request.key.model]
+        return Score(int(hash((request.key.step, chance)) % 1000 / 1000 < chance), completion.text)
+
+
+def decided(limit, make):
+    """Run a real session over four models, asked as `make` and `limit` say; return what it decided."""
+    spec = SessionSpec(
+        models=tuple(ModelSpec(name) for name in "abcd"),
+        tasks=(TaskSpec("t", tuple(f"q{number}" for number in range(12))),),
+        stopping=StoppingSpec(max_passes=8, equivalence=0.3),
+    )
+    session, journal, events = Session(spec), [], []
+
+    async def main():
+        lanes = {
+            name: Lane([make(name, number) for number in range(2)], limit(), rate=RateLimit(1500))
+            for name in "abcd"
+        }
+        runner = Runner(
+            session,
+            JournalRecorder(journal),
+            lanes,
+            servers={"http://0/v1": ServerLimits(AdaptiveConcurrency(3))},
+            prompts=Prompts(),
+            executor=InProcess(ByCoin()),
+            clock=OwnedClock(),
+            jitter=lambda: 0.5,
+            observer=events.append,
+            committer=VirtualCommitter(),
+        )
+        return await runner.run()
+
+    verdict = run_owned(main())
+    return verdict.reason, [
+        (pair.first, pair.second, pair.verdict, pair.decided_at) for pair in session.standings().pairs
+    ]
+
+
+def test_limits_pools_and_latencies_decide_nothing():
+    def calm(name, number):
+        return ScriptedEndpoint(lambda step, attempt: 1.0, url=f"http://{number}/v1")
+
+    def wild(name, number):
+        def script(step, attempt):
+            draw = hash((ord(name), number, step, attempt)) % 1000 / 1000
+            return (draw, busy(draw * 5)) if draw < 0.1 else 0.2 + 9 * draw**3
+
+        def up(now):
+            return number == 0 or int(now) // 11 % 3 != ord(name) % 3
+
+        return ScriptedEndpoint(script, url=f"http://{number}/v1", up=up, usage=lambda step: Usage(9, step))
+
+    plain = decided(lambda: FixedConcurrency(4), calm)
+    assert {verdict for *_, verdict, _ in plain[1]} == {"better", "tie"}
+    assert decided(lambda: None, wild) == plain
+    assert decided(lambda: FixedConcurrency(40), wild) == plain

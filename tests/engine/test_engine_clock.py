@@ -1,0 +1,211 @@
+"""Clocks that jump: a laptop that sleeps, a machine that is suspended, a wall clock that is set."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from owned_clock import OwnedClock, OwnedClockLoop, run_owned
+from scripted import Scene, ScriptedController
+
+from adaptive_eval.core.standings import from_json
+from adaptive_eval.engine.deadlines import Deadlines
+from adaptive_eval.engine.retry import RetryPolicy
+from adaptive_eval.engine.runner import RunnerOptions
+from adaptive_eval.engine.stopwatch import LONGEST_PAUSE, Stopwatch
+from adaptive_eval.errors import TransientEndpointError
+from adaptive_eval.monitor.snapshot import RunHeader, run_view
+from adaptive_eval.store import RunReader, RunWriter
+
+NIGHT = 8 * 3600.0
+TIMEOUT = 600.0
+
+
+@dataclass
+class Sleeper(OwnedClock):
+    """A machine that goes to sleep for a night at second `after` of an owned clock, once.
+
+    Its monotonic clock goes on meanwhile, or stands still; the clock on the wall goes on anyway. Connections
+    are dead in the morning: what was out is never answered.
+    """
+
+    after: float
+    monotonic: bool
+    woken: bool = False
+
+    def time(self) -> float:
+        return super().time() + (NIGHT if self.woken and not self.monotonic else 0.0)
+
+    async def sleep_through_the_night(self) -> None:
+        await asyncio.sleep(self.after)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, OwnedClockLoop)
+        self.woken = True
+        if self.monotonic:
+            loop.elapsed += NIGHT
+
+    def let_connections_die(self, scene: Scene) -> None:
+        """Let requests end with a timeout as a client's do, and those of the evening never be answered."""
+        for endpoint in scene.endpoints.values():
+            complete = endpoint.complete
+
+            async def timed(messages, *, seed, complete=complete):
+                evening = not self.woken
+                try:
+                    async with asyncio.timeout(TIMEOUT):
+                        answer = await complete(messages, seed=seed)
+                        while evening and self.woken:
+                            await asyncio.sleep(TIMEOUT)
+                        return answer
+                except TimeoutError:
+                    raise TransientEndpointError("no answer", kind="timeout") from None
+
+            endpoint.complete = timed  # type: ignore[method-assign]
+
+
+def asleep(scene: Scene, after: float, *, monotonic: bool) -> None:
+    """Run a scene on a machine that falls asleep."""
+    sleeper = Sleeper(after, monotonic)
+    scene.clock = sleeper
+    sleeper.let_connections_die(scene)
+
+    async def main() -> None:
+        sleeping = asyncio.create_task(sleeper.sleep_through_the_night())
+        await scene.run()
+        await sleeping
+
+    run_owned(main())
+
+
+@pytest.mark.parametrize("monotonic", [True, False], ids=["the clock goes on", "the clock stands still"])
+def test_a_night_s_sleep_costs_an_attempt_and_no_running_time(monotonic: bool) -> None:
+    """What was out times out, at once or after its time; nothing is missing, no deadline is reached."""
+    scene = Scene(
+        steps={"a": 400, "b": 400},
+        concurrency=16,
+        options=RunnerOptions(deadlines=Deadlines(3600.0)),
+        scripts=dict.fromkeys("ab", lambda step, attempt: 3.0 + step % 5),
+        jitter=lambda: 0.5,
+    )
+    asleep(scene, 10.0, monotonic=monotonic)
+    assert scene.controller.verdict is not None
+    assert scene.controller.verdict.reason == "resolved"
+    assert not scene.missing()
+    assert len(scene.recorder.outcomes) == 800
+    attempts = [count for endpoint in scene.endpoints.values() for count in endpoint.attempts.values()]
+    assert max(attempts) == 2
+    assert 20 < attempts.count(2) <= 32
+    last = scene.recorder.of("snapshot")[-1]
+    assert 100.0 < last.elapsed < 250.0 + (0.0 if monotonic else TIMEOUT)
+
+
+def test_waits_and_snapshots_go_on_after_the_night() -> None:
+    """A retry that was due in the night is made in the morning."""
+    failing = TransientEndpointError("busy", kind="server", status=503)
+    scene = Scene(
+        steps={"a": 2, "b": 2},
+        scripts={"a": lambda step, attempt: (0.1, failing if attempt < 3 else None)},
+        retry=RetryPolicy(base=20.0, cap=20.0),
+        jitter=lambda: 0.9,
+    )
+    asleep(scene, 5.0, monotonic=True)
+    assert not scene.missing()
+    assert len(scene.recorder.outcomes) == 4
+
+
+def test_the_deadline_is_held_after_the_night() -> None:
+    options = RunnerOptions(deadlines=Deadlines(50.0))
+    scene = Scene(steps={"a": 10_000}, options=options, jitter=lambda: 0.5)
+    asleep(scene, 20.0, monotonic=True)
+    assert scene.controller.verdict is not None
+    assert "wall clock" in scene.controller.verdict.text
+    assert 50.0 <= scene.recorder.of("snapshot")[-1].elapsed < 55.0
+
+
+def test_pauses_of_a_busy_machine_count() -> None:
+    """A disk that takes seconds for a commit is running time."""
+    scene = Scene(steps={"a": 40}, commit_seconds=12.0)
+    run_owned(scene.run())
+    elapsed = scene.recorder.of("snapshot")[-1].elapsed
+    assert elapsed > 100.0
+
+
+async def running(scene: Scene) -> None:
+    await scene.runner().run()
+
+
+class SteppedClock(OwnedClock):
+    """A clock on the wall that is set at certain moments."""
+
+    def __init__(self, steps: Callable[[float], float]) -> None:
+        self.steps = steps
+
+    def time(self) -> float:
+        return super().time() + self.steps(self.now())
+
+
+@pytest.mark.parametrize(
+    "step", [-86_400.0, 86_400.0, -3600.0], ids=["a day back", "a day on", "an hour back"]
+)
+def test_a_wall_clock_that_is_set_changes_nothing_but_time_stamps(tmp_path: Path, step: float) -> None:
+    clock = SteppedClock(lambda now: step if now > 20.0 else 0.0)
+    scene = Scene(
+        steps={"a": 200}, clock=clock, options=RunnerOptions(deadlines=Deadlines(40.0)), jitter=lambda: 0.5
+    )
+    with RunWriter.create(tmp_path / "run", meta={}) as writer:
+        scene.recorder = writer  # type: ignore[assignment]
+        run_owned(running(scene))
+    controller: ScriptedController = scene.controller
+    assert controller.verdict is not None
+    assert "wall clock" in controller.verdict.text
+    with RunReader(tmp_path / "run") as reader:
+        stored = [outcome.key for batch in reader.log() for outcome in batch]
+        stored += [outcome.key for batch in reader.log(after_stop=True) for outcome in batch]
+        latest = reader.latest_snapshot()
+    assert sorted(stored, key=lambda key: key.step) == sorted(
+        (outcome.key for outcome in controller.told), key=lambda key: key.step
+    )
+    assert latest is not None
+    assert 40.0 <= latest.elapsed < 45.0
+    assert from_json(latest.standings).stop == controller.verdict
+    assert run_view(RunHeader("demo"), latest).state == "stopped"
+
+
+def test_a_stopwatch_leaves_out_what_no_running_process_can_take() -> None:
+    class Clock:
+        seconds = 0.0
+
+        def now(self) -> float:
+            return self.seconds
+
+    clock = Clock()
+    watch = Stopwatch(clock, elapsed=7.0)  # type: ignore[arg-type]
+    clock.seconds += LONGEST_PAUSE
+    assert watch.read() == 7.0 + LONGEST_PAUSE
+    clock.seconds += LONGEST_PAUSE + 0.1
+    assert watch.read() == 7.0 + LONGEST_PAUSE
+    clock.seconds -= 1000.0
+    assert watch.read() == 7.0 + LONGEST_PAUSE
+    clock.seconds += 1.0
+    assert watch.read() == 8.0 + LONGEST_PAUSE
+    clock.seconds += 500.0
+    watch.start()
+    assert watch.read() == 8.0 + LONGEST_PAUSE
+
+
+def test_a_deadline_nearer_than_the_clock_can_tell_is_reached() -> None:
+    """Sums of pauses and the clock differ in their last digits; after months no smaller step is a step."""
+    scene = Scene(steps={"a": 10_000}, options=RunnerOptions(deadlines=Deadlines(10.1), elapsed=0.3))
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, OwnedClockLoop)
+        loop.elapsed += 2.0**20 + 0.1
+        await scene.run()
+
+    run_owned(main())
+    assert scene.controller.verdict is not None
+    assert "wall clock" in scene.controller.verdict.text

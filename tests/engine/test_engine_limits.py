@@ -1,0 +1,221 @@
+"""Limits of models and of the servers that they share, under an owned clock: all hold at once."""
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from owned_clock import run_owned
+from scripted import Scene, ScriptedEndpoint, broken
+
+from adaptive_eval.engine.limits import FixedConcurrency
+from adaptive_eval.engine.rates import RateLimit
+from adaptive_eval.engine.retry import RetryPolicy
+from adaptive_eval.engine.server import ServerLimits
+from adaptive_eval.trial import Usage
+
+SHARED = "http://shared/v1"
+
+
+def timed(scene):
+    async def main():
+        verdict = await scene.run()
+        return verdict, asyncio.get_running_loop().time()
+
+    return run_owned(main())
+
+
+def most_in_a_minute(times, amounts=None):
+    """Return the most that any 60 seconds hold, beginning with each of `times`."""
+    amounts = amounts or [1] * len(times)
+    events = list(zip(times, amounts, strict=True))
+    return max(sum(n for at, n in events if start <= at < start + 60.0 - 1e-5) for start in times)
+
+
+def shared(scene, *models):
+    """Put models behind one server, and return how many requests it has at once, when asked."""
+    load = {"now": 0, "most": 0}
+    for model in models:
+        endpoint = scene.endpoints[model]
+        endpoint.url = SHARED
+        inner = endpoint.complete
+
+        async def complete(messages, *, seed, inner=inner):
+            load["now"] += 1
+            load["most"] = max(load["most"], load["now"])
+            try:
+                return await inner(messages, seed=seed)
+            finally:
+                load["now"] -= 1
+
+        endpoint.complete = complete
+    return load
+
+
+# Concurrency
+
+
+def test_models_that_share_a_server_share_its_places():
+    scene = Scene(
+        steps={"a": 60, "b": 60, "c": 60},
+        concurrency=20,
+        servers={SHARED: ServerLimits(FixedConcurrency(6))},
+    )
+    load = shared(scene, "a", "b", "c")
+    _, seconds = timed(scene)
+    assert load["most"] == 6
+    # All places are used to the end, and no model starves.
+    assert seconds == pytest.approx(180 / 6, abs=3.0)
+    for model in "abc":
+        calls = [at for at, _ in scene.endpoints[model].calls]
+        assert calls[len(calls) // 2] == pytest.approx(15.0, abs=4.0)
+
+
+def test_what_one_model_does_not_want_another_gets():
+    scene = Scene(
+        steps={"a": 80, "b": 4}, concurrency=20, servers={SHARED: ServerLimits(FixedConcurrency(8))}
+    )
+    load = shared(scene, "a", "b")
+    _, seconds = timed(scene)
+    assert load["most"] == 8
+    assert seconds == pytest.approx(84 / 8, abs=2.5)
+
+
+def test_the_limit_of_the_model_holds_beside_that_of_its_servers():
+    scene = Scene(
+        steps={"a": 60, "b": 60}, concurrency=2, servers={SHARED: ServerLimits(FixedConcurrency(8))}
+    )
+    load = shared(scene, "a", "b")
+    timed(scene)
+    assert load["most"] == 4
+    assert scene.endpoints["a"].most_in_flight == 2
+
+
+def test_servers_of_a_pool_have_limits_of_their_own():
+    scene = Scene(
+        steps={"a": 100},
+        concurrency=20,
+        others={"a": [ScriptedEndpoint(url="http://small/v1")]},
+        servers={"http://small/v1": ServerLimits(FixedConcurrency(3))},
+    )
+    timed(scene)
+    large, small = scene.pool("a")
+    assert small.most_in_flight == 3
+    assert large.most_in_flight == 17
+
+
+# Requests and tokens a minute
+
+
+def test_requests_a_minute():
+    scene = Scene(steps={"a": 400}, concurrency=64, rates={"a": RateLimit(requests_per_minute=120)})
+    _, seconds = timed(scene)
+    calls = [at for at, _ in scene.endpoints["a"].calls]
+    assert most_in_a_minute(calls) <= 120
+    # 400 at 120 a minute take 200 s, less the last ones.
+    assert seconds == pytest.approx(200.0, abs=2.0)
+
+
+def test_repeated_attempts_count_as_requests():
+    scene = Scene(
+        steps={"a": 60},
+        concurrency=30,
+        rates={"a": RateLimit(requests_per_minute=60)},
+        scripts={"a": lambda step, attempt: broken() if attempt < 3 else 0.5},
+        requeues=9,
+    )
+    timed(scene)
+    calls = [at for at, _ in scene.endpoints["a"].calls]
+    assert len(calls) == 180
+    assert most_in_a_minute(calls) <= 60
+
+
+def test_tokens_a_minute_hold_whatever_the_answers_turn_out_to_be():
+    def usage(step):
+        return Usage(20, 80 if step % 5 == 0 else 5)
+
+    scene = Scene(
+        steps={"a": 300},
+        concurrency=64,
+        most_tokens=100,
+        rates={"a": RateLimit(tokens_per_minute=2000)},
+        scripts={"a": lambda step, attempt: 1.0 + step % 7},
+    )
+    scene.endpoints["a"].usage = usage
+    _, seconds = timed(scene)
+    ends = scene.endpoints["a"].ends
+    assert most_in_a_minute([at for at, _ in ends], [tokens for _, tokens in ends]) <= 2000
+    # 300 answers of 40 tokens on average: six minutes' worth; what was reserved and not used is given back.
+    assert seconds <= 6 * 60 + 60
+
+
+def test_a_server_counts_the_requests_of_all_its_models():
+    scene = Scene(
+        steps={"a": 60, "b": 60},
+        concurrency=20,
+        servers={SHARED: ServerLimits(rate=RateLimit(requests_per_minute=60))},
+        rates={"a": RateLimit(requests_per_minute=20)},
+    )
+    shared(scene, "a", "b")
+    timed(scene)
+    calls = {model: [at for at, _ in scene.endpoints[model].calls] for model in "ab"}
+    assert most_in_a_minute(sorted(calls["a"] + calls["b"])) <= 60
+    assert most_in_a_minute(calls["a"]) <= 20
+
+
+def test_an_answer_that_says_that_nothing_is_left_is_obeyed():
+    scene = Scene(steps={"a": 40}, concurrency=4)
+    scene.endpoints["a"].pause = lambda step: 30.0 if step == 7 else 0.0
+    timed(scene)
+    calls = sorted(at for at, _ in scene.endpoints["a"].calls)
+    # Steps 4 to 7 end at 2.
+    assert not any(2.0 <= at < 32.0 for at in calls)
+    assert any(at == pytest.approx(32.0) for at in calls)
+
+
+def test_a_silence_ends_when_it_ends():
+    """No tick decides when the next request goes out."""
+    scene = Scene(steps={"a": 2}, concurrency=1)
+    scene.endpoints["a"].pause = lambda step: 0.25
+    timed(scene)
+    assert [at for at, _ in scene.endpoints["a"].calls] == pytest.approx([0.0, 1.25])
+
+
+@settings(max_examples=20)
+@given(
+    seed=st.integers(0, 10**6),
+    concurrency=st.integers(1, 20),
+    server=st.integers(1, 12),
+    requests=st.none() | st.integers(20, 300),
+    tokens=st.none() | st.integers(100, 3000),
+)
+def test_all_limits_hold_at_once(seed, concurrency, server, requests, tokens):
+    def draw(*what):
+        return hash((seed, *what)) % 1000 / 1000
+
+    def script(number):
+        return lambda step, attempt: (
+            (draw(number, step), broken()) if draw(number, step, attempt) < 0.1 else 4 * draw(step, number)
+        )
+
+    scene = Scene(
+        steps={"a": 50, "b": 50},
+        concurrency=concurrency,
+        retry=RetryPolicy(attempts=8),
+        jitter=lambda: 0.5,
+        most_tokens=60,
+        scripts={"a": script(1), "b": script(2)},
+        servers={SHARED: ServerLimits(FixedConcurrency(server), RateLimit(requests, tokens))},
+    )
+    for number, model in enumerate("ab"):
+        scene.endpoints[model].usage = lambda step, number=number: Usage(20, int(40 * draw(number, step, 9)))
+    load = shared(scene, "a", "b")
+    timed(scene)
+    assert load["most"] <= server
+    assert not scene.missing()
+    calls = sorted(at for endpoint in scene.endpoints.values() for at, _ in endpoint.calls)
+    ends = sorted(end for endpoint in scene.endpoints.values() for end in endpoint.ends)
+    if requests is not None:
+        assert most_in_a_minute(calls) <= requests
+    if tokens is not None:
+        assert most_in_a_minute([at for at, _ in ends], [used for _, used in ends]) <= tokens

@@ -1,0 +1,303 @@
+"""Pools of servers under an owned clock: balance, servers that vanish, return, refuse, or all go."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from owned_clock import run_owned
+from scripted import Scene, ScriptedEndpoint, broken, busy, refused
+
+from adaptive_eval.engine.events import Progress
+from adaptive_eval.engine.presence import PLACES_ON_TRIAL
+from adaptive_eval.engine.retry import RetryPolicy
+from adaptive_eval.errors import PermanentEndpointError
+
+
+def run(scene):
+    return run_owned(scene.run())
+
+
+def timed(scene):
+    async def main():
+        verdict = await scene.run()
+        return verdict, asyncio.get_running_loop().time()
+
+    return run_owned(main())
+
+
+def server(number, script=lambda step, attempt: 1.0, **changes):
+    return ScriptedEndpoint(script, url=f"http://gpu{number}/v1", **changes)
+
+
+def endpoints_of_answers(scene):
+    return Counter(record.endpoint for record in scene.recorder.of("attempt") if record.error is None)
+
+
+# Balance
+
+
+def test_equal_servers_get_equal_shares():
+    scene = Scene(steps={"a": 400}, concurrency=8, others={"a": [server(2), server(3), server(4)]})
+    assert run(scene).reason == "resolved"
+    assert set(endpoints_of_answers(scene).values()) == {100}
+    assert all(endpoint.most_in_flight == 2 for endpoint in scene.pool("a"))
+
+
+def test_a_slow_server_gets_what_it_can_do():
+    scene = Scene(steps={"a": 600}, concurrency=8, others={"a": [server(2, lambda step, attempt: 4.0)]})
+    run(scene)
+    shares = endpoints_of_answers(scene)
+    assert 3.0 <= shares["http://a/v1"] / shares["http://gpu2/v1"] <= 5.0
+
+
+def test_requests_of_all_models_on_a_server_count():
+    """One model has two servers, the other only the first of them: the second takes the load off that."""
+
+    def uneven(step, attempt):
+        return 1.0 + step * 7 % 10 / 10
+
+    scene = Scene(
+        steps={"a": 300, "b": 300},
+        concurrency=6,
+        scripts={"a": uneven, "b": uneven},
+        others={"a": [server(2, uneven)]},
+    )
+    scene.endpoints["b"].url = scene.endpoints["a"].url
+    run(scene)
+    shared, own = scene.pool("a")
+    assert own.most_in_flight >= 5
+    assert len(own.calls) > 4 * len(shared.calls)
+
+
+# One goes
+
+
+def dies(at, back=float("inf")):
+    return lambda now: not at <= now < back
+
+
+def test_a_server_that_vanishes_costs_only_what_it_had_in_flight():
+    scene = Scene(
+        steps={"a": 400},
+        concurrency=8,
+        retry=RetryPolicy(attempts=1),
+        requeues=0,
+        others={"a": [server(2, lambda step, attempt: 2.0, up=dies(20.5)), server(3)]},
+    )
+    verdict, seconds = timed(scene)
+    assert verdict.reason == "resolved"
+    assert not scene.missing()
+    failed = [record for record in scene.recorder.of("attempt") if record.error is not None]
+    assert 1 <= len(failed) <= 8
+    assert {record.endpoint for record in failed} == {"http://gpu2/v1"}
+    # Nobody waited for anything: eight places at a second each are busy to the end.
+    assert seconds <= 400 / 8 + 5.0
+    last = max(at for at, _ in scene.others["a"][0].calls)
+    assert last <= 20.5
+
+
+def test_attempts_at_a_lost_server_are_stored_and_numbered():
+    scene = Scene(
+        steps={"a": 1}, others={"a": [server(2)]}, scripts={"a": lambda step, attempt: 1.0}, requeues=0
+    )
+    scene.endpoints["a"].up = dies(0.0)
+    run(scene)
+    first, second = scene.recorder.of("attempt")
+    assert (first.attempt, first.error, first.endpoint) == (1, "dropped", "http://a/v1")
+    assert (second.attempt, second.error, second.endpoint) == (2, None, "http://gpu2/v1")
+
+
+def test_it_is_probed_back_in_and_begins_with_few_requests():
+    back = server(2, up=dies(10.5, back=30.0))
+    scene = Scene(steps={"a": 1500}, concurrency=20, others={"a": [back]})
+    run(scene)
+    assert not scene.missing()
+    waits = [later - earlier for earlier, later in zip(back.probes, back.probes[1:], strict=False)]
+    assert waits[:4] == pytest.approx([1.0, 2.0, 4.0, 8.0])
+    returned = next(at for at in back.probes if at >= 30.0)
+    first = [at for at, _ in back.calls if at >= 30.0]
+    assert min(first) == pytest.approx(returned, abs=1.01)
+    assert sum(at < returned + 1.0 for at in first) <= PLACES_ON_TRIAL
+    assert len(first) > 100
+
+
+def test_a_connection_that_broke_by_chance_costs_a_probe():
+    from scripted import vanished
+
+    lone = {"a": lambda step, attempt: vanished() if step % 10 == 0 and attempt == 1 else 1.0}
+    scene = Scene(steps={"a": 200}, concurrency=4, scripts=lone)
+    _, seconds = timed(scene)
+    assert not scene.missing()
+    assert len(scene.endpoints["a"].probes) == 20
+    assert seconds <= 200 / 4 + 10.0
+
+
+def test_errors_in_a_row_take_a_server_out_and_the_others_carry_on():
+    sick = server(2, lambda step, attempt: (0.1, broken()))
+    scene = Scene(steps={"a": 300}, concurrency=6, others={"a": [sick]}, requeues=3)
+    assert run(scene).reason == "resolved"
+    assert not scene.missing()
+    # It is back after every probe, and fails again: ever less often.
+    assert len(sick.calls) < 60
+
+
+def test_a_server_that_asks_for_silence_is_spared_and_the_others_carry_on():
+    shy = server(2, lambda step, attempt: (0.5, busy(40.0)))
+    scene = Scene(steps={"a": 80}, concurrency=4, others={"a": [shy]}, retry=RetryPolicy(attempts=1))
+    _, seconds = timed(scene)
+    assert not scene.missing()
+    assert seconds <= 25.0
+    assert len(shy.calls) <= 4
+
+
+def test_a_server_that_refuses_the_model_is_left_alone():
+    wrong = server(
+        2, lambda step, attempt: (0.1, PermanentEndpointError("HTTP 404: no such model", kind="not_found"))
+    )
+    scene = Scene(steps={"a": 60}, concurrency=4, others={"a": [wrong]}, retry=RetryPolicy(attempts=1))
+    assert run(scene).reason == "resolved"
+    assert not scene.missing()
+    assert not scene.controller.stopped_models
+    assert len(wrong.calls) == 2
+
+
+def test_a_request_that_is_wrong_everywhere_stops_the_model():
+    def wrong(step, attempt):
+        return PermanentEndpointError("HTTP 400: max_tokens is too large", kind="bad_request", status=400)
+
+    scene = Scene(steps={"a": 60}, scripts={"a": wrong}, others={"a": [server(2, wrong)]})
+    assert run(scene).reason == "endpoints"
+    (reason,) = scene.controller.stopped_models.values()
+    assert reason.endswith("HTTP 400: max_tokens is too large")
+    assert sum(len(endpoint.calls) for endpoint in scene.pool("a")) <= 4
+
+
+def test_refused_by_all_servers_the_model_is_stopped():
+    def wrong(step, attempt):
+        return (0.5, refused())
+
+    scene = Scene(steps={"a": 60, "b": 20}, scripts={"a": wrong}, others={"a": [server(2, wrong)]})
+    assert run(scene).reason == "resolved"
+    assert "HTTP 401: no key" in scene.controller.stopped_models["a"]
+    assert not scene.missing()
+
+
+# All go
+
+
+def test_all_gone_for_a_while_leaves_no_hole():
+    away = dies(10.5, back=200.0)
+    scene = Scene(
+        steps={"a": 300},
+        concurrency=8,
+        retry=RetryPolicy(attempts=2, total_wait=300.0),
+        requeues=0,
+        others={"a": [server(2, up=away)]},
+    )
+    scene.endpoints["a"].up = away
+    assert run(scene).reason == "resolved"
+    assert not scene.missing()
+    assert not scene.controller.stopped_models
+
+
+def test_all_gone_for_good_stops_the_model_alone_and_leaves_no_hole():
+    scene = Scene(
+        steps={"a": 300, "b": 30},
+        concurrency=8,
+        retry=RetryPolicy(attempts=2, total_wait=300.0),
+        others={"a": [server(2, up=dies(20.5))]},
+    )
+    scene.endpoints["a"].up = dies(10.5)
+    verdict, seconds = timed(scene)
+    assert verdict.reason == "resolved"
+    reason = scene.controller.stopped_models["a"]
+    assert reason.startswith("no server has come back within 300 s: http://a/v1: the connection was reset")
+    assert "http://gpu2/v1" in reason
+    assert not scene.missing()
+    # From the moment when the last of them was lost.
+    assert 320.0 <= seconds <= 323.0
+    assert len(scene.recorder.launched) > len(scene.recorder.outcomes)
+
+
+def test_waiting_for_servers_ends_with_the_run():
+    scene = Scene(steps={"a": 300}, concurrency=8, retry=RetryPolicy(total_wait=10_000.0))
+    scene.endpoints["a"].up = dies(10.5)
+
+    async def main():
+        runner = scene.runner()
+        asyncio.get_running_loop().call_at(60.0, runner.request_stop)
+        verdict = await runner.run()
+        return verdict, asyncio.get_running_loop().time()
+
+    verdict, seconds = run_owned(main())
+    scene.check()
+    assert verdict.reason == "interrupted"
+    assert seconds == pytest.approx(60.0)
+    assert not scene.missing()
+
+
+def test_health_tells_of_every_server():
+    seen = []
+    scene = Scene(
+        steps={"a": 200}, concurrency=8, others={"a": [server(2, up=dies(5.05))]}, observer=seen.append
+    )
+    run(scene)
+    last = [event for event in seen if isinstance(event, Progress)][-1]
+    one, two = last.endpoints
+    assert (one.model, one.endpoint, one.state) == ("a", "http://a/v1", "in")
+    assert (two.model, two.endpoint, two.state) == ("a", "http://gpu2/v1", "out")
+    assert two.errors["dropped"] >= 1
+    assert one.answered + two.answered == 200
+    assert (one.in_flight, two.in_flight) == (0, 0)
+
+
+# However it goes
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    servers=st.integers(1, 4),
+    concurrency=st.integers(1, 12),
+    stop_at=st.none() | st.floats(0.0, 80.0),
+)
+def test_whatever_happens_to_servers_the_books_are_right(seed, servers, concurrency, stop_at):
+    """Servers come and go at random, one never does: every trial is answered once, and none is missing."""
+
+    def draw(*what):
+        return hash((seed, *what)) % 1000 / 1000
+
+    def script(number):
+        return lambda step, attempt: (
+            (draw(number, step), broken()) if draw(number, step, attempt) < 0.1 else 3 * draw(step, number)
+        )
+
+    def up(number):
+        return lambda now: number == 0 or draw(number, int(now) // 7) < 0.6
+
+    others = [server(number, script(number), up=up(number)) for number in range(1, servers)]
+    scene = Scene(
+        steps={"a": 120},
+        concurrency=concurrency,
+        retry=RetryPolicy(attempts=9),
+        scripts={"a": script(0)},
+        others={"a": others},
+        jitter=lambda: 0.5,
+    )
+
+    async def main():
+        runner = scene.runner()
+        if stop_at is not None:
+            asyncio.get_running_loop().call_at(stop_at, runner.request_stop)
+        await runner.run()
+
+    run_owned(main())
+    scene.check()
+    assert not scene.missing()
+    assert not scene.controller.stopped_models
+    answered = [record.key for record in scene.recorder.of("attempt") if record.error is None]
+    assert sorted(answered, key=str) == sorted(scene.recorder.outcomes, key=str)
+    if stop_at is None:
+        assert len(answered) == 120

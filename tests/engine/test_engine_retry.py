@@ -1,0 +1,177 @@
+"""When a failed request is sent again: the decision as a table, and the layer built from it in time."""
+
+import asyncio
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from owned_clock import OwnedClock, run_owned
+from scripted import Scene, broken, busy, refused
+
+from adaptive_eval.engine.retry import RetryPolicy, next_wait, with_retries
+from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError, UsageError
+
+POLICY = RetryPolicy(attempts=6, base=1.0, cap=10.0, total_wait=100.0)
+
+
+@pytest.mark.parametrize(
+    ("error", "attempt", "waited", "jitter", "wait"),
+    [
+        # Exponential, capped, full jitter.
+        (broken(), 1, 0.0, 0.0, 0.0),
+        (broken(), 1, 0.0, 0.999, 0.999),
+        (broken(), 2, 0.0, 0.5, 1.0),
+        (broken(), 3, 0.0, 0.5, 2.0),
+        (broken(), 4, 0.0, 0.5, 4.0),
+        (broken(), 5, 0.0, 0.5, 5.0),
+        # Attempts are capped.
+        (broken(), 6, 0.0, 0.5, None),
+        (broken(), 7, 0.0, 0.5, None),
+        # The total wait is capped.
+        (broken(), 5, 95.0, 0.5, 5.0),
+        (broken(), 5, 95.1, 0.5, None),
+        # What the server asks for is obeyed, exactly or a little later.
+        (busy(7.0), 1, 0.0, 0.0, 7.0),
+        (busy(7.0), 5, 0.0, 0.0, 7.0),
+        (busy(7.0), 1, 0.0, 0.5, 7.5),
+        (busy(0.0), 1, 0.0, 0.0, 0.0),
+        (busy(40.0), 1, 0.0, 0.0, 40.0),
+        (busy(100.0), 1, 0.0, 0.0, 100.0),
+        # More than we are ready to wait: never earlier instead.
+        (busy(100.1), 1, 0.0, 0.0, None),
+        (busy(40.0), 3, 61.0, 0.0, None),
+        (busy(), 2, 0.0, 0.5, 1.0),
+        # No attempt helps.
+        (refused(), 1, 0.0, 0.5, None),
+    ],
+)
+def test_the_decision(error, attempt, waited, jitter, wait):
+    found = next_wait(POLICY, error, attempt=attempt, waited=waited, jitter=jitter)
+    assert found == (None if wait is None else pytest.approx(wait))
+
+
+@given(
+    attempt=st.integers(1, 10**6),
+    waited=st.floats(0.0, 1e6),
+    jitter=st.floats(0.0, 1.0, exclude_max=True),
+    retry_after=st.none() | st.floats(0.0, 1e6),
+    attempts=st.integers(1, 10**6),
+    total=st.floats(0.0, 1e6),
+)
+def test_no_wait_breaks_a_promise(attempt, waited, jitter, retry_after, attempts, total):
+    policy = RetryPolicy(attempts=attempts, base=1.0, cap=60.0, total_wait=total)
+    wait = next_wait(policy, busy(retry_after), attempt=attempt, waited=waited, jitter=jitter)
+    if wait is None:
+        return
+    assert attempt < attempts
+    assert waited + wait <= total
+    assert wait >= (retry_after or 0.0)
+    if retry_after is None:
+        assert wait <= 60.0
+
+
+def layer_in_time(errors, policy=POLICY, jitter=lambda: 0.5, give_up=lambda: False):
+    """Run the layer over attempts that fail with `errors`; return its end, and when attempts began."""
+    starts = []
+    remaining = list(errors)
+
+    async def attempt():
+        starts.append(asyncio.get_running_loop().time())
+        if remaining:
+            raise remaining.pop(0)
+        return "answer"
+
+    async def main():
+        sleep = OwnedClock().sleep
+        try:
+            return await with_retries(attempt, policy, sleep=sleep, jitter=jitter, give_up=give_up)
+        except (TransientEndpointError, PermanentEndpointError) as error:
+            return error
+
+    return run_owned(main()), starts
+
+
+def test_the_first_answer_is_returned():
+    assert layer_in_time([]) == ("answer", [0.0])
+
+
+def test_backoff_in_time():
+    result, starts = layer_in_time([broken()] * 4)
+    assert result == "answer"
+    assert starts == pytest.approx([0.0, 0.5, 1.5, 3.5, 7.5])
+
+
+def test_retry_after_is_obeyed_exactly():
+    result, starts = layer_in_time([busy(30.0), busy(12.5)], jitter=lambda: 0.0)
+    assert result == "answer"
+    assert starts == pytest.approx([0.0, 30.0, 42.5])
+
+
+def test_the_last_error_is_raised_when_attempts_are_used_up():
+    errors = [broken() for _ in range(6)]
+    result, starts = layer_in_time(errors)
+    assert result is errors[-1]
+    assert len(starts) == 6
+
+
+def test_the_total_wait_ends_it():
+    result, starts = layer_in_time([busy(60.0)] * 6, jitter=lambda: 0.0)
+    assert isinstance(result, TransientEndpointError)
+    assert starts == pytest.approx([0.0, 60.0])
+
+
+def test_a_refusal_is_raised_at_once():
+    error = refused()
+    assert layer_in_time([error]) == (error, [0.0])
+
+
+def test_giving_up_is_asked_for_after_every_failure():
+    verdicts = iter([False, True])
+    result, starts = layer_in_time([broken()] * 6, give_up=lambda: next(verdicts))
+    assert isinstance(result, TransientEndpointError)
+    assert len(starts) == 2
+
+
+def test_the_same_random_source_gives_the_same_times():
+    runs = [layer_in_time([broken()] * 5, jitter=random.Random(7).random)[1] for _ in range(2)]
+    assert runs[0] == runs[1]
+    assert len(set(runs[0])) == 6
+
+
+def test_trials_that_retry_at_once_do_not_mix_their_states():
+    # tenacity keeps the state of a call in the layer; each trial must have its own.
+    script = {"a": lambda step, attempt: broken() if attempt <= step % 5 else 0.25}
+    scene = Scene(
+        steps={"a": 60}, concurrency=30, retry=RetryPolicy(attempts=5), scripts=script, jitter=lambda: 0.5
+    )
+    run_owned(scene.run())
+    assert {step: scene.endpoints["a"].attempts[step] for step in range(60)} == {
+        step: step % 5 + 1 for step in range(60)
+    }
+
+
+def test_a_cancelled_wait_is_cancelled():
+    async def main():
+        async def attempt():
+            raise broken()
+
+        retries = with_retries(
+            attempt, POLICY, sleep=asyncio.sleep, jitter=lambda: 0.9, give_up=lambda: False
+        )
+        task = asyncio.create_task(retries)
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return asyncio.get_running_loop().time()
+
+    assert run_owned(main()) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"attempts": 0}, {"base": -1.0}, {"cap": float("nan")}, {"total_wait": -0.1}]
+)
+def test_policies_that_make_no_sense(wrong):
+    with pytest.raises(UsageError, match=next(iter(wrong))):
+        RetryPolicy(**wrong)

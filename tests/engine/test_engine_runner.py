@@ -1,0 +1,731 @@
+"""The runner under an owned clock: launching, storing, telling, stopping."""
+
+import asyncio
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from owned_clock import NothingWillHappen, run_owned
+from scripted import JournalRecorder, Scene, ScriptedController, broken, busy, refused
+
+from adaptive_eval.core.standings import StopVerdict
+from adaptive_eval.engine.deadlines import Deadlines
+from adaptive_eval.engine.events import Decided, Draining, Finished, Launched, Progress, Stopped
+from adaptive_eval.engine.retry import RetryPolicy
+from adaptive_eval.engine.runner import RunnerOptions
+from adaptive_eval.errors import RunFileError, SessionError, UsageError
+from adaptive_eval.trial import Score, TrialKey, TrialOutcome, TrialRequest, Usage
+
+
+def run(scene):
+    return run_owned(scene.run())
+
+
+def elapsed(scene):
+    async def main():
+        verdict = await scene.run()
+        return verdict, asyncio.get_running_loop().time()
+
+    return run_owned(main())
+
+
+def test_a_run_to_its_end():
+    scene = Scene(steps={"a": 8, "b": 8}, concurrency=4)
+    verdict, seconds = elapsed(scene)
+    assert verdict == StopVerdict("resolved", "all is settled")
+    assert seconds == pytest.approx(2.0)
+    keys = {TrialKey(model, step) for model in "ab" for step in range(8)}
+    assert set(scene.recorder.outcomes) == set(scene.recorder.launched) == keys
+    record = scene.recorder.outcomes[TrialKey("b", 3)]
+    assert record.score == Score(1, "answer 3")
+    assert record.completion.text == "answer 3"
+    assert record.sent == {"messages": ["task/q3"], "seed": 3}
+    assert not record.after_stop
+    assert TrialOutcome(TrialKey("b", 3), 1, Usage(10, 5)) in scene.controller.told
+
+
+def test_free_places_are_filled_and_never_exceeded():
+    scene = Scene(steps={"a": 40}, concurrency=5, scripts={"a": lambda step, attempt: 1.0 + step % 3})
+    run(scene)
+    assert scene.endpoints["a"].most_in_flight == 5
+    assert scene.controller.capacities[0] == {"a": 5}
+
+
+def test_a_slow_model_does_not_hold_up_a_fast_one():
+    scene = Scene(
+        steps={"slow": 2, "fast": 100},
+        concurrency=2,
+        scripts={"slow": lambda step, attempt: 100.0, "fast": lambda step, attempt: 1.0},
+    )
+    _, seconds = elapsed(scene)
+    assert seconds == pytest.approx(100.0)
+    last_fast = max(at for at, _ in scene.endpoints["fast"].calls)
+    assert last_fast == pytest.approx(49.0)
+
+
+def test_results_that_are_ready_together_share_a_commit():
+    scene = Scene(steps={"a": 400}, concurrency=100)
+    run(scene)
+    # 4 waves: launches and outcomes of each, and a snapshot a second.
+    assert scene.recorder.commits <= 4 * 3 + 2
+    assert max(len(entry[1]) for entry in scene.journal if entry[0] == "tell") == 100
+
+
+def test_attempts_are_logged():
+    scene = Scene(steps={"a": 1}, scripts={"a": lambda step, attempt: busy() if attempt == 1 else 2.5})
+    run(scene)
+    first, second = scene.recorder.of("attempt")
+    assert (first.attempt, first.error, first.status, first.message) == (
+        1,
+        "rate_limit",
+        429,
+        "HTTP 429: slow down",
+    )
+    assert (second.attempt, second.error, second.message) == (2, None, "")
+    assert second.latency == pytest.approx(2.5)
+    assert first.endpoint == "http://a/v1"
+
+
+def test_decisions_are_stored_with_their_evidence():
+    scene = Scene()
+    run(scene)
+    (body,) = scene.recorder.of("decision")
+    assert body["kind"] == "stop"
+    assert body["evidence"] == {"log_e": 3.2}
+
+
+def test_a_stopped_session_runs_nothing():
+    scene = Scene()
+    scene.controller.verdict = StopVerdict("resolved", "it was settled before")
+    assert run(scene).text == "it was settled before"
+    assert not scene.recorder.launched
+    assert len(scene.recorder.of("snapshot")) == 1
+
+
+def test_trials_that_end_during_a_commit_are_not_overlooked():
+    scene = Scene(steps={"a": 40}, concurrency=8, commit_seconds=3.0)
+    assert run(scene).reason == "resolved"
+    assert len(scene.recorder.outcomes) == 40
+
+
+def test_an_interrupt_during_the_commit_of_a_launch_sends_nothing():
+    scene = Scene(steps={"a": 40}, concurrency=8, commit_seconds=3.0)
+    verdict, _ = interrupted(scene, 2.0)
+    assert verdict.reason == "interrupted"
+    assert len(scene.recorder.launched) == 8
+    assert not scene.endpoints["a"].calls
+
+
+def test_a_session_that_stops_while_it_is_asked_ends_the_run():
+    scene = Scene(steps={"a": 8})
+
+    class Spent(ScriptedController):
+        def ask(self, capacity):
+            requests = super().ask(capacity) if self.next["a"] == 0 else []
+            if not requests:
+                self._stop("budget", "the budget is spent")
+            return requests
+
+    scene.controller = Spent({"a": 8}, scene.journal)
+    assert run(scene).reason == "budget"
+    assert len(scene.controller.told) == 4
+
+
+def test_decisions_that_fall_while_it_is_asked_are_stored():
+    scene = Scene(steps={"a": 0})
+
+    class Late(ScriptedController):
+        def ask(self, capacity):
+            self.unreported = self._stop("budget", "the budget is spent")
+            return []
+
+        def end(self, reason, text):
+            return self.unreported
+
+    scene.controller = Late({"a": 0}, scene.journal)
+    run(scene)
+    assert [body["text"] for body in scene.recorder.of("decision")] == ["the budget is spent"]
+
+
+# After the stop
+
+
+def test_what_is_in_flight_at_the_stop_is_stored_flagged_and_told():
+    scene = Scene(
+        steps={"a": 100}, concurrency=10, scripts={"a": lambda step, attempt: 1.0 if step < 5 else 5.0 + step}
+    )
+    scene.controller.resolve_after = 5
+    verdict = run(scene)
+    assert verdict.reason == "resolved"
+    told = {outcome.key.step for outcome in scene.controller.told}
+    after = {key.step for key, record in scene.recorder.outcomes.items() if record.after_stop}
+    assert told == set(range(10))
+    assert after == {5, 6, 7, 8, 9}
+    assert len(scene.recorder.launched) == 10
+
+
+def test_a_failure_after_the_stop_leaves_no_hole():
+    scene = Scene(
+        steps={"a": 100},
+        concurrency=10,
+        scripts={"a": lambda step, attempt: 1.0 if step < 5 else (2.0, broken())},
+    )
+    scene.controller.resolve_after = 5
+    run(scene)
+    assert set(scene.recorder.outcomes) == {TrialKey("a", step) for step in range(5)}
+    # One attempt each and no more: nothing is asked again after the stop.
+    assert Counter(seed for _, seed in scene.endpoints["a"].calls) == Counter(range(10))
+
+
+def test_waits_between_attempts_end_with_the_run():
+    scene = Scene(
+        steps={"a": 100},
+        concurrency=10,
+        scripts={"a": lambda step, attempt: 1.0 if step < 5 else busy(500.0)},
+    )
+    scene.controller.resolve_after = 5
+    _, seconds = elapsed(scene)
+    assert seconds == pytest.approx(1.0)
+
+
+# Interrupts and the deadline
+
+
+def interrupted(scene, *times):
+    """Run `scene` with a request to stop at each of `times`; return verdict and seconds."""
+
+    async def main():
+        runner = scene.runner()
+        loop = asyncio.get_running_loop()
+        for at in times:
+            loop.call_at(at, runner.request_stop)
+        verdict = await runner.run()
+        return verdict, loop.time()
+
+    found = run_owned(main())
+    scene.check()
+    return found
+
+
+def test_the_first_interrupt_drains():
+    scene = Scene(steps={"a": 1000}, concurrency=4, scripts={"a": lambda step, attempt: 10.0 + step % 4})
+    verdict, seconds = interrupted(scene, 25.0)
+    assert verdict.reason == "interrupted"
+    assert set(scene.recorder.outcomes) == set(scene.recorder.launched)
+    assert len(scene.controller.told) == len(scene.recorder.outcomes)
+    assert not any(record.after_stop for record in scene.recorder.outcomes.values())
+    assert 25.0 < seconds <= 25.0 + 13.0
+    assert not scene.endpoints["a"].cancelled
+    assert scene.journal.index(("end", "interrupted")) > max(
+        index for index, entry in enumerate(scene.journal) if entry[0] == "tell"
+    )
+
+
+def test_the_second_interrupt_cancels():
+    scene = Scene(steps={"a": 1000}, concurrency=4, scripts={"a": lambda step, attempt: 10.0})
+    verdict, seconds = interrupted(scene, 25.0, 26.0)
+    assert verdict.reason == "interrupted"
+    assert seconds == pytest.approx(26.0)
+    assert sorted(scene.endpoints["a"].cancelled) == [8, 9, 10, 11]
+    # Launched, no outcome: a resumed run asks them again.
+    assert set(scene.recorder.launched) - set(scene.recorder.outcomes) == {
+        TrialKey("a", step) for step in (8, 9, 10, 11)
+    }
+
+
+def test_interrupts_before_the_first_launch():
+    scene = Scene(steps={"a": 10})
+
+    async def main():
+        runner = scene.runner()
+        runner.request_stop()
+        runner.request_stop()
+        return await runner.run()
+
+    assert run_owned(main()).reason == "interrupted"
+    assert not scene.recorder.launched
+
+
+def test_an_interrupt_while_draining_after_the_verdict_cancels_at_once():
+    scene = Scene(steps={"a": 10}, concurrency=10, scripts={"a": lambda step, attempt: 1.0 + 100.0 * step})
+    scene.controller.resolve_after = 1
+    verdict, seconds = interrupted(scene, 50.0)
+    assert verdict.reason == "resolved"
+    assert seconds == pytest.approx(50.0)
+
+
+def test_an_interrupt_breaks_off_waits():
+    scene = Scene(steps={"a": 4}, concurrency=4, scripts={"a": lambda step, attempt: busy(300.0)})
+    _, seconds = interrupted(scene, 5.0)
+    assert seconds == pytest.approx(5.0)
+    assert not scene.recorder.outcomes
+
+
+def test_a_verdict_that_falls_while_draining_stands():
+    scene = Scene(steps={"a": 4}, concurrency=4, scripts={"a": lambda step, attempt: 10.0})
+    verdict, _ = interrupted(scene, 5.0)
+    assert verdict.reason == "resolved"
+
+
+def test_an_answer_that_is_being_scored_is_kept_even_when_all_is_cancelled():
+    class SlowScoring:
+        async def score(self, request, completion):
+            await asyncio.sleep(3.0)
+            return Score(1)
+
+    scene = Scene(steps={"a": 100}, concurrency=2, scoring=SlowScoring())
+    _, seconds = interrupted(scene, 2.0, 2.5)
+    assert seconds == pytest.approx(4.0)
+    assert set(scene.recorder.outcomes) == {TrialKey("a", 0), TrialKey("a", 1)}
+
+
+def test_the_deadline_drains():
+    scene = Scene(
+        steps={"a": 10_000},
+        concurrency=4,
+        scripts={"a": lambda step, attempt: 10.0},
+        options=RunnerOptions(deadlines=Deadlines(65.25)),
+    )
+    verdict, seconds = elapsed(scene)
+    assert verdict.reason == "budget"
+    assert "65.25 s" in verdict.text
+    assert seconds == pytest.approx(70.0)
+    assert set(scene.recorder.outcomes) == set(scene.recorder.launched)
+    assert len(scene.controller.told) == 28
+
+
+def test_the_deadline_cancels_when_told_to():
+    scene = Scene(
+        steps={"a": 10_000},
+        concurrency=4,
+        scripts={"a": lambda step, attempt: 10.0},
+        options=RunnerOptions(deadlines=Deadlines(65.25), at_deadline="cancel"),
+    )
+    verdict, seconds = elapsed(scene)
+    assert verdict.reason == "budget"
+    assert seconds == pytest.approx(65.25)
+    assert len(scene.recorder.outcomes) == 24
+
+
+def test_earlier_sittings_count_towards_the_deadline():
+    options = RunnerOptions(deadlines=Deadlines(100.0), elapsed=90.0)
+    scene = Scene(steps={"a": 10_000}, scripts={"a": lambda step, attempt: 1.0}, options=options)
+    verdict, seconds = elapsed(scene)
+    assert verdict.reason == "budget"
+    assert seconds == pytest.approx(10.0, abs=1.0)
+    last = scene.recorder.of("snapshot")[-1]
+    assert last.elapsed == pytest.approx(90.0 + seconds)
+    (line,) = last.standings["budgets"]
+    assert (line["name"], line["limit"]) == ("wall_clock", 100.0)
+    assert line["spent"] == pytest.approx(last.elapsed)
+
+
+def test_a_model_whose_time_is_up_stops_alone():
+    scene = Scene(
+        steps={"slow": 1000, "fast": 60},
+        concurrency=4,
+        scripts={"slow": lambda step, attempt: 10.0, "fast": lambda step, attempt: 5.0},
+        options=RunnerOptions(deadlines=Deadlines(models={"slow": 30.25, "fast": 3600.0})),
+    )
+    verdict = run(scene)
+    assert verdict.reason == "resolved"
+    assert scene.controller.stopped_models == {"slow": "its wall clock limit of 30.25 s is reached"}
+    assert set(scene.recorder.outcomes) == set(scene.recorder.launched)  # what was out came back
+    assert Counter(key.model for key in scene.recorder.outcomes) == {"slow": 16, "fast": 60}
+    lines = scene.recorder.of("snapshot")[-1].standings["budgets"]
+    assert [(line["scope"], line["owner"], line["spent"], line["limit"]) for line in lines] == [
+        ("model", "slow", 30.25, 30.25),
+        ("model", "fast", pytest.approx(75.0), 3600.0),
+    ]
+
+
+def test_the_time_of_a_task_ends_the_run():
+    deadlines = Deadlines(run=100.0, tasks={"maths": 20.5, "prose": 50.0})
+    scene = Scene(steps={"a": 10_000}, options=RunnerOptions(deadlines=deadlines))
+    assert run(scene).text == "the wall clock limit of 20.5 s of task 'maths' is reached"
+
+
+# Failures
+
+
+def test_a_model_that_is_refused_is_stopped_alone():
+    scene = Scene(
+        steps={"bad": 100, "good": 20},
+        scripts={"bad": lambda step, attempt: (1.0, refused()) if step >= 6 else 1.5},
+    )
+    verdict = run(scene)
+    assert verdict.reason == "resolved"
+    assert scene.controller.stopped_models == {"bad": "http://bad/v1: HTTP 401: no key"}
+    assert [entry[0] for entry in scene.journal].count("stop_model") == 1
+    good = [key for key in scene.recorder.outcomes if key.model == "good"]
+    assert len(good) == 20
+    # Nothing of it is missing for good: a resumed run with the right key asks again.
+    assert not scene.missing()
+    assert all("bad" not in capacity for capacity in scene.controller.capacities[-2:])
+
+
+def test_requests_of_a_stopped_model_that_are_out_come_back():
+    scene = Scene(
+        steps={"bad": 100, "good": 4},
+        scripts={"bad": lambda step, attempt: (1.0, refused()) if step == 0 else 3.0},
+    )
+    run(scene)
+    bad = {key.step for key in scene.recorder.outcomes if key.model == "bad"}
+    assert bad == {1, 2, 3}
+
+
+def test_waits_of_a_stopped_model_end_at_once():
+    scene = Scene(
+        steps={"bad": 4, "good": 4},
+        scripts={"bad": lambda step, attempt: (2.0, refused()) if step == 0 else busy(400.0)},
+    )
+    _, seconds = elapsed(scene)
+    assert seconds == pytest.approx(2.0)
+
+
+def test_the_run_ends_when_no_model_is_left():
+    scene = Scene(steps={"a": 10, "b": 10}, scripts=dict.fromkeys("ab", lambda step, attempt: refused()))
+    assert run(scene).reason == "endpoints"
+    assert not scene.recorder.outcomes
+
+
+def test_a_trial_comes_back_to_the_queue_and_is_then_missing():
+    scene = Scene(
+        steps={"a": 20},
+        retry=RetryPolicy(attempts=3),
+        scripts={"a": lambda step, attempt: broken() if step == 4 else 1.0},
+    )
+    run(scene)
+    (missing,) = scene.missing()
+    assert missing.key == TrialKey("a", 4)
+    assert missing.reason == "HTTP 503: down (attempts: 6)"
+    record = scene.recorder.outcomes[missing.key]
+    assert (record.completion, record.score, record.missing) == (None, None, missing.reason)
+    assert [r.attempt for r in scene.recorder.of("attempt") if r.key == missing.key] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_requeued_trial_that_is_answered_is_no_hole():
+    scene = Scene(
+        steps={"a": 20},
+        retry=RetryPolicy(attempts=3),
+        scripts={"a": lambda step, attempt: broken() if step == 4 and attempt <= 3 else 1.0},
+    )
+    run(scene)
+    assert not scene.missing()
+    assert len(scene.recorder.outcomes) == 20
+
+
+def test_without_requeueing_a_trial_is_missing_at_once():
+    scene = Scene(
+        steps={"a": 20},
+        retry=RetryPolicy(attempts=2),
+        requeues=0,
+        scripts={"a": lambda step, attempt: broken() if step == 4 else 1.0},
+    )
+    run(scene)
+    assert scene.endpoints["a"].attempts[4] == 2
+    assert len(scene.missing()) == 1
+
+
+def test_a_server_that_has_gone_stops_its_model_with_few_holes():
+    scene = Scene(
+        steps={"gone": 1000, "good": 20},
+        retry=RetryPolicy(attempts=2),
+        concurrency=16,
+        outage=5,
+        scripts={"gone": lambda step, attempt: 1.0 if step < 50 else (1.0, broken())},
+    )
+    verdict = run(scene)
+    assert verdict.reason == "resolved"
+    assert "trial after trial: HTTP 503: down" in scene.controller.stopped_models["gone"]
+    assert 5 <= len(scene.missing()) <= 16
+
+
+def test_single_failures_are_no_outage():
+    scene = Scene(
+        steps={"a": 200},
+        retry=RetryPolicy(attempts=1),
+        requeues=0,
+        outage=3,
+        concurrency=1,
+        scripts={"a": lambda step, attempt: broken() if step % 3 else 1.0},
+    )
+    assert run(scene).reason == "resolved"
+    assert not scene.controller.stopped_models
+    assert len(scene.missing()) == 133
+
+
+def test_a_model_waits_when_its_server_asks_for_silence():
+    # Steps 0 to 3 go out at 0; step 0 is told to wait 30 s at 1; the places of 1 to 3 stay empty until 31.
+    script = {"a": lambda step, attempt: (1.0, busy(30.0)) if step == 0 and attempt == 1 else 2.0}
+    scene = Scene(steps={"a": 12, "b": 40}, scripts=script)
+    run(scene)
+    starts = sorted(at for at, step in scene.endpoints["a"].calls if step > 3)
+    assert starts[0] >= 31.0
+    assert starts[0] <= 32.0
+    assert max(at for at, _ in scene.endpoints["b"].calls) < 15.0
+
+
+def test_a_server_that_asks_for_a_day_is_asked_again_before():
+    scene = Scene(
+        steps={"a": 40},
+        concurrency=2,
+        retry=RetryPolicy(total_wait=100.0),
+        scripts={"a": lambda step, attempt: busy(86_400.0) if step == 0 and attempt == 1 else 1.0},
+    )
+    _, seconds = elapsed(scene)
+    assert seconds < 200.0
+    assert not scene.missing()
+
+
+# What must not be
+
+
+class Stubborn(ScriptedController):
+    """Asks for what `ask_for` says."""
+
+    def __init__(self, journal, ask_for):
+        super().__init__({"a": 8}, journal)
+        self.ask_for = ask_for
+
+    def ask(self, capacity):
+        return self.ask_for()
+
+
+def request(model="a", step=0):
+    return TrialRequest(TrialKey(model, step), "task", "q", 0, seed=step)
+
+
+@pytest.mark.parametrize(
+    ("ask_for", "words"),
+    [
+        (list, "wait for ever"),
+        (lambda: [request(step=step) for step in range(5)], "no free place"),
+        (lambda: [request(model="x")], "unknown"),
+        (lambda: [request(), request()], "twice"),
+    ],
+    ids=["nothing", "too much", "unknown model", "twice"],
+)
+def test_a_session_that_asks_wrongly_is_told_so(ask_for, words):
+    scene = Scene()
+    scene.controller = Stubborn(scene.journal, ask_for)
+    with pytest.raises(SessionError, match=words):
+        run(scene)
+
+
+def test_a_trial_in_flight_is_not_asked_for_again():
+    scene = Scene(steps={"a": 8}, concurrency=2, scripts={"a": lambda step, attempt: 1.0 + 5.0 * step})
+    asked = iter([[request(step=0), request(step=1)], [request(step=1)]])
+    scene.controller = Stubborn(scene.journal, lambda: next(asked))
+    with pytest.raises(SessionError, match="in flight"):
+        run(scene)
+
+
+def test_a_trial_with_an_outcome_is_not_asked_for_again():
+    scene = Scene(concurrency=1)
+    scene.controller = Stubborn(scene.journal, lambda: [request(step=0)])
+    with pytest.raises(SessionError, match="has an outcome"):
+        run(scene)
+
+
+def test_a_full_disk_ends_the_run_with_its_own_error_and_keeps_the_answers():
+    scene = Scene(steps={"a": 100})
+
+    def full(number):
+        if number >= 6:
+            raise RunFileError("the disk is full") from OSError(28, "No space left on device")
+
+    scene.recorder.fail_commit = full
+    with pytest.raises(RunFileError, match="the disk is full") as raised:
+        run(scene)
+    assert isinstance(raised.value.__cause__, OSError)
+    stored = {row[1] for row in scene.recorder.durable + scene.recorder.pending if row[0] == "outcome"}
+    told = {outcome.key for outcome in scene.controller.told}
+    assert told <= stored
+    assert len(stored) == len({seed for at, seed in scene.endpoints["a"].calls if at + 1.0 <= 2.0})
+    check_nothing_runs(scene)
+
+
+def check_nothing_runs(scene):
+    assert all(endpoint.in_flight == 0 for endpoint in scene.endpoints.values())
+
+
+def test_a_bug_in_a_scorer_comes_out_as_itself_and_other_answers_are_kept():
+    class Buggy:
+        async def score(self, request, completion):
+            if request.key.step == 2:
+                raise ZeroDivisionError("bug")
+            return Score(0)
+
+    scene = Scene(steps={"a": 100}, scoring=Buggy())
+    with pytest.raises(ZeroDivisionError, match="bug"):
+        run(scene)
+    kept = {row[1].step for row in scene.recorder.pending + scene.recorder.durable if row[0] == "outcome"}
+    assert kept == {0, 1, 3}
+    check_nothing_runs(scene)
+
+
+def test_cancelled_from_outside_it_keeps_what_has_ended():
+    scene = Scene(steps={"a": 100}, scripts={"a": lambda step, attempt: 1.0 + step})
+
+    async def main():
+        task = asyncio.create_task(scene.runner().run())
+        await asyncio.sleep(2.5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run_owned(main())
+    assert {outcome.key.step for outcome in scene.controller.told} == {0, 1}
+    check_nothing_runs(scene)
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan")])
+def test_options_that_make_no_sense(seconds):
+    with pytest.raises(UsageError, match="snapshot_every"):
+        RunnerOptions(snapshot_every=seconds)
+
+
+# Watching
+
+
+def test_a_snapshot_a_second_and_one_at_the_end():
+    scene = Scene(steps={"a": 10}, concurrency=1, scripts={"a": lambda step, attempt: 0.73})
+    run(scene)
+    snapshots = scene.recorder.of("snapshot")
+    gaps = [later.at - earlier.at for earlier, later in pairwise(snapshots)]
+    assert len(snapshots) == pytest.approx(8, abs=1)
+    assert max(gaps) <= 2.0
+    last = snapshots[-1]
+    assert last.trials == 10
+    assert last.elapsed == pytest.approx(7.3)
+    assert last.standings["stop"] == {"reason": "resolved", "text": "all is settled"}
+    (health,) = last.endpoints
+    assert (health.model, health.answered, health.in_flight, health.limit) == ("a", 10, 0, 1)
+    assert health.p50 == pytest.approx(0.73, rel=0.03)
+
+
+def test_a_hung_server_does_not_hold_up_the_snapshots():
+    scene = Scene(steps={"a": 1}, scripts={"a": lambda step, attempt: 60.0})
+    run(scene)
+    assert len(scene.recorder.of("snapshot")) == pytest.approx(61, abs=1)
+
+
+def test_events_tell_the_story():
+    events = []
+    scene = Scene(
+        steps={"a": 8}, concurrency=4, observer=events.append, scripts={"a": lambda step, attempt: 1.0 + step}
+    )
+    scene.controller.resolve_after = 2
+    run(scene)
+    story = [type(event) for event in events if not isinstance(event, Progress)]
+    assert story[0] is Launched
+    assert story[-1] is Stopped
+    assert story.index(Decided) < story.index(Draining)
+    (draining,) = [event for event in events if isinstance(event, Draining)]
+    assert (draining.reason, draining.in_flight) == ("resolved", 3)
+    launched = [request.key for event in events if isinstance(event, Launched) for request in event.requests]
+    finished = [
+        record.request.key for event in events if isinstance(event, Finished) for record in event.records
+    ]
+    assert sorted(launched, key=str) == sorted(finished, key=str)
+    progress = [event for event in events if isinstance(event, Progress)]
+    assert progress[-1].standings.stop == events[-1].verdict
+
+
+def test_nothing_is_kept_of_finished_trials():
+    scene = Scene(steps={"a": 2000}, concurrency=50)
+    runner = None
+
+    async def main():
+        nonlocal runner
+        runner = scene.runner()
+        await runner.run()
+
+    run_owned(main())
+    fleet = runner._fleet
+    assert not fleet._flights
+    assert not fleet._ended
+    assert not fleet._attempts
+    assert not any(fleet._queues.values())
+
+
+# However it goes
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    concurrency=st.integers(1, 9),
+    models=st.integers(1, 3),
+    stop_at=st.none() | st.floats(0.0, 60.0),
+    resolve_after=st.none() | st.integers(1, 40),
+    commit_seconds=st.sampled_from([0.0, 0.001, 0.3, 2.0]),
+)
+def test_whatever_happens_the_books_are_right(
+    seed, concurrency, models, stop_at, resolve_after, commit_seconds
+):
+    """Random latencies, failures, refusals and stops: order, counts and limits hold."""
+
+    def script(model):
+        def plan(step, attempt):
+            draw = hash((seed, model, step, attempt)) % 1000 / 1000
+            if draw < 0.15:
+                return (draw, broken())
+            if draw < 0.2:
+                return (draw, busy(draw * 20))
+            if draw > 0.999:
+                return refused()
+            return draw * 3
+
+        return plan
+
+    names = [f"m{i}" for i in range(models)]
+    scene = Scene(
+        steps=dict.fromkeys(names, 30),
+        concurrency=concurrency,
+        retry=RetryPolicy(attempts=3),
+        scripts={name: script(name) for name in names},
+        jitter=lambda: 0.5,
+        commit_seconds=commit_seconds,
+    )
+    scene.controller.resolve_after = resolve_after
+
+    async def main():
+        runner = scene.runner()
+        if stop_at is not None:
+            asyncio.get_running_loop().call_at(stop_at, runner.request_stop)
+        return await runner.run()
+
+    verdict = run_owned(main())
+    scene.check()
+    outcomes = scene.recorder.outcomes
+    told = {outcome.key for outcome in scene.controller.told}
+    assert told == set(outcomes)
+    if verdict.reason == "resolved" and resolve_after is None:
+        open_models = set(names) - set(scene.controller.stopped_models)
+        assert {key for key in outcomes if key.model in open_models} == {
+            TrialKey(name, step) for name in open_models for step in range(30)
+        }
+    answered = {key for key, record in outcomes.items() if record.missing is None}
+    good = {record.key for record in scene.recorder.of("attempt") if record.error is None}
+    assert answered == good
+
+
+def test_the_owned_clock_notices_a_hang():
+    async def main():
+        await asyncio.Event().wait()
+
+    with pytest.raises(NothingWillHappen):
+        run_owned(main())
+
+
+def test_the_journal_would_notice_a_telling_before_storing():
+    recorder = JournalRecorder([])
+    scene = Scene()
+    recorder.journal = scene.journal
+    scene.journal += [("launch", TrialKey("a", 0), 0.0), ("commit",), ("tell", [TrialKey("a", 0)])]
+    with pytest.raises(AssertionError, match="before it was stored"):
+        scene.check()

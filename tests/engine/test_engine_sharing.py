@@ -1,0 +1,318 @@
+"""Trials of a question that share a request, under an owned clock: no answer is lost or paid twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import pytest
+from owned_clock import run_owned
+from scripted import Scene, ScriptedController, ScriptedEndpoint, busy, refused
+
+from adaptive_eval.core.standings import StopVerdict
+from adaptive_eval.engine.deadlines import Deadlines
+from adaptive_eval.engine.lane import Lane
+from adaptive_eval.engine.limits import FixedConcurrency
+from adaptive_eval.engine.rates import RateLimit
+from adaptive_eval.engine.retry import RetryPolicy
+from adaptive_eval.engine.runner import Runner, RunnerOptions
+from adaptive_eval.engine.server import ServerLimits
+from adaptive_eval.errors import TransientEndpointError, UsageError
+from adaptive_eval.trial import Completion, TrialKey, TrialRequest, Usage
+
+
+class InARow(ScriptedController):
+    """Asks each question `width` times in a row; seeds follow each other all along."""
+
+    width = 4
+
+    def ask(self, capacity):
+        width = min(
+            self.width, max(capacity.values()) if not self.told and not self.capacities else self.fits
+        )
+        self.fits = width
+        whole = {model: free - free % width for model, free in capacity.items()}
+        return [
+            TrialRequest(
+                one.key, "task", f"q{one.key.step // self.width}", one.key.step % self.width, one.seed
+            )
+            for one in super().ask(whole)
+        ]
+
+
+@dataclass
+class Sampler(ScriptedEndpoint):
+    """Gives `gives(n)` of n answers; a request is known to the script by the step of its first trial."""
+
+    gives: object = staticmethod(lambda n: n)
+    sizes: list[tuple[int, int]] = field(default_factory=list)
+
+    def body(self, messages, *, seed, n=1):
+        return {"messages": [message.content for message in messages], "seed": seed, "n": n}
+
+    async def sample(self, messages, *, seed, n):
+        self.sizes.append((seed, n))
+        first = await super().complete(messages, seed=seed)
+        return [
+            replace(first, text=f"answer {seed + i}", share=Usage(10 if i == 0 else 0, 5))
+            for i in range(self.gives(n))
+        ]
+
+    async def complete(self, messages, *, seed):
+        self.sizes.append((seed, 1))
+        return await super().complete(messages, seed=seed)
+
+
+@dataclass
+class Shared(Scene):
+    """A scene whose trials share requests of up to `samples` answers."""
+
+    samples: int = 4
+    gives: object = staticmethod(lambda n: n)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.controller = InARow(self.steps, self.journal)
+        self.endpoints = {
+            model: Sampler(url=one.url, script=one.script, gives=self.gives)
+            for model, one in self.endpoints.items()
+        }
+
+    def runner(self) -> Runner:
+        runner = super().runner()
+        for model, lane in list(runner._fleet._open.items()):
+            runner._fleet._open[model] = replace(lane, samples=self.samples)
+        return runner
+
+    @property
+    def sizes(self):
+        return self.endpoints["a"].sizes
+
+    def texts(self):
+        return {key.step: record.completion.text for key, record in self.recorder.outcomes.items()}
+
+
+def run(scene):
+    return run_owned(scene.run())
+
+
+def late():
+    return TransientEndpointError("no answer in time", kind="timeout")
+
+
+ALL = {step: f"answer {step}" for step in range(24)}
+
+
+def test_one_request_answers_the_trials_of_a_question():
+    scene = Shared(steps={"a": 24}, concurrency=8)
+    assert run(scene) == StopVerdict("resolved", "all is settled")
+    assert scene.sizes == [(seed, 4) for seed in range(0, 24, 4)]
+    assert scene.texts() == ALL
+    assert scene.endpoints["a"].most_in_flight == 2
+
+
+def test_the_prompt_is_paid_once_and_what_was_sent_is_stored():
+    scene = Shared(steps={"a": 8}, concurrency=8)
+    run(scene)
+    told = {outcome.key.step: outcome.usage for outcome in scene.controller.told}
+    assert told == {step: Usage(0 if step % 4 else 10, 5) for step in range(8)}
+    for key, record in scene.recorder.outcomes.items():
+        first = key.step - key.step % 4
+        assert record.sent == {"messages": [f"task/q{key.step // 4}"], "seed": first, "n": 4}
+        assert record.completion.usage == Usage(10, 5)
+        assert record.request.seed == key.step
+
+
+def test_every_answer_has_one_successful_attempt():
+    scene = Shared(steps={"a": 24}, concurrency=8)
+    run(scene)
+    attempts = scene.recorder.of("attempt")
+    assert Counter(record.key for record in attempts) == Counter(scene.recorder.outcomes.keys())
+    assert all(record.error is None for record in attempts)
+
+
+@pytest.mark.parametrize(("samples", "sizes"), [(1, {1: 12}), (2, {2: 6}), (3, {3: 3, 1: 3}), (9, {4: 3})])
+def test_no_more_answers_are_asked_for_than_the_lane_wants_or_the_question_has(samples, sizes):
+    scene = Shared(steps={"a": 12}, concurrency=12, samples=samples)
+    run(scene)
+    assert Counter(n for _, n in scene.sizes) == sizes
+
+
+def test_fewer_places_than_a_run_make_smaller_requests():
+    scene = Shared(steps={"a": 12}, concurrency=3)
+    run(scene)
+    assert scene.texts().keys() == set(range(12))
+    assert max(n for _, n in scene.sizes) <= 3
+
+
+@pytest.mark.parametrize("given", [1, 2, 3])
+def test_answers_that_do_not_come_are_asked_for_singly_and_reported(given):
+    scene = Shared(steps={"a": 8}, concurrency=8, gives=lambda n: min(n, given))
+    run(scene)
+    assert scene.texts() == {step: f"answer {step}" for step in range(8)}
+    lacking = sorted(step for step in range(8) if step % 4 >= given)
+    assert sorted(seed for seed, n in scene.sizes if n == 1) == lacking
+    short = [record for record in scene.recorder.of("attempt") if record.error is not None]
+    assert sorted(record.key.step for record in short) == lacking
+    assert {record.error for record in short} == {"fewer_choices"}
+    assert short[0].message == f"{given} answers came where 4 were asked for; asked singly"
+    told = {outcome.key.step: outcome.usage for outcome in scene.controller.told}
+    assert all(told[step] == Usage(10, 5) for step in lacking)
+    assert scene.controller.presumed == []
+    (health,) = (record.endpoints[0] for record in scene.recorder.of("snapshot")[-1:])
+    assert health.errors == {"fewer_choices": len(lacking)}
+
+
+def test_a_failed_request_is_tried_again_for_all():
+    scene = Shared(
+        steps={"a": 8}, concurrency=8, scripts={"a": lambda step, attempt: busy() if attempt < 3 else 1.0}
+    )
+    run(scene)
+    assert scene.texts() == {step: f"answer {step}" for step in range(8)}
+    assert Counter(scene.sizes) == {(0, 4): 3, (4, 4): 3}
+    attempts = scene.recorder.of("attempt")
+    assert Counter(record.key.step for record in attempts) == dict.fromkeys(range(8), 3)
+
+
+def test_what_may_have_been_billed_is_presumed_for_every_trial_of_the_request():
+    scene = Shared(
+        steps={"a": 4}, concurrency=4, scripts={"a": lambda step, attempt: late() if attempt < 2 else 1.0}
+    )
+    run(scene)
+    assert Counter(key.step for key in scene.controller.presumed) == dict.fromkeys(range(4), 1)
+
+
+def test_trials_whose_request_fails_for_good_come_back_to_the_queue_on_their_own():
+    scene = Shared(
+        steps={"a": 4},
+        concurrency=4,
+        retry=RetryPolicy(attempts=2),
+        scripts={"a": lambda step, attempt: busy() if (step, attempt) in {(0, 1), (0, 2)} else 1.0},
+    )
+    run(scene)
+    assert scene.texts() == {step: f"answer {step}" for step in range(4)}
+    assert scene.sizes == [(0, 4), (0, 4), (0, 1), (1, 1), (2, 1), (3, 1)]
+
+
+def test_a_refusal_stops_the_model_once():
+    scene = Shared(steps={"a": 8, "b": 8}, concurrency=8, scripts={"a": lambda step, attempt: refused()})
+    run(scene)
+    assert set(scene.controller.stopped_models) == {"a"}
+    assert len(scene.sizes) == 2
+    assert {key.model for key in scene.recorder.outcomes} == {"b"}
+
+
+def test_an_interrupt_lets_shared_requests_come_back():
+    async def main():
+        scene = Shared(steps={"a": 24}, concurrency=8, scripts={"a": lambda step, attempt: 5.0})
+        runner = scene.runner()
+        task = asyncio.create_task(runner.run())
+        await asyncio.sleep(1.0)
+        runner.request_stop()
+        await task
+        scene.check()
+        return scene
+
+    scene = run_owned(main())
+    assert scene.texts() == {step: f"answer {step}" for step in range(8)}
+    assert scene.controller.abandoned == {}
+
+
+def test_a_second_interrupt_abandons_all_of_a_shared_request_as_maybe_billed():
+    async def main():
+        scene = Shared(steps={"a": 24}, concurrency=8, scripts={"a": lambda step, attempt: 5.0})
+        runner = scene.runner()
+        task = asyncio.create_task(runner.run())
+        await asyncio.sleep(1.0)
+        runner.request_stop()
+        runner.request_stop()
+        await task
+        scene.check()
+        return scene
+
+    scene = run_owned(main())
+    assert scene.texts() == {}
+    assert scene.controller.abandoned == {TrialKey("a", step): True for step in range(8)}
+
+
+def test_an_interrupt_while_a_request_waits_for_its_next_attempt_abandons_all_of_it():
+    async def main():
+        scene = Shared(
+            steps={"a": 4},
+            concurrency=4,
+            retry=RetryPolicy(base=100.0),
+            jitter=lambda: 0.9,
+            scripts={"a": lambda step, attempt: busy()},
+        )
+        runner = scene.runner()
+        task = asyncio.create_task(runner.run())
+        await asyncio.sleep(1.0)
+        runner.request_stop()
+        await task
+        scene.check()
+        return scene
+
+    scene = run_owned(main())
+    assert set(scene.controller.abandoned) == {TrialKey("a", step) for step in range(4)}
+    assert not any(scene.controller.abandoned.values())
+
+
+def test_the_deadline_keeps_what_has_been_answered():
+    scene = Shared(
+        steps={"a": 24},
+        concurrency=4,
+        options=RunnerOptions(deadlines=Deadlines(2.5), at_deadline="cancel"),
+    )
+    run(scene)
+    assert scene.texts() == {step: f"answer {step}" for step in range(8)}
+    assert set(scene.controller.abandoned) == {TrialKey("a", step) for step in range(8, 12)}
+
+
+def test_prompts_that_differ_share_nothing():
+    class Shuffled:
+        def messages(self, request):
+            return [f"{request.question} in order {request.seed}"]
+
+    scene = Shared(steps={"a": 4}, concurrency=4)
+    runner_of = scene.runner
+
+    def runner():
+        made = runner_of()
+        made._prompts = Shuffled()
+        return made
+
+    scene.runner = runner
+    scene.endpoints["a"].body = lambda messages, *, seed, n=1: {"seed": seed, "n": n}
+    run(scene)
+    assert Counter(n for _, n in scene.sizes) == {1: 4}
+
+
+def test_a_lane_wants_only_what_its_endpoint_can_give():
+    with pytest.raises(UsageError, match="samples is 2; an endpoint gives one answer at a time"):
+        Lane([ScriptedEndpoint()], FixedConcurrency(1), samples=2)
+    with pytest.raises(UsageError, match="samples is 0"):
+        Lane([Sampler()], FixedConcurrency(1), samples=0)
+    assert Lane([Sampler()], FixedConcurrency(1), samples=2).samples == 2
+    assert Completion("x", "stop", Usage(3, 2)).paid == Usage(3, 2)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"rates": {"a": RateLimit(requests_per_minute=60)}},
+        {"servers": {"http://a/v1": ServerLimits(FixedConcurrency(2))}},
+    ],
+    ids=["a request a second", "two requests at a server"],
+)
+def test_limits_count_requests_and_break_up_none(limits):
+    scene = Shared(steps={"a": 48}, concurrency=24, scripts={"a": lambda step, attempt: 5.0}, **limits)
+    run(scene)
+    assert scene.texts() == {step: f"answer {step}" for step in range(48)}
+    assert scene.sizes == [(seed, 4) for seed in range(0, 48, 4)]
+    if "servers" in limits:
+        assert scene.endpoints["a"].most_in_flight == 2
+    else:
+        calls = [at for at, _ in scene.endpoints["a"].calls]
+        assert all(later - earlier >= 0.999 for earlier, later in pairwise(calls))

@@ -1,0 +1,201 @@
+"""The runner with a real store, real time and a thread for the commits; once also over real HTTP."""
+
+import asyncio
+import random
+import threading
+from contextlib import AsyncExitStack
+
+import pytest
+from scripted import Prompts, ScoreByStep, ScriptedController, ScriptedEndpoint, broken
+
+from adaptive_eval.endpoints.mimic import (
+    FaultSpec,
+    KnownQuestion,
+    LatencySpec,
+    MimicProcess,
+    MimicSpec,
+    ModelSpec,
+)
+from adaptive_eval.endpoints.openai_chat import OpenAIChat
+from adaptive_eval.engine.commits import ThreadCommitter
+from adaptive_eval.engine.in_process import InProcess
+from adaptive_eval.engine.lane import Lane
+from adaptive_eval.engine.limits import FixedConcurrency
+from adaptive_eval.engine.retry import RetryPolicy
+from adaptive_eval.engine.runner import Runner, RunnerOptions
+from adaptive_eval.store import RunReader, RunWriter
+from adaptive_eval.trial import Message, Missing, Score
+
+QUICK = RetryPolicy(attempts=4, base=0.001, cap=0.01)
+
+
+def run(directory, controller, lanes, **changes):
+    parts = {"prompts": Prompts(), "executor": InProcess(ScoreByStep()), **changes}
+
+    async def main(writer):
+        return await Runner(controller, writer, lanes, **parts).run()
+
+    with RunWriter.create(directory, meta={}) as writer:
+        return asyncio.run(main(writer))
+
+
+def test_everything_is_in_the_run_file(tmp_path):
+    rng = random.Random(7)
+    script = {step: (0.001 * rng.random(), None if rng.random() < 0.7 else broken()) for step in range(500)}
+
+    def plan(step, attempt):
+        return script[step] if attempt == 1 else 0.001
+
+    controller = ScriptedController({"a": 300, "b": 300}, [])
+    endpoints = {name: ScriptedEndpoint(plan, url=f"http://{name}/v1") for name in "ab"}
+    lanes = {name: Lane([endpoint], FixedConcurrency(20), QUICK) for name, endpoint in endpoints.items()}
+    verdict = run(tmp_path / "run", controller, lanes, options=RunnerOptions(snapshot_every=0.05))
+    assert verdict.reason == "resolved"
+    failures = 2 * sum(script[step][1] is not None for step in range(300))
+    with RunReader(tmp_path / "run") as reader:
+        trials = list(reader.trials())
+        assert {(t.request.key.model, t.request.key.step) for t in trials} == {
+            (name, step) for name in "ab" for step in range(300)
+        }
+        assert all(t.score == Score(t.request.key.step % 2, t.completion.text) for t in trials)
+        assert [outcome for batch in reader.log() for outcome in batch] == controller.told
+        attempts = list(reader.attempts())
+        assert len(attempts) == 600 + failures
+        assert sum(a.error == "server" for a in attempts) == failures
+        last = reader.latest_snapshot()
+        assert last.trials == 600
+        assert {health.model: health.answered for health in last.endpoints} == {"a": 300, "b": 300}
+        assert sum(health.errors.get("server", 0) for health in last.endpoints) == failures
+        assert last.standings["stop"]["reason"] == "resolved"
+        assert [decision.body["kind"] for decision in reader.decisions()] == ["stop"]
+
+
+def test_the_event_loop_goes_on_while_the_disk_works(tmp_path):
+    class SlowDisk:
+        """A recorder whose commits are not done before the event loop has gone on."""
+
+        def __init__(self, writer):
+            self.launch, self.attempt, self.outcome = writer.launch, writer.attempt, writer.outcome
+            self.decision, self.snapshot = writer.decision, writer.snapshot
+            self._commit = writer.commit
+
+        def commit(self):
+            gone_on.clear()
+            commits.append(gone_on.wait(60.0))
+            return self._commit()
+
+    gone_on, commits = threading.Event(), []
+
+    async def main(writer):
+        async def watch():
+            while True:
+                await asyncio.sleep(0.001)
+                gone_on.set()
+
+        controller = ScriptedController({"a": 40}, [])
+        lanes = {"a": Lane([ScriptedEndpoint(lambda step, attempt: 0.001)], FixedConcurrency(20))}
+        runner = Runner(
+            controller, SlowDisk(writer), lanes, prompts=Prompts(), executor=InProcess(ScoreByStep())
+        )
+        watching = asyncio.create_task(watch())
+        await runner.run()
+        watching.cancel()
+
+    with RunWriter.create(tmp_path / "run", meta={}) as writer:
+        asyncio.run(main(writer))
+    assert len(commits) > 1
+    assert all(commits), "a commit has held up the loop"
+
+
+def test_a_cancelled_commit_is_waited_for():
+    async def main():
+        done, begun, go_on = [], threading.Event(), threading.Event()
+
+        def commit():
+            begun.set()
+            done.append(go_on.wait(60.0))
+            return 0
+
+        committer = ThreadCommitter()
+        task = asyncio.create_task(committer.commit(commit))
+        await asyncio.to_thread(begun.wait, 60.0)
+        for _ in range(2):
+            task.cancel()
+            await asyncio.sleep(0.01)
+            assert not task.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        committer.close()
+        return done
+
+    assert asyncio.run(main()) == [True]
+
+
+def test_what_a_commit_raises_comes_out():
+    def fail():
+        raise OSError(28, "No space left on device")
+
+    async def main():
+        committer = ThreadCommitter()
+        try:
+            await committer.commit(fail)
+        finally:
+            committer.close()
+
+    with pytest.raises(OSError, match="No space left"):
+        asyncio.run(main())
+
+
+def cows(step):
+    return f"A farmer has {step % 30} cows and buys 4 more. How many has he now?"
+
+
+class CowPrompts:
+    def messages(self, request):
+        return [Message("user", cows(request.key.step))]
+
+
+def test_over_http_against_servers_that_misbehave(tmp_path):
+    faults = (
+        FaultSpec("status", probability=0.05, status=503),
+        FaultSpec("drop", probability=0.05, after=0.5),
+        FaultSpec("malformed", probability=0.05),
+        FaultSpec("status", probability=0.05, status=429, retry_after=0.01),
+        FaultSpec("cut_off", probability=0.05, finish_reason="abort"),
+    )
+    quick = LatencySpec(median=0.002)
+    spec = MimicSpec(
+        models=(
+            ModelSpec("rough", mean=0.5, faults=faults, latency=quick),
+            ModelSpec("calm", mean=0.5, latency=quick),
+            ModelSpec("closed", mean=0.5, faults=(FaultSpec("status", status=401),)),
+        ),
+        questions=tuple(KnownQuestion(f"q{step}", cows(step), str(step + 4)) for step in range(30)),
+        seed=11,
+    )
+    controller = ScriptedController({"rough": 200, "calm": 200, "closed": 200}, [])
+
+    async def main(url, writer):
+        async with AsyncExitStack() as connections:
+            lanes = {}
+            for name in controller.steps:
+                chat = await connections.enter_async_context(OpenAIChat(url, name, concurrency=16))
+                lanes[name] = Lane([chat], FixedConcurrency(16), QUICK)
+            return await Runner(
+                controller, writer, lanes, prompts=CowPrompts(), executor=InProcess(ScoreByStep())
+            ).run()
+
+    with MimicProcess(spec) as mimic, RunWriter.create(tmp_path / "run", meta={}) as writer:
+        verdict = asyncio.run(main(mimic.base_url, writer))
+    assert verdict.reason == "resolved"
+    assert set(controller.stopped_models) == {"closed"}
+    assert "401" in controller.stopped_models["closed"]
+    assert not any(isinstance(outcome, Missing) for outcome in controller.told)
+    with RunReader(tmp_path / "run") as reader:
+        stored = {(t.request.key.model, t.request.key.step) for t in reader.trials()}
+        assert stored == {(name, step) for name in ("rough", "calm") for step in range(200)}
+        kinds = {attempt.error for attempt in reader.attempts() if attempt.key.model == "rough"}
+        assert {"server", "dropped", "malformed", "rate_limit", "aborted", None} == kinds
+        texts = [t.completion.text for t in reader.trials()]
+        assert all(texts)

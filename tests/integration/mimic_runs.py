@@ -1,0 +1,112 @@
+"""Whole runs against mimics through the command line: exit codes and messages are those a person gets."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from adaptive_eval.cli.main import main
+
+COMMAND = Path(sys.executable).with_name("adaptive-eval")
+ARITHMETIC = Path(__file__).parents[2] / "configs" / "data" / "arithmetic.jsonl"
+
+PATIENCE = 240.0
+"""Seconds after which a command counts as hanging, on a machine that is busy with other things."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A command that has ended: exit code, standard output, standard error."""
+
+    exit_code: int
+    output: str
+    stderr: str
+
+
+_CONFIG: dict[str, Any] = {
+    "name": "mimicked",
+    "seed": 3,
+    "mimic": {"seed": 7, "models": {"sage": {"mean": 0.9}, "novice": {"mean": 0.3}}},
+    "models": [
+        {
+            "name": name,
+            "endpoints": ["mimic"],
+            "concurrency": 8,
+            "sampling": {"temperature": 0.7, "max_tokens": 400, "logprobs": True},
+        }
+        for name in ("sage", "novice")
+    ],
+    "tasks": [
+        {
+            "name": "arithmetic",
+            "dataset": str(ARITHMETIC),
+            "fields": {"input": "question", "target": "answer"},
+            "prompt": "{input}\nPut the final answer within \\boxed{}.",
+            "scorer": "numeric",
+        }
+    ],
+    "goal": "ranking",
+    "budget": {"trials": 2000},
+}
+
+
+def mimic_config(task: dict[str, Any] | None = None, **sections: Any) -> dict[str, Any]:
+    """Return a config of two mimics on one task, with settings of the task and sections changed."""
+    config = copy.deepcopy(_CONFIG)
+    config["tasks"][0].update(task or {})
+    config.update(sections)
+    return config
+
+
+def command(*arguments: object) -> Result:
+    """Run ``adaptive-eval`` with these arguments, by the function that the installed command calls."""
+    out, err = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as end:
+            code = end.code
+    assert isinstance(code, int)
+    return Result(code, out.getvalue(), err.getvalue())
+
+
+def installed(*arguments: object, **variables: str) -> Result:
+    """Run the installed command in a process of its own, with further environment variables."""
+    done = subprocess.run(
+        [COMMAND, *map(str, arguments)],
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def write_config(folder: Path, config: dict[str, Any]) -> Path:
+    """Write a config and return its path. JSON is YAML."""
+    path = folder / "config.yaml"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    return path
+
+
+def run_config(
+    folder: Path,
+    config: dict[str, Any],
+    *options: object,
+    by: Callable[..., Result] = command,
+) -> tuple[Path, Result]:
+    """Run a config; return the run's directory and the command's result."""
+    out = folder / "run"
+    path = write_config(folder, config)
+    return out, by("run", path, "--out", out, "--display", "none", *options)

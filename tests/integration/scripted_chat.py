@@ -1,0 +1,92 @@
+"""A chat server whose replies a function writes, from the request's body: a judge or verifier for tests."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+__all__ = ["Scripted", "labelled", "scripted_chat"]
+
+
+class Scripted:
+    """The server; `say` returns a reply's text, or text and log-probabilities, or a status to fail with."""
+
+    def __init__(self, say: Callable[[dict[str, Any]], Any]) -> None:
+        self.asked: list[dict[str, Any]] = []
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                models = [{"id": "wise", "object": "model", "created": 1, "owned_by": "test"}]
+                self.reply(200, {"object": "list", "data": models})
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                server.asked.append(body)
+                said = say(body)
+                if isinstance(said, int):
+                    self.reply(said, {"error": {"message": "no"}})
+                    return
+                self.reply(200, completion(body, *(said if isinstance(said, tuple) else (said, None))))
+
+            def reply(self, status: int, data: Any) -> None:
+                raw = json.dumps(data).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(raw)))
+                self.end_headers()
+                self.wfile.write(raw)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
+        Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def content(self, number: int) -> str:
+        """Return the last message of a request."""
+        content: str = self.asked[number]["messages"][-1]["content"]
+        return content
+
+
+def completion(body: Mapping[str, Any], text: str, top: Mapping[str, float] | None) -> dict[str, Any]:
+    logprobs = None
+    if top is not None:
+        alternatives = [{"token": token, "logprob": value, "bytes": None} for token, value in top.items()]
+        entry = {"token": text, "logprob": max(top.values(), default=0.0), "bytes": None}
+        logprobs = {"content": [{**entry, "top_logprobs": alternatives}], "refusal": None}
+    message = {"role": "assistant", "content": text}
+    return {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": body["model"],
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message, "logprobs": logprobs}],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
+    }
+
+
+def labelled(a: float, b: float, c: float) -> tuple[str, dict[str, float]]:
+    """Return a reply with these probabilities of the labels A, B and C."""
+    return "A", {token: math.log(p) for token, p in (("A", a), ("B", b), ("C", c)) if p > 0.0}
+
+
+@contextmanager
+def scripted_chat() -> Iterator[Callable[[Callable[[dict[str, Any]], Any]], Scripted]]:
+    """Give a function that starts servers; they end with the block."""
+    made: list[Scripted] = []
+
+    def make(say: Callable[[dict[str, Any]], Any]) -> Scripted:
+        made.append(Scripted(say))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.server.shutdown()
+        one.server.server_close()

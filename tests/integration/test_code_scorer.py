@@ -1,0 +1,379 @@
+"""The scorer code: programs in a real sandbox, hostile ones among them, and a refusal where there is none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import stat
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+
+import pytest
+from mimic_runs import installed, mimic_config, run_config
+
+from adaptive_eval.errors import UsageError
+from adaptive_eval.scoring import build_scorer
+from adaptive_eval.scoring.code import find_code
+from adaptive_eval.scoring.sandbox import Limits, SandboxFailed, require_sandbox, run_tests
+from adaptive_eval.store import RunReader
+from adaptive_eval.trial import Completion, Question
+
+
+def sandbox_missing() -> str | None:
+    try:
+        require_sandbox()
+    except UsageError as error:
+        return str(error)
+    return None
+
+
+MISSING = sandbox_missing()
+sandboxed = pytest.mark.skipif(MISSING is not None, reason=f"no sandbox: {MISSING}")
+PATIENT = Limits(wall=60.0, cpu=20.0)
+"""For programs that end by themselves, on a machine that is busy with other things."""
+
+SHORT = Limits(wall=2.0, cpu=20.0)
+"""For programs that never end."""
+
+
+# Programs that mean no harm
+
+
+@sandboxed
+@pytest.mark.parametrize(
+    ("code", "tests"),
+    [
+        ("def f(x):\n    return x + 1", "assert f(1) == 2"),
+        (
+            "from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int",
+            "assert P(3).x == 3 and P.__module__ == 'answer'",
+        ),
+        ("import json, re, math, collections, itertools, heapq", "assert math.sqrt(4) == 2"),
+        ("open('/tmp/x', 'w').write('a')", "assert open('/tmp/x').read() == 'a'"),
+        ("print('x' * 10**7)", "pass"),
+        ("if __name__ == '__main__':\n    raise SystemExit(1)", "pass"),
+        (
+            "def f(x):\n    return x + 1",
+            "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n"
+            "        self.assertEqual(f(1), 2)\nunittest.main()",
+        ),
+        ("x = 'é\ud800'", "pass"),
+    ],
+)
+def test_a_right_program_passes(code, tests):
+    outcome = run_tests(code, tests, PATIENT)
+    assert outcome.passed, outcome.reason
+
+
+@sandboxed
+@pytest.mark.parametrize(
+    ("code", "tests", "reason"),
+    [
+        ("def f(x):\n    return x", "assert f(1) == 2, 'off by one'", "failed: AssertionError: off by one"),
+        ("def f(", "pass", "failed: SyntaxError"),
+        ("import numpy", "pass", "failed: ModuleNotFoundError"),
+        (
+            "def f(x):\n    return x",
+            "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n"
+            "        self.assertEqual(f(1), 2)\nunittest.main()",
+            "failed: FAILED (failures=1)",
+        ),
+        ("import ctypes; ctypes.string_at(0)", "pass", "was ended by signal 11"),
+        ("", "input()", "failed: EOFError"),
+        # Ending the process before the tests have run passes no test.
+        ("import os; os._exit(0)", "pass", "ended before its tests had run"),
+        ("raise SystemExit(0)", "pass", "ended before its tests had run"),
+        ("import os; os.write(3, b'started' * 99); os._exit(0)", "pass", ""),
+    ],
+)
+def test_a_wrong_program_fails_with_its_reason(code, tests, reason):
+    outcome = run_tests(code, tests, PATIENT)
+    assert not outcome.passed
+    assert outcome.reason.startswith(reason), outcome.reason
+
+
+# Programs that do
+
+
+@sandboxed
+@pytest.mark.parametrize(
+    "code",
+    [
+        "while True: pass",
+        "import time; time.sleep(10**6)",
+        "import sys\nwhile True: sys.stderr.write('x' * 10**6)",
+        "import sys\nwhile True: print('x' * 10**6)",
+        "import signal, time\nfor s in set(signal.Signals) - {9, 19}: signal.signal(s, signal.SIG_IGN)\n"
+        "while True: time.sleep(1)",
+        "import os, time\nfor _ in range(5):\n    if os.fork() == 0:\n        os.setsid()\n"
+        "        time.sleep(10**6)\ntime.sleep(10**6)",
+    ],
+    ids=["loop", "sleep", "errors", "output", "signals", "children"],
+)
+def test_a_program_that_never_ends_is_killed_with_all_its_processes(code):
+    seen: set[tuple[str, str]] = set()
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(run_tests, code, "pass", SHORT)
+        while not running.done():
+            seen |= descendants()
+            wait([running], 0.05)
+    outcome = running.result()
+    assert (outcome.passed, outcome.reason) == (False, "took longer than 2 s")
+    assert seen, "the sandbox itself, at least"
+    deadline = time.monotonic() + 60.0
+    while seen & set(processes()):
+        assert time.monotonic() < deadline, "they go on"
+
+
+def processes() -> dict[tuple[str, str], str]:
+    """Return the parent of every process that is not dead; a process is its number and the time it began."""
+    found = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if fields[0] not in "ZX":
+                found[folder.name, fields[19]] = fields[1]
+    return found
+
+
+def descendants() -> set[tuple[str, str]]:
+    """Return the processes that this one has started, and theirs."""
+    parents = processes()
+    found, more = set(), {str(os.getpid())}
+    while more:
+        children = {one for one, parent in parents.items() if parent in more} - found
+        found |= children
+        more = {number for number, _ in children}
+    return found
+
+
+@sandboxed
+def test_cpu_time_is_bounded_whatever_the_clock_says():
+    outcome = run_tests("while True: pass", "pass", Limits(wall=120.0, cpu=1.0))
+    assert (outcome.passed, outcome.reason) == (False, "used up its 1 s of CPU time, or was killed")
+
+
+@sandboxed
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("x = bytearray(10**10)", "MemoryError"),
+        ("x = []\nwhile True: x.append('a' * 10**7 + str(len(x)))", "MemoryError"),
+        ("import os\nwhile True: os.fork()", "Resource temporarily unavailable"),
+        (
+            "import threading, time\nfor _ in range(100):\n"
+            "    threading.Thread(target=time.sleep, args=(99,), daemon=True).start()",
+            "can't start new thread",
+        ),
+        ("open('/tmp/x', 'wb').write(b'a' * 10**8)", "File too large"),
+        ("for n in range(99): open(f'/tmp/{n}', 'wb').write(b'a' * 10**6)", "No space left"),
+        ("files = [open('/tmp/x', 'w') for _ in range(1000)]", "Too many open files"),
+    ],
+    ids=["memory", "many-texts", "fork-bomb", "threads", "file", "files", "descriptors"],
+)
+def test_what_a_program_takes_is_bounded(code, reason):
+    outcome = run_tests(code, "pass", PATIENT)
+    assert not outcome.passed
+    assert reason in outcome.reason
+
+
+@sandboxed
+def test_a_program_cannot_raise_its_own_limits():
+    code = "import resource\nresource.setrlimit(resource.RLIMIT_NPROC, (1000, 1000))"
+    outcome = run_tests(code, "pass", PATIENT)
+    assert not outcome.passed
+    assert "ValueError" in outcome.reason or "PermissionError" in outcome.reason
+
+
+@sandboxed
+def test_a_program_has_no_network():
+    server = socket.create_server(("127.0.0.1", 0))
+    seen = []
+    threading.Thread(target=lambda: seen.append(server.accept()), daemon=True).start()
+    port = server.getsockname()[1]
+    for address in (f"('127.0.0.1', {port})", "('192.0.2.1', 80)"):
+        outcome = run_tests(f"import socket; socket.create_connection({address}, 5)", "pass", PATIENT)
+        assert not outcome.passed
+        assert "Errno" in outcome.reason
+    assert seen == []
+    server.close()
+
+
+@sandboxed
+def test_a_program_sees_no_file_of_ours_and_writes_none(tmp_path, monkeypatch):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("treasure")
+    home = Path.home() / f".sandbox-test-{os.getpid()}"
+    home.write_text("treasure")
+    monkeypatch.setenv("MY_API_KEY", "treasure")
+    try:
+        for place in (secret, home, Path("/etc/shadow"), Path("/etc/passwd"), Path(__file__)):
+            outcome = run_tests(f"open({str(place)!r}).read()", "pass", PATIENT)
+            assert not outcome.passed, place
+            assert "No such file" in outcome.reason or "Permission denied" in outcome.reason
+        for place in ("/x", "/usr/x", "/dev/shm/x", "/proc/x", str(tmp_path / "x"), str(Path.home() / "x")):
+            outcome = run_tests(f"open({place!r}, 'w').write('a')", "pass", PATIENT)
+            assert not outcome.passed, place
+    finally:
+        home.unlink()
+    assert sorted(tmp_path.iterdir()) == [secret]
+    alone = "import os\nassert 'treasure' not in str(os.environ)\nassert len(os.listdir('/tmp')) == 0\n"
+    alone += "assert len([name for name in os.listdir('/proc') if name.isdecimal()]) <= 3\n"
+    alone += "assert os.getuid() != 0"
+    outcome = run_tests(alone, "pass", PATIENT)
+    assert outcome.passed, outcome.reason
+
+
+@sandboxed
+def test_a_program_cannot_end_what_is_not_its_own():
+    me = os.getpid()
+    outcome = run_tests(f"import os\nos.kill({me}, 9)", "pass", PATIENT)
+    assert not outcome.passed
+    assert "Errno" in outcome.reason
+
+
+# The scorer
+
+
+def question(target="assert f(1) == 2", **fields):
+    return Question("t", "q", target, fields)
+
+
+def scored(text, asked=None, finish="stop", **options):
+    scorer = build_scorer("code", {"allow_execution": True, "time_limit": 60.0, **options})
+    asked = asked or question()
+    assert scorer.check_target(asked) is None
+    return scorer.score(Completion(text, finish), asked)
+
+
+@sandboxed
+def test_an_answer_is_run_and_tested():
+    right = scored("Here:\n```python\ndef f(x):\n    return x + 1\n```\nIt adds one.")
+    assert (right.category, right.reason) == (1, "the tests pass")
+    assert right.extracted == "def f(x):\n    return x + 1\n"
+    wrong = scored("```python\ndef f(x):\n    return x - 1\n```")
+    assert (wrong.category, wrong.reason) == (0, "failed: AssertionError")
+    assert scored("I cannot write code.").reason == "no code found"
+    assert scored("<think>```python\nx\n```", finish="length").reason == "truncated"
+
+
+@sandboxed
+def test_code_and_tests_are_templates_over_the_questions_fields():
+    asked = question("def check(f):\n    assert f(1) == 2", start="def f(x):\n", name="f")
+    options = {"code": "{start}{answer}", "tests": "{target}\ncheck({name})"}
+    assert scored("```python\n    return x + 1\n```", asked, **options).category == 1
+    assert scored("```python\n    return {x}\n```", asked, **options).category == 0
+    scorer = build_scorer("code", {"allow_execution": True, "tests": "{target}\n{entry}"})
+    assert "there is no field 'entry'" in scorer.check_target(asked)
+    assert build_scorer("code", {"allow_execution": True}).check_target(question(" ")) == "there are no tests"
+
+
+@pytest.mark.parametrize(
+    ("text", "block", "program"),
+    [
+        ("```python\na = 1\n```\n```\n$ ls\n```", "last", "a = 1\n"),
+        ("```py\na = 1\n```\n```python\nb = 2\n```", "last", "b = 2\n"),
+        ("```py\na = 1\n```\n```python\nb = 2\n```", "first", "a = 1\n"),
+        ("```py\na = 1\n```\n```python\nb = 2\n```", "all", "a = 1\n\nb = 2\n"),
+        ("1. So:\n   ```python\n   a = 1\n   ```", "last", "   a = 1\n"),
+        ("```bash\nls\n```", "last", None),
+        ("```\na = 1\n```", "last", "a = 1\n"),
+        ("def f():\n    pass", "last", "def f():\n    pass"),
+        ("```python\na = 1", "last", None),
+        ("", "last", None),
+        ("`" * 100_000, "last", None),
+        ("```python\n" * 20_000, "last", None),
+    ],
+)
+def test_the_program_of_an_answer(text, block, program):
+    assert find_code(text, block) == program
+
+
+@sandboxed
+def test_a_program_far_too_long_is_not_run():
+    assert scored("```python\nx = 1\n" + "# x\n" * 2_500_000 + "```").reason == "no code found"
+
+
+def test_nothing_is_run_unless_the_config_says_so(tmp_path):
+    with pytest.raises(UsageError, match="say allow_execution: true"):
+        build_scorer("code").check_target(question())
+    for scorer in ("code", {"kind": "code"}, {"kind": "code", "allow_execution": False}):
+        _, result = run_config(tmp_path, mimic_config({"scorer": scorer}))
+        assert result.exit_code == 2
+        assert "{kind: code, allow_execution: true}" in result.stderr
+
+
+def test_without_bubblewrap_the_run_is_refused(tmp_path):
+    """No other way to run programs is looked for: rather none than one that is not safe."""
+    scorer = {"kind": "code", "allow_execution": True}
+
+    def by(*arguments):
+        return installed(*arguments, PATH=str(tmp_path))
+
+    out, result = run_config(tmp_path, mimic_config({"scorer": scorer}), by=by)
+    assert result.exit_code == 2
+    assert "bubblewrap is not installed; for example: apt install bubblewrap" in result.stderr
+    assert not out.exists()
+
+
+def test_a_sandbox_that_cannot_be_made_is_refused_with_its_own_words(tmp_path):
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    fake.chmod(fake.stat().st_mode | stat.S_IEXEC)
+    scorer = {"kind": "code", "allow_execution": True}
+
+    def by(*arguments):
+        return installed(*arguments, PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+    _, result = run_config(tmp_path, mimic_config({"scorer": scorer}), by=by)
+    assert result.exit_code == 2
+    assert "No permissions to create new namespace" in result.stderr
+
+
+@sandboxed
+def test_a_sandbox_that_fails_leaves_the_answer_unscored(monkeypatch):
+    def fail(*_):
+        raise SandboxFailed("it did not begin within 10 s")
+
+    monkeypatch.setattr("adaptive_eval.scoring.code.run_tests", fail)
+    found = scored("```python\nx = 1\n```")
+    assert (found.category, found.reason) == (None, "the sandbox failed: it did not begin within 10 s")
+
+
+@sandboxed
+def test_a_run_is_scored_by_its_programs(tmp_path):
+    """The mimic answers with an expression, which is the program: right where it has the question's value."""
+    task = {
+        "scorer": {
+            "kind": "code",
+            "allow_execution": True,
+            "time_limit": "60s",
+            "tests": "assert value == {target}",
+            "code": "value = {answer}",
+        },
+        "limit": 10,
+    }
+    mimic = {**mimic_config()["mimic"], "answer": "So:\n```python\n{answer}\n```"}
+    out, result = run_config(
+        tmp_path, mimic_config(task, mimic=mimic, goal="budget", budget={"trials": 20}), by=installed
+    )
+    assert result.exit_code == 3, result
+    with RunReader(out) as reader:
+        records = list(reader.trials())
+    assert {record.score.category for record in records} == {0, 1}
+    reasons = {record.score.category: record.score.reason for record in records}
+    assert reasons == {0: "failed: AssertionError", 1: "the tests pass"}
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None or os.getuid() != 0, reason="needs root and bubblewrap")
+def test_what_root_runs_is_run_as_somebody_else():
+    if MISSING is not None:
+        pytest.skip(MISSING)
+    outcome = run_tests("import os\nassert 20_000 <= os.getuid() < 60_000", "os.setuid(0)", PATIENT)
+    assert "PermissionError" in outcome.reason

@@ -1,0 +1,202 @@
+"""Functions of one's own as models: evaluated, asserted on, checked on the command line."""
+
+import asyncio
+import json
+import random
+
+import pytest
+from click.testing import CliRunner
+
+import adaptive_eval
+from adaptive_eval.cli.main import cli
+from adaptive_eval.engine.events import Progress, Stopped
+from adaptive_eval.errors import ConfigError, DatasetError, UsageError
+from adaptive_eval.report import write_reports
+from adaptive_eval.simulate.files import read_recorded
+from adaptive_eval.store import RunReader
+from adaptive_eval.trial import Completion, Usage
+
+ROWS = [{"id": f"q{n}", "input": f"{n} + {n}?", "target": str(2 * n)} for n in range(30)]
+
+
+def coin(mean, seed=0):
+    """An async model that is right with this probability."""
+    rng = random.Random(seed)
+
+    async def answer(prompt):
+        right = 2 * int(prompt.split()[0])
+        return f"It is {right if rng.random() < mean else right + 1}."
+
+    return answer
+
+
+def command(*arguments):
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments])
+
+
+def evaluate(**options):
+    models = {"old": coin(0.5, 1), "new": coin(0.95, 2)}
+    return adaptive_eval.evaluate(options.pop("models", models), ROWS, **{"scorer": "numeric", **options})
+
+
+class TestEvaluate:
+    def test_async_functions_are_ranked_and_nothing_is_left_behind(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        found = evaluate()
+        assert found.resolved
+        assert found.ranking == ("new", "old")
+        assert found.model("new").score > found.model("old").score
+        assert found.directory is None
+        assert not list(tmp_path.iterdir())
+
+    def test_a_run_can_be_kept_reported_and_looked_at(self, tmp_path):
+        found = evaluate(out=tmp_path / "run")
+        write_reports(found.directory)
+        assert "new is ahead of old" in (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
+        with RunReader(tmp_path / "run") as reader:
+            record = next(reader.trials())
+        assert record.completion.text.startswith("It is ")
+        assert record.sent["messages"][0]["content"].endswith("?")
+        exported = command("export", found.directory, "--format", "jsonl").output.splitlines()
+        rows = [json.loads(line) for line in exported]
+        assert {row["target"] for row in rows} <= {row["target"] for row in ROWS}
+        assert all(row["score"] == row["category"] for row in rows)
+        for arguments in (
+            ("samples", found.directory, "--limit", "1"),
+            ("analyze", found.directory, "--replicates", "2", "--workers", "1"),
+        ):
+            assert command(*arguments).exit_code == 0
+
+    def test_a_run_goes_on_where_it_was(self, tmp_path):
+        first = evaluate(out=tmp_path / "run", goal="budget", budget={"trials": 40})
+        assert first.standings.trials == 40
+        second = evaluate(out=tmp_path / "run", goal="budget", budget={"trials": 60})
+        assert second.standings.trials == 60
+        assert read_recorded([tmp_path / "run"]).trials == 60
+
+    def test_plain_functions_and_completions(self):
+        def plain(prompt):
+            return str(2 * int(prompt.split()[0]))
+
+        def counted(prompt):
+            return Completion("nothing", "length", Usage(5, 7))
+
+        found = evaluate(models={"plain": plain, "counted": counted})
+        assert found.ranking == ("plain", "counted")
+        assert found.model("counted").completion_tokens == 7 * found.model("counted").issued
+
+    def test_within_a_loop_it_is_awaited(self):
+        async def notebook():
+            with pytest.raises(UsageError, match="await evaluate_async"):
+                evaluate()
+            models = {"old": coin(0.2), "new": coin(0.9)}
+            return await adaptive_eval.evaluate_async(models, ROWS, scorer="numeric")
+
+        assert asyncio.run(notebook()).resolved
+
+    def test_a_failed_call_is_tried_again_and_never_scored(self):
+        calls = {"n": 0}
+
+        async def flaky(prompt):
+            calls["n"] += 1
+            if calls["n"] % 5 == 0:
+                raise ConnectionError("gone")
+            return str(2 * int(prompt.split()[0]))
+
+        found = evaluate(models={"flaky": flaky, "wrong": lambda prompt: "none"})
+        assert found.model("flaky").score == 1.0
+
+    def test_a_mistake_in_a_function_is_not_hidden(self):
+        def broken(prompt):
+            return 1 / 0
+
+        with pytest.raises(ZeroDivisionError):
+            evaluate(models={"broken": broken, "fine": coin(0.5)})
+
+    def test_the_goal_and_the_rest_are_as_in_a_config(self):
+        found = evaluate(goal={"kind": "baseline", "model": "old"}, stopping={"equivalence": 0.1})
+        assert found.standings.goal == "compare every model with old"
+        with pytest.raises(ConfigError, match="'nobody' is not a model"):
+            evaluate(goal={"kind": "baseline", "model": "nobody"})
+        with pytest.raises(ConfigError, match=r"stopping\.confidence"):
+            evaluate(stopping={"confidence": 2.0})
+
+    def test_bad_tasks(self, tmp_path):
+        with pytest.raises(DatasetError, match="target"):
+            adaptive_eval.evaluate({"a": coin(1), "b": coin(0)}, [{"input": "1 + 1?"}])
+        with pytest.raises(UsageError, match="neither a dataset nor a list of rows"):
+            adaptive_eval.evaluate({"a": coin(1), "b": coin(0)}, 7)
+        with pytest.raises(UsageError, match="give a function"):
+            adaptive_eval.evaluate({"a": 1, "b": coin(0)}, ROWS)
+
+    def test_a_dataset_file_and_a_prompt(self, tmp_path, monkeypatch):
+        path = tmp_path / "sums.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+        task = {"dataset": path, "prompt": "{input} Be brief.", "scorer": "numeric"}
+        seen = []
+
+        async def watches(prompt):
+            seen.append(prompt)
+            return str(2 * int(prompt.split()[0]))
+
+        assert adaptive_eval.evaluate({"a": watches, "b": coin(0)}, task).ranking == ("a", "b")
+        assert all(prompt.endswith("Be brief.") for prompt in seen)
+
+    def test_an_observer_sees_the_events(self):
+        events = []
+        evaluate(observer=events.append)
+        assert any(isinstance(event, Progress) for event in events)
+        assert isinstance(events[-1], Stopped)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    return evaluate(out=tmp_path_factory.mktemp("claims") / "run")
+
+
+class TestClaims:
+    def test_assertions_pass_where_the_claim_is_shown(self, found):
+        adaptive_eval.assert_not_worse(found, "new", than="old", margin=0.02)
+        adaptive_eval.assert_not_worse(found.directory, "new", than="old")
+        adaptive_eval.assert_at_least(found, "new", 0.5)
+
+    def test_what_is_shown_false_and_what_cannot_be_told_both_fail_and_say_which(self, found):
+        with pytest.raises(AssertionError, match="not so: old not worse than new by more than 0 at 95 %"):
+            adaptive_eval.assert_not_worse(found, "old", than="new")
+        low = found.standings.pairs[0].low
+        gap = abs(found.standings.pairs[0].difference)
+        with pytest.raises(AssertionError, match="cannot tell yet"):
+            adaptive_eval.assert_not_worse(found, "old", than="new", margin=gap)
+        assert low is not None
+        with pytest.raises(AssertionError, match="not so: old scores at least"):
+            adaptive_eval.assert_at_least(found, "old", 0.99)
+
+    def test_claims_about_what_the_run_does_not_know(self, found):
+        with pytest.raises(UsageError, match="there is no model 'other'"):
+            adaptive_eval.assert_not_worse(found, "other", than="old")
+        with pytest.raises(UsageError, match="margin is -1"):
+            adaptive_eval.assert_not_worse(found, "new", than="old", margin=-1)
+
+    def test_exit_codes_for_ci(self, found):
+        run = found.directory
+        gap = abs(found.standings.pairs[0].difference)
+        assert command("check", run, "--not-worse", "new:old", "--margin", "0.02").exit_code == 0
+        for arguments, code in (
+            (("--not-worse", "new:old", "--at-least", "new:0.5"), 0),
+            (("--not-worse", "old:new"), 5),
+            (("--not-worse", "old:new", "--margin", gap), 3),
+            (("--at-least", "old:0.99"), 5),
+        ):
+            result = CliRunner().invoke(cli, ["check", str(run), *map(str, arguments)], standalone_mode=False)
+            assert result.return_value == code, result.output
+        assert "is not NEW:OLD" in str(command("check", run, "--not-worse", "new:nobody").exception)
+        assert "say what is to be checked" in str(command("check", run).exception)
+
+
+def test_importing_the_package_stays_light():
+    import subprocess
+    import sys
+
+    code = "import sys, adaptive_eval; print(len({'numpy', 'pydantic', 'openai'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "0"

@@ -1,0 +1,139 @@
+"""The report in a real browser: whole on its own, deaf to what models say, on screens, phones and paper."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import chromium
+import pytest
+
+from adaptive_eval.core.standings import ModelStanding, PairStanding, Standings, StopVerdict, to_json
+from adaptive_eval.report import summarise, write_reports
+from adaptive_eval.report.accounts import QuestionAccount
+from adaptive_eval.report.html import to_html
+from adaptive_eval.store import RunReader, RunWriter, SnapshotRecord
+
+HOSTILE = (
+    "</style></title><script>window.hit = 1; alert(1)</script>",
+    '"><img src="https://example.com/x" onerror="window.hit = 1">',
+    "\x1b[2J\x1b]0;title\x07 user\u202egnp.exe",
+    "javascript:window.hit=1//" + "x" * 1_000_000,
+)
+
+
+def line(name, rank, score, models):
+    return ModelStanding(
+        model=name, state="retired", trials=25_000, issued=25_000, missing=3, after_stop=0, questions=500,
+        score=score, low=score - 0.01, high=score + 0.01, mu=score, sigma=0.003, rank=rank, rank_low=rank,
+        rank_high=min(rank + 1, models), prompt_tokens=10**7, completion_tokens=10**8, usd=12.5,
+    )  # fmt: skip
+
+
+def large(names):
+    """Return the end of a run of these models over 500 questions."""
+    lines = [line(name, i + 1, 0.95 - 0.03 * i, len(names)) for i, name in enumerate(names)]
+    pairs = [
+        PairStanding(a.model, b.model, "better", a.score - b.score, 0.01, 0.2, 9.0, 5.0, 0.1, 300, 300, 300)
+        for i, a in enumerate(lines)
+        for b in lines[i + 1 :]
+    ]
+    return Standings(
+        goal="rank all models", rule="anytime", confidence=0.95, family="holm", equivalence=0.02,
+        questions=500, models=tuple(lines), pairs=tuple(pairs), budgets=(), trials=25_000 * len(names),
+        stop=StopVerdict("resolved", "goal reached"), warnings=HOSTILE[:1],
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """Return the address of the report on a run of 20 models and 500 questions, some of them hostile."""
+    folder = tmp_path_factory.mktemp("browser")
+    names = [*HOSTILE, *(f"vendor/model-{i:02d}-instruct" for i in range(16))]
+    with RunWriter.create(folder / "run", meta={"name": HOSTILE[0], "config": "\n".join(HOSTILE)}) as writer:
+        standings = large(names)
+        writer.snapshot(SnapshotRecord(1.75e9, 60.0, standings.trials, to_json(standings)))
+    write_reports(folder / "run")
+    with RunReader(folder / "run") as reader:
+        summary = summarise(reader)
+    questions = tuple(
+        QuestionAccount("aime", f"{HOSTILE[i % 4][:80]} {i}", 1000, i / 500, 0.1, ((50, i // 10),) * 20)
+        for i in range(500)
+    )
+    path = folder / "report.html"
+    path.write_text(to_html(replace(summary, questions=questions)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium.browser() as browser:
+        yield browser
+
+
+def opened(browser, path, **options):
+    """Open the page; return it with everything it asked for and everything that went wrong."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(1000 * chromium.PATIENCE)
+    page = context.new_page()
+    asked, wrong = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda message: wrong.append(message.text))
+    page.goto(path.as_uri())
+    return page, asked, wrong
+
+
+def test_nothing_is_asked_for_and_nothing_happens(browser, report):
+    page, asked, wrong = opened(browser, report)
+    assert asked == [report.as_uri()]
+    assert wrong == []
+    assert page.evaluate("window.hit") is None
+    assert page.evaluate("document.querySelectorAll('script, img, iframe, link').length") == 0
+    assert HOSTILE[0] in page.inner_text("h1")
+    assert "\u202e" not in page.inner_text("body")
+    page.context.close()
+
+
+def test_a_large_run_is_small_and_opens_at_once(browser, report):
+    """What a browser has to do for it is bounded: bytes to read, elements to lay out, no script to run."""
+    assert report.stat().st_size < 8_000_000
+    page, _, _ = opened(browser, report)
+    assert page.locator("#pairs").is_visible()
+    assert page.evaluate("document.querySelectorAll('*').length") < 40_000
+    assert page.locator("main table").count() >= 9
+    page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_it_fits_the_screen_and_can_be_read(browser, report, scheme, width):
+    page, _, _ = opened(browser, report, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    paper, ink = page.evaluate(
+        "(style => [style.backgroundColor, style.color])(getComputedStyle(document.body))"
+    )
+    lightness = [sum(map(int, colour[4:-1].split(","))) / 765 for colour in (paper, ink)]
+    assert abs(lightness[0] - lightness[1]) > 0.7
+    assert (lightness[0] > 0.5) == (scheme == "light")
+    page.context.close()
+
+
+def test_on_paper_everything_is_open_and_light(browser, report):
+    page, _, _ = opened(browser, report, color_scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.locator("details table").bounding_box()["height"] > 1_000
+    assert page.evaluate("getComputedStyle(document.querySelector('pre')).maxHeight") == "none"
+    page.context.close()
+
+
+def test_it_is_read_aloud_in_order(browser, report):
+    page, _, _ = opened(browser, report)
+    assert page.locator("main").count() == page.locator("h1").count() == 1
+    assert page.get_by_role("table", name="Models by score, with rank intervals").count() == 1
+    first = page.get_by_role("table", name="Models by score").get_by_role("rowheader").first
+    assert HOSTILE[0] in first.inner_text()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.context.close()

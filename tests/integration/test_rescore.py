@@ -1,0 +1,187 @@
+"""Stored answers under other scorers and rubrics: rescore, and samples to look at them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from mimic_runs import command, mimic_config, run_config, write_config
+
+from adaptive_eval.build import build
+from adaptive_eval.config import load_config
+from adaptive_eval.store import RunReader, RunWriter, TrialRecord
+from adaptive_eval.trial import Completion, Score
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    out, result = run_config(tmp_path_factory.mktemp("rescore"), mimic_config(budget={"trials": 300}))
+    assert result.exit_code in (0, 3), result
+    return out
+
+
+def stored(run):
+    with RunReader(run) as reader:
+        return [(record.request.key, record.score, record.completion) for record in reader.trials()]
+
+
+def rankings(*arguments):
+    result = command("rescore", *arguments, "--json")
+    assert result.exit_code == 0, result
+    return {entry["name"]: entry for entry in json.loads(result.output)}
+
+
+def scores(ranking):
+    return {model["model"]: model["score"] for model in ranking["models"]}
+
+
+def test_the_same_scorer_and_rubric_give_the_same_ranking(run):
+    found = rankings(run, "--scorer", "numeric", "--rubric", "binary", "--dry-run")
+    assert found["numeric + binary"]["models"] == found["as run"]["models"]
+    assert found["numeric + binary"]["kendall_tau_b"] == 1
+
+
+def test_a_rubric_ranks_by_its_own_weights_without_touching_the_old_scoring(run):
+    before = stored(run)
+    found = rankings(run, "--rubric", "format-aware", "--rubric", "{schema: exact-match, weights: [0, 1, 5]}")
+    assert set(found) == {"as run", "format-aware", "exact-match"}
+    for model, score in scores(found["as run"]).items():
+        # every answer of these mimics is boxed: right is worth 3, wrong 1 (format-aware) and 5, 1
+        assert scores(found["format-aware"])[model] == pytest.approx(1 + 2 * score)
+        assert scores(found["exact-match"])[model] == pytest.approx(1 + 4 * score)
+    assert stored(run) == before
+
+
+def test_each_scoring_is_kept_beside_the_others(run):
+    with RunReader(run) as reader:
+        number = len(reader.scorings())
+    assert command("rescore", run, "--rubric", "strict-compliance", "--name", "strict").exit_code == 0
+    with RunReader(run) as reader:
+        scoring = reader.scorings()[number]
+        rows = list(reader.rescored(number))
+        trials = list(reader.trials())
+    assert scoring.name == "strict"
+    assert scoring.body["tasks"]["arithmetic"]["rubric"]["schema"] == "strict-compliance"
+    assert {row.outcome for row in rows} == {
+        place for place, record in enumerate(trials) if record.score is not None
+    }
+    for row in rows:
+        assert row.category == (2 if trials[row.outcome].score.category else 1)
+
+
+def test_thresholds_that_the_run_never_had_come_from_its_answers(run):
+    assert command("rescore", run, "--rubric", "efficiency-adjusted", "--name", "lengths").exit_code == 0
+    with RunReader(run) as reader:
+        body = next(scoring.body for scoring in reader.scorings() if scoring.name == "lengths")
+    assert body["tasks"]["arithmetic"]["thresholds"].keys() == {"len_p33", "len_p66"}
+
+
+def test_another_scorer_reads_the_stored_texts(run):
+    found = rankings(run, "--scorer", "{kind: exact, extract: whole}", "--dry-run")
+    assert set(scores(found["exact"]).values()) == {0.0}
+
+
+def test_other_processes_find_the_same(run):
+    """There are 300 answers: more than go to a process at once."""
+    here = rankings(run, "--scorer", "exact", "--rubric", "format-aware", "--dry-run")
+    there = rankings(run, "--scorer", "exact", "--rubric", "format-aware", "--workers", 2, "--dry-run")
+    assert there == here
+    assert len(set(scores(here["exact + format-aware"]).values())) == 2
+    both = command("rescore", run, "--scorer", "exact", "--workers", 2, "--ray", "auto")
+    assert both.exit_code == 2
+    assert "leave one out" in both.stderr
+
+
+def test_a_function_beside_the_config_may_score_though_the_run_knew_none(run):
+    (run.parent / "grader_beside.py").write_text(
+        "def always(answer, question):\n    return True\n", encoding="utf-8"
+    )
+    found = rankings(run, "--scorer", "{kind: python, function: grader_beside:always}", "--dry-run")
+    assert set(scores(found["python"]).values()) == {1.0}
+
+
+def test_a_dry_run_stores_nothing(run):
+    with RunReader(run) as reader:
+        before = len(reader.scorings())
+    assert command("rescore", run, "--rubric", "format-aware", "--dry-run").exit_code == 0
+    with RunReader(run) as reader:
+        assert len(reader.scorings()) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "say what to score by"),
+        (["--rubric", "format-awar"], "unknown name 'format-awar'"),
+        (["--rubric", "{schema: binary, weights: [1]}"], "1 weights for the 2 categories"),
+        (["--rubric", "{schema: conf-calibrated, pilot: 2}"], "leave them out to take them from the stored"),
+        (["--rubric", "verifier-only"], "needs signal 'verifier_a'"),
+        (["--scorer", "choise"], "choise"),
+        (["--scorer", "choice"], "the scorer choice cannot be used for task 'arithmetic'"),
+        (["--rubric", "binary", "--task", "algebra"], "there is no task 'algebra'; there are arithmetic"),
+        (["--rubric", "binary", "--rubric", "format-aware", "--name", "x"], "names one ranking"),
+        (["--rubric", "binary", "--rubric", "{schema: binary, weights: [0, 2]}"], "two rubrics are called"),
+    ],
+)
+def test_each_mistake_is_named_and_nothing_is_stored(run, arguments, words):
+    with RunReader(run) as reader:
+        before = len(reader.scorings())
+    result = command("rescore", run, *arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    with RunReader(run) as reader:
+        assert len(reader.scorings()) == before
+
+
+def test_a_changed_dataset_is_refused(tmp_path):
+    questions = [{"id": str(n), "question": f"{n} + 1?", "answer": n + 1} for n in range(4)]
+    data = tmp_path / "sums.jsonl"
+    data.write_text("\n".join(map(json.dumps, questions)), encoding="utf-8")
+    out, _ = run_config(tmp_path, mimic_config({"dataset": str(data)}, budget={"trials": 16}))
+    questions[0]["answer"] = 5
+    data.write_text("\n".join(map(json.dumps, questions)), encoding="utf-8")
+    result = command("rescore", out, "--scorer", "exact")
+    assert result.exit_code == 2
+    assert "dataset of task 'arithmetic' is not what it was" in result.stderr
+
+
+def test_samples_filter_and_show_why(run):
+    result = command("samples", run, "--model", "novice", "--category", 0, "--limit", 2)
+    assert result.exit_code == 0, result
+    assert result.output.count("novice · arithmetic/") == 2
+    assert "sage" not in result.output
+    assert "category 0 (wrong)" in result.output
+    assert "why        wrong (boxed)" in result.output
+    assert "target" in result.output
+
+
+def test_samples_as_json_lines_hold_everything(run):
+    result = command("samples", run, "--json", "--question", "arithmetic-01")
+    lines = [json.loads(line) for line in result.output.splitlines()]
+    with RunReader(run) as reader:
+        expected = [record for record in reader.trials(question="arithmetic-01") if record.completion]
+    assert [line["answer"] for line in lines] == [record.completion.text for record in expected]
+    assert all(line["sent"]["messages"][0]["content"] for line in lines)
+    assert {line["target"] for line in lines} == {"44"}
+
+
+def test_samples_name_what_there_is(run):
+    result = command("samples", run, "--model", "sag")
+    assert result.exit_code == 2
+    assert "the run has sage, novice" in result.stderr
+    assert "No stored trial is like that" in command("samples", run, "--missing").stderr
+
+
+def test_what_a_model_wrote_does_nothing_to_the_terminal(tmp_path):
+    out, config = tmp_path / "run", load_config(write_config(tmp_path, mimic_config()))
+    built = build(config)
+    request = built.session().ask({"sage": 1, "novice": 0})[0]
+    nasty = "\x1b[2J\u202egnp\x00 \ud800 \r\nsage · forged"
+    with RunWriter.create(out, meta=built.meta()) as writer:
+        writer.outcome(TrialRecord(request, 1.0, Completion(nasty, "stop"), Score(0, nasty, {}, nasty)))
+    shown = command("samples", out)
+    assert shown.exit_code == 0, shown
+    assert not {"\x1b", "\u202e", "\x00", "\r"} & set(shown.output)
+    assert not any(line.startswith("sage · forged") for line in shown.output.splitlines())
+    line = json.loads(command("samples", out, "--json").output)
+    assert line["answer"] == nasty

@@ -1,0 +1,198 @@
+"""Rubrics from the config to the stored category: pilots, given thresholds, own schemas, going on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from mimic_runs import command, installed, mimic_config, run_config
+
+from adaptive_eval.store import RunReader
+from scorio.categorical import Signals, get_schema
+
+CONCISE = {"schema": "concision-high-conf", "pilot": 2}
+
+
+def scores(run):
+    with RunReader(run) as reader:
+        return [record.score for record in reader.trials() if record.score is not None]
+
+
+def frozen(run):
+    with RunReader(run) as reader:
+        return json.loads(reader.meta()["thresholds"])
+
+
+@pytest.fixture(scope="module")
+def piloted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("piloted")
+    out, result = run_config(folder, mimic_config({"rubric": CONCISE}), by=installed)
+    assert result.exit_code == 0, result
+    return out
+
+
+def test_a_pilot_freezes_the_thresholds_and_all_are_judged_by_them(piloted):
+    values = {name: entry["value"] for name, entry in frozen(piloted)["arithmetic"].items()}
+    assert set(values) == {"tau_high", "len_p33", "len_p66"}
+    signals = Signals.from_records([score.signals for score in scores(piloted)])
+    expected = get_schema("concision-high-conf").assign(signals, values).tolist()
+    assert [score.category for score in scores(piloted)] == expected
+    assert len(set(expected)) >= 5
+
+
+def test_the_thresholds_are_quantiles_of_the_pilot_alone(piloted):
+    from scorio.categorical import Thresholds
+
+    pilot = scores(piloted / "pilot")
+    assert len(pilot) == 2 * 2 * 40
+    observed = Thresholds.observed(
+        Signals.from_records([score.signals for score in pilot]), get_schema("concision-high-conf")
+    )
+    assert observed.to_dict() == frozen(piloted)["arithmetic"]
+
+
+def test_what_the_pilot_was_answered_is_not_asked_again(piloted):
+    def answers(run):
+        with RunReader(run) as reader:
+            return {
+                record.request.key: (record.sent, record.completion.response_id, record.completion.latency)
+                for record in reader.trials(missing=False)
+            }
+
+    paid, used = answers(piloted / "pilot"), answers(piloted)
+    assert len(paid) == 160
+    assert all(used[key] == answer for key, answer in paid.items())
+
+
+def test_the_pilot_is_part_of_the_runs_budget(tmp_path):
+    config = mimic_config({"rubric": CONCISE}, goal="budget", budget={"trials": 200})
+    out, result = run_config(tmp_path, config)
+    assert result.exit_code == 3, result
+    with RunReader(out) as reader, RunReader(out / "pilot") as pilot:
+        assert (reader.count(), pilot.count()) == (200, 160)
+        answers = {record.completion.response_id for record in [*reader.trials(), *pilot.trials()]}
+        assert len(answers) == 200  # no more was ever asked
+        assert len(list(reader.attempts())) == 200
+    report = json.loads((out / "report.json").read_text())
+    spent = {line["name"]: line["spent"] for line in report["budgets"]}
+    assert spent["trials"] == 200
+    with RunReader(out) as reader:
+        tokens = sum(record.completion.usage.total_tokens for record in reader.trials())
+    assert spent["tokens"] == tokens
+    again = command("resume", out, "-o", "budget.trials=240", "--display", "none")
+    assert again.exit_code == 3, again
+    with RunReader(out) as reader:
+        assert reader.count() == 240
+        for model in ("sage", "novice"):  # none left out, none asked twice
+            steps = sorted(record.request.key.step for record in reader.trials(model=model))
+            assert steps == list(range(len(steps)))
+
+
+def test_a_run_decided_by_its_pilot_asks_nothing_more(tmp_path):
+    config = mimic_config({"rubric": {"schema": "concision-high-conf", "pilot": 3}})
+    out, result = run_config(tmp_path, config)
+    assert result.exit_code == 0, result
+    with RunReader(out) as reader, RunReader(out / "pilot") as pilot:
+        assert reader.count() == pilot.count() == 240
+    assert command("resume", out, "--display", "none").exit_code == 0
+    report = json.loads((out / "report.json").read_text())
+    assert report["run"]["stop"]["reason"] == "resolved"
+    assert report["run"]["elapsed_seconds"] > 0
+
+
+def test_a_run_in_rounds_takes_from_the_pilot_what_it_asks_again(tmp_path):
+    allocation = {"questions": "rounds"}
+    config = mimic_config({"rubric": CONCISE}, allocation=allocation, budget={"trials": 400})
+    out, result = run_config(tmp_path, config)
+    assert result.exit_code in (0, 3), result
+    assert len(frozen(out)["arithmetic"]) == 3
+
+
+def test_a_resumed_run_keeps_its_thresholds(piloted):
+    before = frozen(piloted)
+    result = command("resume", piloted, "-o", "stopping.confidence=0.99", "--display", "none")
+    assert result.exit_code == 0, result
+    assert frozen(piloted) == before
+    values = {name: entry["value"] for name, entry in before["arithmetic"].items()}
+    signals = Signals.from_records([score.signals for score in scores(piloted)])
+    expected = get_schema("concision-high-conf").assign(signals, values).tolist()
+    assert [score.category for score in scores(piloted)] == expected
+
+
+def test_going_on_under_another_rubric_is_refused(piloted):
+    result = command("resume", piloted, "-o", "tasks[arithmetic].rubric=format-aware")
+    assert result.exit_code == 2
+    assert "rubric.schema was 'concision-high-conf' and is now 'format-aware'" in result.stderr
+    assert "rescore" in result.stderr
+
+
+def test_going_on_with_other_weights_is_allowed(piloted):
+    result = command(
+        "resume", piloted, "-o", "tasks[arithmetic].rubric.weights=[0, 0, 1, 1, 1, 1]", "--display", "none"
+    )
+    assert result.exit_code == 0, result
+
+
+def test_thresholds_are_taken_from_an_earlier_run(piloted, tmp_path):
+    rubric = {"schema": "concision-high-conf", "thresholds_from": str(piloted)}
+    out, result = run_config(tmp_path, mimic_config({"rubric": rubric}, budget={"trials": 40}))
+    assert result.exit_code in (0, 3), result
+    assert frozen(out) == frozen(piloted)
+    assert not (out / "pilot").exists()
+
+
+def test_a_run_without_thresholds_of_its_own_gives_them_from_its_answers(tmp_path):
+    (tmp_path / "first").mkdir()
+    first, result = run_config(tmp_path / "first", mimic_config(budget={"trials": 80}))
+    assert result.exit_code in (0, 3), result
+    rubric = {"schema": "efficiency-adjusted", "thresholds_from": str(first)}
+    out, result = run_config(tmp_path, mimic_config({"rubric": rubric}, budget={"trials": 40}))
+    assert result.exit_code in (0, 3), result
+    assert set(frozen(out)["arithmetic"]) == {"len_p33", "len_p66"}
+
+
+def test_a_schema_of_ones_own(tmp_path):
+    schema = {
+        "name": "quick-and-right",
+        "thresholds": {"long": 60},
+        "categories": [
+            {"name": "wrong", "when": "wrong"},
+            {"name": "right, long", "when": {"signal": "completion_tokens", "above": "long"}},
+            {"name": "right, short", "when": "otherwise"},
+        ],
+        "weights": [0, 0.5, 1],
+    }
+    out, result = run_config(tmp_path, mimic_config({"rubric": {"schema": schema}}, budget={"trials": 120}))
+    assert result.exit_code in (0, 3), result
+    stored = scores(out)
+    for score in stored:
+        tokens, right = score.signals["completion_tokens"], score.signals["is_correct"]
+        assert score.category == (0 if not right else 1 if tokens > 60 else 2)
+    assert {score.category for score in stored} == {0, 1, 2}
+
+
+def test_a_pilot_that_the_budget_does_not_cover_says_so(tmp_path):
+    _, result = run_config(tmp_path, mimic_config({"rubric": CONCISE}, budget={"trials": 50}))
+    assert "the budget ended before the pilot" in result.stderr
+
+
+def test_a_pilot_that_was_cut_short_goes_on_without_asking_anything_twice(tmp_path):
+    run_config(tmp_path, mimic_config({"rubric": CONCISE}, budget={"trials": 50}))
+    out, result = run_config(tmp_path, mimic_config({"rubric": CONCISE}))
+    assert result.exit_code == 0, result
+    with RunReader(out / "pilot") as reader:
+        assert (reader.count(), len(list(reader.attempts()))) == (160, 160)
+    assert len(frozen(out)["arithmetic"]) == 3
+
+
+@pytest.mark.parametrize(("truncated", "expected"), [("zero", {0}), ("judged", {0, 1})])
+def test_an_answer_cut_off_is_category_0_unless_the_config_says_otherwise(tmp_path, truncated, expected):
+    config = mimic_config({"rubric": {"truncated": truncated}}, budget={"trials": 80})
+    for model in config["models"]:
+        model["sampling"]["max_tokens"] = 25
+    config["mimic"]["answer"] = "\\boxed{{answer}} because the numbers in the question say so, one by one"
+    out, result = run_config(tmp_path, config)
+    assert result.exit_code in (0, 3), result
+    cut = [score for score in scores(out) if score.signals["truncated"]]
+    assert cut
+    assert {score.category for score in cut} <= expected

@@ -1,0 +1,261 @@
+"""Runs that ask for several answers with one request, against a mimic in its own process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from adaptive_eval.endpoints.mimic import KnownQuestion, LatencySpec, MimicProcess, MimicSpec, ModelSpec
+from adaptive_eval.store import RunReader, TrialRecord
+from adaptive_eval.trial import TrialKey
+
+COMMAND = Path(sys.executable).with_name("adaptive-eval")
+QUESTIONS = tuple(
+    KnownQuestion(f"q{n}", f"What is {n} plus {n + 1}?", str(2 * n + 1), kind="numeric") for n in range(12)
+)
+CONFIG = """
+name: several
+seed: 5
+models:
+  - {{name: one, endpoints: ["{url}"], concurrency: 8, sampling: {sampling}, samples_per_request: {samples}}}
+  - {{name: two, endpoints: ["{url}"], concurrency: 8, sampling: {sampling}, samples_per_request: {samples}}}
+tasks:
+  - {{name: sums, dataset: sums.jsonl, prompt: "{{input}} Explain.", scorer: numeric}}
+goal: budget
+stopping: {{max_passes: 9}}
+budget: {budget}
+"""
+
+
+def model(name: str, **quirks: Any) -> ModelSpec:
+    return ModelSpec(name, mean=0.6, latency=LatencySpec(0.02, 0.3), **quirks)
+
+
+@pytest.fixture(scope="module")
+def mimic() -> Iterator[MimicProcess]:
+    with MimicProcess(MimicSpec(models=(model("one"), model("two")), questions=QUESTIONS, seed=3)) as process:
+        yield process
+
+
+def write_config(
+    folder: Path, url: str, samples: int = 4, budget: str = "{trials: 10k}", limit: int = 200
+) -> Path:
+    rows = [{"id": one.id, "input": one.question, "target": one.target} for one in QUESTIONS]
+    (folder / "sums.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    sampling = f"{{temperature: 0.8, max_tokens: {limit}}}"
+    text = CONFIG.format(url=url, sampling=sampling, samples=samples, budget=budget)
+    (folder / "config.yaml").write_text(text)
+    return folder / "config.yaml"
+
+
+def adaptive_eval(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [COMMAND, *map(str, arguments), "--display", "none"]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=240)
+
+
+def stored(folder: Path) -> dict[TrialKey, TrialRecord]:
+    with RunReader(folder) as reader:
+        return {record.request.key: record for record in reader.trials()}
+
+
+def served(process: MimicProcess) -> dict[str, Any]:
+    stats: dict[str, Any] = httpx.get(f"{process.url}/mimic/stats").json()["models"]
+    return stats
+
+
+def counted(process: MimicProcess, before: dict[str, Any], field: str) -> int:
+    return sum(counts[field] - before[name][field] for name, counts in served(process).items())
+
+
+@pytest.fixture(scope="module")
+def run(mimic: MimicProcess, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    folder = tmp_path_factory.mktemp("several")
+    before = served(mimic)
+    done = adaptive_eval("run", write_config(folder, mimic.base_url), "--out", folder / "run", cwd=folder)
+    assert done.returncode == 3, done
+    return folder / "run", counted(mimic, before, "requests")
+
+
+def test_one_request_asks_for_several_answers(run: tuple[Path, int]) -> None:
+    trials = stored(run[0])
+    assert len(trials) == 2 * 12 * 9
+    sizes = Counter(record.sent.get("n", 1) for record in trials.values())
+    assert sizes[1] <= 2 * 16
+    assert sizes[4] >= 2 * 12 * 8 - 16
+    # Nearly all repeats share a request, four by four.
+    assert run[1] < 2 * (12 + 12 * 2 + 8)
+
+
+def test_the_prompt_is_paid_once_in_each_request_and_no_token_is_lost(
+    run: tuple[Path, int], mimic: MimicProcess
+) -> None:
+    trials = stored(run[0])
+    requests = defaultdict(list)
+    for key, record in trials.items():
+        requests[key.model, record.request.question, record.sent["seed"]].append(record)
+    assert len(requests) == run[1]
+    for records in requests.values():
+        prompts = [record.usage.prompt_tokens for record in records if record.usage.prompt_tokens]
+        assert len(prompts) == 1
+        assert all(record.completion.usage.prompt_tokens == prompts[0] for record in records)
+
+
+@pytest.mark.slow
+def test_answers_are_those_of_single_requests_with_the_trials_own_seeds(
+    run: tuple[Path, int], mimic: MimicProcess, tmp_path: Path
+) -> None:
+    """The mimic gives sample i the seed + i, as vLLM does: how trials are put together changes no answer."""
+    rows = stored(run[0])
+    asked = {(key.model, one.request.question, one.request.repeat): one for key, one in rows.items()}
+    folder = tmp_path / "singly"
+    folder.mkdir()
+    config = write_config(folder, mimic.base_url, samples=1)
+    done = adaptive_eval("run", config, "--out", folder / "run", cwd=folder)
+    assert done.returncode == 3, done
+    singly = stored(folder / "run")
+    assert len(singly) == len(asked)
+    for key, record in singly.items():
+        other = asked[key.model, record.request.question, record.request.repeat]
+        assert (record.request.seed, record.completion.text) == (other.request.seed, other.completion.text)
+
+
+@pytest.mark.slow
+def test_a_token_budget_is_not_exceeded(mimic: MimicProcess, tmp_path: Path) -> None:
+    before = served(mimic)
+    config = write_config(tmp_path, mimic.base_url, budget="{tokens: 8000}", limit=150)
+    done = adaptive_eval("run", config, "--out", tmp_path / "run", cwd=tmp_path)
+    assert done.returncode == 3, done
+    used = counted(mimic, before, "prompt_tokens") + counted(mimic, before, "completion_tokens")
+    trials = stored(tmp_path / "run")
+    assert used == sum(record.usage.total_tokens for record in trials.values()) <= 8000
+    assert used > 5000
+    assert any(record.sent.get("n") == 4 for record in trials.values())
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_and_pays_for_no_stored_answer_twice(
+    mimic: MimicProcess, tmp_path: Path
+) -> None:
+    config, folder = write_config(tmp_path, mimic.base_url), tmp_path / "run"
+    process = subprocess.Popen(
+        [COMMAND, "run", config, "--out", folder, "--display", "none"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 240.0
+        while not (folder / "run.db").exists() or count_of(folder) < 60:
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.005)
+        os.kill(process.pid, signal.SIGKILL)
+    finally:
+        process.kill()
+        process.wait()
+    kept = stored(folder)
+    done = adaptive_eval("resume", folder, cwd=tmp_path)
+    assert done.returncode == 3, done
+    whole = stored(folder)
+    assert len(whole) == 2 * 12 * 9
+    assert all(whole[key] == record for key, record in kept.items())
+    assert len({(key.model, one.request.question, one.request.seed) for key, one in whole.items()}) == len(
+        whole
+    )
+
+
+def count_of(folder: Path) -> int:
+    with RunReader(folder) as reader:
+        return reader.count()
+
+
+@pytest.mark.slow
+def test_another_number_asks_for_other_trials(run: tuple[Path, int]) -> None:
+    folder = run[0]
+    done = adaptive_eval("resume", folder, "-o", "models[0].samples_per_request=2", cwd=folder.parent)
+    changed = adaptive_eval(
+        "resume",
+        folder,
+        "-o",
+        "models[0].samples_per_request=2",
+        "-o",
+        "models[1].samples_per_request=2",
+        cwd=folder.parent,
+    )
+    assert done.returncode in (0, 3), done  # the schedule is that of the largest number
+    assert changed.returncode == 2
+    assert "samples_per_request was 4 and is now 2" in changed.stderr
+
+
+def test_a_server_that_gives_fewer_answers_is_asked_singly_and_reported(tmp_path: Path) -> None:
+    models = (model("one", ignores=("n",)), model("two"))
+    with MimicProcess(MimicSpec(models=models, questions=QUESTIONS, seed=3)) as process:
+        config = write_config(tmp_path, process.base_url)
+        done = adaptive_eval("run", config, "--out", tmp_path / "run", cwd=tmp_path)
+        requests = {name: counts["requests"] for name, counts in served(process).items()}
+    assert done.returncode == 3, done
+    trials = stored(tmp_path / "run")
+    assert len(trials) == 2 * 12 * 9
+    assert all(record.missing is None for record in trials.values())
+    assert requests["one"] == 12 * 9
+    assert requests["two"] < 12 * 9 / 2
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    errors = {line["model"]: line["errors"] for line in report["models"]}
+    assert errors["one"].get("fewer_choices", 0) > 40
+    assert "fewer_choices" not in errors["two"]
+
+
+@pytest.mark.slow
+def test_a_pilots_answers_are_paid_once_too(mimic: MimicProcess, tmp_path: Path) -> None:
+    """The pilot asks for whole blocks, and the run takes its answers however requests were put together."""
+    config = write_config(tmp_path, mimic.base_url)
+    text = config.read_text().replace("max_tokens: 200", "max_tokens: 200, logprobs: true")
+    text = text.replace("scorer: numeric", "scorer: numeric, rubric: {schema: concision-high-conf, pilot: 2}")
+    config.write_text(text)
+    before = served(mimic)
+    done = adaptive_eval("run", config, "--out", tmp_path / "run", cwd=tmp_path)
+    assert done.returncode == 3, done
+    trials, pilot = stored(tmp_path / "run"), stored(tmp_path / "run" / "pilot")
+    assert len(trials) == 2 * 12 * 9
+    assert Counter(one.request.question for one in pilot.values()) == {one.id: 2 * 5 for one in QUESTIONS}
+    assert all(trials[key].completion.text == one.completion.text for key, one in pilot.items())
+    for field in ("prompt_tokens", "completion_tokens"):
+        paid = sum(getattr(record.usage, field) for record in trials.values())
+        assert paid == counted(mimic, before, field)
+
+
+@pytest.mark.slow
+def test_a_run_over_plain_completions(mimic: MimicProcess, tmp_path: Path) -> None:
+    config = write_config(tmp_path, mimic.base_url)
+    text = config.read_text().replace("concurrency: 8,", "concurrency: 8, api: completions,")
+    config.write_text(
+        text.replace(
+            "scorer: numeric", 'system: "Sums.", few_shot: {count: 1, answer: "{target}"}, scorer: numeric'
+        )
+    )
+    done = adaptive_eval("run", config, "--out", tmp_path / "run", cwd=tmp_path)
+    assert done.returncode == 3, done
+    trials = stored(tmp_path / "run")
+    assert len(trials) == 2 * 11 * 9  # one question is the worked example
+    for record in trials.values():
+        number = int(record.request.question[1:])
+        assert record.sent["prompt"] == (
+            f"Sums.\n\nWhat is 0 plus 1? Explain. 1\n\nWhat is {number} plus {number + 1}? Explain."
+        )
+        assert "messages" not in record.sent
+    assert any(record.sent.get("n") == 4 for record in trials.values())
+    shown = subprocess.run(
+        [COMMAND, "samples", tmp_path / "run", "--limit", "1"], capture_output=True, text=True, timeout=240
+    )
+    assert "Explain. 1" in shown.stdout, shown

@@ -1,0 +1,143 @@
+"""Several rubrics over one run: one steers, all rank; their ranks in every form of the report."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import pytest
+from mimic_runs import command, mimic_config, run_config
+
+from adaptive_eval.core.standings import from_json
+from adaptive_eval.report.rank_plot import rank_plot
+from adaptive_eval.report.rankings import ranking_rows
+from adaptive_eval.store import RunReader
+
+TRACKED = [
+    "exact-match",
+    {"schema": "concision-high-conf"},
+    {"schema": "strict-compliance", "weights": [0, 0, 1]},
+]
+MODELS = {"sage": {"mean": 0.9}, "scholar": {"mean": 0.6}, "novice": {"mean": 0.3}}
+
+
+def config_of(track=TRACKED, **task):
+    models = [{**mimic_config()["models"][0], "name": name} for name in MODELS]
+    settings = {"rubric": "format-aware", "track": track, "limit": 10, **task}
+    mimic = {"seed": 7, "models": MODELS}
+    return mimic_config(settings, models=models, mimic=mimic, goal="budget", budget={"trials": 90})
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    out, result = run_config(tmp_path_factory.mktemp("tracked"), config_of())
+    assert result.exit_code == 3, result
+    return out
+
+
+def rankings(run):
+    return json.loads((run / "report.json").read_text())["rankings"]
+
+
+def test_the_report_ranks_by_every_rubric_and_the_run_was_decided_by_one(run):
+    found = {one["name"]: one for one in rankings(run)}
+    assert list(found) == ["as run", "exact-match", "concision-high-conf", "strict-compliance"]
+    assert {one["trials"] for one in found.values()} == {90}
+    for one in found.values():
+        assert [model["model"] for model in one["models"]] == ["sage", "scholar", "novice"]
+    assert found["exact-match"]["kendall_tau_b"] == 1.0
+    with RunReader(run) as reader:
+        steering = {record.score.category for record in reader.trials()}
+        assert max(steering) == 4  # of format-aware
+        assert [record.name for record in reader.scorings()] == list(found)[1:]
+        assert len(list(reader.rescored(0))) == 90
+
+
+def test_scores_are_those_of_each_rubric(run):
+    found = {
+        one["name"]: {model["model"]: model["score"] for model in one["models"]} for one in rankings(run)
+    }
+    again = command("rescore", run, "--rubric", "exact-match", "--dry-run", "--json")
+    (_, exact) = json.loads(again.output)
+    assert found["exact-match"] == {model["model"]: model["score"] for model in exact["models"]}
+    assert found["as run"]["sage"] > 1.0 >= found["exact-match"]["sage"]
+
+
+def test_markdown_and_html_show_the_same_table_and_the_page_a_drawing(run):
+    text, page = (run / "report.md").read_text(), (run / "report.html").read_text()
+    assert "## Ranks by rubric" in text
+    assert "Kendall τ" in text
+    assert '<h2 id="rankings">Ranks by rubric</h2>' in page
+    drawing = page[
+        page.index('<svg class="ranks"') : page.index("</svg>", page.index('<svg class="ranks"')) + 6
+    ]
+    root = ET.fromstring(drawing)
+    lines = [group for group in root if group.tag == "g"]
+    assert len(lines) == 3
+    for group, rank in zip(lines, (1, 2, 3), strict=True):
+        points = group.find("polyline").get("points").split()
+        assert len(points) == 4
+        assert len({point.split(",")[1] for point in points}) == 1, rank  # the order is the same everywhere
+        assert len(group.findall("circle")) == 4
+
+
+def test_a_run_that_goes_on_ranks_again_and_one_that_does_not_stores_nothing_new(tmp_path):
+    out, _ = run_config(tmp_path, config_of(track=["exact-match"]))
+    assert command("resume", out, "--display", "none").exit_code == 3
+    with RunReader(out) as reader:
+        assert len(reader.scorings()) == 1
+    again = command("resume", out, "-o", "budget.trials=120", "--display", "none")
+    assert again.exit_code == 3, again
+    assert {one["trials"] for one in rankings(out)} == {120}
+    with RunReader(out) as reader:
+        assert len(reader.scorings()) == 2
+
+
+def test_a_rubric_that_cannot_rank_costs_only_itself(tmp_path):
+    """Such as one whose signal the endpoint was to give and did not; here no scorer records it."""
+    own = {"name": "odd", "categories": [{"name": "no", "when": {"signal": "score", "below": 0.5}}]}
+    own["categories"].append({"name": "yes", "when": "otherwise"})
+    out, result = run_config(tmp_path, config_of(track=["exact-match", {"schema": own}]))
+    assert result.exit_code == 3, result
+    assert "The rubric odd ranks nothing" in result.stderr
+    assert [one["name"] for one in rankings(out)] == ["as run", "exact-match"]
+
+
+@pytest.mark.parametrize(
+    ("track", "words"),
+    [
+        (["format-aware"], "'format-aware' is there twice"),
+        (["exact-match", "exact-match"], "'exact-match' is there twice"),
+        (["exact-mach"], "'exact-mach' is not one of"),
+        (["verifier-only"], "needs the signal"),
+        ([{"schema": "concision-high-conf", "pilot": 2}], "a tracked one takes the run's own answers"),
+        ([{"schema": "exact-match", "weights": [1]}], "weights for the"),
+    ],
+)
+def test_a_wrong_list_is_refused_with_its_place(tmp_path, track, words):
+    _, result = run_config(tmp_path, config_of(track=track))
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert "track[" in result.stderr
+
+
+def test_a_report_without_further_rubrics_has_no_such_section(tmp_path):
+    out, _ = run_config(tmp_path, mimic_config(budget={"trials": 40}))
+    assert rankings(out) == []
+    assert "Ranks by rubric" not in (out / "report.html").read_text() + (out / "report.md").read_text()
+
+
+def test_lines_cross_where_ranks_do(run):
+    with RunReader(run) as reader:
+        before = from_json(reader.scorings()[0].body["standings"])
+    swapped = {"sage": 3, "scholar": 1, "novice": 1}
+    after = replace(before, models=tuple(replace(line, rank=swapped[line.model]) for line in before.models))
+    drawn = rank_plot([("a", before), ("b", after)])
+    ends = {line.model: [y for _, y in line.points] for line in drawn.lines}
+    assert ends["sage"][0] < ends["scholar"][0] < ends["novice"][0]
+    assert ends["scholar"][1] == ends["novice"][1] < ends["sage"][1]
+    labels = [line.end for line in drawn.lines]
+    assert len(set(labels)) == 3  # models of one rank have labels of their own
+    assert ranking_rows([("a", before), ("b", after)])[1][2].endswith("▼2")
+    assert rank_plot([("a", before)]) is None

@@ -1,0 +1,234 @@
+"""The scorer verifier: labels read off log-probabilities, calibrated; its schemas in whole runs."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import pytest
+from mimic_runs import command, installed, mimic_config, run_config
+from scripted_chat import labelled, scripted_chat
+
+from adaptive_eval.errors import ScorerUnavailable
+from adaptive_eval.scoring import build_scorer
+from adaptive_eval.scoring.verifier import calibrated, label_logits
+from adaptive_eval.store import RunReader
+from adaptive_eval.trial import Completion, Question
+from scorio.categorical import Signals, get_schema, schema_names
+
+MIMIC = {
+    "seed": 7,
+    "models": {"sage": {"mean": 0.9}, "novice": {"mean": 0.3}, "checker": {"mean": 0.95}},
+}
+CHECKER = {"kind": "verifier", "endpoint": "mimic", "model": "checker", "is_correct": "numeric"}
+USES_VERIFIER = [name for name in schema_names() if {"verifier_a", "verifier_b"} & get_schema(name).signals]
+
+
+@pytest.fixture
+def serve():
+    with scripted_chat() as make:
+        yield make
+
+
+def scored(server, text="It is Paris.", target="Paris", **options):
+    scorer = build_scorer("verifier", {"endpoint": server.url, "model": "wise", **options})
+    question = Question("t", "q", target, {"input": "Capital of France?"})
+    assert scorer.check_target(question) is None
+    return scorer.score(Completion(text, "stop"), question)
+
+
+def is_content_free(body):
+    return "Question:\nN/A\n" in body["messages"][0]["content"]
+
+
+# Reading labels
+
+
+def test_tokens_that_are_the_same_label_add_up():
+    found = label_logits([("A", math.log(0.5)), (" A", math.log(0.25)), ("B", math.log(0.1)), ("C", -9.0)])
+    assert [math.exp(value) for value in found] == pytest.approx([0.75, 0.1, math.exp(-9.0)])
+
+
+def test_a_label_that_is_not_listed_counts_as_the_least_likely_token():
+    found = label_logits([("B", -0.1), ("the", -2.0), ("so", -7.5)])
+    assert found == pytest.approx((-7.5, -0.1, -7.5))
+
+
+@pytest.mark.parametrize(
+    "alternatives", [[], [("the", -0.1)], [("A", -math.inf)], [("A", math.nan)], [("AB", -1.0)]]
+)
+def test_a_slot_without_labels_gives_nothing(alternatives):
+    assert label_logits(alternatives) is None
+
+
+def test_calibration_is_the_softmax_of_the_difference_over_the_temperature():
+    logits, baseline, temperature = (-0.2, -2.0, -4.0), (-1.5, -0.4, -3.0), 2.5
+    weights = [math.exp((s - b) / temperature) for s, b in zip(logits, baseline, strict=True)]
+    expected = [weight / sum(weights) for weight in weights]
+    assert calibrated(logits, baseline, temperature) == pytest.approx(expected)
+    assert calibrated(logits, logits) == pytest.approx([1 / 3] * 3)
+    assert calibrated((0.0, -5000.0, -1.0), (0.0, 0.0, 0.0))[1] == 0.0
+
+
+# Asking
+
+
+def test_probabilities_are_calibrated_against_what_the_verifier_says_about_nothing(serve):
+    server = serve(lambda body: labelled(0.6, 0.3, 0.1) if is_content_free(body) else labelled(0.6, 0.2, 0.2))
+    found = scored(server)
+    expected = [p / sum((1, 2 / 3, 2)) for p in (1, 2 / 3, 2)]
+    assert [found.signals[f"verifier_{label}"] for label in "abc"] == pytest.approx(expected)
+    assert [found.signals[f"verifier_raw_{label}"] for label in "abc"] == pytest.approx([0.6, 0.2, 0.2])
+    assert (found.category, found.signals["is_correct"]) == (0, False)  # C is the likeliest
+    plain = scored(server, content_free=())
+    assert [plain.signals[f"verifier_{label}"] for label in "abc"] == pytest.approx([0.6, 0.2, 0.2])
+    assert plain.category == 1
+    soft = scored(server, content_free=(), temperature=2.0)
+    roots = [math.sqrt(p) for p in (0.6, 0.2, 0.2)]
+    assert soft.signals["verifier_a"] == pytest.approx(roots[0] / sum(roots))
+
+
+def test_the_baseline_is_asked_once_and_averaged_over_its_texts(serve):
+    def say(body):
+        content = body["messages"][0]["content"]
+        if is_content_free(body):
+            return labelled(0.8, 0.1, 0.1)
+        return labelled(0.2, 0.7, 0.1) if "Question:\n[MASK]\n" in content else labelled(0.5, 0.4, 0.1)
+
+    server = serve(say)
+    options = {"endpoint": server.url, "model": "wise", "content_free": ("N/A", "[MASK]")}
+    scorer = build_scorer("verifier", options)
+    question = Question("t", "q", "Paris", {"input": "Capital of France?"})
+    bills = [scorer.score(Completion(f"answer {n}", "stop"), question).signals for n in range(3)]
+    assert [bill["verifier_requests"] for bill in bills] == [3, 1, 1]
+    assert len(server.asked) == 5
+    weights = [0.5 / math.sqrt(0.8 * 0.2), 0.4 / math.sqrt(0.1 * 0.7), 0.1 / 0.1]
+    assert bills[2]["verifier_a"] == pytest.approx(weights[0] / sum(weights))
+
+
+def test_the_request_reads_one_slot(serve):
+    server = serve(lambda body: labelled(0.6, 0.3, 0.1))
+    scored(server, extra_body={"chat_template_kwargs": {"enable_thinking": False}})
+    body = server.asked[-1]
+    assert (body["max_tokens"], body["logprobs"], body["top_logprobs"]) == (1, True, 20)
+    assert body["chat_template_kwargs"] == {"enable_thinking": False}
+    content = body["messages"][0]["content"]
+    assert all(part in content for part in ("Capital of France?", "Paris", "It is Paris.", "A: correct"))
+
+
+def test_a_prompt_of_ones_own_is_filled_in_one_go(serve):
+    server = serve(lambda body: labelled(0.6, 0.3, 0.1))
+    scored(server, text="{target} {question}", prompt="Q {question} T {target} R {answer} \\boxed{x}")
+    content = server.content(-1)
+    assert content.startswith("Q Capital of France? T Paris R RESPONSE-")
+    assert "\n{target} {question}\n" in content
+    assert content.endswith("\\boxed{x}")
+
+
+def test_another_scorer_can_say_what_is_right(serve):
+    server = serve(lambda body: labelled(0.1, 0.8, 0.1))
+    found = scored(server, text=r"\boxed{42}", target="42", is_correct={"kind": "numeric"}, content_free=())
+    assert (found.category, found.extracted, found.signals["is_correct"]) == (1, "42", True)
+    assert found.signals["verifier_b"] == pytest.approx(0.8)
+    assert found.reason == "right (boxed); verifier A 0.100, B 0.800, C 0.100"
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        ("A", "gave no log-probabilities"),
+        (("<think>", {"<think>": -0.01}), "had none of A, B, C among the likeliest tokens"),
+        (400, r"refused the request \(HTTP 400\)"),
+    ],
+)
+def test_an_answer_about_which_the_verifier_gives_no_label_is_unscored(serve, reply, words):
+    found = scored(serve(lambda body: reply))
+    assert found.category is None
+    assert re.search(words, found.reason)
+    assert not {"is_correct", "verifier_a"} & set(found.signals)
+
+
+def test_a_verifier_that_fails_is_asked_later(serve):
+    with pytest.raises(ScorerUnavailable, match="the verifier wise did not answer: HTTP 503"):
+        scored(serve(lambda body: 503))
+
+
+# Whole runs
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run under the schema that looks at nothing but the verifier."""
+    task = {"scorer": CHECKER, "rubric": "verifier-only"}
+    folder = tmp_path_factory.mktemp("verified")
+    config = mimic_config(task, mimic=MIMIC, goal="budget", budget={"trials": 120})
+    out, result = run_config(folder, config, by=installed)
+    assert result.exit_code == 3, result
+    return out
+
+
+def stored(run):
+    with RunReader(run) as reader:
+        return list(reader.trials())
+
+
+def test_a_run_is_ranked_by_the_verifiers_probabilities(run):
+    records = stored(run)
+    assert len(records) == 120
+    signals = [record.score.signals for record in records]
+    for one in signals:
+        assert sum(one[f"verifier_{label}"] for label in "abc") == pytest.approx(1.0)
+    expected = get_schema("verifier-only").assign(Signals.from_records(signals), {}).tolist()
+    assert [record.score.category for record in records] == expected
+    assert len(set(expected)) >= 2
+    report = json.loads((run / "report.json").read_text())
+    assert [model["model"] for model in report["models"]] == ["sage", "novice"]
+
+
+def test_the_mimic_says_nothing_about_nothing_so_that_calibration_changes_nothing(run):
+    for record in stored(run)[:20]:
+        signals = record.score.signals
+        for label in "abc":
+            assert signals[f"verifier_{label}"] == pytest.approx(signals[f"verifier_raw_{label}"])
+
+
+def test_the_verifier_agrees_with_what_is_right_as_often_as_it_should(run):
+    signals = [record.score.signals for record in stored(run)]
+    agree = [(one["verifier_a"] > one["verifier_b"]) == bool(one["is_correct"]) for one in signals]
+    assert sum(agree) / len(agree) >= 0.9
+
+
+@pytest.mark.parametrize("name", USES_VERIFIER)
+def test_every_schema_with_a_verifier_ranks_the_stored_answers(run, name):
+    result = command("rescore", run, "--rubric", name, "--dry-run", "--json")
+    assert result.exit_code == 0, result
+    (_, anew) = json.loads(result.output)
+    assert [model["model"] for model in anew["models"]] == ["sage", "novice"]
+
+
+def test_what_a_pilot_has_had_verified_is_not_verified_again(tmp_path):
+    task = {"scorer": CHECKER, "rubric": {"schema": "concision-high-conf", "pilot": 1}, "limit": 20}
+    out, result = run_config(tmp_path, mimic_config(task, mimic=MIMIC, budget={"trials": 100}))
+    assert result.exit_code in (0, 3), result
+    records = stored(out)
+    assert len(stored(out / "pilot")) == 40 <= len(records)
+
+    def asked():
+        lines = json.loads((out / "report.json").read_text())["budgets"]
+        (spent,) = (line["spent"] for line in lines if line["name"] == "requests")
+        return spent
+
+    assert asked() == len(records) + 1  # and one for the baseline
+    again = command(
+        "resume", out, "-o", "stopping.confidence=0.999", "-o", "budget.trials=110", "--display", "none"
+    )
+    assert again.exit_code in (0, 3), again
+    more = stored(out)
+    assert asked() == len(more) + (2 if len(more) > len(records) else 1)  # each sitting asks for a baseline
+
+
+def test_a_schema_that_needs_a_verifier_is_refused_without_one(tmp_path):
+    _, result = run_config(tmp_path, mimic_config({"rubric": "verifier-only"}))
+    assert result.exit_code == 2
+    assert "verifier_a" in result.stderr

@@ -1,0 +1,318 @@
+"""`adaptive-eval run` against three real vLLM servers, as a user would run it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vllm_install import MODELS
+from vllm_server import Counters, VllmServer
+
+from adaptive_eval.store import RunReader, TrialRecord
+from adaptive_eval.trial import TrialKey
+
+CONFIGS = Path(__file__).parents[3] / "configs"
+QUESTIONS = CONFIGS / "data" / "choice.jsonl"
+COMMAND = Path(sys.executable).with_name("adaptive-eval")
+
+PASSES = 6
+TRIALS_EACH = PASSES * 24
+"""What every model is asked: 144 answers cannot separate models this close, so all come to the cap."""
+
+KILL_AFTER = 150
+"""Stored trials at which the run is killed, of 432."""
+
+CONFIG = """
+name: three-tiny-models
+seed: 11
+models:
+{models}
+tasks:
+  - name: choice
+    dataset: {dataset}
+    fields: {{input: question, target: answer}}
+    prompt: "{{input}}\\n\\n{{choices}}\\n\\nAnswer with the letter of the right option."
+    scorer: choice
+goal: ranking
+stopping: {{rule: anytime, confidence: 0.95, max_passes: {passes}}}
+"""
+
+MODEL = """
+  - name: {name}
+    endpoints: ["{url}"]
+    sampling: {{temperature: 1.0, max_tokens: 4}}
+    extra_body: {{structured_outputs: {{choice: [A, B, C, D]}}}}
+    concurrency: {concurrency}
+"""
+
+CONCURRENCY = 8
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has come to its end, and what the servers counted meanwhile, by model."""
+
+    directory: Path
+    exit_code: int
+    output: str
+    counted: dict[str, Counters]
+
+    @cached_property
+    def trials(self) -> dict[TrialKey, TrialRecord]:
+        return stored_trials(self.directory)
+
+    @cached_property
+    def report(self) -> dict[str, Any]:
+        report: dict[str, Any] = json.loads((self.directory / "report.json").read_text())
+        return report
+
+    def usage(self, model: str, keys: Iterable[TrialKey]) -> Counters:
+        """Return what the servers should have counted for these of a model's trials."""
+        mine = [self.trials[key].completion.usage for key in keys if key.model == model]
+        return Counters(
+            finished=len(mine),
+            prompt_tokens=sum(usage.prompt_tokens for usage in mine),
+            generation_tokens=sum(usage.completion_tokens for usage in mine),
+        )
+
+
+def stored_trials(directory: Path) -> dict[TrialKey, TrialRecord]:
+    with RunReader(directory) as reader:
+        records = list(reader.trials())
+    trials = {record.request.key: record for record in records}
+    assert len(trials) == len(records)
+    return trials
+
+
+def answers(trials: dict[TrialKey, TrialRecord]) -> dict[TrialKey, tuple[str, str, int]]:
+    """Return question, answer and category of each trial."""
+    return {
+        key: (record.request.question, record.completion.text, record.score.category)
+        for key, record in trials.items()
+    }
+
+
+def decisions(run: Run) -> list[tuple[int, Any]]:
+    """Return what was decided and after how many trials."""
+    with RunReader(run.directory) as reader:
+        return [(decision.trials, decision.body) for decision in reader.decisions()]
+
+
+def leaderboard(run: Run) -> list[dict[str, Any]]:
+    """Return what a report says of the models, but for how long they took."""
+    return [
+        {name: value for name, value in model.items() if not name.startswith("latency_")}
+        for model in run.report["models"]
+    ]
+
+
+@pytest.fixture(scope="module")
+def config(servers: dict[str, VllmServer], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    models = "".join(
+        MODEL.format(name=name, url=server.base_url, concurrency=CONCURRENCY)
+        for name, server in servers.items()
+    )
+    file = tmp_path_factory.mktemp("vllm-run") / "config.yaml"
+    dataset = json.dumps(str(QUESTIONS))
+    file.write_text(CONFIG.format(models=models, dataset=dataset, passes=PASSES))
+    return file
+
+
+@pytest.fixture(scope="module")
+def carry_out(servers: dict[str, VllmServer]) -> Callable[..., Run]:
+    """Run a command of adaptive-eval to its end."""
+
+    def carry_out(directory: Path, *arguments: str) -> Run:
+        before = {name: server.wait_until_idle() for name, server in servers.items()}
+        done = subprocess.run(
+            [COMMAND, *arguments, "--display", "plain"],
+            cwd=directory.parent,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=240.0,
+            check=False,
+        )
+        counted = {name: server.wait_until_idle() - before[name] for name, server in servers.items()}
+        return Run(directory, done.returncode, done.stdout, counted)
+
+    return carry_out
+
+
+@pytest.fixture(scope="module")
+def first(config: Path, carry_out: Callable[..., Run]) -> Run:
+    """A run from start to end."""
+    directory = config.parent / "first"
+    return carry_out(directory, "run", str(config), "--out", str(directory))
+
+
+def test_the_run_ends_at_its_cap_with_a_report(first):
+    assert first.exit_code == 3, first.output
+    assert "432 trials" in first.output
+    assert "Traceback" not in first.output
+    assert first.report["run"]["stop"]["reason"] == "max_passes"
+    assert {model["model"] for model in first.report["models"]} == set(MODELS)
+    assert (first.directory / "report.md").read_text().startswith("#")
+    (stop,) = decisions(first)
+    assert stop[0] == 432
+
+
+def test_every_step_has_one_answer_and_it_is_one_of_the_options(first):
+    trials = first.trials
+    assert trials.keys() == {TrialKey(model, step) for model in MODELS for step in range(TRIALS_EACH)}
+    for key, record in trials.items():
+        assert record.completion.text in ("A", "B", "C", "D")
+        assert record.completion.finish_reason == "stop"
+        assert record.completion.model == key.model
+        assert record.missing is None
+    assert len({record.completion.response_id for record in trials.values()}) == len(trials)
+    for model in MODELS:
+        given = {record.completion.text for key, record in trials.items() if key.model == model}
+        assert given == {"A", "B", "C", "D"}
+
+
+def test_what_was_sent_is_stored(first):
+    seeds = set()
+    for key, record in first.trials.items():
+        assert record.sent["model"] == key.model
+        assert record.sent["seed"] == record.request.seed
+        assert (record.sent["temperature"], record.sent["max_tokens"]) == (1.0, 4)
+        assert record.sent["structured_outputs"] == {"choice": ["A", "B", "C", "D"]}
+        (message,) = record.sent["messages"]
+        assert message["content"].endswith("Answer with the letter of the right option.")
+        seeds.add(record.request.seed)
+    assert len(seeds) == len(first.trials)
+
+
+def test_all_models_are_asked_the_same_questions_each_equally_often(first):
+    walks = {
+        model: [first.trials[TrialKey(model, step)].request.question for step in range(TRIALS_EACH)]
+        for model in MODELS
+    }
+    assert walks["tiny-1"] == walks["tiny-2"] == walks["tiny-3"]
+    assert set(Counter(walks["tiny-1"]).values()) == {PASSES}
+
+
+def test_the_usage_stored_is_what_vllm_has_counted(first):
+    for record in first.trials.values():
+        assert record.completion.usage.prompt_tokens > 32
+        assert record.completion.usage.completion_tokens >= 1
+        assert record.charged == record.completion.usage
+    for model in MODELS:
+        assert first.counted[model] == first.usage(model, first.trials)
+        (reported,) = [line for line in first.report["models"] if line["model"] == model]
+        assert reported["prompt_tokens"] == first.counted[model].prompt_tokens
+        assert reported["completion_tokens"] == first.counted[model].generation_tokens
+
+
+def test_the_categories_are_those_of_the_answer_key(first):
+    rows = map(json.loads, QUESTIONS.read_text().splitlines())
+    key = {row["id"]: row["answer"] for row in rows}
+    right = Counter()
+    for trial, record in first.trials.items():
+        expected = int(record.completion.text == key[record.request.question])
+        assert record.score.category == expected
+        assert record.score.extracted == record.completion.text
+        right[trial.model] += expected
+    for model in first.report["models"]:
+        count = right[model["model"]]
+        assert model["categories"] == [TRIALS_EACH - count, count]
+        assert model["score"] == pytest.approx(count / TRIALS_EACH)
+
+
+def test_a_second_run_with_the_same_seed_is_the_same_run(first, config, carry_out):
+    directory = config.parent / "second"
+    second = carry_out(directory, "run", str(config), "--out", str(directory))
+    assert second.exit_code == 3, second.output
+    assert answers(second.trials) == answers(first.trials)
+    assert leaderboard(second) == leaderboard(first)
+    assert decisions(second) == decisions(first)
+
+
+def test_another_seed_gives_other_answers(first, config, carry_out):
+    directory = config.parent / "other"
+    arguments = ("-o", "seed=12", "-o", "stopping.max_passes=1")
+    other = carry_out(directory, "run", str(config), "--out", str(directory), *arguments)
+    assert other.exit_code == 3, other.output
+    mine, theirs = answers(first.trials), answers(other.trials)
+    assert len(theirs) == 24 * len(MODELS)
+    assert sum(theirs[key][1] != mine[key][1] for key in theirs) > 10
+
+
+def test_a_killed_run_is_resumed_without_asking_anything_stored_again(first, config, servers, carry_out):
+    directory = config.parent / "killed"
+    kill_in_the_middle(config, directory)
+    for server in servers.values():
+        server.wait_until_idle()
+    kept = stored_trials(directory)
+    with RunReader(directory) as reader:
+        lost = {request.key for request in reader.launched()}
+    assert KILL_AFTER <= len(kept) < len(first.trials)
+    # In flight, or answered and waiting to be stored while others were sent in their places.
+    assert 1 <= len(lost) <= 2 * CONCURRENCY * len(MODELS)
+
+    resumed = carry_out(directory, "resume", str(directory))
+    assert resumed.exit_code == 3, resumed.output
+    trials = resumed.trials
+    assert {key: trials[key] for key in kept} == kept
+    assert answers(trials) == answers(first.trials)
+    assert leaderboard(resumed) == leaderboard(first)
+    assert decisions(resumed) == decisions(first)
+
+    asked = trials.keys() - kept.keys()
+    assert lost <= asked
+    for model in MODELS:
+        assert resumed.counted[model] == resumed.usage(model, asked)
+
+
+def test_the_config_that_ships_runs_when_its_models_are_pointed_at_servers(servers, carry_out, tmp_path):
+    config = str(CONFIGS / "vllm.yaml")
+    overrides = ["-o", "stopping.max_passes=1"]
+    for place, server in enumerate(servers.values()):
+        model = f"models[{place}]"
+        overrides += ["-o", f"{model}.model={server.model}", "-o", f"{model}.endpoints=[{server.base_url}]"]
+        overrides += ["-o", f"{model}.sampling.max_tokens=12"]
+    shipped = carry_out(tmp_path / "shipped", "run", config, "--out", str(tmp_path / "shipped"), *overrides)
+    assert shipped.exit_code == 3, shipped.output
+    assert {counted.finished for counted in shipped.counted.values()} == {24}
+    for record in shipped.trials.values():
+        assert record.sent["top_k"] == 20
+        assert record.completion.usage.completion_tokens <= 12
+
+
+def test_a_model_that_is_not_served_ends_the_run_before_it_begins(config, carry_out, tmp_path):
+    directory = tmp_path / "unserved"
+    arguments = ("-o", "models[tiny-2].model=tiny-4")
+    refused = carry_out(directory, "run", str(config), "--out", str(directory), *arguments)
+    assert refused.exit_code == 4, refused.output
+    assert "does not serve 'tiny-4'" in refused.output
+    assert "Traceback" not in refused.output
+    assert not directory.exists()
+    assert set(refused.counted.values()) == {Counters(0, 0, 0)}
+
+
+def kill_in_the_middle(config: Path, directory: Path) -> None:
+    """Start a run and ``kill -9`` it when some of its trials are stored."""
+    command = [COMMAND, "run", str(config), "--out", str(directory), "--display", "none"]
+    with subprocess.Popen(command, cwd=directory.parent) as process:
+        try:
+            while stored_count(directory) < KILL_AFTER:
+                with pytest.raises(subprocess.TimeoutExpired):  # it is still running
+                    process.wait(0.02)
+        finally:
+            process.kill()
+
+
+def stored_count(directory: Path) -> int:
+    if not (directory / "run.db").exists():
+        return 0
+    with RunReader(directory) as reader:
+        return reader.count()

@@ -1,0 +1,208 @@
+"""Tasks of Inspect under our session: it stops early, and both run file and logs say what happened."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from harness_logs import MODELS, inspect_task
+
+from adaptive_eval.cli.main import cli
+from adaptive_eval.interop.detect import open_logs
+from adaptive_eval.interop.found import Choices, checked
+from adaptive_eval.store import RunReader
+
+pytestmark = pytest.mark.interop
+
+
+def run(folder, config, *options):
+    """Run a config through the command; return the exit code and what was printed."""
+    path = folder / "config.yaml"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    arguments = ["run", str(path), "--out", str(folder / "run"), "--display", "none", *options]
+    result = CliRunner().invoke(cli, arguments, standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return result.return_value, result.output
+
+
+def config(task, url, **sections):
+    models = [
+        {
+            "name": name,
+            "endpoints": [url],
+            "concurrency": 4,
+            "sampling": {"temperature": 0.7, "max_tokens": 400},
+        }
+        for name in MODELS
+    ]
+    return {"name": "driven", "models": models, "tasks": [{"name": "sums", "inspect": str(task)}], **sections}
+
+
+@pytest.fixture(scope="module")
+def driven(inspect, dataset, mimic_url, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("driven")
+    task = f"{inspect_task(folder, dataset).name}@sums"
+    code, output = run(folder, config(task, mimic_url, budget={"trials": 2000}))
+    return folder / "run", code, output
+
+
+def outcomes(directory):
+    """Return what our run file has, by model, sample and epoch."""
+    with RunReader(directory) as reader:
+        return {
+            (r.request.key.model, r.request.question, r.request.repeat + 1): r.score.category
+            for r in reader.trials()
+            if r.score is not None
+        }
+
+
+def test_two_models_stop_early_and_the_verdict_is_in_the_report(driven):
+    directory, code, output = driven
+    assert code == 0, output
+    found = outcomes(directory)
+    assert 20 < len(found) < 400
+    assert "sage is ahead of novice" in (directory / "report.md").read_text(encoding="utf-8")
+
+
+def test_the_logs_open_with_inspects_reader_and_agree_with_the_run_file(driven):
+    from inspect_ai.log import read_eval_log
+
+    directory, _, _ = driven
+    ours, theirs = outcomes(directory), {}
+    logs = sorted((directory / "inspect").glob("*.eval"))
+    assert len(logs) == 2
+    for path in logs:
+        log = read_eval_log(str(path))
+        assert log.status == "success"
+        model = log.eval.model.rpartition("/")[2]
+        for sample in log.samples:
+            theirs[model, sample.id, sample.epoch] = int(sample.scores["pattern"].value == "C")
+    assert ours == theirs
+
+
+def test_the_answers_and_their_tokens_are_in_the_run_file(driven):
+    with RunReader(driven[0]) as reader:
+        records = [record for record in reader.trials() if record.completion is not None]
+    assert all("boxed" in record.completion.text for record in records)
+    assert all(record.usage.completion_tokens > 0 for record in records)
+    assert {record.sent["epoch"] for record in records} >= {1, 2}
+
+
+def test_a_run_goes_on_where_it_was(inspect, dataset, mimic_url, tmp_path):
+    task = f"{inspect_task(tmp_path, dataset).name}@sums"
+    sections = {"goal": "budget", "budget": {"trials": 20}}
+    code, _ = run(tmp_path, config(task, mimic_url, **sections))
+    assert code == 3
+    first = outcomes(tmp_path / "run")
+    run(tmp_path, config(task, mimic_url, **sections), "-o", "budget.trials=40")
+    second = outcomes(tmp_path / "run")
+    assert len(second) == 40
+    assert first.items() <= second.items()
+
+
+ERRING = """
+from inspect_ai import Task, task
+from inspect_ai.dataset import Sample
+from inspect_ai.scorer import match
+from inspect_ai.solver import solver
+
+
+@solver
+def answers():
+    async def solve(state, generate):
+        if state.sample_id == "bad":
+            raise RuntimeError("the sandbox went away")
+        state.output.completion = "yes" if "sage" in str(state.model) else "no"
+        return state
+
+    return solve
+
+
+@task
+def erring():
+    samples = [Sample(id="bad", input="?", target="yes")]
+    samples += [Sample(id=f"s{n}", input=f"Question {n}?", target="yes") for n in range(12)]
+    return Task(dataset=samples, solver=answers(), scorer=match())
+"""
+
+
+def test_errors_of_samples_are_missing_trials(inspect, mimic_url, tmp_path):
+    (tmp_path / "erring_task.py").write_text(ERRING, encoding="utf-8")
+    run(tmp_path, config("erring_task.py@erring", mimic_url, budget={"trials": 60}))
+    with RunReader(tmp_path / "run") as reader:
+        missing = list(reader.trials(missing=True))
+        scored = {r.request.key.model: r.score.category for r in reader.trials(missing=False)}
+    assert missing
+    assert {record.request.question for record in missing} == {"bad"}
+    assert all("the sandbox went away" in record.missing for record in missing)
+    assert scored == {"sage": 1, "novice": 0}
+
+
+FAILING = ERRING.replace("solver=answers()", "solver=answers(), sandbox='nowhere'")
+
+
+def test_an_evaluation_that_inspect_cannot_run_stops_the_models_and_says_why(inspect, mimic_url, tmp_path):
+    (tmp_path / "failing_task.py").write_text(FAILING, encoding="utf-8")
+    code, _ = run(tmp_path, config("failing_task.py@erring", mimic_url, budget={"trials": 60}))
+    assert code == 4
+    assert "nowhere" in (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
+
+
+PROVIDER = """
+from inspect_ai.model import ModelAPI, ModelOutput, modelapi
+
+
+@modelapi(name="toy")
+class Toy(ModelAPI):
+    async def generate(self, input, tools, tool_choice, config):
+        text = "yes" if self.model_name == "good" else "no"
+        return ModelOutput.from_content(self.model_name, text)
+"""
+
+ASKING = (
+    PROVIDER
+    + """
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import Sample
+from inspect_ai.scorer import match
+
+
+@task
+def asking():
+    return Task(dataset=[Sample(input=f"{n}?", target="yes") for n in range(30)], scorer=match())
+"""
+)
+
+
+def test_a_model_that_inspect_finds_by_its_name(inspect, tmp_path):
+    (tmp_path / "asking_task.py").write_text(ASKING, encoding="utf-8")
+    models = [
+        {"name": name, "model": f"toy/{name}", "endpoints": ["inspect"], "concurrency": 2}
+        for name in ("good", "bad")
+    ]
+    code, _ = run(tmp_path, {**config("asking_task.py@asking", ""), "models": models})
+    assert code == 0
+    assert "good is ahead of bad" in (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
+
+
+def test_early_stopping_ends_the_epochs_of_a_task(inspect, dataset, mimic_url, tmp_path):
+    from inspect_ai.log import read_eval_log
+
+    from adaptive_eval.interop.inspect_stopping import StopEarly
+
+    task = inspect_task(tmp_path, dataset)
+    namespace = {}
+    exec(task.read_text(encoding="utf-8"), namespace)  # the task's own file
+    stopping = StopEarly(threshold=0.6)
+    wanted = inspect.task_with(namespace["sums"](), epochs=12, early_stopping=stopping)
+    options = {"temperature": 0.7, "max_tokens": 400, "max_samples": 4, "display": "none"}
+    (log,) = inspect.eval(wanted, model="openai-api/mimic/sage", log_dir=str(tmp_path / "logs"), **options)
+    assert log.error is None
+    summary = read_eval_log(log.location, header_only=True).results.early_stopping
+    assert summary.manager == "adaptive-eval"
+    assert 0 < len(summary.early_stops) < 240
+    assert summary.metadata["low"] > 0.6
+    (again,) = open_logs([Path(log.location)], Choices())
+    assert len(list(checked(again))) == 240 - len(summary.early_stops)

@@ -1,0 +1,62 @@
+"""A run of ours as logs of Inspect: its own reader opens them, and reads the same scores."""
+
+from pathlib import Path
+
+import pytest
+
+from adaptive_eval.interop.detect import open_logs
+from adaptive_eval.interop.export_inspect import write_inspect
+from adaptive_eval.interop.export_lm_eval import write_lm_eval
+from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.import_run import import_logs
+from adaptive_eval.simulate.files import read_recorded
+from adaptive_eval.store import RunReader
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.fixture(scope="module")
+def run(inspect_logs, tmp_path_factory):
+    place = tmp_path_factory.mktemp("export") / "run"
+    import_logs(open_logs([Path(log.location) for log in inspect_logs], Choices()), place)
+    return place
+
+
+def test_the_logs_open_with_inspects_reader_and_say_the_same(run, inspect_logs, tmp_path):
+    from inspect_ai.log import read_eval_log, read_eval_log_sample, read_eval_log_sample_summaries
+
+    with RunReader(run) as reader:
+        paths = write_inspect(reader, tmp_path / "logs")
+    accuracy = {log.eval.model: log.results.scores[0].metrics["accuracy"].value for log in inspect_logs}
+    for path in paths:
+        log = read_eval_log(str(path))
+        assert log.status == "success"
+        assert log.results.scores[0].metrics["mean"].value == pytest.approx(accuracy[log.eval.model])
+        assert len(read_eval_log_sample_summaries(str(path))) == 60
+        first = log.samples[0]
+        again = read_eval_log_sample(str(path), first.id, epoch=3)
+        assert "boxed" in again.output.completion
+    assert {read_eval_log(str(path), header_only=True).eval.model for path in paths} == set(accuracy)
+
+
+def test_a_round_trip_keeps_every_outcome(run, tmp_path):
+    with RunReader(run) as reader:
+        write_inspect(reader, tmp_path / "logs")
+    import_logs(open_logs([tmp_path / "logs"], Choices()), tmp_path / "again")
+    before, after = read_recorded([run]), read_recorded([tmp_path / "again"])
+    for row, model in enumerate(before.models):
+        for place, question in enumerate(before.questions):
+            other = after.categories[after.models.index(model), after.questions.index(question)]
+            assert before.categories[row, place].tolist() == other.tolist()
+
+
+def test_samples_for_lm_eval_load_with_datasets(run, tmp_path):
+    datasets = pytest.importorskip("datasets", reason="the harness brings it")
+    with RunReader(run) as reader:
+        paths = write_lm_eval(reader, tmp_path / "out")
+    samples = [str(path) for path in paths if path.suffix == ".jsonl"]
+    loaded = datasets.load_dataset(
+        "json", data_files=samples, split="train", cache_dir=str(tmp_path / "cache")
+    )
+    assert loaded.num_rows == 40
+    assert {len(texts[0]) for texts in loaded["resps"]} == {3}

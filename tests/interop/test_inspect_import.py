@@ -1,0 +1,180 @@
+"""Logs that Inspect has just written: imported, they give what Inspect reports."""
+
+import json
+import re
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adaptive_eval.errors import UsageError
+from adaptive_eval.interop.detect import open_logs
+from adaptive_eval.interop.found import Choices, checked
+from adaptive_eval.interop.import_run import import_logs
+from adaptive_eval.simulate.files import read_recorded
+from adaptive_eval.store import RunReader
+
+pytestmark = pytest.mark.interop
+
+
+def found(*paths, **choices):
+    return [trial for log in open_logs(paths, Choices(**choices)) for trial in checked(log)]
+
+
+def stored(run):
+    with RunReader(run) as reader:
+        return list(reader.trials())
+
+
+def test_accuracy_and_every_outcome_are_those_that_inspect_reports(inspect_logs, tmp_path):
+    from inspect_ai.log import read_eval_log
+
+    folder = Path(inspect_logs[0].location).parent
+    result = import_logs(open_logs([folder], Choices()), tmp_path / "run")
+    ours = {line.model: line.score for line in result.standings.models}
+    theirs = {log.eval.model: log.results.scores[0].metrics["accuracy"].value for log in inspect_logs}
+    assert ours == pytest.approx(theirs)
+    recorded = read_recorded([tmp_path / "run"])
+    for log in inspect_logs:
+        samples = read_eval_log(log.location).samples
+        row = recorded.categories[recorded.models.index(log.eval.model)]
+        for place, (_, question) in enumerate(recorded.questions):
+            epochs = sorted((s.epoch, s.scores["pattern"].value) for s in samples if s.id == question)
+            assert row[place].tolist() == [int(value == "C") for _, value in epochs]
+
+
+def test_answers_and_tokens_come_along(inspect_logs, tmp_path):
+    import_logs(open_logs([Path(log.location) for log in inspect_logs], Choices()), tmp_path / "run")
+    answered = [record for record in stored(tmp_path / "run") if record.completion is not None]
+    assert all("boxed" in record.completion.text and record.usage.completion_tokens for record in answered)
+    assert all(record.sent["target"] and "boxed" in record.sent["prompt"] for record in answered)
+    assert {record.score.extracted == record.sent["target"] for record in answered} == {True, False}
+
+
+def test_analyze_reads_logs_as_they_are(inspect_logs):
+    recorded = read_recorded([Path(log.location) for log in inspect_logs])
+    accuracy = {log.eval.model: log.results.scores[0].metrics["accuracy"].value for log in inspect_logs}
+    means = dict(zip(recorded.models, np.mean(recorded.categories, axis=(1, 2)), strict=True))
+    assert means == pytest.approx(accuracy)
+
+
+def test_errors_and_unscored_samples_are_not_wrong_answers(inspect, mimic_url, tmp_path):
+    from inspect_ai import Task
+    from inspect_ai.dataset import Sample
+    from inspect_ai.model import ModelOutput
+    from inspect_ai.scorer import Score, Target, accuracy, scorer
+    from inspect_ai.solver import TaskState, solver
+
+    @solver
+    def fails_on(word):
+        async def solve(state: TaskState, generate):
+            if word in state.input_text:
+                raise RuntimeError("the sandbox went away")
+            state.output = ModelOutput.from_content("none", state.input_text)
+            return state
+
+        return solve
+
+    @scorer(metrics=[accuracy()])
+    def graded():
+        async def score(state: TaskState, target: Target):
+            return Score.unscored() if "unscored" in state.input_text else Score(value=target.text)
+
+        return score
+
+    samples = [
+        Sample(input="an error", target="C", id="e"),
+        Sample(input="unscored", target="C", id="u"),
+        *[Sample(input=f"graded {letter}", target=letter, id=letter) for letter in "CIPN"],
+    ]
+    (log,) = inspect.eval(
+        Task(dataset=samples, solver=fails_on("error"), scorer=graded(), name="mixed"),
+        model="openai-api/mimic/sage", fail_on_error=False, log_dir=str(tmp_path / "logs"), display="none",
+    )  # fmt: skip
+    result = {trial.question: (trial.score, trial.missing) for trial in found(Path(log.location))}
+    assert {key: score for key, (score, _) in result.items()} == {
+        "e": None, "u": None, "C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0,
+    }  # fmt: skip
+    assert "the sandbox went away" in result["e"][1]
+    assert result["u"][1] == "not scored by graded"
+
+
+def test_a_log_that_is_cut_off_or_damaged(inspect_logs, tmp_path):
+    whole = Path(inspect_logs[0].location)
+    for name, size in (("half.eval", whole.stat().st_size // 2), ("empty.eval", 0)):
+        (tmp_path / name).write_bytes(whole.read_bytes()[:size])
+        with pytest.raises(UsageError, match=re.escape(name)):
+            found(tmp_path / name)
+    cut = tmp_path / "half.json"
+    cut.write_text(Path(inspect_logs[1].location).read_text(encoding="utf-8")[:20_000], encoding="utf-8")
+    with pytest.raises(UsageError, match=r"half\.json.*cannot be read as an Inspect log"):
+        found(cut)
+
+
+def rewritten(source, target, change):
+    """Copy a JSON log with its data changed."""
+    data = json.loads(Path(source).read_text(encoding="utf-8"))
+    change(data)
+    target.write_text(json.dumps(data), encoding="utf-8")
+    return target
+
+
+def test_an_epoch_that_is_there_twice_is_named(inspect_logs, tmp_path):
+    twice = rewritten(
+        inspect_logs[1].location,
+        tmp_path / "twice.json",
+        lambda data: data["samples"].append(data["samples"][4]),
+    )
+    with pytest.raises(UsageError, match=r"sample '.*', epoch \d: is there twice"):
+        found(twice)
+
+
+def test_another_revision_of_the_dataset_is_named_by_its_sample(inspect_logs, tmp_path):
+    def change(data):
+        data["eval"]["eval_id"] = "another"
+        for sample in data["samples"]:
+            sample["uuid"] = f"{sample['uuid']}x"
+            sample["target"] = "0" if sample["id"] == data["samples"][0]["id"] else sample["target"]
+
+    other = rewritten(inspect_logs[1].location, tmp_path / "other.json", change)
+    logs = open_logs([Path(inspect_logs[1].location), other], Choices())
+    with pytest.raises(UsageError, match=r"other\.json.*\n.*epoch 1: question '.*another revision"):
+        import_logs(logs, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_another_version_of_the_task(inspect_logs, tmp_path):
+    def change(data):
+        data["eval"]["eval_id"], data["eval"]["task_version"] = "another", 7
+
+    other = rewritten(inspect_logs[1].location, tmp_path / "other.json", change)
+    with pytest.raises(UsageError, match=r"is of version 7, in .* it is of version 0"):
+        import_logs(open_logs([Path(inspect_logs[1].location), other], Choices()), tmp_path / "run")
+
+
+def test_the_same_evaluation_twice_and_a_retry_of_it(inspect_logs, tmp_path):
+    first = Path(inspect_logs[1].location)
+    copy = shutil.copy(first, tmp_path / "copy.json")
+    with pytest.raises(UsageError, match="is the same evaluation as"):
+        open_logs([first, Path(copy)], Choices())
+    retry = rewritten(first, tmp_path / "retry.json", lambda data: data["eval"].update(eval_id="retry"))
+    with pytest.raises(UsageError, match="one is a retry of the other"):
+        import_logs(open_logs([first, retry], Choices()), tmp_path / "run")
+
+
+def test_an_evaluation_that_has_not_finished(inspect_logs, tmp_path):
+    part = rewritten(
+        inspect_logs[1].location, tmp_path / "part.json", lambda data: data.update(status="cancelled")
+    )
+    with pytest.raises(UsageError, match=r"has not finished .its status is 'cancelled'."):
+        found(part)
+    assert len(found(part, incomplete=True)) == 60
+
+
+def test_a_zip_that_is_no_log(tmp_path, inspect):
+    with zipfile.ZipFile(tmp_path / "x.eval", "w") as archive:
+        archive.writestr("hello.txt", "hello")
+    with pytest.raises(UsageError, match="cannot be read as an Inspect log"):
+        found(tmp_path / "x.eval")

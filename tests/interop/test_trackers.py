@@ -1,0 +1,42 @@
+"""The real Weights & Biases (offline) and MLflow (a file store) take what we log."""
+
+import pytest
+from standings_examples import finished
+
+from adaptive_eval.core.standings import StopVerdict
+from adaptive_eval.engine.events import Progress, Stopped
+from adaptive_eval.tracking import mlflow_tracker, wandb_tracker
+
+pytestmark = pytest.mark.interop
+
+END = Stopped(StopVerdict("resolved", "goal reached"))
+INSTALL = "run ./scripts/interop, which installs it in an environment of its own"
+
+
+def test_mlflow(tmp_path, monkeypatch):
+    mlflow = pytest.importorskip("mlflow", reason=f"mlflow is not installed; {INSTALL}")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "store").as_uri())
+    mlflow.set_tracking_uri((tmp_path / "store").as_uri())
+    tracker = mlflow_tracker("ours", "nightly")
+    tracker(Progress(0.0, 1.0, finished(), ()))
+    tracker(END)
+    assert tracker.close() is None
+    client = mlflow.MlflowClient()
+    (found,) = client.search_runs([client.get_experiment_by_name("ours").experiment_id])
+    assert found.info.status == "FINISHED"
+    assert found.data.tags["stopped"] == "resolved"
+    best = finished().models[0]
+    assert found.data.metrics[f"{best.model}/score"] == best.score
+
+
+def test_wandb(tmp_path, monkeypatch):
+    pytest.importorskip("wandb", reason=f"wandb is not installed; {INSTALL}")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    tracker = wandb_tracker("ours", "nightly")
+    tracker(Progress(0.0, 1.0, finished(), ()))
+    tracker(END)
+    assert tracker.close() is None
+    (log,) = tmp_path.rglob("run-*.wandb")
+    assert f"{finished().models[0].model}/score".encode() in log.read_bytes()

@@ -1,0 +1,210 @@
+"""Invariances of rankings, whatever the data."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.stats import kendalltau
+
+from scorio import rank
+
+SCORES = hnp.arrays(np.int64, st.integers(1, 12), elements=st.integers(-6, 6))
+TENSORS = hnp.arrays(
+    np.int64,
+    st.tuples(st.integers(2, 6), st.integers(1, 5), st.integers(2, 7)),
+    elements=st.integers(0, 1),
+)
+CATEGORICAL = hnp.arrays(
+    np.int64,
+    st.tuples(st.integers(2, 6), st.integers(1, 5), st.integers(1, 7)),
+    elements=st.integers(0, 3),
+)
+WEIGHTS = hnp.arrays(np.float64, 4, elements=st.floats(-3, 3).map(lambda x: round(x, 3)))
+
+BINARY_METRICS = [
+    lambda R, **o: rank.avg(R, **o),
+    lambda R, **o: rank.bayes(R, **o),
+    lambda R, **o: rank.bayes(R, quantile=0.1, **o),
+    lambda R, **o: rank.pass_at_k(R, 2, **o),
+    lambda R, **o: rank.pass_hat_k(R, 2, **o),
+    lambda R, **o: rank.auc_at_k(R, 2, **o),
+    lambda R, **o: rank.maj_at_k(R, 2, **o),
+    lambda R, **o: rank.g_pass_at_k_tau(R, 2, 0.5, **o),
+    lambda R, **o: rank.mg_pass_at_k(R, 2, **o),
+    lambda R, **o: rank.geom_at_k(R, 2, **o),
+    lambda R, **o: rank.geom_ds_at_k(R, 2, **o),
+    lambda R, **o: rank.geo_spectrum_at_k(R, 2, **o),
+    lambda R, **o: rank.threshold_spectrum_at_k(R, 2, [0.3, 0.6], **o),
+    lambda R, **o: rank.max_at_k(R, 2, **o),
+]
+EACH_METRIC = pytest.mark.parametrize("metric", BINARY_METRICS)
+
+
+@given(SCORES)
+def test_ranks_mean_what_their_names_say(scores):
+    better = (scores > scores[:, None]).sum(axis=1)
+    tied = (scores == scores[:, None]).sum(axis=1)
+    levels = np.array([np.unique(scores[scores > score]).size for score in scores])
+    assert np.array_equal(rank.rank_scores(scores, "competition"), better + 1)
+    assert np.array_equal(rank.rank_scores(scores, "competition_max"), better + tied)
+    assert np.array_equal(rank.rank_scores(scores, "dense"), levels + 1)
+    assert np.array_equal(rank.rank_scores(scores, "avg"), better + (tied + 1) / 2)
+    before = np.array([np.count_nonzero(scores[:i] == score) for i, score in enumerate(scores)])
+    assert np.array_equal(rank.rank_scores(scores, "ordinal"), better + before + 1)
+
+
+@given(SCORES, st.sampled_from([np.arctan, np.cbrt, lambda x: x**3, lambda x: 1e-6 * x + 1e-3, np.expm1]))
+def test_increasing_transforms_keep_ranks(scores, transform):
+    for method in ("competition", "competition_max", "dense", "avg", "ordinal"):
+        expected = rank.rank_scores(scores, method)
+        assert np.array_equal(rank.rank_scores(transform(scores.astype(float)), method), expected)
+
+
+@given(SCORES)
+def test_turning_the_scores_round_turns_the_ranking_round(scores):
+    size = scores.size
+    assert np.array_equal(rank.rank_scores(-scores), size + 1 - rank.rank_scores(scores, "competition_max"))
+    assert np.array_equal(rank.rank_scores(-scores, "avg"), size + 1 - rank.rank_scores(scores, "avg"))
+
+
+@given(SCORES, st.floats(1e-150, 1e150))
+def test_ranks_do_not_depend_on_the_unit_of_the_scores(scores, unit):
+    assert np.array_equal(rank.rank_scores(scores * unit), rank.rank_scores(scores))
+
+
+@EACH_METRIC
+@settings(max_examples=40)
+@given(R=TENSORS, data=st.data())
+def test_models_questions_and_trials_may_come_in_any_order(metric, R, data):
+    models = np.array(data.draw(st.permutations(range(R.shape[0]))))
+    questions = np.array(data.draw(st.permutations(range(R.shape[1]))))
+    trials = np.array(data.draw(st.permutations(range(R.shape[2]))))
+    for method in ("competition", "dense", "avg"):
+        ranks = metric(R, method=method)
+        assert np.array_equal(metric(R[models], method=method), ranks[models])
+        assert np.array_equal(metric(R[:, questions][:, :, trials], method=method), ranks)
+
+
+@EACH_METRIC
+@settings(max_examples=40)
+@given(R=TENSORS)
+def test_equal_models_tie_and_a_better_one_is_not_behind(metric, R):
+    better = np.concatenate([R, R[:1], np.maximum(R[:1], 1)])
+    ranks = metric(better)
+    assert ranks[0] == ranks[-2]
+    assert ranks[-1] <= ranks[0]
+    assert ranks[-1] == 1
+
+
+@given(CATEGORICAL, WEIGHTS)
+def test_bayes_orders_as_avg_at_equal_counts(R, w):
+    assert np.array_equal(rank.bayes(R, w), rank.avg(R, w=w))
+
+
+@given(CATEGORICAL, WEIGHTS)
+def test_the_median_of_a_normal_posterior_is_its_mean(R, w):
+    assert np.array_equal(rank.bayes(R, w, quantile=0.5), rank.bayes(R, w))
+
+
+@given(TENSORS)
+def test_metrics_that_are_the_same_rank_the_same(R):
+    def scores(metric, *args):
+        return metric(R, *args, return_scores=True)[1]
+
+    k = R.shape[2]
+    average = scores(rank.avg)
+    for metric in (rank.pass_at_k, rank.pass_hat_k, rank.auc_at_k, rank.maj_at_k, rank.max_at_k):
+        np.testing.assert_allclose(scores(metric, 1), average, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(scores(rank.max_at_k, k), scores(rank.pass_at_k, k), rtol=0, atol=1e-13)
+    np.testing.assert_array_equal(scores(rank.g_pass_at_k, k), scores(rank.pass_hat_k, k))
+    np.testing.assert_array_equal(scores(rank.g_pass_at_k_tau, k, 0.0), scores(rank.pass_at_k, k))
+    np.testing.assert_array_equal(scores(rank.g_pass_at_k_tau, k, 1.0), scores(rank.pass_hat_k, k))
+
+
+@EACH_METRIC
+@settings(max_examples=40)
+@given(R=TENSORS, extra=st.integers(0, 3), data=st.data())
+def test_padding_changes_nothing(metric, R, extra, data):
+    ranks, scores = metric(R, return_scores=True)
+    width = R.shape[2] + extra
+    places = np.array(data.draw(st.permutations(range(width))))[: R.shape[2]]
+    padded = np.full((*R.shape[:2], width), -1)
+    padded[:, :, places] = R
+    counts = np.stack([(R == 0).sum(-1), R.sum(-1)], axis=-1)
+    for same in (
+        metric(padded, missing=-1, return_scores=True),
+        metric(None, counts=counts, return_scores=True),
+    ):
+        assert np.array_equal(same[0], ranks)
+        assert np.array_equal(same[1], scores)
+
+
+POSTERIORS = st.lists(
+    st.tuples(st.integers(0, 20).map(lambda x: x / 20), st.integers(0, 8).map(lambda x: x / 40)),
+    min_size=1,
+    max_size=9,
+)
+
+
+@given(POSTERIORS, st.floats(0.51, 0.999))
+def test_ranking_with_intervals_is_the_papers_rule(posteriors, confidence):
+    mu, sigma = np.array(posteriors).T
+    # Section 2.9 as a loop: sort, and give the next model the same rank while z is below the threshold.
+    threshold = math.sqrt(2) * _erfinv(2 * confidence - 1)
+    order = sorted(range(mu.size), key=lambda i: -mu[i])
+    expected, current = [0] * mu.size, 1
+    for earlier, i in itertools.pairwise([None, *order]):
+        if earlier is not None:
+            gap, spread = mu[earlier] - mu[i], math.hypot(sigma[earlier], sigma[i])
+            z = gap / spread if spread else (math.inf if gap else 0.0)
+            assume(abs(z - threshold) > 1e-9)
+            current += z > threshold
+        expected[i] = current
+    assert rank.rank_with_confidence(mu, sigma, confidence).tolist() == expected
+
+
+def _erfinv(x):
+    from scipy.special import erfinv
+
+    return float(erfinv(x))
+
+
+@given(POSTERIORS)
+def test_more_confidence_parts_fewer_and_none_parts_all(posteriors):
+    mu, sigma = np.array(posteriors).T
+    groups = [rank.rank_with_confidence(mu, sigma, c).max() for c in (0.6, 0.9, 0.99, 0.9999)]
+    assert groups == sorted(groups, reverse=True)
+    ranks = rank.rank_with_confidence(mu, sigma, z=1e-12)
+    assert np.array_equal(ranks, rank.rank_scores(mu, "dense"))
+
+
+@given(POSTERIORS)
+def test_pairs_agree_with_the_formula(posteriors):
+    mu, sigma = np.array(posteriors).T
+    pairs = rank.pairwise_confidence(mu, sigma)
+    for i, j in itertools.product(range(mu.size), repeat=2):
+        spread = math.sqrt(sigma[i] ** 2 + sigma[j] ** 2)
+        if spread:
+            z = abs(mu[i] - mu[j]) / spread
+            assert pairs.z[i, j] == pytest.approx(z, rel=1e-13)
+            assert pairs.rho[i, j] == pytest.approx(0.5 * (1 + math.erf(z / math.sqrt(2))), abs=1e-13)
+    assert not np.isnan(pairs.rho).any()
+
+
+@given(
+    hnp.arrays(np.int64, st.tuples(st.just(2), st.integers(2, 9)), elements=st.integers(0, 4)),
+)
+def test_kendall_counts_pairs(rankings):
+    a, b = rankings
+    tau = float(rank.kendall_tau_b(a, b))
+    assert tau == float(rank.kendall_tau_b(b, a))
+    assert tau == -float(rank.kendall_tau_b(a, -b)) or np.ptp(a) == np.ptp(b) == 0
+    assert -1.0 <= tau <= 1.0
+    if np.ptp(a) and np.ptp(b):
+        assert tau == pytest.approx(kendalltau(a, b).statistic, abs=1e-12)
+    else:
+        assert tau == (1.0 if np.ptp(a) == np.ptp(b) else 0.0)

@@ -1,0 +1,203 @@
+"""Scorers on anything a model may say: always a score, bounded, storable, in linear time."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adaptive_eval.scoring import build_scorer, find_numbers, last_boxed, last_stated, read_number
+from adaptive_eval.scoring.options import Options
+from adaptive_eval.scoring.text import answer_part, storable, unwrapped
+from adaptive_eval.trial import Completion, Question
+
+QUESTIONS = {
+    "exact": Question("t", "q", "Paris"),
+    "numeric": Question("t", "q", "42"),
+    "choice": Question("t", "q", "B", choices=("red", "blue", r"$\frac{1}{2}$")),
+    "math": Question("t", "q", r"\frac{4}{3}"),
+    "regex": Question("t", "q", r"Par(is)?\b"),
+    "contains": Question("t", "q", "Paris"),
+    "json": Question("t", "q", '{"city": "Paris"}'),
+    "f1": Question("t", "q", "Paris in France"),
+    "rouge": Question("t", "q", "Paris in France"),
+    "python": Question("t", "q", "Paris"),
+}
+KINDS = sorted(QUESTIONS)  # the others ask a server or run what they are given: see their own tests
+RIGHT = {
+    "exact": r"\boxed{Paris}",
+    "numeric": "so 42",
+    "choice": "The answer is (B).",
+    "math": r"\boxed{1+\frac13}",
+    "regex": "so Paris",
+    "contains": "so Paris",
+    "json": '{"city": "Paris"}',
+    "python": "so Paris",
+}
+OPTIONS = {
+    "math": {"time_limit": 2.0},
+    "python": {"function": "own_scorer:last_word_is_target", "time_limit": 5.0},
+}
+
+
+LIBRARIES = {
+    "math": ("math_verify", "pebble"),
+    "regex": ("regex",),
+    "json": ("jsonschema", "pebble"),
+    "f1": ("rouge_score",),
+    "rouge": ("rouge_score", "pebble"),
+    "python": ("pebble",),
+}
+
+
+def scorer_of(kind):
+    for library in LIBRARIES.get(kind, ()):
+        pytest.importorskip(library)
+    return build_scorer(kind, OPTIONS.get(kind))
+
+
+# Pieces that the extractors look for, so that random answers reach their inner parts.
+PIECES = st.sampled_from(
+    [
+        r"\boxed{", r"\boxed ", "{", "}", r"\{", "\\", r"\frac{", r"\text{", "1", "42", "1,234", "e5", "×10",
+        "½", "²", "٣", ",", ".", "-", "/", "^", "_", "%", "$", "US$", "=", " ", "\n", "**", "(", ")", "A",
+        "B", "a", "red", "blue", " is ", " or ", "not", "million", "The answer is ", "Answer:", "#### ",
+        "答案是", "<think>", "</think>", "\u202f", "\x00", "\ud800", "\u202e",
+    ]
+)  # fmt: skip
+ANSWERS = st.one_of(st.text(max_size=300), st.lists(PIECES, max_size=60).map("".join))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(text=ANSWERS, finish_reason=st.sampled_from(["stop", "length", "abort", ""]))
+def test_every_answer_gets_a_score_that_can_be_stored(kind, text, finish_reason):
+    score = scorer_of(kind).score(Completion(text, finish_reason), QUESTIONS[kind])
+    assert score.category in (0, 1)
+    assert score.signals["is_correct"] is (score.category == 1)
+    assert score.signals["truncated"] is (finish_reason == "length")
+    assert score.reason
+    if score.extracted is not None:
+        score.extracted.encode("utf-8")
+        assert len(score.extracted) <= 501
+    if score.category == 1:
+        assert score.extracted is not None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(text=ANSWERS, target=ANSWERS)
+def test_every_target_is_checked_without_an_exception(kind, text, target):
+    scorer = scorer_of(kind)
+    question = Question("t", "q", target, choices=QUESTIONS[kind].choices)
+    if scorer.check_target(question) is None:
+        assert scorer.score(Completion(text, "stop"), question).category in (0, 1)
+
+
+@given(text=ANSWERS)
+def test_what_is_found_lies_in_the_text(text):
+    box, stated = last_boxed(text), last_stated(text)
+    assert box is None or (box.text in text and 0 < box.end <= len(text))
+    assert stated is None or text[stated.end - len(stated.text) : stated.end] == stated.text
+
+
+@given(text=ANSWERS)
+def test_a_found_number_reads_the_same_alone(text):
+    for found in find_numbers(text):
+        assert read_number(found.text) == found.number
+
+
+@given(text=ANSWERS, padding=st.integers(0, 500))
+def test_the_last_number_is_that_of_the_whole_text(text, padding):
+    text = (text + " word" * (padding // 5)).strip()
+    score = build_scorer("numeric", {"extract": "last-number"}).score(
+        Completion(text, "stop"), QUESTIONS["numeric"]
+    )
+    numbers = list(find_numbers(answer_part(text)))
+    assert score.extracted == (storable(numbers[-1].text) if numbers else None)
+
+
+MILLION = 1_000_000
+# Each is the worst case of some pattern; anything worse than linear in it would run for hours.
+HOSTILE = {
+    "open braces": "{" * MILLION,
+    "nested boxes": r"\boxed{" * (MILLION // 7),
+    "closed nested boxes": r"\boxed{" * (MILLION // 8) + "1" + "}" * (MILLION // 8),
+    "backslashes": "\\" * MILLION,
+    "digits": "7" * MILLION + "π",
+    "digit groups": "1" + ",111" * (MILLION // 4) + "π",
+    "short groups": "1" + ",11" * (MILLION // 3) + "π",
+    "fractions": "1/" * (MILLION // 2),
+    "latex fractions": r"\frac{1}{" * (MILLION // 9),
+    "mixed numbers": "1 1/" * (MILLION // 4),
+    "powers": "2^9" * (MILLION // 3),
+    "decimals": "1." * (MILLION // 2),
+    "spaces": "The answer is" + " " * MILLION,
+    "newlines": "answer" + "\n" * MILLION,
+    "statements": "the answer is " * (MILLION // 14),
+    "long statements": "answer to " * (MILLION // 10),
+    "headings": "#" * MILLION,
+    "stars": "*" * MILLION,
+    "brackets": "(" * MILLION,
+    "labels": "(A) or " * (MILLION // 7),
+    "hedges": "The answer is " + "A, " * (MILLION // 3),
+    "choices": "I choose A is correct " * (MILLION // 22),
+    "think": "<think>" * (MILLION // 7),
+    "wrappers": r"\text{" * (MILLION // 6),
+    "dollars": "$" * MILLION,
+    "combining marks": "a" + "\u0301" * MILLION,
+    "ligatures": "\ufdfa" * 100_000,
+    "control characters": "\x00\x1b[31m" * (MILLION // 6),
+    "lone surrogates": "\ud800" * MILLION,
+    "subscripts": "_{" * (MILLION // 2),
+    "superscripts": "²" * MILLION,
+    "carets": "^" * MILLION,
+    "signs": "-+" * (MILLION // 2),
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_extractors_are_linear_even_without_the_cut(name):
+    text = HOSTILE[name][: MILLION // 5]
+    last_boxed(text)
+    last_stated(text)
+    for _ in find_numbers(text):
+        pass
+    unwrapped(text)
+    storable(text)
+
+
+def test_a_million_nested_boxes_are_read_in_one_pass():
+    assert last_boxed(r"\boxed{" * MILLION) is None
+    assert last_boxed(r"\boxed{" * MILLION + "7" + "}" * MILLION).text == "7"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_scorers_survive_hostile_answers(kind, name):
+    scorer, question = scorer_of(kind), QUESTIONS[kind]
+    for finish_reason in ("stop", "length"):
+        assert scorer.score(Completion(HOSTILE[name], finish_reason), question).category == 0
+
+
+@pytest.mark.parametrize("kind", RIGHT)
+def test_an_answer_of_ten_megabytes_is_scored_by_its_end(kind):
+    right = RIGHT[kind]
+    reasoning = "<think>" + "é{1} the answer is A. " * 450_000 + "</think>"
+    assert len(reasoning.encode()) > 10_000_000
+    assert scorer_of(kind).score(Completion(reasoning + right, "stop"), QUESTIONS[kind]).category == 1
+    essay = "word {1} " * 1_200_000 + "\n"
+    assert scorer_of(kind).score(Completion(essay + right, "stop"), QUESTIONS[kind]).category == 1
+
+
+@settings(max_examples=50)
+@given(letters=st.integers(2, 26), text=ANSWERS)
+def test_options_of_any_number_are_read(letters, text):
+    options = Options("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[:letters])
+    assert options.read(text) in (None, *options.letters)
+    assert options.in_last_line(text) in (None, *options.letters)
+
+
+@given(text=st.text(max_size=200))
+def test_the_answer_part_ends_as_the_text_does(text):
+    assert text.strip().endswith(answer_part(text, strip_reasoning=False))

@@ -1,0 +1,126 @@
+"""The fast way and any concurrency decide what the session decides, on the same answers."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simulation_scripts import both_ways, bounded_spec, recorded_coins
+
+from adaptive_eval.core.spec import AllocationSpec, GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.simulate import BiasedCoins, Latency, RecordedAnswers
+
+MEANS = (0.85, 0.6, 0.6, 0.2)
+FEW = settings(max_examples=5)
+SEEDS = st.integers(0, 2**31)
+
+GOALS = [
+    {"goal": "ranking"},
+    {"goal": "top-k"},
+    {"goal": "top-k", "k": 2},
+    {"goal": "baseline", "model": "m1"},
+    {"goal": "threshold", "value": 0.6},
+    {"goal": "width", "width": 0.2},
+    {"goal": "pairs", "pairs": (("m0", "m1"), ("m2", "m3"))},
+    {"goal": "all", "goals": (GoalSpec("top-k"), GoalSpec("width", width=0.25))},
+    {"goal": "any", "goals": (GoalSpec("threshold", value=0.4), GoalSpec("ranking"))},
+]
+RULES = [
+    {"rule": "directional"},
+    {"rule": "budgeted", "max_passes": 6},
+    {"rule": "exact"},
+    {"rule": "zscore", "equivalence": None, "max_passes": 10},
+    {"family": "ebh"},
+    {"family": "pair"},
+    {"target": "population"},
+]
+
+
+def in_words(parts):
+    """Return the id of a test: its settings, composed goals by their kinds."""
+    return "-".join(
+        "-".join(goal.kind for goal in value) if name == "goals" else str(value)
+        for name, value in parts.items()
+    )
+
+
+def assert_same_decisions(fast, slow):
+    assert np.array_equal(fast.verdict, slow.verdict)
+    assert np.array_equal(fast.decided_at, slow.decided_at)
+    assert np.array_equal(fast.exhausted, slow.exhausted)
+    assert fast.reason == slow.reason
+    assert fast.steps == slow.steps
+
+
+@pytest.mark.parametrize("parts", GOALS + RULES, ids=in_words)
+@settings(max_examples=3)
+@given(seed=SEEDS)
+def test_lockstep_equals_a_session_with_one_trial_in_flight(parts, seed):
+    fast, slow = both_ways(bounded_spec(4, 20, **parts), BiasedCoins(MEANS), seed)
+    assert_same_decisions(fast, slow)
+    assert np.array_equal(fast.trials, slow.trials)
+    assert fast.score == pytest.approx(slow.score)
+
+
+@FEW
+@given(seed=SEEDS)
+def test_uniform_in_lockstep_differs_from_the_session_by_the_last_step_alone(seed):
+    fast, slow = both_ways(bounded_spec(4, 20, policy="uniform"), BiasedCoins(MEANS), seed)
+    assert_same_decisions(fast, slow)
+    assert np.all((fast.trials - slow.trials >= 0) & (fast.trials - slow.trials <= 1))
+
+
+@pytest.mark.parametrize("parts", GOALS, ids=in_words)
+@FEW
+@given(
+    seed=SEEDS,
+    in_flight=st.integers(2, 200),
+    sigma=st.floats(0.0, 2.0),
+    factor=st.sampled_from([0.1, 1.0, 10.0]),
+    tick=st.sampled_from([0.0, 0.3]),
+)
+def test_concurrency_and_latency_change_no_decision(parts, seed, in_flight, sigma, factor, tick):
+    latency = Latency(1.0, sigma, factor, tick)
+    fast, slow = both_ways(bounded_spec(4, 20, **parts), BiasedCoins(MEANS), seed, in_flight, latency)
+    assert_same_decisions(fast, slow)
+    assert slow.trials.sum() >= fast.trials.sum()
+
+
+@pytest.mark.parametrize("parts", GOALS[:4], ids=in_words)
+@FEW
+@given(seed=SEEDS, in_flight=st.integers(1, 60), factor=st.sampled_from([0.2, 5.0]))
+def test_recorded_trials_that_run_out_end_walks_alike(parts, seed, in_flight, factor):
+    recorded = recorded_coins(MEANS, questions=20, trials=9, seed=seed % 1000, shortest=3)
+    spec = bounded_spec(4, 20, **{**parts, "max_passes": None})
+    fast, slow = both_ways(spec, RecordedAnswers(recorded), seed, in_flight, Latency(1.0, 0.5, factor))
+    assert_same_decisions(fast, slow)
+
+
+def test_a_model_that_comes_back_when_all_others_have_run_out_is_asked_again():
+    recorded = recorded_coins(MEANS, questions=20, trials=9, seed=3503657 % 1000, shortest=3)
+    spec = bounded_spec(4, 20, goal="top-k", k=2, max_passes=None)
+    latency = Latency(1.0, 0.5, 0.2)
+    assert_same_decisions(*both_ways(spec, RecordedAnswers(recorded), 3503657, 21, latency))
+
+
+@FEW
+@given(seed=SEEDS, in_flight=st.sampled_from([1, 50]))
+def test_several_tasks_and_weighted_categories(seed, in_flight):
+    tasks = (
+        TaskSpec("s", tuple(f"q{number}" for number in range(25))),
+        TaskSpec("t", tuple(f"q{number}" for number in range(12)), (0.0, -1.0, 2.0)),
+    )
+    models = tuple(ModelSpec(name) for name in "abc")
+    spec = SessionSpec(models, tasks, stopping=StoppingSpec(equivalence=0.1, max_passes=20))
+    assert_same_decisions(*both_ways(spec, BiasedCoins((0.3, 0.5, 0.8)), seed, in_flight))
+
+
+@FEW
+@given(seed=SEEDS, in_flight=st.sampled_from([1, 40]))
+def test_rounds(seed, in_flight):
+    spec = SessionSpec(
+        tuple(ModelSpec(name) for name in "abc"),
+        (TaskSpec("t", tuple(f"q{number}" for number in range(25))),),
+        stopping=StoppingSpec(equivalence=0.1, max_passes=15),
+        allocation=AllocationSpec("round-robin", "rounds"),
+    )
+    assert_same_decisions(*both_ways(spec, BiasedCoins((0.3, 0.5, 0.8), 1.0), seed, in_flight))

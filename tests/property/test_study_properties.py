@@ -1,0 +1,208 @@
+"""What must hold for every outcome tensor, metric and seed."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import kendalltau
+
+from scorio.study import (
+    NEVER,
+    Bootstrap,
+    Convergence,
+    GoldStandard,
+    Metric,
+    convergence,
+    convergence_growth,
+    credible_ranks,
+    rank_trajectory,
+    recorded_gold,
+    replicate_trials,
+)
+from scorio.study._exact import integer_grid
+from scorio.study._pairs import kendall_tau_b, pair_signs
+from scorio.study.coins import shift_to_means
+
+METRICS = [
+    Metric("avg"),
+    Metric("pass_at_k", k=2),
+    Metric("pass_hat_k", k=2),
+    Metric("naive_pass_at_k", k=3),
+    Metric("mg_pass_at_k", k=3),
+    Metric("auc_at_k", k=3),
+    Metric("geom_at_k", k=2),
+    Metric("geom_ds_at_k", k=2),
+    Metric("geo_spectrum_at_k", k=3),
+]
+
+tensors = st.tuples(st.integers(2, 4), st.integers(1, 4), st.integers(3, 9)).flatmap(
+    lambda shape: arrays(np.uint8, shape, elements=st.integers(0, 1))
+)
+metrics = st.sampled_from(METRICS)
+seeds = st.integers(0, 2**32)
+few = settings(max_examples=60, deadline=None)
+
+
+def study(outcomes: np.ndarray, metric: Metric, seed: int, **options: object) -> Convergence:
+    return convergence(Bootstrap(outcomes), metric, replicates=20, seed=seed, **options)
+
+
+@given(tensors, metrics, seeds)
+@few
+def test_a_replicate_converges_where_its_own_trajectory_does(
+    outcomes: np.ndarray, metric: Metric, seed: int
+) -> None:
+    source = Bootstrap(outcomes)
+    result = study(outcomes, metric, seed)
+    for index in (0, 7, 19):
+        trajectory = rank_trajectory(replicate_trials(source, index, seed=seed), metric)
+        expected = trajectory.convergence(result.gold)
+        assert result.at[index] == (NEVER if expected is None else expected)
+
+
+@given(tensors, seeds)
+@few
+def test_bayes_converges_as_avg_does(outcomes: np.ndarray, seed: int) -> None:
+    avg, bayes = (study(outcomes, Metric(name), seed) for name in ("avg", "bayes"))
+    assert np.array_equal(avg.at, bayes.at)
+
+
+@given(tensors, seeds)
+@few
+def test_pass_at_1_converges_as_avg_does(outcomes: np.ndarray, seed: int) -> None:
+    assert np.array_equal(
+        study(outcomes, Metric("avg"), seed).at, study(outcomes, Metric("pass_at_k", k=1), seed).at
+    )
+
+
+@given(tensors, metrics, seeds, st.randoms())
+@few
+def test_the_order_of_questions_does_not_matter(
+    outcomes: np.ndarray, metric: Metric, seed: int, shuffler: object
+) -> None:
+    order = list(range(outcomes.shape[1]))
+    shuffler.shuffle(order)
+    assert np.array_equal(study(outcomes, metric, seed).at, study(outcomes[:, order], metric, seed).at)
+
+
+@given(tensors, metrics, seeds, st.randoms())
+@few
+def test_the_names_of_models_do_not_matter(
+    outcomes: np.ndarray, metric: Metric, seed: int, shuffler: object
+) -> None:
+    order = list(range(outcomes.shape[0]))
+    shuffler.shuffle(order)
+    assert np.array_equal(study(outcomes, metric, seed).at, study(outcomes[order], metric, seed).at)
+
+
+@given(tensors, seeds)
+@few
+def test_weights_of_zero_and_one_are_the_binary_case(outcomes: np.ndarray, seed: int) -> None:
+    weighted = Bootstrap(outcomes, weights=[-2.5, 4.0])
+    assert np.array_equal(
+        study(outcomes, Metric("avg"), seed).at,
+        convergence(weighted, Metric("avg"), replicates=20, seed=seed).at,
+    )
+
+
+@given(tensors, metrics, seeds)
+@few
+def test_summaries_are_consistent(outcomes: np.ndarray, metric: Metric, seed: int) -> None:
+    result = study(outcomes, metric, seed)
+    assert result.pmf().sum() + result.never == pytest.approx(1)
+    assert np.all(np.diff(result.cdf()) >= -1e-15)
+    assert result.pmf()[: metric.first - 1].sum() == 0
+    assert result.pmf()[-1] == 0, "s <= N - 1"
+    assert result.mean_at_least <= result.trials
+    loose = study(outcomes, metric, seed, confirm=0)
+    assert loose.never <= result.never
+    assert np.array_equal(loose.at[result.converged], result.at[result.converged])
+
+
+@given(tensors, seeds)
+@few
+def test_more_models_never_converge_earlier(outcomes: np.ndarray, seed: int) -> None:
+    models = outcomes.shape[0]
+    growth = convergence_growth(
+        Bootstrap(outcomes),
+        [range(size) for size in range(2, models + 1)],
+        Metric("avg"),
+        replicates=20,
+        seed=seed,
+    )
+    settled = np.cumsum(growth.pmf, axis=1)
+    assert np.all(np.diff(settled, axis=0) <= 1e-12)
+    assert np.all(np.diff(growth.never) >= 0)
+
+
+@given(tensors)
+@few
+def test_all_trials_rank_as_the_gold_standard(outcomes: np.ndarray) -> None:
+    last = rank_trajectory(outcomes, Metric("avg")).ranks[-1]
+    assert np.array_equal(last, recorded_gold(outcomes).competition_ranks())
+    assert np.array_equal(last, Bootstrap(outcomes).gold().competition_ranks())
+
+
+@given(arrays(np.int64, (5,), elements=st.integers(0, 4)), arrays(np.int64, (5,), elements=st.integers(0, 4)))
+@few
+def test_tau_is_scipys(first: np.ndarray, second: np.ndarray) -> None:
+    tau = kendall_tau_b(pair_signs(first), pair_signs(second))
+    constant = len(set(first)), len(set(second))
+    if 1 in constant:
+        assert tau == (1.0 if constant == (1, 1) else 0.0)
+    else:
+        assert tau == pytest.approx(kendalltau(first, second).statistic)
+
+
+@given(st.lists(st.fractions(0, 5, max_denominator=50), min_size=1, max_size=8), st.integers(1, 1000))
+@few
+def test_the_grid_is_proportional_to_the_values(values: list[Fraction], terms: int) -> None:
+    grid, tolerance = integer_grid(values, terms)
+    assert tolerance == 0
+    assert all(
+        int(a) * y == int(b) * x
+        for a, x in zip(grid, values, strict=True)
+        for b, y in zip(grid, values, strict=True)
+    )
+
+
+@given(
+    arrays(np.float64, (3, 6), elements=st.floats(0, 1)),
+    arrays(np.float64, (3,), elements=st.floats(0, 1)),
+)
+@few
+def test_shifting_reaches_every_mean_and_keeps_the_order_of_questions(
+    p: np.ndarray, means: np.ndarray
+) -> None:
+    shifted = shift_to_means(p, means)
+    np.testing.assert_allclose(shifted.mean(axis=1), means, atol=1e-14)
+    assert shifted.min() >= 0
+    assert shifted.max() <= 1
+    for before, after in zip(p, shifted, strict=True):
+        assert np.all(np.diff(after[np.argsort(before, kind="stable")]) >= 0)
+
+
+@given(arrays(np.float64, (6,), elements=st.floats(0, 1)), st.floats(0.001, 0.2), st.floats(0, 4))
+@few
+def test_credible_ranks_are_dense_and_follow_the_means(
+    mu: np.ndarray, sigma: float, threshold: float
+) -> None:
+    ranks = credible_ranks(mu, np.full(6, sigma), threshold)
+    assert set(ranks) == set(range(1, ranks.max() + 1))
+    assert np.all(np.diff(ranks[np.argsort(-mu, kind="stable")]) >= 0)
+    assert len(set(ranks)) <= len(set(mu))
+
+
+@given(arrays(np.int64, (6,), elements=st.integers(0, 3)))
+@few
+def test_gold_ranks_are_scipys(scores: np.ndarray) -> None:
+    from scipy.stats import rankdata
+
+    gold = GoldStandard.from_scores(scores)
+    assert np.array_equal(gold.competition_ranks(), rankdata(-scores, method="min"))
+    assert np.array_equal(gold.dense_ranks(), rankdata(-scores, method="dense"))

@@ -1,0 +1,115 @@
+"""Forecasts against what happens: intervals cover about as often as they say, chances come true as often.
+
+A forecast is a simulation from the posterior under the mixture that the evidence is built on, so true
+differences are drawn from that mixture. Bounds are the counts that a calibrated forecast (within the stated
+tolerance) would miss with probability 1e-4 on each side; seeds are fixed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pytest
+from many_pairs import least, most
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.trial import TrialOutcome
+from scorio.sequential.evidence import MIXTURE
+from scorio.study import biased_coins
+
+pytestmark = pytest.mark.slow
+
+TOLERANCE = 0.1
+"""80 % intervals shall cover in 70 to 90 % of runs."""
+CHANCE_TOLERANCE = 0.15
+"""The share of runs that resolve within their cap shall be that near to the mean of the chances given."""
+
+
+@dataclass(frozen=True)
+class Forecasted:
+    """What was forecast of runs at one moment, and what came: arrays of shape (runs,)."""
+
+    more: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    chance: np.ndarray
+    resolved: np.ndarray
+
+
+@cache
+def forecasted(runs: int, models: int, look: int, passes: int) -> Forecasted:
+    """Forecast runs after `look` trials, and let them go on to their end."""
+    rows = [_one(seed, models, look, passes) for seed in range(runs)]
+    return Forecasted(*np.array([row for row in rows if row is not None]).T)
+
+
+def _one(seed: int, models: int, look: int, passes: int) -> tuple[float, ...] | None:
+    """Return what was said and what came; None where the run had ended before it was asked."""
+    rng = np.random.default_rng([seed, models, look])
+    (share, small), (_, large) = MIXTURE
+    gaps = rng.normal(0.0, np.where(rng.random(models - 1) < share, small, large))
+    means = np.clip([0.5, *(0.5 + gaps)], 0.05, 0.95)
+    chances = biased_coins(means, 30, seed=rng, correlation=0.5).p
+    session = Session(
+        SessionSpec(
+            tuple(ModelSpec(f"m{model}") for model in range(models)),
+            (TaskSpec("t", tuple(f"q{question}" for question in range(30))),),
+            stopping=StoppingSpec(equivalence=0.1, max_passes=passes),
+            seed=seed,
+        )
+    )
+    while session.stopped is None and session.budget.told < look:
+        _step(session, chances, rng)
+    said = session.forecast() if session.stopped is None else None
+    if said is None:
+        return None
+    issued = sum(session.roster.issued)
+    while session.stopped is None:
+        _step(session, chances, rng)
+    more = sum(session.roster.issued) - issued
+    resolved = session.stopped.reason == "resolved"
+    return more, said.trials.low, said.trials.high, said.resolved_within_budget, resolved
+
+
+def _step(session: Session, chances: np.ndarray, rng: np.random.Generator) -> None:
+    session.tell(
+        [
+            TrialOutcome(
+                request.key,
+                int(rng.random() < chances[int(request.key.model[1:]), int(request.question[1:])]),
+            )
+            for request in session.ask(12)
+        ]
+    )
+
+
+@pytest.mark.parametrize(("look", "passes"), [(100, 60), (240, 60)])
+def test_intervals_of_trials_cover_about_as_often_as_they_say(look: int, passes: int) -> None:
+    found = forecasted(150, 2, look, passes)
+    covered = int(((found.low <= found.more) & (found.more <= found.high)).sum())
+    runs = found.more.size
+    assert least(runs, 0.8 - TOLERANCE) <= covered <= most(runs, 0.8 + TOLERANCE)
+
+
+def test_runs_resolve_within_their_cap_about_as_often_as_forecast() -> None:
+    found = forecasted(150, 2, 100, 12)
+    runs, chance = found.more.size, float(found.chance.mean())
+    assert 0.3 < chance < 0.7  # else this would say nothing
+    resolved = int(found.resolved.sum())
+    assert least(runs, chance - CHANCE_TOLERANCE) <= resolved <= most(runs, chance + CHANCE_TOLERANCE)
+
+
+def test_higher_chances_come_true_more_often() -> None:
+    found = forecasted(150, 2, 100, 12)
+    likely = found.chance > np.median(found.chance)
+    assert found.resolved[likely].mean() > found.resolved[~likely].mean()
+
+
+def test_on_a_board_a_forecast_errs_on_the_long_side() -> None:
+    """Pairs are taken as independent, and a family's threshold, which falls with every winner, as it is."""
+    found = forecasted(50, 4, 240, 40)
+    longer = int((found.more > found.high).sum())
+    assert longer <= most(found.more.size, 0.1)

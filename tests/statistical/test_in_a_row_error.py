@@ -1,0 +1,62 @@
+"""Questions asked several times in a row: the rules keep their promises on such a schedule too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+from many_pairs import PairSetting, least, most
+
+from adaptive_eval.core.spec import AllocationSpec, GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.simulate import GivenChances, SimulationResult, simulate
+
+pytestmark = pytest.mark.slow
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class InARow(PairSetting):
+    """Pairs on a schedule that asks each question `in_a_row` times in a row after the first pass."""
+
+    in_a_row: int = 4
+
+    def decide(self, seed: int, **stopping: object) -> SimulationResult:
+        names = tuple(f"m{number}" for number in range(2 * self.pairs))
+        spec = SessionSpec(
+            models=tuple(ModelSpec(name) for name in names),
+            tasks=(TaskSpec("t", tuple(f"q{n}" for n in range(self.questions))),),
+            goal=GoalSpec("pairs", pairs=tuple(zip(names[::2], names[1::2], strict=True))),
+            stopping=replace(StoppingSpec(family="pair", max_passes=self.passes), **stopping),
+            allocation=AllocationSpec(in_a_row=self.in_a_row),
+        )
+        return simulate(spec, GivenChances(self.chances(seed)), 1, seed, in_flight=1, workers=1)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        InARow(30, 57, 0.4),
+        InARow(30, 57, 0.95, shape=0.5, in_a_row=8),
+        InARow(127, 13, 0.05, shape=0.5),
+        InARow(500, 5, 0.6),
+        InARow(30, 33, 0.3, in_a_row=16),
+    ],
+    ids=str,
+)
+def test_equal_models_are_called_different_in_at_most_five_per_cent(setting: InARow) -> None:
+    result = setting.decide(seed=21)
+    assert result.wrong_calls.total == setting.pairs
+    assert result.wrong_calls.count <= most(setting.pairs, ALPHA)
+
+
+def test_models_a_margin_apart_are_called_tied_in_at_most_five_per_cent() -> None:
+    setting = InARow(30, 81, 0.5, gap=0.1)
+    result = setting.decide(seed=22, equivalence=0.1)
+    assert result.wrong_ties.count <= most(setting.pairs, ALPHA)
+
+
+def test_real_gaps_are_found_and_their_sign_is_right() -> None:
+    result = InARow(30, 61, 0.4, gap=0.2).decide(seed=23)
+    assert (result.verdict == 1).sum() >= least(400, 0.99)
+    assert result.wrong.sum() <= most(400, 0.01)

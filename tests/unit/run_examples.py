@@ -1,0 +1,146 @@
+"""Run files for tests of monitor and report, made by a real session over biased coins.
+
+:func:`make_run` drives :class:`~adaptive_eval.core.session.Session` by hand and stores everything a running
+process would store, with times that are counted and not measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import (
+    AllocationSpec,
+    BudgetSpec,
+    ModelSpec,
+    Price,
+    SessionSpec,
+    StoppingSpec,
+    TaskSpec,
+)
+from adaptive_eval.core.standings import to_json
+from adaptive_eval.store import AttemptRecord, RunWriter, SnapshotRecord, TrialRecord
+from adaptive_eval.trial import Completion, Missing, Score, TrialOutcome, TrialRequest, Usage
+
+STARTED = 1_750_000_000.0  # 2025-06-15T15:06:40Z
+COINS = {"oak": 0.95, "elm": 0.6, "ash": 0.6, "yew": 0.2}
+CONFIG = "name: forest\nmodels:\n  - name: oak  # the ```best```\n"
+
+
+class Coins:
+    """Answers of biased coins: the same for the same request, whenever it comes."""
+
+    def __init__(self, coins: dict[str, float], *, missing: float = 0.0, truncated: float = 0.0):
+        self.coins = coins
+        self.missing = missing
+        self.truncated = truncated
+
+    def answer(self, request: TrialRequest, at: float, *, after_stop: bool = False) -> TrialRecord:
+        """Return the stored form of one trial."""
+        rng = np.random.default_rng(request.seed)
+        lost, cut, right = rng.random(3)
+        if lost < self.missing:
+            return TrialRecord(request, at, None, None, missing="timeout", after_stop=after_stop)
+        correct = int(right < self.coins[request.key.model])
+        completion = Completion(
+            f"The answer is \\boxed{{{correct}}}.",
+            "length" if cut < self.truncated else "stop",
+            Usage(100, 40),
+            latency=0.5 + float(cut),
+        )
+        return TrialRecord(request, at, completion, Score(correct, str(correct)), after_stop=after_stop)
+
+
+def spec_of(coins: dict[str, float], *, trials: int | None = None, **stopping) -> SessionSpec:
+    """Return a ranking over these models and 30 questions."""
+    return SessionSpec(
+        models=tuple(ModelSpec(name, max_tokens=64, price=Price(0.1, 0.4)) for name in coins),
+        tasks=(TaskSpec("forest", tuple(f"q{i}" for i in range(30))),),
+        stopping=StoppingSpec(**({"equivalence": 0.15} | stopping)),
+        allocation=AllocationSpec(),
+        budget=BudgetSpec(trials=trials),
+        seed=7,
+    )
+
+
+def make_run(
+    directory: Path,
+    coins: dict[str, float] | None = None,
+    *,
+    missing: float = 0.0,
+    truncated: float = 0.0,
+    trials: int | None = None,
+    rounds: int | None = None,
+    meta: dict[str, str] | None = None,
+    in_flight: int = 16,
+    one_by_one: bool = False,
+    **stopping,
+) -> Session:
+    """Make a run file and return the session that made it.
+
+    Parameters
+    ----------
+    directory : Path
+        The run's directory.
+    coins : dict
+        Probability of a right answer by model.
+    missing, truncated : float
+        Probability that a trial has no answer, that an answer is cut off.
+    trials : int, optional
+        Trial budget.
+    rounds : int, optional
+        Leave the run after so many rounds, as a kill would: no stop, the last answers not in a snapshot.
+    meta : dict, optional
+        More of the run's description.
+    in_flight : int
+        Trials asked for at a time.
+    one_by_one : bool
+        Tell every answer by itself: those in flight when the session stops come after the stop.
+    """
+    coins = coins or COINS
+    session, answers = (
+        Session(spec_of(coins, trials=trials, **stopping)),
+        Coins(coins, missing=missing, truncated=truncated),
+    )
+    described = {"name": "forest", "started_at": repr(STARTED), "config": CONFIG, "seed": "7"} | (meta or {})
+    with RunWriter.create(directory, meta=described, durability="normal") as writer:
+        at, told, done = STARTED, 0, 0
+        _snapshot(writer, session, at)
+        while session.stopped is None and done != rounds:
+            done += 1
+            requests = session.ask(in_flight)
+            writer.launch(requests, at)
+            at += 1.0
+            records = []
+            for part in [[request] for request in requests] if one_by_one else [requests]:
+                late = session.stopped is not None
+                answered = [answers.answer(request, at, after_stop=late) for request in part]
+                records += answered
+                _store(writer, answered, at)
+                for decision in session.tell([_told(record) for record in answered]):
+                    writer.decision(at, decision.trials, asdict(decision))
+            if done != rounds:
+                _snapshot(writer, session, at)
+            writer.commit()
+            told += len(records)
+    return session
+
+
+def _store(writer: RunWriter, records: list[TrialRecord], at: float) -> None:
+    for record in records:
+        key, lost = record.request.key, record.missing is not None
+        error = "timeout" if lost else None
+        writer.attempt(AttemptRecord(key, 1, "http://127.0.0.1:8000/v1", at - 1.0, 0.5, error=error))
+        writer.outcome(record)
+
+
+def _told(record: TrialRecord) -> TrialOutcome | Missing:
+    return record.outcome
+
+
+def _snapshot(writer: RunWriter, session: Session, at: float) -> None:
+    standings = session.standings()
+    writer.snapshot(SnapshotRecord(at, at - STARTED, standings.trials, to_json(standings)))

@@ -1,0 +1,98 @@
+"""Driving a session with scripted answers, in whatever order and batches a test wants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import (
+    AllocationSpec,
+    BudgetSpec,
+    GoalSpec,
+    ModelSpec,
+    SessionSpec,
+    StoppingSpec,
+    TaskSpec,
+)
+from adaptive_eval.trial import Missing, TrialOutcome, TrialRequest
+
+
+def make_spec(models=3, questions=30, *, weights=(0.0, 1.0), goal="ranking", seed=5, **parts) -> SessionSpec:
+    """Return a spec of models m0, m1, … on one task; keywords go to the part that knows them."""
+    stopping = {name: parts[name] for name in StoppingSpec.__slots__ if name in parts}
+    budget = {name: parts[name] for name in BudgetSpec.__slots__ if name in parts}
+    goals = {name: parts[name] for name in GoalSpec.__slots__ if name in parts}
+    return SessionSpec(
+        models=tuple(ModelSpec(f"m{number}", max_tokens=parts.get("max_tokens")) for number in range(models)),
+        tasks=(
+            TaskSpec(
+                "t",
+                tuple(f"q{number}" for number in range(questions)),
+                weights,
+                prompt_bounds=parts.get("prompt_bounds"),
+            ),
+        ),
+        goal=GoalSpec(goal, **goals),
+        stopping=StoppingSpec(**stopping),
+        allocation=AllocationSpec(parts.get("policy", "round-robin"), parts.get("rounds", "schedule")),
+        budget=BudgetSpec(**budget),
+        seed=seed,
+    )
+
+
+def coin(means, *, seed=0, spread=0.0) -> Callable[[TrialRequest], int]:
+    """Return answers that depend on the trial alone: biased coins with the given means."""
+
+    def answer(request: TrialRequest) -> int:
+        model = int(request.key.model[1:])
+        question = np.random.default_rng([seed, 7, int(request.question[1:])])
+        chance = np.clip(means[model] + spread * question.standard_normal(), 0.0, 1.0)
+        return int(np.random.default_rng([seed, model, request.key.step]).random() < chance)
+
+    return answer
+
+
+def drive(session: Session, answer, *, slots=8, rng=None, most=10**6, missing=None) -> Session:
+    """Run a session to its stop; with `rng`, answers come back in random order and batches."""
+    flying: list[TrialRequest] = []
+    told = 0
+    while session.stopped is None and told < most:
+        capacity = {
+            model.name: slots - session.roster.flying[index]
+            for index, model in enumerate(session.spec.models)
+        }
+        flying += session.ask(capacity)
+        if session.stopped is not None:
+            break
+        assert flying, "nothing asked, nothing in flight, not stopped"
+        count = len(flying)
+        if rng is not None:
+            rng.shuffle(flying)
+            count = int(rng.integers(1, len(flying) + 1))
+        batch, flying = flying[:count], flying[count:]
+        outcomes = []
+        for request in batch:
+            if missing is not None and missing(request):
+                outcomes.append(Missing(request.key, "scripted"))
+            else:
+                outcomes.append(TrialOutcome(request.key, answer(request)))
+        session.tell(outcomes)
+        told += len(batch)
+    return session
+
+
+def calls(session: Session) -> list[tuple[object, ...]]:
+    """Return the pair decisions as comparable values."""
+    return [
+        (decision.models, decision.verdict, decision.step, tuple(sorted(decision.evidence.items())))
+        for decision in session.decisions
+        if decision.kind == "pair"
+    ]
+
+
+def spent(session: Session, name: str, owner: str = "") -> tuple[float, float]:
+    """Return what is spent and reserved of a budget of the run, or of the model or task `owner`."""
+    (line,) = (one for one in session.budget.lines() if (one.name, one.owner) == (name, owner))
+    return line.spent, line.reserved

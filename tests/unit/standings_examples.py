@@ -1,0 +1,326 @@
+"""Realistic standings for tests of monitor and report: what a session would say at several moments.
+
+:func:`example` draws standings from true scores and steps walked with a plain interval formula (the figures
+only need to be consistent with each other, not exact). The named moments below are the ones every view has
+to survive.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+from adaptive_eval.core.standings import (
+    BudgetLine,
+    Decision,
+    ModelStanding,
+    PairStanding,
+    Standings,
+    StopVerdict,
+    to_json,
+)
+from adaptive_eval.store.records import EndpointHealth, SnapshotRecord
+
+STARTED = 1_750_000_000.0  # 2025-06-15T15:06:40Z
+
+HOSTILE_NAMES = (
+    "\x1b[2J\x1b[31mred-alert",
+    "[red]markup[/red] | pipe",
+    "user‮gnp.exe",
+    "line\nbreak `tick` <script>alert(1)</script>",
+    "very-long-" + "name-" * 60 + "end",
+)
+
+QUICKSTART = {"oak": 0.86, "elm": 0.72, "ash": 0.71, "fir": 0.55, "yew": 0.31}
+
+
+def example(
+    scores: dict[str, float],
+    steps: dict[str, int] | int,
+    *,
+    questions: int = 40,
+    equivalence: float | None = 0.05,
+    stop: StopVerdict | None = None,
+    warnings: tuple[str, ...] = (),
+    trial_limit: float | None = 20_000,
+    missing: dict[str, int] | None = None,
+    price: float | None = 0.4,
+) -> Standings:
+    """Return standings of models with these scores after these steps of their walks."""
+    walked = steps if isinstance(steps, dict) else dict.fromkeys(scores, steps)
+    missing = missing or {}
+    pairs = tuple(
+        _pair(a, b, scores, walked, equivalence, questions) for a, b in itertools.combinations(scores, 2)
+    )
+    models = tuple(
+        _model(name, scores, walked[name], pairs, questions, missing.get(name, 0), price, stop is not None)
+        for name in sorted(scores, key=lambda name: -scores[name])
+    )
+    trials = sum(line.trials for line in models)
+    tokens = sum(line.prompt_tokens + line.completion_tokens for line in models)
+    return Standings(
+        goal="rank all models",
+        rule="anytime",
+        confidence=0.95,
+        family="holm",
+        equivalence=equivalence,
+        questions=questions,
+        models=models,
+        pairs=pairs,
+        budgets=(
+            BudgetLine("trials", trials, 0 if stop else 24, trial_limit),
+            BudgetLine("tokens", tokens, 0 if stop else 9_000, 50_000_000),
+        ),
+        trials=trials,
+        stop=stop,
+        warnings=warnings,
+    )
+
+
+def _pair(
+    a: str,
+    b: str,
+    scores: dict[str, float],
+    walked: dict[str, int],
+    equivalence: float | None,
+    questions: int,
+) -> PairStanding:
+    t = min(walked[a], walked[b])
+    if t == 0:
+        return PairStanding(a, b, "open", None, None, None, 0.0, 5.3, None, 0, 0, None)
+    difference = scores[a] - scores[b]
+    variance = 0.3 / t
+    radius = 2.8 * math.sqrt(variance)
+    evidence = difference**2 / variance / 2 - 1.2
+    threshold = 5.3
+    margin = None
+    if equivalence is not None:
+        margin = (equivalence / 2 - abs(difference)) / (variance * 3 / equivalence)
+        margin = min(1.0, margin)
+    verdict = "open"
+    if evidence >= threshold:
+        verdict = "better" if difference > 0 else "worse"
+    elif margin is not None and margin >= 1:
+        verdict = "tie"
+    decided = t if verdict != "open" else None
+    return PairStanding(
+        a, b, verdict, difference, difference - radius, difference + radius,
+        evidence, threshold, margin, t, min(t, questions), decided,
+    )  # fmt: skip
+
+
+def _model(
+    name: str,
+    scores: dict[str, float],
+    t: int,
+    pairs: tuple[PairStanding, ...],
+    questions: int,
+    missing: int,
+    price: float | None,
+    stopped: bool,
+) -> ModelStanding:
+    better = sum(
+        (p.verdict == "worse" and p.first == name) or (p.verdict == "better" and p.second == name)
+        for p in pairs
+    )
+    worse = sum(
+        (p.verdict == "better" and p.first == name) or (p.verdict == "worse" and p.second == name)
+        for p in pairs
+    )
+    is_open = any(p.verdict == "open" and name in (p.first, p.second) for p in pairs)
+    score = scores[name]
+    trials = max(0, t - missing)
+    radius = 2.6 * math.sqrt(max(score * (1 - score), 0.01) / trials) if trials else 0.0
+    completion = trials * 350
+    return ModelStanding(
+        model=name,
+        state="active" if is_open and not stopped else "retired",
+        trials=trials,
+        issued=t + (0 if stopped else 4),
+        missing=missing,
+        after_stop=0,
+        questions=min(trials, questions),
+        score=score if trials else None,
+        low=max(0.0, score - radius) if trials else None,
+        high=min(1.0, score + radius) if trials else None,
+        mu=(score * trials + 1) / (trials + 2) if trials else None,
+        sigma=radius / 2.6 if trials else None,
+        rank=1 + sum(other > score for other in scores.values()) if trials else 1,
+        rank_low=1 + better,
+        rank_high=len(scores) - worse,
+        prompt_tokens=trials * 120,
+        completion_tokens=completion,
+        usd=None if price is None else completion * price / 1e6,
+    )
+
+
+RESOLVED = StopVerdict("resolved", "goal reached: 10 pairs decided, 1 of them tied")
+
+
+def finished() -> Standings:
+    """Return the end of the quickstart: four models separated or tied, all pairs resolved."""
+    steps = {"oak": 320, "elm": 2_400, "ash": 2_400, "fir": 410, "yew": 120}
+    return example(QUICKSTART, steps, stop=RESOLVED)
+
+
+def midrun() -> Standings:
+    """Return a run on its way: some pairs resolved, some open, two answers missing."""
+    steps = {"oak": 160, "elm": 160, "ash": 160, "fir": 160, "yew": 90}
+    return example(QUICKSTART, steps, missing={"ash": 2}, warnings=("ash: 2 trials have no answer",))
+
+
+def out_of_budget() -> Standings:
+    """Return a run that its trial budget ended with pairs unresolved."""
+    return replace(
+        midrun(), stop=StopVerdict("budget", "budget ended before the goal was reached: 728 of 730 trials")
+    )
+
+
+def one_model() -> Standings:
+    """Return a run of a single model: no pairs."""
+    return example({"oak": 0.86}, 300)
+
+
+def twenty_models() -> Standings:
+    """Return a run of 20 models with long names, most pairs resolved."""
+    scores = {f"vendor-{i % 5}/model-{i:02d}-instruct-2507": 0.95 - 0.043 * i for i in range(20)}
+    steps = {name: 60 + 37 * (i % 7) + 40 * (i % 3) for i, name in enumerate(scores)}
+    return example(scores, steps, questions=500)
+
+
+def no_trials() -> Standings:
+    """Return the very first standings: nothing answered yet."""
+    return example(QUICKSTART, 0)
+
+
+def all_none() -> Standings:
+    """Return standings in which everything that may be None is, with nothing limited."""
+    base = example(QUICKSTART, 3, equivalence=None, price=None)
+    models = tuple(
+        replace(line, score=None, low=None, high=None, mu=None, sigma=None) for line in base.models
+    )
+    pairs = tuple(
+        replace(pair, verdict="open", difference=None, low=None, high=None, tie_margin=None, decided_at=None)
+        for pair in base.pairs
+    )
+    budgets = tuple(replace(line, limit=None) for line in base.budgets)
+    return replace(base, models=models, pairs=pairs, budgets=budgets)
+
+
+def hostile() -> Standings:
+    """Return a run whose model names, warnings and stop text try to act on the display."""
+    scores = {name: 0.9 - 0.2 * i for i, name in enumerate(HOSTILE_NAMES)}
+    base = example(scores, 200, warnings=("bad \x1b]0;title\x07 [bold]warning[/bold]\nsecond line",))
+    return replace(base, stop=StopVerdict("interrupted", "stopped by \x1b[5m[blink]someone"))
+
+
+def against_a_number() -> Standings:
+    """Return a run that holds every model against 0.6: the second name of a pair is the number."""
+    base = example(QUICKSTART, 200)
+    verdicts = {"oak": "better", "elm": "better", "ash": "open", "fir": "tie", "yew": "worse"}
+    pairs = tuple(
+        PairStanding(
+            name, "0.6", verdict, score - 0.6, score - 0.68, score - 0.52, 4.0, 5.3, 0.4, 200, 40,
+            None if verdict == "open" else 180, "threshold",
+        )
+        for (name, score), verdict in zip(QUICKSTART.items(), verdicts.values(), strict=True)
+    )  # fmt: skip
+    models = tuple(replace(line, rank_low=1, rank_high=5) for line in base.models)
+    return replace(base, goal="say of every model whether it is above 0.6", models=models, pairs=pairs)
+
+
+def to_a_width() -> Standings:
+    """Return a run that measures every model to a width: a tie means measured."""
+    base = against_a_number()
+    pairs = tuple(
+        replace(
+            pair,
+            second="width 0.1",
+            kind="width",
+            verdict="open" if pair.verdict == "open" else "tie",
+            evidence=0.0,
+            tie_margin=None,
+        )
+        for pair in base.pairs
+    )
+    return replace(base, goal="every model's interval no wider than 0.1", equivalence=None, pairs=pairs)
+
+
+def of_several_goals() -> Standings:
+    """Return a run that ranks, holds every model against a number and measures it, each partly done."""
+    base, number, width = midrun(), against_a_number(), to_a_width()
+    goal = f"{base.goal}, and {number.goal}, and {width.goal}"
+    return replace(base, goal=goal, pairs=(*base.pairs, *number.pairs, *width.pairs))
+
+
+MOMENTS = {
+    "finished": finished,
+    "midrun": midrun,
+    "out_of_budget": out_of_budget,
+    "one_model": one_model,
+    "twenty_models": twenty_models,
+    "no_trials": no_trials,
+    "all_none": all_none,
+    "hostile": hostile,
+    "against_a_number": against_a_number,
+    "to_a_width": to_a_width,
+    "of_several_goals": of_several_goals,
+}
+
+
+def decisions_of(standings: Standings) -> tuple[Decision, ...]:
+    """Return the decisions a session would have told on its way to these standings, in its words."""
+    told: list[Decision] = []
+    for pair in sorted(standings.pairs, key=lambda pair: pair.decided_at or 0):
+        if pair.decided_at is None or pair.difference is None:
+            continue
+        step, names = pair.decided_at, (pair.first, pair.second)
+        span = f"{pair.difference:+.3f} [{pair.low:+.3f}, {pair.high:+.3f}] after {step:,} trials each"
+        if pair.verdict == "tie":
+            text = f"{names[0]} and {names[1]} tied within ±{standings.equivalence or 0.0:g}: {span}"
+        else:
+            winner, loser = names if pair.verdict == "better" else names[::-1]
+            text = f"{winner} separated from {loser}: {names[0]} − {names[1]} = {span}"
+        evidence = {"difference": pair.difference, "statistic": pair.evidence, "threshold": pair.threshold}
+        told.append(Decision("pair", names, pair.verdict, step, 2 * step, text, evidence))
+        for name in names:
+            mine = [other for other in standings.pairs if name in (other.first, other.second)]
+            last = max((other.decided_at or 10**9, other.first, other.second) for other in mine)
+            if last == (step, *names):
+                text = f"{name} retired after {step:,} trials: separated from the others"
+                told.append(Decision("retired", (name,), "retired", step, 2 * step, text, {}))
+    if standings.stop is not None:
+        stop = standings.stop
+        told.append(Decision("stop", (), stop.reason, 0, standings.trials, stop.text, {}))
+    return tuple(told)
+
+
+def endpoints_of(standings: Standings, *, failing: bool = False) -> tuple[EndpointHealth, ...]:
+    """Return the health of one endpoint a model."""
+    return tuple(
+        EndpointHealth(
+            model=line.model,
+            endpoint=f"http://127.0.0.1:80{i:02d}/v1",
+            in_flight=3 if line.state == "active" else 0,
+            limit=8,
+            answered=line.trials,
+            requests_per_second=7.5,
+            tokens_per_second=2_600.0,
+            p50=0.42,
+            p95=1.7,
+            errors={"timeout": 3, "rate_limit": 12} if failing and i == 1 else {},
+        )
+        for i, line in enumerate(standings.models)
+    )
+
+
+def snapshot_of(standings: Standings, elapsed: float = 154.0, *, failing: bool = False) -> SnapshotRecord:
+    """Return `standings` as the snapshot a running process stores."""
+    return SnapshotRecord(
+        at=STARTED + elapsed,
+        elapsed=elapsed,
+        trials=standings.trials,
+        standings=to_json(standings),
+        endpoints=endpoints_of(standings, failing=failing),
+    )

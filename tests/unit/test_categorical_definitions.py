@@ -1,0 +1,306 @@
+"""A user's own schema: the condition language, validation and round trips."""
+
+import copy
+import json
+import pickle
+
+import pytest
+from ruamel.yaml import YAML
+
+from scorio.categorical import Schema, Signals, Thresholds, evaluate
+
+SAFETY = """
+name: safety
+note: An example.
+variables:
+  harmful: {signal: judge_harm, at_least: severe}
+  evasive: {all: [{signal: refused, equals: true}, {not: harmful}]}
+thresholds:
+  severe: 0.7
+  long: {signal: token_ratio, quantile: 0.5, among: {not: harmful}}
+categories:
+  - {name: harmful, when: harmful}
+  - {name: over-cautious, when: evasive}
+  - name: safe but long
+    when: {signal: token_ratio, above: long}
+  - {name: safe, when: otherwise}
+weights: [0, 0.25, 0.75, 1]
+"""
+
+
+def definition(**changes):
+    base = {
+        "name": "mine",
+        "categories": [{"name": "wrong", "when": "wrong"}, {"name": "correct", "when": "correct"}],
+        "weights": [0, 1],
+    }
+    return {**base, **changes}
+
+
+def test_a_schema_from_yaml():
+    schema = Schema.from_dict(YAML(typ="rt").load(SAFETY))
+    assert schema.signals == {"judge_harm", "refused", "token_ratio"}
+    assert schema.given_thresholds == {"severe": 0.7}
+    signals = Signals(
+        token_ratio=[0.2, 0.4, 0.6, 0.9, 0.1],
+        extra={"judge_harm": [0.0, 0.1, 0.2, 0.8, 0.69], "refused": [0, 0, 1, 1, 0]},
+    )
+    result = evaluate(signals, schema)
+    # 'long' is the median of 0.1, 0.2, 0.4, 0.6: the harmful one does not count.
+    assert result.thresholds["long"] == pytest.approx(0.3)
+    assert result.outcomes.tolist() == [[3, 2, 1, 0, 3]]
+    assert result.weights.tolist() == [0, 0.25, 0.75, 1]
+
+
+def test_definition_round_trips_through_json():
+    schema = Schema.from_dict(YAML(typ="safe").load(SAFETY))
+    again = Schema.from_dict(json.loads(json.dumps(schema.to_dict())))
+    assert again.to_dict() == schema.to_dict()
+    assert [str(c) for c in again.categories] == [str(c) for c in schema.categories]
+    assert [str(c) for c in pickle.loads(pickle.dumps(schema)).categories] == [
+        str(c) for c in schema.categories
+    ]
+
+
+def test_the_definition_is_neither_modified_nor_shared():
+    data = definition()
+    before = copy.deepcopy(data)
+    schema = Schema.from_dict(data)
+    assert data == before
+    data["categories"][0]["name"] = "other"
+    schema.to_dict()["weights"].append(3)
+    assert schema.to_dict() == before
+
+
+def test_the_first_category_that_holds_wins():
+    schema = Schema.from_dict(
+        definition(
+            categories=[
+                {"name": "low", "when": {"signal": "score", "below": 5}},
+                {"name": "middle", "when": {"signal": "score", "below": 8}},
+                {"name": "high", "when": "otherwise"},
+            ],
+            weights=None,
+        )
+    )
+    assert schema.assign(Signals(extra={"score": [4, 5, 7.9, 8]}), {}).tolist() == [0, 1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("operator", "expected"),
+    [
+        ("above", [0, 0, 1]),
+        ("at_least", [0, 1, 1]),
+        ("below", [1, 0, 0]),
+        ("at_most", [1, 1, 0]),
+        ("equals", [0, 1, 0]),
+    ],
+)
+def test_operators(operator, expected):
+    schema = Schema.from_dict(
+        definition(
+            categories=[
+                {"name": "no", "when": {"not": {"signal": "x", operator: 2}}},
+                {"name": "yes", "when": {"signal": "x", operator: 2}},
+            ]
+        )
+    )
+    assert schema.assign(Signals(extra={"x": [1, 2, 3]}), {}).tolist() == expected
+
+
+def test_unknown_passes_through_and_or_and_not():
+    schema = Schema.from_dict(
+        definition(
+            categories=[
+                {"name": "both", "when": {"all": ["correct", {"signal": "x", "above": 0}]}},
+                {"name": "neither", "when": {"not": {"any": ["correct", {"signal": "x", "above": 0}]}}},
+                {"name": "one", "when": "otherwise"},
+            ],
+            weights=[2, 0, 1],
+        )
+    )
+    decided = Signals(is_correct=[0, 0, 1, 1], extra={"x": [1, -1, 1, -1]})
+    assert schema.assign(decided, {}).tolist() == [2, 1, 0, 2]
+    # Wrong with x unknown: 'both' fails for certain, 'neither' cannot be told.
+    with pytest.raises(
+        ValueError, match=r"category 'neither' .*signal 'x' missing for 1 attempt, first at \(1,\)"
+    ):
+        schema.assign(Signals(is_correct=[0, 0], extra={"x": [1, None]}), {})
+
+
+def test_if_known_counts_what_is_missing_as_failing():
+    schema = Schema.from_dict(
+        definition(
+            categories=[
+                {"name": "flagged", "when": {"if_known": {"signal": "flag", "equals": 1}}},
+                {"name": "plain", "when": "otherwise"},
+            ]
+        )
+    )
+    assert schema.signals == frozenset()
+    assert schema.optional_signals == {"flag"}
+    signals = Signals(is_correct=[1, 1, 1], extra={"flag": [1, 0, None]})
+    assert schema.assign(signals, {}).tolist() == [0, 1, 1]
+    assert schema.assign(Signals(is_correct=[1, 1]), {}).tolist() == [1, 1]
+
+
+BOXED_ONLY = [
+    {"name": "wrong", "when": {"all": ["wrong", "boxed"]}},
+    {"name": "correct", "when": "correct"},
+]
+SHADOWED = [
+    {"name": "wrong", "when": {"any": ["wrong", "unboxed"]}},
+    {"name": "unboxed", "when": {"all": ["wrong", "unboxed"]}},
+    {"name": "correct", "when": "otherwise"},
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": ""}, "schema: name must be a non-empty text, got ''"),
+        ({"name": 3}, "name must be"),
+        ({"weigths": [1]}, "schema 'mine': unknown key 'weigths'"),
+        ({"categories": []}, "schema 'mine': categories must be a list of at least two"),
+        ({"categories": "wrong"}, "categories must be a list"),
+        (
+            {"categories": [{"name": "a"}, {"name": "b", "when": "wrong"}]},
+            r"category 0: expected \{name, when\}",
+        ),
+        (
+            {"categories": [{"name": "a", "when": "wrong"}, {"name": "a", "when": "correct"}]},
+            "category 1: name 'a' is used twice",
+        ),
+        ({"weights": [0]}, r"weights must be 2 numbers, one a category \(wrong, correct\), got 1"),
+        ({"weights": [0, float("nan")]}, "weight of category 'correct' must be a finite number, got nan"),
+        ({"weights": [0, True]}, "weight of category 'correct' .* got True"),
+        ({"weights": "01"}, "weights must be a list of numbers, got '01'"),
+        ({"weights": 1}, "weights must be a list of numbers, got 1"),
+        ({"variables": ["x"]}, "variables must be a mapping"),
+        ({"thresholds": {1: 2}}, "thresholds must be a mapping"),
+        (
+            {"categories": BOXED_ONLY},
+            r"no category holds for an attempt with (?=.*has_box = 0)(?=.*is_correct = 0).*"
+            r"tried: category 'wrong' \(wrong and boxed\)",
+        ),
+        ({"categories": SHADOWED}, r"category 'unboxed' \(wrong and unboxed\) can never be assigned"),
+    ],
+)
+def test_bad_schemas(changes, message):
+    with pytest.raises(ValueError, match=message):
+        Schema.from_dict(definition(**{"weights": None, **changes}))
+
+
+def with_condition(when, **more):
+    return definition(
+        categories=[{"name": "a", "when": when}, {"name": "b", "when": "otherwise"}], weights=None, **more
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            with_condition("corect"),
+            "schema 'mine', category 'a': condition 'corect' is not a rubric variable",
+        ),
+        (with_condition(None), "condition None is not a condition"),
+        (with_condition({}), "is not a condition"),
+        (with_condition(False), "is not a condition"),
+        (with_condition({"all": []}), "needs a list of conditions under 'all'"),
+        (with_condition({"any": "wrong"}), "needs a list of conditions under 'any'"),
+        (with_condition({"xor": ["wrong"]}), "unknown key 'xor'"),
+        (with_condition({"all": ["wrong"], "any": ["wrong"]}), "has several keys"),
+        (with_condition({"signal": ""}), "needs the name of a signal"),
+        (with_condition({"signal": "x"}), "compares nothing"),
+        (with_condition({"signal": "x", ">=": 1}), "unknown operator '>='; known: above, at_least"),
+        (with_condition({"signal": "x", "above": "tau"}), "names unknown threshold 'tau'"),
+        (with_condition({"signal": "x", "above": float("inf")}), "compares with inf"),
+        (with_condition({"signal": "x", "above": [1]}), "compares with"),
+        (with_condition("v", variables={"v": {"not": "v"}}), r"is defined by itself \(v -> v\)"),
+        (with_condition("v", variables={"v": {"not": "u"}, "u": "v"}), r"v -> u -> v"),
+        (
+            with_condition({"signal": "x", "above": "t"}, thresholds={"t": {"signal": "x"}}),
+            r"threshold 't': expected \{signal, quantile",
+        ),
+        (
+            with_condition({"signal": "x", "above": "t"}, thresholds={"t": {"signal": "x", "quantile": 40}}),
+            r"threshold 't': quantile must be in \[0, 1\], got 40",
+        ),
+        (
+            with_condition({"signal": "x", "above": "t"}, thresholds={"t": {"signal": 1, "quantile": 0.4}}),
+            "signal must be a signal's name, got 1",
+        ),
+        (
+            with_condition({"signal": "x", "above": "t"}, thresholds={"t": "high"}),
+            r"threshold 't': expected a finite number or \{signal, quantile\}, got 'high'",
+        ),
+        (
+            with_condition(
+                {"signal": "x", "above": "t"},
+                thresholds={"t": {"signal": "x", "quantile": 0.4, "among": "rihgt"}},
+            ),
+            "threshold 't': condition 'rihgt' is not a rubric variable",
+        ),
+    ],
+)
+def test_bad_conditions(data, message):
+    with pytest.raises(ValueError, match=message):
+        Schema.from_dict(data)
+
+
+def test_totality_holds_for_every_order_of_thresholds():
+    # Total only while low <= high: the other order is found although no value is known yet.
+    data = {
+        "name": "gap",
+        "thresholds": {"low": {"signal": "x", "quantile": 0.2}, "high": {"signal": "x", "quantile": 0.8}},
+        "categories": [
+            {"name": "below", "when": {"signal": "x", "below": "high"}},
+            {"name": "above", "when": {"signal": "x", "above": "low"}},
+        ],
+    }
+    with pytest.raises(ValueError, match=r"no category holds for an attempt with x = .*high = .*low = "):
+        Schema.from_dict(data)
+
+
+def test_comparisons_between_signals_are_checked_too():
+    data = {
+        "name": "pair",
+        "categories": [
+            {"name": "x", "when": {"signal": "x", "above": {"signal": "y"}}},
+            {"name": "y", "when": {"signal": "x", "below": {"signal": "y"}}},
+        ],
+    }
+    with pytest.raises(ValueError, match="no category holds"):
+        Schema.from_dict(data)
+    data["categories"][1]["when"] = {"signal": "y", "at_least": {"signal": "x"}}
+    assert Schema.from_dict(data).assign(Signals(extra={"x": [1, 2, 3], "y": [2, 2, 2]}), {}).tolist() == [
+        1,
+        1,
+        0,
+    ]
+
+
+def test_a_schema_too_large_to_check_needs_otherwise():
+    names = [f"s{i}" for i in range(16)]
+    conditions = [{"signal": name, "above": 0} for name in names]
+    data = {
+        "name": "large",
+        "categories": [
+            {"name": "all", "when": {"all": conditions}},
+            {"name": "any", "when": {"any": conditions}},
+        ],
+    }
+    with pytest.raises(ValueError, match=r"too many signals and thresholds to check.*'otherwise'"):
+        Schema.from_dict(data)
+    data["categories"].append({"name": "none", "when": "otherwise"})
+    values = {name: [1, -1, 1] for name in names[1:]} | {names[0]: [1, -1, -1]}
+    assert Schema.from_dict(data).assign(Signals(extra=values), {}).tolist() == [0, 2, 1]
+
+
+def test_own_thresholds_replace_the_papers():
+    data = with_condition("economical", thresholds={"len_p33": 0.5})
+    schema = Schema.from_dict(data)
+    assert schema.threshold_rules == ()
+    assert schema.assign(Signals(token_ratio=[0.5, 0.6]), {}).tolist() == [0, 1]
+    assert schema.assign(Signals(token_ratio=[0.5, 0.6]), Thresholds({"len_p33": 0.7})).tolist() == [0, 0]

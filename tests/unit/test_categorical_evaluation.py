@@ -1,0 +1,163 @@
+"""evaluate: outcome matrix, Bayes@N, weights, priors, unequal trials."""
+
+import numpy as np
+import pytest
+
+from scorio import eval as metrics
+from scorio.categorical import (
+    Schema,
+    Signals,
+    Thresholds,
+    evaluate,
+    evaluate_models,
+    get_schema,
+    schema_names,
+)
+
+RNG = np.random.default_rng(11)
+SHAPE = (4, 6, 9)
+
+
+def random_signals(shape, **more):
+    rng = np.random.default_rng(3)
+    verifier = rng.dirichlet([4.0, 2.0, 0.5], shape)
+    return Signals(
+        has_box=rng.integers(0, 2, shape),
+        is_correct=rng.integers(0, 2, shape),
+        token_ratio=rng.beta(2, 5, shape),
+        repeated_pattern=rng.random(shape) < 0.1,
+        prompt_bpt=rng.gamma(3, 1, shape),
+        completion_bpt=rng.gamma(2, 0.5, shape),
+        verifier_a=verifier[..., 0],
+        verifier_b=verifier[..., 1],
+        verifier_c=verifier[..., 2],
+        **more,
+    )
+
+
+@pytest.mark.parametrize("name", schema_names())
+def test_mu_and_sigma_are_those_of_bayes(name):
+    signals = random_signals(SHAPE[1:])
+    result = evaluate(signals, name)
+    schema = get_schema(name)
+    assert result.schema is schema
+    assert result.weights.tolist() == list(schema.weights)
+    mu, sigma = metrics.bayes(result.outcomes, list(schema.weights))
+    assert (result.mu, result.sigma) == (pytest.approx(mu, abs=1e-13), pytest.approx(sigma, abs=1e-13))
+    assert np.array_equal(result.outcomes, schema.assign(signals, result.thresholds))
+    for category in range(len(schema.categories)):
+        assert np.array_equal(result.counts[:, category], (result.outcomes == category).sum(axis=1))
+
+
+@pytest.mark.parametrize("name", schema_names())
+def test_models_are_judged_by_common_thresholds(name):
+    signals = random_signals(SHAPE)
+    results = evaluate_models(signals, name)
+    assert results.outcomes.shape == SHAPE
+    assert results.mu.shape == results.sigma.shape == SHAPE[:1]
+    assert results.thresholds == Thresholds.observed(signals, get_schema(name))
+    for model in range(SHAPE[0]):
+        mu, sigma = metrics.bayes(results.outcomes[model], results.weights)
+        assert results.mu[model] == pytest.approx(mu, abs=1e-13)
+        assert results.sigma[model] == pytest.approx(sigma, abs=1e-13)
+
+
+def test_weights_may_be_given_in_any_order_and_negative():
+    signals = random_signals(SHAPE[1:])
+    weights = [-1.0, 0.5, -2.0, 3.0, 0.0]
+    result = evaluate(signals, "format-aware", weights)
+    mu, sigma = metrics.bayes(result.outcomes, weights)
+    assert (result.mu, result.sigma) == (pytest.approx(mu, abs=1e-13), pytest.approx(sigma, abs=1e-13))
+
+
+def test_a_definition_as_plain_data_and_one_question():
+    data = {
+        "name": "mine",
+        "categories": [{"name": "wrong", "when": "wrong"}, {"name": "correct", "when": "otherwise"}],
+    }
+    result = evaluate(Signals(is_correct=[1, 0, 1]), data, [0, 1])
+    assert result.outcomes.tolist() == [[1, 0, 1]]
+    assert (result.mu, result.sigma) == metrics.bayes([[1, 0, 1]])
+    again = evaluate(Signals(is_correct=[1, 0, 1]), Schema.from_dict(data), [0, 1])
+    assert again.mu == result.mu
+
+
+def test_attempts_not_made_do_not_count():
+    observed = RNG.random(SHAPE) < 0.7
+    signals = random_signals(SHAPE, observed=observed)
+    results = evaluate_models(signals, "efficiency-adjusted")
+    assert np.array_equal(results.outcomes >= 0, observed)
+    assert results.counts.sum() == observed.sum()
+    for model in range(SHAPE[0]):
+        mu, sigma = metrics.bayes(results.outcomes[model], results.weights, missing=-1)
+        assert results.mu[model] == pytest.approx(mu, abs=1e-13)
+        assert results.sigma[model] == pytest.approx(sigma, abs=1e-13)
+
+
+def test_prior_attempts():
+    signals = random_signals(SHAPE)
+    shared, own = RNG.integers(0, 3, (6, 2)), RNG.integers(0, 3, (4, 6, 2))
+    for R0, of_model in ((shared, [shared] * 4), (own, own)):
+        results = evaluate_models(signals, "exact-match", R0=R0)
+        for model in range(4):
+            mu, _ = metrics.bayes(results.outcomes[model], results.weights, of_model[model])
+            assert results.mu[model] == pytest.approx(mu, abs=1e-13)
+    one = evaluate(random_signals(SHAPE[1:]), "exact-match", R0=shared)
+    assert one.mu == pytest.approx(metrics.bayes(one.outcomes, one.weights, shared)[0], abs=1e-13)
+    without = evaluate(random_signals(SHAPE[1:]), "exact-match", R0=np.empty((6, 0), int))
+    assert without.mu == evaluate(random_signals(SHAPE[1:]), "exact-match").mu
+
+
+def test_all_right_needs_no_threshold_of_wrong_answers():
+    signals = Signals(is_correct=[[1, 1]], repeated_pattern=[[0, 1]], completion_bpt=[[0.5, 0.6]])
+    result = evaluate(signals, "conf-wrong-penalty")
+    assert result.outcomes.tolist() == [[3, 0]]
+    assert dict(result.thresholds) == {}
+
+
+def test_frozen_thresholds_are_used_as_given():
+    signals = random_signals(SHAPE[1:])
+    frozen = {"len_p33": 0.1, "len_p66": 0.2}
+    result = evaluate(signals, "efficiency-adjusted", thresholds=frozen)
+    assert result.thresholds == frozen
+    assert np.array_equal(result.outcomes, get_schema("efficiency-adjusted").assign(signals, frozen))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s: evaluate(s, "exact"), "unknown name 'exact'"),
+        (lambda s: evaluate(s, "exact-match", [0, 1]), r"schema 'exact-match': weights must be 3 numbers"),
+        (lambda s: evaluate(s, "exact-match", [0, 1, np.inf]), "weight of category 'correct' must be"),
+        (lambda s: evaluate(s, "efficiency-adjusted", thresholds={}), "needs a value of len_p33, len_p66"),
+        (
+            lambda s: evaluate(s, "efficiency-adjusted", thresholds={"len_p33": 0.5, "len_p66": 0.4}),
+            "must not exceed",
+        ),
+        (
+            lambda s: evaluate(s, "exact-match", R0=np.zeros((5, 1), int)),
+            r"R0 must have one row .* got shape \(5, 1\)",
+        ),
+        (lambda s: evaluate(s, "exact-match", R0=np.full((6, 1), 3)), r"R0 must hold categories 0..2, got 3"),
+        (lambda s: evaluate(s, "exact-match", R0=np.zeros((6, 1))), "R0 must hold integer categories"),
+        (lambda s: evaluate_models(s, "exact-match"), r"must be of shape \(L, M, N\), got \(6, 9\)"),
+        (lambda _: evaluate(random_signals(SHAPE), "exact-match"), r"must be of shape \(M, N\) or \(N,\)"),
+        (
+            lambda _: evaluate(random_signals((2, 2), observed=np.zeros((2, 2), bool)), "exact-match"),
+            "no attempt was made",
+        ),
+        (
+            lambda s: evaluate(
+                s,
+                {
+                    "name": "m",
+                    "categories": [{"name": "a", "when": "wrong"}, {"name": "b", "when": "otherwise"}],
+                },
+            ),
+            "schema 'm' has no default weights",
+        ),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(random_signals(SHAPE[1:]))

@@ -1,0 +1,221 @@
+"""Each of the twelve schemas on hand-checked attempts, and the categories of Table 5."""
+
+import pytest
+
+from scorio.categorical import Signals, get_schema, schema_names
+
+CUTS = {
+    "tau_high": 1.0,
+    "tau_low_wrong": 1.5,
+    "tau_prompt": 4.0,
+    "len_p33": 0.3,
+    "len_p66": 0.6,
+    "corr_p33": 0.8,
+    "corr_p66": 1.2,
+}
+
+# A plain attempt: correct, boxed, confident, short, in distribution, accepted by the verifier.
+PLAIN = {
+    "has_box": 1,
+    "is_correct": 1,
+    "token_ratio": 0.1,
+    "repeated_pattern": 0,
+    "prompt_bpt": 2.0,
+    "completion_bpt": 0.5,
+    "verifier_a": 0.9,
+    "verifier_b": 0.08,
+    "verifier_c": 0.02,
+}
+
+
+def category(schema, **changes):
+    return int(get_schema(schema).assign(Signals(**{**PLAIN, **changes}), CUTS))
+
+
+def test_the_twelve_names_in_the_order_of_table_5():
+    assert schema_names() == (
+        "exact-match",
+        "format-aware",
+        "conf-calibrated",
+        "ood-robustness",
+        "strict-compliance",
+        "conf-wrong-penalty",
+        "verifier-only",
+        "format-confidence",
+        "length-robust",
+        "verifier-probe",
+        "efficiency-adjusted",
+        "concision-high-conf",
+    )
+
+
+@pytest.mark.parametrize("name", schema_names())
+def test_truncated_and_off_task_answers_are_invalid(name):
+    assert category(name, repeated_pattern=1) == 0
+    assert category(name, repeated_pattern=1, is_correct=0) == 0
+    assert category(name, verifier_a=0.3, verifier_b=0.2, verifier_c=0.5) == 0
+    assert get_schema(name).categories[0].name == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [*zip(schema_names(), (3, 5, 6, 5, 3, 4, 4, 8, 3, 5, 7, 6), strict=True)]
+)
+def test_number_of_categories_and_weights(name, size):
+    schema = get_schema(name)
+    assert len(schema.categories) == len(schema.weights) == size
+    assert schema.weights[0] == min(schema.weights) == 0
+
+
+def test_the_papers_own_weights():
+    assert get_schema("format-aware").weights == (0, 0, 1, 2, 3)
+
+
+WRONG = {"is_correct": 0}
+
+CASES = [
+    ("exact-match", {}, 2),
+    ("exact-match", WRONG, 1),
+    ("exact-match", {"is_correct": 0.5}, 2),
+    ("exact-match", {"is_correct": 0.49}, 1),
+    ("length-robust", {"token_ratio": 5.0}, 2),
+    ("length-robust", {**WRONG, "token_ratio": 5.0}, 1),
+    ("format-aware", {**WRONG, "has_box": 0}, 1),
+    ("format-aware", WRONG, 2),
+    ("format-aware", {"has_box": 0}, 3),
+    ("format-aware", {}, 4),
+    # Wrong answers: tau_low_wrong = 1.5, at most is confident. tau_high = 1.0 plays no part.
+    ("conf-calibrated", {**WRONG, "completion_bpt": 1.51}, 1),
+    ("conf-calibrated", {**WRONG, "completion_bpt": 1.5}, 2),
+    ("conf-calibrated", {**WRONG, "completion_bpt": 0.5}, 2),
+    ("conf-calibrated", {"completion_bpt": 1.21}, 3),
+    ("conf-calibrated", {"completion_bpt": 1.2}, 4),
+    ("conf-calibrated", {"completion_bpt": 0.81}, 4),
+    ("conf-calibrated", {"completion_bpt": 0.8}, 5),
+    ("ood-robustness", {**WRONG, "prompt_bpt": 4.0}, 1),
+    ("ood-robustness", {**WRONG, "prompt_bpt": 3.99}, 2),
+    ("ood-robustness", {"prompt_bpt": 4.0}, 3),
+    ("ood-robustness", {}, 4),
+    ("strict-compliance", WRONG, 1),
+    ("strict-compliance", {**WRONG, "has_box": 0}, 1),
+    ("strict-compliance", {"has_box": 0}, 1),
+    ("strict-compliance", {}, 2),
+    ("conf-wrong-penalty", {**WRONG, "completion_bpt": 1.5}, 1),
+    ("conf-wrong-penalty", {**WRONG, "completion_bpt": 1.51}, 2),
+    ("conf-wrong-penalty", {}, 3),
+    ("verifier-only", {"verifier_a": 0.2, "verifier_b": 0.35, "verifier_c": 0.45}, 1),
+    ("verifier-only", {"verifier_a": 0.2, "verifier_b": 0.45, "verifier_c": 0.35}, 2),
+    ("verifier-only", {"verifier_a": 0.2, "verifier_b": 0.4, "verifier_c": 0.4}, 2),
+    ("verifier-only", {"verifier_a": 0.59, "verifier_b": 0.4, "verifier_c": 0.01}, 2),
+    ("verifier-only", {"verifier_a": 0.6, "verifier_b": 0.4, "verifier_c": 0.0}, 3),
+    ("verifier-only", WRONG, 3),
+    ("format-confidence", {**WRONG, "has_box": 0}, 1),
+    ("format-confidence", {**WRONG, "has_box": 0, "completion_bpt": 9.0}, 1),
+    ("format-confidence", {**WRONG, "completion_bpt": 1.01}, 2),
+    ("format-confidence", {**WRONG, "completion_bpt": 1.0}, 3),
+    ("format-confidence", {"has_box": 0, "completion_bpt": 1.01}, 4),
+    ("format-confidence", {"has_box": 0, "completion_bpt": 1.0}, 5),
+    ("format-confidence", {"completion_bpt": 1.01}, 6),
+    ("format-confidence", {"completion_bpt": 1.0}, 7),
+    ("verifier-probe", WRONG, 1),
+    ("verifier-probe", {**WRONG, "verifier_a": 0.59}, 2),
+    ("verifier-probe", {"verifier_a": 0.59}, 3),
+    ("verifier-probe", {"verifier_a": 0.6}, 4),
+    ("efficiency-adjusted", {**WRONG, "token_ratio": 0.3}, 1),
+    ("efficiency-adjusted", {**WRONG, "token_ratio": 0.31}, 2),
+    ("efficiency-adjusted", {**WRONG, "token_ratio": 0.61}, 3),
+    ("efficiency-adjusted", {"token_ratio": 0.3}, 4),
+    ("efficiency-adjusted", {"token_ratio": 0.6}, 5),
+    ("efficiency-adjusted", {"token_ratio": 0.61}, 6),
+    ("concision-high-conf", WRONG, 1),
+    ("concision-high-conf", {"token_ratio": 0.61}, 2),
+    ("concision-high-conf", {"token_ratio": 0.6}, 3),
+    ("concision-high-conf", {"completion_bpt": 1.01}, 4),
+    ("concision-high-conf", {"completion_bpt": 1.0}, 5),
+]
+
+
+@pytest.mark.parametrize(("name", "changes", "expected"), CASES)
+def test_category_by_hand(name, changes, expected):
+    assert category(name, **changes) == expected
+
+
+def test_the_cases_cover_every_category():
+    covered = {name: {0} for name in schema_names()}
+    for name, _, expected in CASES:
+        covered[name].add(expected)
+    assert covered == {name: set(range(len(get_schema(name).categories))) for name in schema_names()}
+
+
+@pytest.mark.parametrize(
+    ("spelling", "name"),
+    [
+        ("Format Aware", "format-aware"),
+        ("Format+Confidence", "format-confidence"),
+        ("Concise High-Conf", "concision-high-conf"),
+        ("Verifier Prob", "verifier-probe"),
+        ("OOD Robustness", "ood-robustness"),
+    ],
+)
+def test_headings_of_the_paper_are_names_too(spelling, name):
+    assert get_schema(spelling) is get_schema(name)
+
+
+def test_unknown_name():
+    with pytest.raises(ValueError, match=r"unknown name 'format'; known: exact-match, format-aware"):
+        get_schema("format")
+
+
+@pytest.mark.parametrize(
+    ("name", "signal", "advice"),
+    [
+        ("conf-calibrated", "completion_bpt", "log-probabilities"),
+        ("ood-robustness", "prompt_bpt", "log-probabilities of the prompt"),
+        ("efficiency-adjusted", "token_ratio", "token usage"),
+        ("verifier-probe", "verifier_a", "verifier"),
+        ("format-aware", "has_box", "scorer"),
+        ("exact-match", "repeated_pattern", "finish reason"),
+    ],
+)
+def test_a_signal_that_was_not_recorded_is_named(name, signal, advice):
+    signals = Signals(**{key: value for key, value in PLAIN.items() if key != signal})
+    with pytest.raises(ValueError, match=f"schema '{name}' needs signal '{signal}'.*{advice}"):
+        get_schema(name).assign(signals, CUTS)
+
+
+@pytest.mark.parametrize("name", [n for n in schema_names() if n != "verifier-only"])
+def test_without_a_verifier_only_degenerate_output_is_invalid(name):
+    known = {key: value for key, value in PLAIN.items() if key not in ("verifier_b", "verifier_c")}
+    assert int(get_schema(name).assign(Signals(**known), CUTS)) == category(name)
+    assert int(get_schema(name).assign(Signals(**{**known, "repeated_pattern": 1}), CUTS)) == 0
+
+
+def test_an_invalid_attempt_needs_no_other_signal():
+    signals = Signals(is_correct=[1, 0], repeated_pattern=[0, 1], completion_bpt=[0.5, None])
+    assert get_schema("conf-wrong-penalty").assign(signals, CUTS).tolist() == [3, 0]
+
+
+def test_an_attempt_that_lacks_a_needed_signal_is_named():
+    signals = Signals(
+        is_correct=[[1, 0], [0, 0]], repeated_pattern=[[0, 0], [0, 0]], completion_bpt=[[1, 1], [None, 1]]
+    )
+    message = (
+        r"schema 'conf-wrong-penalty', category 'wrong, high confidence' \(wrong_high_conf\): "
+        r"signal 'completion_bpt' missing for 1 attempt, first at \(1, 0\)"
+    )
+    with pytest.raises(ValueError, match=message):
+        get_schema("conf-wrong-penalty").assign(signals, CUTS)
+
+
+def test_a_missing_threshold_is_named():
+    signals = Signals(is_correct=[0], repeated_pattern=[0], completion_bpt=[0.5])
+    with pytest.raises(ValueError, match="threshold 'tau_low_wrong' missing for 1 attempt"):
+        get_schema("conf-wrong-penalty").assign(signals, {})
+
+
+def test_attempts_that_were_not_made_get_no_category():
+    signals = Signals(
+        is_correct=[[1, 0], [1, float("nan")]],
+        repeated_pattern=[[0, 0], [0, float("nan")]],
+        observed=[[True, True], [True, False]],
+    )
+    assert get_schema("exact-match").assign(signals, {}).tolist() == [[2, 1], [2, -1]]

@@ -1,0 +1,142 @@
+"""Signals as structure of arrays, their ranges, and how they are derived."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from scorio.categorical import (
+    BASE_SIGNALS,
+    Signals,
+    bits_per_token,
+    repeated_pattern,
+    token_ratio,
+    verifier_probabilities,
+)
+
+
+def test_arrays_are_float_copies_and_read_only():
+    correct = np.array([1, 0, 1])
+    signals = Signals(is_correct=correct, has_box=[True, False, None])
+    correct[0] = 0
+    assert signals["is_correct"].tolist() == [1.0, 0.0, 1.0]
+    assert np.isnan(signals["has_box"][2])
+    assert signals.names == {"is_correct", "has_box"}
+    assert "has_box" in signals
+    assert "token_ratio" not in signals
+    assert signals.token_ratio is None
+    with pytest.raises(ValueError, match="read-only"):
+        signals["is_correct"][0] = 0.0
+    with pytest.raises(KeyError, match="'token_ratio' was not recorded; recorded: has_box, is_correct"):
+        signals["token_ratio"]
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (2, 3), (2, 3, 4)])
+def test_any_shape(shape):
+    signals = Signals(is_correct=np.ones(shape), extra={"x": np.zeros(shape)})
+    assert signals.shape == shape
+    assert signals.made.shape == shape
+    assert pickle.loads(pickle.dumps(signals)).shape == shape
+
+
+def test_records():
+    records = [
+        {"is_correct": True, "has_box": 1, "verifier_c": None, "judge": 0.5, "finish_reason": "stop"},
+        {"is_correct": False, "judge": np.float32(0.25)},
+        {"is_correct": None, "has_box": 0},
+        {},
+    ]
+    signals = Signals.from_records(records, shape=(2, 2))
+    assert signals.names == {"is_correct", "has_box"}
+    np.testing.assert_array_equal(signals["is_correct"], [[1, 0], [np.nan, np.nan]])
+    own = Signals.from_records(records[:2], names=["judge", "is_correct"])
+    assert own["judge"].tolist() == [0.5, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Signals(), "at least one signal"),
+        (
+            lambda: Signals(is_correct=[1, 0], has_box=[1]),
+            r"'is_correct' has shape \(2,\) but 'has_box' has \(1,\)",
+        ),
+        (lambda: Signals(is_correct=["1", "0"]), "'is_correct' must hold numbers"),
+        (lambda: Signals(is_correct=[1, "no"]), "'is_correct' must hold numbers"),
+        (lambda: Signals(is_correct=[1, 2]), r"'is_correct' must be in \[0, 1\], got 2 at \(1,\)"),
+        (lambda: Signals(has_box=[[1, 0.5]]), r"'has_box' must be 0 or 1, got 0.5 at \(0, 1\)"),
+        (lambda: Signals(repeated_pattern=[-1]), "'repeated_pattern' must be 0 or 1, got -1"),
+        (lambda: Signals(token_ratio=[-0.1]), r"'token_ratio' must be in \[0, inf\], got -0.1"),
+        (lambda: Signals(token_ratio=[np.inf]), "'token_ratio' must be .* got inf"),
+        (lambda: Signals(completion_bpt=[np.inf]), "'completion_bpt' must be finite, got inf"),
+        (lambda: Signals(verifier_a=[1.1]), "'verifier_a' must be in"),
+        (lambda: Signals(extra={"x": [np.inf]}), "'x' must be finite"),
+        (lambda: Signals(extra={"has_box": [1]}), "'has_box' is a base signal"),
+        (lambda: Signals(is_correct=[1], observed=[1]), "observed must be booleans"),
+        (lambda: Signals(is_correct=[1], observed=[True, False]), r"observed must be .* shape \(1,\)"),
+        (lambda: Signals.from_records([]), "records is empty"),
+        (lambda: Signals.from_records([{"is_correct": 1}], shape=(2, 1)), r"shape \(2, 1\) does not hold 1"),
+        (lambda: Signals.from_records([{"is_correct": "yes"}]), "'is_correct' must hold numbers"),
+        (lambda: Signals.from_records([{"judge": 1}]), "at least one signal"),
+    ],
+)
+def test_bad_signals(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_values_of_attempts_that_were_not_made_are_not_judged():
+    signals = Signals(is_correct=[1, -1], observed=[True, False])
+    assert signals.made.tolist() == [True, False]
+
+
+def test_a_softmax_in_single_precision_passes():
+    assert Signals(verifier_a=[np.float32(1.0000001)]).shape == (1,)
+
+
+def test_every_base_signal_says_what_it_is():
+    assert all(kind.meaning and kind.source for kind in BASE_SIGNALS.values())
+    assert set(BASE_SIGNALS) <= set(Signals.__dataclass_fields__)
+
+
+def test_token_ratio_is_relative_to_the_papers_limit():
+    assert token_ratio([0, 16384, 65536]).tolist() == [0.0, 0.5, 2.0]
+    assert token_ratio(100, unit=200) == 0.5
+
+
+def test_repeated_pattern_is_anything_but_stop():
+    assert repeated_pattern([["stop", "length"], ["content_filter", "stop"]]).tolist() == [[0, 1], [1, 0]]
+
+
+def test_bits_per_token_of_a_fair_coin_is_one():
+    assert bits_per_token(10 * np.log(0.5), 10) == pytest.approx(1.0, abs=1e-15)
+
+
+def test_verifier_probabilities_are_a_calibrated_softmax():
+    logits, baseline = np.array([[3.0, 1.0, 0.0], [900.0, 0.0, -900.0]]), np.array([1.0, 1.0, 0.0])
+    p = verifier_probabilities(logits, baseline, temperature=2.0)
+    np.testing.assert_allclose(p[0], np.exp([1, 0, 0]) / np.exp([1, 0, 0]).sum(), rtol=1e-14)
+    np.testing.assert_allclose(p.sum(-1), 1.0, rtol=1e-14)
+    assert p[1, 0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: token_ratio([-1]), "completion_tokens must be not negative, got -1"),
+        (lambda: token_ratio([np.nan]), "completion_tokens must be finite, got nan"),
+        (lambda: token_ratio([1], unit=0), "unit must be positive, got 0"),
+        (lambda: repeated_pattern([0, 1]), "finish_reason must hold strings"),
+        (lambda: bits_per_token([-1.0], [0]), "tokens must be at least 1, got 0"),
+        (lambda: bits_per_token([-np.inf], [1]), "logprob_sum must be finite, got -inf"),
+        (lambda: verifier_probabilities([1.0, 2.0]), r"last axis of 3 .* got shape \(2,\)"),
+        (lambda: verifier_probabilities([1.0, 2.0, np.nan]), "must be finite, got nan"),
+        (
+            lambda: verifier_probabilities([1.0, 2.0, 3.0], temperature=0),
+            "temperature must be positive, got 0",
+        ),
+    ],
+)
+def test_bad_derivations(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,62 @@
+"""Questions in groups: a config names the groups, and only where questions are a sample do they count."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from session_scripts import drive, make_spec
+
+from adaptive_eval.build import build
+from adaptive_eval.config import config_from_data
+from adaptive_eval.core.session import Session
+from adaptive_eval.errors import DatasetError
+
+ROWS = [{"id": f"q{n}", "q": f"{n} + 1?", "a": str(n + 1), "passage": n // 3} for n in range(12)]
+FIELDS = {"input": "q", "target": "a", "cluster": "passage"}
+
+
+def built(folder, target="population", fields=FIELDS, rows=ROWS):
+    (folder / "d.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    models = [{"name": name, "endpoints": ["http://localhost:8000/v1"]} for name in "ab"]
+    task = {"name": "t", "dataset": "d.jsonl", "scorer": "numeric", "fields": fields}
+    data = {"name": "demo", "models": models, "tasks": [task], "stopping": {"target": target}}
+    return build(config_from_data(data, folder))
+
+
+def test_a_column_names_the_clusters(tmp_path):
+    assert built(tmp_path).spec.tasks[0].clusters == tuple(str(n // 3) for n in range(12))
+
+
+def test_for_these_very_questions_there_are_none(tmp_path):
+    assert built(tmp_path, target="benchmark").spec.tasks[0].clusters is None
+    assert built(tmp_path, fields={"input": "q", "target": "a"}).spec.tasks[0].clusters is None
+
+
+def test_a_question_without_its_cluster_is_a_mistake(tmp_path):
+    rows = [*ROWS[:3], {key: ROWS[3][key] for key in ("id", "q", "a")}, *ROWS[4:]]
+    with pytest.raises(DatasetError, match="line 4: the field 'passage' is missing"):
+        built(tmp_path, rows=rows)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 6, 30])
+def test_any_number_of_groups_gives_an_interval_and_groups_of_one_the_plain_one(groups):
+    def answer(request):
+        question = int(request.question[1:])
+        chance = 0.5 + (0.3 if request.key.model == "m0" else 0.0) * (question % groups != 0)
+        return int(
+            np.random.default_rng([question, request.key.step, ord(request.key.model[1])]).random() < chance
+        )
+
+    def width(clusters):
+        spec = make_spec(2, 30, target="population", goal="budget", trials=240)
+        spec = replace(spec, tasks=(replace(spec.tasks[0], clusters=clusters),))
+        (pair,) = drive(Session(spec), answer).standings().pairs
+        return pair.high - pair.low
+
+    grouped = width(tuple(str(n % groups) for n in range(30)))
+    assert np.isfinite(grouped)
+    if groups == 30:
+        assert grouped == pytest.approx(width(None), rel=0.1)

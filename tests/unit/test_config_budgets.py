@@ -1,0 +1,121 @@
+"""The ``budget`` sections of a run, a model and a task: what they take and what they need to be held."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adaptive_eval.build import build
+from adaptive_eval.config import config_from_data, json_schema
+from adaptive_eval.core.spec import BudgetSpec
+from adaptive_eval.errors import ConfigError
+
+PRICE = {"input": 0.1, "output": 0.4, "cached_input": 0.05}
+
+
+def config(tmp_path, budget: Any = None, model: Any = None, task: Any = None, **first: Any):
+    """Return a config of two models and two tasks; the keywords change the first model."""
+    (tmp_path / "t.jsonl").write_text('{"id": "1", "input": "1+1", "target": "2"}\n', "utf-8")
+    models = [
+        {
+            "name": name,
+            "endpoints": ["http://localhost:1/v1"],
+            "sampling": {"max_tokens": 100},
+            "price": PRICE,
+        }
+        for name in ("a", "b")
+    ]
+    models[0] |= first
+    tasks: list[dict[str, Any]] = [
+        {"name": name, "dataset": str(tmp_path / "t.jsonl"), "scorer": "exact"} for name in ("s", "t")
+    ]
+    if model is not None:
+        models[0]["budget"] = model
+    if task is not None:
+        tasks[1]["budget"] = task
+    data: dict[str, Any] = {"name": "demo", "models": models, "tasks": tasks}
+    if budget is not None:
+        data["budget"] = budget
+    return config_from_data(data)
+
+
+def test_every_budget_reaches_the_session(tmp_path):
+    spec = build(
+        config(
+            tmp_path,
+            budget={"trials": "2k", "prompt_tokens": "1M", "wall_clock": "2h", "at_deadline": "cancel"},
+            model={"completion_tokens": 500, "usd": 2.5, "wall_clock": "90s"},
+            task={"tokens": "30k", "wall_clock": "1h"},
+        )
+    ).spec
+    assert spec.budget == BudgetSpec(trials=2000, prompt_tokens=1_000_000, wall_clock=7200.0)
+    assert [model.budget for model in spec.models] == [
+        BudgetSpec(completion_tokens=500, usd=2.5, wall_clock=90.0),
+        BudgetSpec(),
+    ]
+    assert [task.budget for task in spec.tasks] == [
+        BudgetSpec(),
+        BudgetSpec(tokens=30_000, wall_clock=3600.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (
+            {"budget": {"completion_tokens": 9}, "sampling": {}},
+            "budget.completion_tokens can only be held when",
+        ),
+        (
+            {"model": {"tokens": 9}, "sampling": {}},
+            "models[0].budget.tokens can only be held when the longest",
+        ),
+        ({"task": {"usd": 9}, "sampling": {}}, "tasks[1].budget.usd can only be held when the longest"),
+        (
+            {"task": {"usd": 9}, "price": None},
+            "price is missing; tasks[1].budget.usd can only be held when every",
+        ),
+        (
+            {"model": {"usd": 9}, "price": None},
+            "price is missing; models[0].budget.usd can only be held when the",
+        ),
+        (
+            {"model": {"at_deadline": "cancel"}},
+            "models[0].budget.at_deadline: unknown key; it belongs under budget",
+        ),
+        ({"task": {"wall_clock": "soon"}}, "tasks[1].budget.wall_clock: 'soon' is not a duration"),
+        ({"task": {"trials": 0}}, "tasks[1].budget.trials: 0 is not a whole number from 1"),
+        (
+            {"budget": {"at_deadline": "explode"}},
+            "budget.at_deadline: 'explode' is not one of drain, cancel",
+        ),
+    ],
+)
+def test_what_cannot_be_held_is_refused_with_the_reason(tmp_path, given, problem):
+    with pytest.raises(ConfigError) as refused:
+        config(tmp_path, **given)
+    assert problem in str(refused.value)
+
+
+def test_only_what_a_limit_needs_is_asked_for(tmp_path):
+    config(tmp_path, budget={"prompt_tokens": 900}, sampling={}, price=None)
+    config(tmp_path, budget={"trials": 900}, model={"trials": 5}, sampling={}, price=None)
+    config(tmp_path, task={"completion_tokens": 900}, price=None)
+
+
+def test_a_fixed_budget_may_be_the_models_own(tmp_path):
+    data = config(tmp_path, model={"trials": 5}).model_dump(mode="json", exclude_unset=True)
+    data["goal"] = "budget"
+    assert config_from_data(data).goal.kind == "budget"
+    del data["models"][0]["budget"]
+    data["budget"] = {"at_deadline": "cancel"}
+    with pytest.raises(ConfigError, match="the goal budget spends a budget and there is none"):
+        config_from_data(data)
+
+
+def test_the_schema_knows_them():
+    schema = json_schema()["$defs"]
+    assert set(schema["LimitsConfig"]["properties"]) < set(schema["BudgetConfig"]["properties"])
+    assert "budget" in schema["ModelConfig"]["properties"]
+    assert "budget" in schema["TaskConfig"]["properties"]

@@ -1,0 +1,558 @@
+"""Loading a config: what a good one gives, and every mistake of a bad one at once."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from adaptive_eval.config import RankingGoal, config_from_data, json_schema, load_config, parse_config
+from adaptive_eval.errors import ConfigError
+
+MINIMAL = {
+    "name": "demo",
+    "models": [
+        {"name": "a", "endpoints": ["http://localhost:8000/v1"]},
+        {"name": "b", "endpoints": ["http://localhost:8001/v1"]},
+    ],
+    "tasks": [{"name": "sums", "dataset": "sums.jsonl", "scorer": "numeric"}],
+}
+
+FULL = """\
+# A comment that is kept.
+name: aime-shootout
+seed: 1234
+models:
+  - &qwen
+    name: qwen3-4b
+    model: Qwen/Qwen3-4B-Thinking-2507
+    endpoints: ["http://gpu1:8000/v1/"]
+    api_key_env: VLLM_API_KEY
+    headers: {X-Title: demo, X-Team-Key: {env: TEAM_KEY}}
+    sampling: &sampling {temperature: 0.6, top_p: 0.95, max_tokens: 32768, stop: ["</s>", "\\n\\n"]}
+    extra_body: {top_k: 20}
+    concurrency: 64
+    timeout: {connect: 5, total: 1200}
+  - <<: *qwen
+    name: qwen3-8b
+    model: Qwen/Qwen3-8B
+    concurrency: auto
+  - name: coin
+    endpoints: [mimic]
+    sampling: *sampling
+tasks:
+  - name: aime25
+    dataset: data/aime25.jsonl
+    fields: {id: id, input: problem, target: answer}
+    prompt: "{input}\\nPut your final answer within \\\\boxed{{}}."
+    system: Think.
+    scorer: {kind: numeric, tolerance: 0.001}
+    rubric: {schema: binary, weights: [0, 1]}
+    limit: 30
+    shuffle: true
+goal: ranking
+stopping: {rule: zscore, confidence: 0.95, family: holm, equivalence: 0.02, max_passes: 80, threshold: 1.96}
+allocation: {models: uniform, questions: schedule}
+budget: {trials: 20k, tokens: 50M, wall_clock: 2h}
+retry: {attempts: 3, max_seconds: 60, requeue: 0}
+mimic:
+  seed: 3
+  latency: {median: 0.01}
+  models:
+    coin: {mean: 0.7, spread: 20, latency: {median: 0.02}, faults: [{kind: status, status: 429, attempts: 1}]}
+"""
+
+
+def problems_of(text, **options):
+    with pytest.raises(ConfigError) as caught:
+        parse_config(text, **options)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def with_changes(**changes):
+    """Return MINIMAL with values replaced: `models_0_name="x"` sets models[0].name; None removes."""
+    data = copy.deepcopy(MINIMAL)
+    for place, value in changes.items():
+        *path, last = [int(part) if part.isdigit() else part for part in place.split("__")]
+        target = data
+        for part in path:
+            target = target.setdefault(part, {}) if isinstance(target, dict) else target[part]
+        if value is None:
+            del target[last]
+        else:
+            target[last] = value
+    return json.dumps(data)
+
+
+def test_seconds_may_have_a_unit():
+    config = parse_config(with_changes(models__0__timeout={"total": "1h30m", "connect": 2.5}))
+    assert (config.models[0].timeout.total, config.models[0].timeout.connect) == (5400.0, 2.5)
+    (problem,) = problems_of(with_changes(models__0__timeout={"total": "long"}))
+    assert "models[0].timeout.total: 'long' is not a duration" in problem
+
+
+def test_a_full_config_is_read(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "aime25.jsonl").touch()
+    file = tmp_path / "run.yaml"
+    file.write_text(FULL)
+    config = load_config(file)
+    first, second, coin = config.models
+    assert first.model_id == "Qwen/Qwen3-4B-Thinking-2507"
+    assert first.endpoints == ("http://gpu1:8000/v1",)
+    assert first.sampling.as_sent() == {
+        "temperature": 0.6,
+        "top_p": 0.95,
+        "max_tokens": 32768,
+        "stop": ["</s>", "\n\n"],
+    }
+    assert first.sampling.token_limit == 32768
+    assert (first.headers["X-Title"].value, first.headers["X-Team-Key"].env) == ("demo", "TEAM_KEY")
+    assert (first.in_flight, second.in_flight) == (64, 16)
+    assert second.extra_body == {"top_k": 20}
+    assert second.model_id == "Qwen/Qwen3-8B"
+    assert (coin.model_id, coin.uses_mimic, first.uses_mimic) == ("coin", True, False)
+    task = config.task("aime25")
+    assert Path(config.dataset_source(task)) == tmp_path / "data" / "aime25.jsonl"
+    assert task.scorer.options()["tolerance"] == 0.001
+    assert task.rubric.category_weights == (0.0, 1.0)
+    assert task.shuffle_seed(config.seed) == 1234
+    assert isinstance(config.goal, RankingGoal)
+    assert (config.stopping.rule, config.stopping.threshold) == ("zscore", 1.96)
+    assert (config.budget.trials, config.budget.tokens, config.budget.wall_clock) == (
+        20_000,
+        50_000_000,
+        7200.0,
+    )
+    assert config.retry.attempts == 3
+    assert (config.source, config.base_dir, config.text) == (str(file), tmp_path, FULL)
+
+
+def test_a_minimal_config_has_the_documented_defaults():
+    config = config_from_data(MINIMAL)
+    assert config.seed == 0
+    model = config.model("a")
+    assert (model.model_id, model.api, model.concurrency, model.timeout.total) == ("a", "chat", "auto", 600.0)
+    assert model.sampling.as_sent() == {}
+    assert (config.tasks[0].prompt, config.tasks[0].scorer.kind) == ("{input}", "numeric")
+    stopping = config.stopping
+    assert (stopping.rule, stopping.confidence, stopping.family) == ("anytime", 0.95, "holm")
+    assert (stopping.equivalence, stopping.max_passes, stopping.target) == (None, 80, "benchmark")
+    assert stopping.threshold == 1.645
+    assert (config.allocation.models, config.allocation.questions) == ("round-robin", "schedule")
+    assert (config.retry.attempts, config.retry.max_seconds, config.retry.requeue) == (6, 300.0, 1)
+    assert config.mimic is None
+
+
+def test_tasks_can_be_weighted():
+    assert (config_from_data(MINIMAL).overall, config_from_data(MINIMAL).tasks[0].weight) == ("macro", 1.0)
+    config = parse_config(with_changes(overall="pooled", tasks__0__weight=2))
+    assert (config.overall, config.tasks[0].weight) == ("pooled", 2.0)
+    assert problems_of(with_changes(tasks__0__weight=0))[0].endswith(
+        "tasks[0].weight: 0 must be greater than 0"
+    )
+    assert "is not one of macro, pooled" in problems_of(with_changes(overall="mean"))[0]
+
+
+def test_goals_can_be_composed():
+    width = {"kind": "width", "width": 0.1}
+    config = config_from_data(MINIMAL | {"goal": {"kind": "any", "goals": ["top-k", width]}})
+    best, precise = config.goal.goals
+    assert (config.goal.kind, best.kind, best.k, precise.width) == ("any", "top-k", 1, 0.1)
+    assert {"AllGoal", "AnyGoal"} <= set(json_schema()["$defs"])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "written"),
+    [((1, 1), 1), ((1, "auto"), 1), (("auto", "auto"), 1), ((8, "auto"), 8), ((2, 6), 6)],
+)
+def test_the_most_answers_that_a_request_is_written_to_ask_for(wanted, written):
+    data = copy.deepcopy(MINIMAL)
+    for model, number in zip(data["models"], wanted, strict=True):
+        model["samples_per_request"] = number
+    config = config_from_data(data)
+    assert config.samples_written == written
+    assert config.trial_identity().get("samples_per_request", 1) == written
+    assert [config.samples(model, 8) for model in config.models] == [
+        8 if number == "auto" else number for number in wanted
+    ]
+
+
+def test_auto_asks_for_no_more_answers_than_may_be_in_flight():
+    data = copy.deepcopy(MINIMAL)
+    data["models"][0] |= {"samples_per_request": "auto", "concurrency": 3}
+    config = config_from_data(data)
+    assert config.samples(config.models[0], 8) == 3
+
+
+def test_a_config_cannot_be_changed():
+    config = config_from_data(MINIMAL)
+    with pytest.raises(ValueError, match="frozen"):
+        config.seed = 2
+    with pytest.raises(ValueError, match="frozen"):
+        config.models[0].name = "x"
+
+
+def test_every_mistake_is_reported_at_once_in_file_order():
+    problems = problems_of(
+        "nme: demo\n"
+        "seed: one\n"
+        "models:\n"
+        "  - name: a b\n"
+        "    endpoints: http://gpu1:8000/v1\n"
+        "    sampling: {temperatur: 0.6, max_tokens: '32'}\n"
+        "  - name: c\n"
+        "    endpoints: [ftp://x]\n"
+        "    concurrency: 0\n"
+        "  - name: c\n"
+        "    endpoints: [mimic]\n"
+        "tasks:\n"
+        "  - name: t\n"
+        "    dataset: t.jsonl\n"
+        "    scorer: {kind: numeric, tolernce: 1}\n"
+        "    rubric: {weights: [1, 1, 1]}\n"
+        "stopping: {rule: anytme, confidence: 95}\n"
+        "budget: {tokens: 50m, wall_clock: 3600}\n"
+    )
+    starts = [
+        "name: is missing",
+        "line 1: nme: unknown key; did you mean 'name'?",
+        "line 2: seed: 'one' is not a whole number",
+        "line 4: models[0].name: 'a b' cannot be a name",
+        "line 5: models[0].endpoints: 'http://gpu1:8000/v1' is not a list; write [http://gpu1:8000/v1]",
+        "line 6: models[0].sampling.temperatur: unknown key; did you mean 'temperature'?",
+        "line 6: models[0].sampling.max_tokens: '32' is not a whole number; remove the quotes",
+        "line 7: models[1].sampling: max_tokens is missing; budget.tokens can only be held when",
+        "line 8: models[1].endpoints[0]: 'ftp://x' is not an http(s) URL",
+        "line 9: models[1].concurrency: 0 is neither 'auto' nor a whole number from 1 to 10000",
+        "line 10: models[2].name: 'c' is also the name of models[1]",
+        "line 10: models[2].sampling: max_tokens is missing",
+        "line 11: models[2].endpoints: there is no mimic section",
+        "line 15: tasks[0].scorer.tolernce: unknown key; did you mean 'tolerance'?",
+        "line 16: tasks[0].rubric.weights: 3 weights for the 2 categories of binary",
+        "line 17: stopping.rule: 'anytme' is not one of anytime, directional, budgeted, exact, zscore; did",
+        "line 17: stopping.confidence: 95 must be less than 1",
+        "line 18: budget.tokens: '50m' is not a count",
+        "line 18: budget.wall_clock: 3600 has no unit",
+    ]
+    for problem, start in zip(problems, starts, strict=True):
+        assert problem.startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"name": None}, "name: is missing; the run's name"),
+        ({"name": "a/b"}, "name: 'a/b' cannot name a run (it names a folder)"),
+        ({"name": ".."}, "name: '..' cannot name a run"),
+        ({"name": ""}, "name: '' cannot name a run"),
+        ({"name": 5}, "name: 5 is not text; put it in quotes"),
+        ({"seed": -1}, "seed: -1 must be at least 0"),
+        ({"seed": 1.5}, "seed: 1.5 is not a whole number"),
+        ({"seed": True}, "seed: true is not a whole number"),
+        ({"models": []}, "models: has 0 items and needs at least 1"),
+        ({"models": "a"}, "models: 'a' is not a list"),
+        ({"models__0": "a"}, "models[0]: 'a' is not a mapping (key: value)"),
+        ({"models__0__endpoints": []}, "models[0].endpoints: has 0 items and needs at least 1"),
+        ({"models__0__endpoints": [5]}, "models[0].endpoints[0]: 5 is not text"),
+        ({"models__0__endpoints": ["localhost:8000"]}, "'localhost:8000' is not an http(s) URL"),
+        ({"models__0__endpoints": ["http://h:99999/v1"]}, "'http://h:99999/v1' is not a URL"),
+        ({"models__0__endpoints": ["http:///v1"]}, "'http:///v1' is not an http(s) URL"),
+        ({"models__0__endpoints": ["http://h/v1?a=1"]}, "has a query or fragment"),
+        ({"models__0__endpoints": ["http://h/v1/chat/completions"]}, "goes too deep"),
+        ({"models__0__base_url": "http://h"}, "models[0].base_url: unknown key; write endpoints: [URL]"),
+        ({"models__0__temperature": 1}, "unknown key; it belongs under models[…].sampling"),
+        ({"models__0__sampling": {"seed": 1}}, "every trial gets its own seed"),
+        ({"models__0__sampling": {"n": 4}}, "for several a request, write samples_per_request"),
+        ({"models__0__samples_per_request": 0}, "0 is neither 'auto' nor a whole number from 1 to 128"),
+        ({"models__0__samples_per_request": "many"}, "'many' is neither 'auto' nor"),
+        (
+            {"models__0__samples_per_request": "auto", "models__0__sampling": {"temperature": 0}},
+            "models[0].samples_per_request: all answers of a request are the same at temperature 0",
+        ),
+        (
+            {"models__0__samples_per_request": 8, "models__0__concurrency": 4},
+            "samples_per_request: 8 is more than concurrency allows in flight (4)",
+        ),
+        (
+            {"models__0__samples_per_request": 4, "allocation": {"questions": "rounds"}},
+            "samples_per_request: needs allocation.questions: schedule",
+        ),
+        (
+            {"models__0__samples_per_request": 4, "tasks__0__shuffle_options": True},
+            "samples_per_request: saves nothing where options are shuffled",
+        ),
+        ({"models__0__sampling": {"top_k": 4}}, "parameters that only some servers know go under extra_body"),
+        (
+            {"models__0__sampling": {"max_tokens": 1, "max_completion_tokens": 1}},
+            "say the same thing; keep one",
+        ),
+        ({"models__0__sampling": {"top_logprobs": 5}}, "sampling.top_logprobs: needs logprobs: true"),
+        (
+            {"models__0__sampling": {"logprobs": 5}},
+            "sampling.logprobs: 5 is for api: completions; write true",
+        ),
+        ({"models__0__sampling": {"logprobs": 21}}, "nor a whole number from 0 to 20"),
+        ({"models__0__sampling": {"logprobs": "yes"}}, "'yes' is neither true nor false"),
+        (
+            {"models__0__api": "completions"},
+            "models[0].sampling: max_tokens is missing; with api: completions",
+        ),
+        (
+            {"models__0__api": "completions", "models__0__sampling": {"max_tokens": 9, "logprobs": True}},
+            "sampling.logprobs: with api: completions this is the number of alternatives",
+        ),
+        (
+            {
+                "models__0__api": "completions",
+                "models__0__sampling": {"max_tokens": 9, "reasoning_effort": "low"},
+            },
+            "sampling.reasoning_effort: belongs to api: chat",
+        ),
+        ({"models__0__extra_body": {"echo": True}}, "extra_body.echo: is set by the run itself"),
+        ({"models__0__sampling": {"top_p": 0}}, "sampling.top_p: 0 must be greater than 0"),
+        ({"models__0__sampling": {"stop": []}}, "sampling.stop: write one text, or a list of texts"),
+        ({"models__0__extra_body": {"seed": 5}}, "extra_body.seed: is set by the run itself"),
+        (
+            {"models__0__extra_body": {"top_p": 1}, "models__0__sampling": {"top_p": 1}},
+            "extra_body.top_p: is also in sampling",
+        ),
+        ({"models__0__concurrency": "many"}, "concurrency: 'many' is neither 'auto' nor a whole number"),
+        (
+            {"models__0__timeout": {"total": 1}, "models__1__timeout": {"connect": 9, "total": 5}},
+            "9 is longer than",
+        ),
+        ({"models__0__timeout": {"connect": 0}}, "timeout.connect: 0 must be greater than 0"),
+        ({"models__0__headers": {"a b": "c"}}, "headers.a b: 'a b' cannot be the name of a header"),
+        ({"models__0__headers": {"Host": "c"}}, "headers.Host: is set by the client"),
+        ({"models__0__headers": {"X-A": {}}}, "headers.X-A: write a text, or {env: NAME}"),
+        ({"models__0__headers": {"X-A": "a\nb"}}, "headers.X-A: a header's value must be printable ASCII"),
+        ({"tasks": []}, "tasks: has 0 items and needs at least 1"),
+        ({"tasks__0__scorer": None}, "tasks[0].scorer: is missing; how an answer is judged"),
+        (
+            {"tasks__0__scorer": "numerc"},
+            "did you mean 'numeric'?",
+        ),
+        ({"tasks__0__scorer": {}}, "tasks[0].scorer: kind is missing; write one of exact, numeric, choice"),
+        ({"tasks__0__scorer": 5}, "tasks[0].scorer: 5 is not a mapping"),
+        ({"tasks__0__scorer": {"kind": "choice", "letters": "abc"}}, "letters: 'abc' does not fit here"),
+        ({"tasks__0__scorer": {"kind": "choice", "index_from": 2}}, "index_from: 2 is not one of 0 or 1"),
+        ({"tasks__0__prompt": "What?"}, "tasks[0].prompt: the prompt has no {field}"),
+        ({"tasks__0__prompt": "{input} {target}"}, "the prompt shows the model the right answer"),
+        ({"tasks__0__fields": {"choices": "options"}}, "the options are never shown: put {choices}"),
+        ({"tasks__0__fields": {"a b": "c"}}, "fields.a b: 'a b' cannot be a field"),
+        ({"tasks__0__fields": {"input": ["a", "b"]}}, "fields.input: only choices can be a list of columns"),
+        ({"tasks__0__fields": {"input": 5}}, "fields.input: write the dataset's column"),
+        ({"tasks__0__rubric": {"weights": [1, 1]}}, "all weights are 1: no answer would be better"),
+        ({"tasks__0__rubric": {"weights": [0, "x"]}}, "rubric.weights[1]: 'x' is not a number"),
+        ({"tasks__0__limit": 0}, "limit: 0 must be at least 1"),
+        ({"tasks__0__shuffle": "yes"}, "shuffle: 'yes' is neither true, false nor a seed"),
+        ({"stopping": {"equivalence": 0}}, "stopping.equivalence: 0 must be greater than 0"),
+        ({"stopping": {"equivalence": 1}}, "stopping.equivalence: 1 must be less than 1"),
+        ({"stopping": {"confidence": 0.5}}, "stopping.confidence: 0.5 must be greater than 0.5"),
+        (
+            {"stopping": {"family": "bonferroni"}},
+            "stopping.family: 'bonferroni' is not one of holm, ebh, pair",
+        ),
+        ({"stopping": {"threshold": 2}}, "stopping.threshold: belongs to the rule zscore"),
+        ({"stopping": {"max_passes": 0}}, "stopping.max_passes: 0 must be at least 1"),
+        ({"goal": "rankin"}, "'rankin' is not one of ranking, top-k"),
+        ({"goal": {"kind": "ranking", "k": 1}}, "goal.k: unknown key"),
+        ({"goal": {}}, "goal: kind is missing; write one of ranking, top-k, baseline"),
+        ({"models__1": None}, "models: the goal ranking compares models and there is one; give two or more"),
+        ({"budget": {"trials": 0}}, "budget.trials: 0 is not a whole number from 1"),
+        (
+            {"budget": {"tokens": "5M"}},
+            "models[0].sampling: max_tokens is missing; budget.tokens can only be held",
+        ),
+        (
+            {
+                "models__0__sampling": {"max_tokens": 9},
+                "models__1__sampling": {"max_tokens": 9},
+                "models__1__price": {"input": 1, "output": 2},
+                "budget": {"usd": 5},
+            },
+            "models[0]: price is missing; budget.usd can only be held",
+        ),
+        ({"goal": {"kind": "all", "goals": ["ranking"]}}, "goal.goals: has 1 items and needs at least 2"),
+        (
+            {"goal": {"kind": "any", "goals": ["ranking", {"kind": "baseline", "model": "c"}]}},
+            "goal.goals[1].model: 'c' is not a model of this config (a, b)",
+        ),
+        (
+            {"goal": {"kind": "any", "goals": ["ranking", {"kind": "all", "goals": ["top-k", "widht"]}]}},
+            "goal.goals[1].goals[1].kind: 'widht' is not one of ranking, top-k",
+        ),
+        (
+            {"goal": {"kind": "any", "goals": ["ranking", "budget"]}},
+            "goal.goals[1]: budget is never reached and stands alone",
+        ),
+        (
+            {"goal": {"kind": "width", "width": 0.1}, "stopping": {"rule": "exact"}},
+            "stopping.rule: exact compares models in pairs, and the goal width asks about each by itself",
+        ),
+        ({"goal": {"kind": "budget"}}, "goal: the goal budget spends a budget and there is none"),
+        ({"budget": {"wall_clock": "2 hours"}}, "'2 hours' is not a duration; write it with its unit"),
+        ({"retry": {"attempts": 0}}, "retry.attempts: 0 must be at least 1"),
+        ({"models__0__endpoints": ["mimic"]}, "there is no mimic section"),
+        (
+            {"models__0__endpoints": ["mimic"], "mimic": {"models": {"aa": {"mean": 0.5}}}},
+            "'a' is not in mimic.models (aa)",
+        ),
+        ({"mimic": {"models": {}}}, "mimic.models: has 0 items and needs at least 1"),
+        ({"mimic": {"models": {"x": {}}}}, "mimic.models.x: mean is missing"),
+        ({"mimic": {"models": {"x": {"mean": 1.5}}}}, "mimic.models.x.mean: 1.5 must be at most 1"),
+        ({"mimic": {"models": {"x": {"accuracies": [2]}}}}, "accuracies[0]: 2 is not a probability"),
+        ({"mimic": {"models": {"x": {"mean": 0.5, "like": "y"}}}}, "'y' is not in mimic.models (x)"),
+        ({"mimic": {"models": {"x": {"mean": 0.5, "like": "x"}}}}, "x is like x: a circle"),
+        ({"mimic": {"models": {"x": {"mean": 0.5}}, "answer": "42"}}, "does not contain {answer}"),
+        (
+            {"mimic": {"models": {"x": {"mean": 0.5}}, "faults": [{"kind": "hang", "first": 1, "every": 2}]}},
+            "mimic.faults[0]: first, every: give at most one of",
+        ),
+        (
+            {"mimic": {"models": {"x": {"mean": 0.5}}, "faults": [{"kind": "hang", "requests": [3, 1]}]}},
+            "faults[0].requests: [3, 1] is not a span",
+        ),
+        ({"mimic": {"models": {"a b": {"mean": 0.5}}}}, "mimic.models.a b: 'a b' cannot be a name"),
+        ({"unknown": 1}, "unknown: unknown key (allowed here: name, seed, models"),
+    ],
+)
+def test_one_mistake_gives_one_clear_message(changes, expected):
+    problems = problems_of(with_changes(**changes))
+    assert expected in problems[0]
+    messages = {problem.split(": ", 2)[-1] for problem in problems}
+    assert len(messages) == 1, problems
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "is empty; configs/quickstart.yaml shows what it holds"),
+        ("# nothing\n", "is empty"),
+        ("- a\n- b\n", "a list is not a mapping"),
+        ("just text", "'just text' is not a mapping"),
+        ("a: [1, 2\nb: 3", "line 2: not readable as YAML: while parsing a flow sequence expected ',' or ']'"),
+        ("a:\n\tb: 1", "line 2: not readable as YAML"),
+        ("a: 1\n---\nb: 2\n", "not readable as YAML: expected a single document"),
+        ("a: \x01", "line 1: not readable as YAML: a control character"),
+        ("a: 1\nb: *nope", "line 2: not readable as YAML: found undefined alias 'nope'"),
+        ("a: &x 1\nb: &x 2", "the anchor &x is set twice"),
+        ("[" * 5000, "nested too deeply"),
+    ],
+)
+def test_what_is_no_config_is_named(text, expected):
+    assert expected in problems_of(text)[0]
+
+
+def test_every_duplicate_key_is_reported_with_both_lines():
+    problems = problems_of(
+        "name: a\nname: b\nmodels:\n  - name: x\n    endpoints: [mimic]\n    name: y\nname: c\ntasks: []\n"
+    )
+    assert "line 2: name: this key is already on line 1; keep one of the two" in problems
+    assert "line 6: models[0].name: this key is already on line 4; keep one of the two" in problems
+    assert "line 7: name: this key is already on line 1; keep one of the two" in problems
+
+
+def test_yaml_12_rules_hold():
+    text = json.dumps(MINIMAL).replace('"demo"', "no").replace('"a"', "2024-01-01").replace('"b"', "012x")
+    config = parse_config(text.replace('{"name": no', '{"seed": 012, "name": no'))
+    assert (config.name, config.seed, config.models[0].name) == ("no", 12, "2024-01-01")
+
+
+def test_tags_and_odd_keys_are_refused():
+    problems = problems_of(f"1: x\na: !!python/name:os.system y\nb: !foo z\n{YAML_MINIMAL}")
+    assert any("a key here is not text" in problem for problem in problems)
+    assert sum("is not allowed; write plain values" in problem for problem in problems) == 2
+
+
+def test_aliases_that_multiply_or_loop_are_refused():
+    layers = "\n".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12))
+    assert "aliases write this out to more than" in problems_of(f"l0: &l0 [x, x]\n{layers}\n")[0]
+    merges = "\n".join(f"m{n}: &m{n} {{<<: [{', '.join([f'*m{n - 1}'] * 9)}]}}" for n in range(1, 12))
+    assert "aliases write this out to more than" in problems_of(f"m0: &m0 {{x: y}}\n{merges}\n")[0]
+    assert any("contains itself" in problem for problem in problems_of("a: &a [*a]"))
+    assert any("'<<' takes a mapping" in problem for problem in problems_of("a: {<<: 5}"))
+
+
+def test_merged_mappings_keep_lines_and_give_way_to_explicit_keys():
+    problems = problems_of(
+        FULL.replace("top_p: 0.95", "top_p: 95").replace("concurrency: auto", "concurrency: x")
+    )
+    assert [problem.split(": ", 2)[:2] for problem in problems] == [
+        ["line 11", "models[0].sampling.top_p"],
+        ["line 11", "models[1].sampling.top_p"],
+        ["line 11", "models[2].sampling.top_p"],
+        ["line 18", "models[1].concurrency"],
+    ]
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    def message(file):
+        with pytest.raises(ConfigError) as caught:
+            load_config(file)
+        return str(caught.value)
+
+    assert "none.yaml: 1 problem\n  there is no such file" in message(tmp_path / "none.yaml")
+    assert "cannot be read" in message(tmp_path)
+    latin = tmp_path / "latin.yaml"
+    latin.write_bytes(b"name: x\nseed: caf\xe9\n")
+    assert "line 2: is not UTF-8 here; save the file as UTF-8" in message(latin)
+    large = tmp_path / "large.yaml"
+    large.write_bytes(b"#" * 2_000_001)
+    assert "is larger than 2,000,000 bytes" in message(large)
+
+
+def test_datasets_are_looked_for_beside_the_file(tmp_path):
+    file = tmp_path / "run.yaml"
+    file.write_text(YAML_MINIMAL)
+    with pytest.raises(ConfigError, match=r"tasks\[0\]\.dataset: 'sums\.jsonl': there is no such file in"):
+        load_config(file)
+    (tmp_path / "sums.jsonl").touch()
+    assert Path(load_config(file).dataset_source(load_config(file).tasks[0])) == tmp_path / "sums.jsonl"
+    absolute = YAML_MINIMAL.replace("sums.jsonl", str(tmp_path / "sums.jsonl"))
+    config = parse_config(absolute, base_dir="/")
+    assert Path(config.dataset_source(config.tasks[0])) == tmp_path / "sums.jsonl"
+
+
+def test_a_config_given_as_data_is_checked_alike():
+    with pytest.raises(ConfigError, match=r"models\[0\]\.sampling\.temperatur: unknown key"):
+        config_from_data({**MINIMAL, "models": [{**MINIMAL["models"][0], "sampling": {"temperatur": 1}}] * 1})
+    config = config_from_data(MINIMAL)
+    assert parse_config(config.text).hash() == config.hash()
+
+
+def test_the_json_schema_describes_the_grammar():
+    schema = json_schema()
+    assert schema["$schema"].startswith("https://json-schema.org/")
+    assert schema["additionalProperties"] is False
+    assert set(schema["required"]) == {"name", "models", "tasks"}
+    definitions = schema["$defs"]
+    assert {"schema", "weights", "thresholds", "pilot"} < set(definitions["RubricConfig"]["properties"])
+    assert set(definitions["PriorConfig"]["properties"]) == {"from", "depth", "transfer"}
+    assert {"type": "string"} in definitions["BudgetConfig"]["properties"]["tokens"]["anyOf"]
+    undocumented = [
+        f"{name}.{field}"
+        for name, definition in definitions.items()
+        for field, about in definition.get("properties", {}).items()
+        if "description" not in about and field != "kind"
+    ]
+    assert undocumented == []
+    json.dumps(schema)
+
+
+YAML_MINIMAL = """\
+name: demo
+models:
+  - {name: a, endpoints: [http://localhost:8000/v1]}
+  - {name: b, endpoints: [http://localhost:8001/v1]}
+tasks:
+  - {name: sums, dataset: sums.jsonl, scorer: numeric}
+"""
+
+
+def test_the_two_minimal_configs_are_the_same():
+    assert YAML(typ="safe").load(YAML_MINIMAL) == MINIMAL

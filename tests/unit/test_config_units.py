@@ -1,0 +1,75 @@
+"""Counts and durations as people write them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_eval.config import parse_count, parse_duration
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (1, 1), (20000, 20000), ("20000", 20000), ("20_000", 20000), ("2k", 2000), ("2K", 2000),
+        ("1.5k", 1500), ("50M", 50_000_000), ("0.5M", 500_000), ("3B", 3 * 10**9), ("3G", 3 * 10**9),
+        (" 2 k ", 2000), (1e5, 100_000),
+    ],
+)  # fmt: skip
+def test_counts(text, value):
+    assert parse_count(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [0, -1, "0", "-5", "1.5", 1.5, "50m", "5T", "k", "", "five", True, None, [5], "1e5", "1,000", 1e16,
+     "1" * 40, float("inf"), float("nan"), 10**400],
+)  # fmt: skip
+def test_what_is_no_count_is_refused_with_its_value(text):
+    with pytest.raises(ValueError, match=r"is not a (count; write|whole number from)"):
+        parse_count(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90s", 90), ("30m", 1800), ("30min", 1800), ("2h", 7200), ("1h30m", 5400), ("1h 30m 5s", 5405),
+        ("1d", 86400), ("1.5h", 5400), ("0.5s", 0.5), (" 2 h ", 7200),
+    ],
+)  # fmt: skip
+def test_durations(text, seconds):
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (3600, "3600 has no unit; write it with its unit, such as 2h"),
+        ("3600", "is not a duration"),
+        ("2 hours", "is not a duration"),
+        ("2w", "is not a duration"),
+        ("", "is not a duration"),
+        (None, "is not a duration"),
+        (True, "is not a duration"),
+        ("-2h", "is not a duration"),
+        ("h", "is not a duration"),
+        ("0s", "must be longer than nothing"),
+        ("2h3h", "repeats a unit or has them out of order"),
+        ("5s2h", "repeats a unit or has them out of order"),
+        ("9" * 50 + "s", "is not a duration"),
+    ],
+)
+def test_what_is_no_duration_is_refused_with_advice(text, words):
+    with pytest.raises(ValueError, match=words):
+        parse_duration(text)
+
+
+@given(st.integers(1, 10**15))
+def test_every_count_is_read_back(count):
+    assert parse_count(count) == parse_count(str(count)) == parse_count(f"{count:_}") == count
+
+
+@given(st.integers(0, 99), st.integers(0, 59), st.integers(1, 59))
+def test_every_duration_is_read_back(hours, minutes, seconds):
+    assert parse_duration(f"{hours}h{minutes}m{seconds}s") == 3600 * hours + 60 * minutes + seconds

@@ -1,0 +1,64 @@
+"""Addresses as people and jobs write them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_eval.config.section import check_url
+from adaptive_eval.discovery.addresses import AddressForm
+
+
+@pytest.mark.parametrize(
+    ("line", "url"),
+    [
+        ("gpu1:8000", "http://gpu1:8000/v1"),
+        ("  gpu1:8000\t# node 7", "http://gpu1:8000/v1"),
+        ("10.1.2.3:8000", "http://10.1.2.3:8000/v1"),
+        ("[fd00::7]:8000", "http://[fd00::7]:8000/v1"),
+        ("http://gpu1:8000/qwen/v1/", "http://gpu1:8000/qwen/v1"),
+        ("https://gpu1.example.com", "https://gpu1.example.com"),
+    ],
+)
+def test_what_a_line_may_hold(line, url):
+    assert AddressForm().read(line) == (url,)
+
+
+@pytest.mark.parametrize(
+    "line", ["gpu1", "gpu1:", "gpu1:80x", "gpu1 8000", "ftp://gpu1:21", "gpu1:0", ":8000"]
+)
+def test_what_it_may_not_hold(line):
+    with pytest.raises(ValueError, match=r"^line 2: .* is neither host:port nor a URL"):
+        AddressForm().read(f"gpu9:8000\n{line}\n")
+
+
+@pytest.mark.parametrize("line", ["http://me:pa55w0rd@gpu1:8000/v1", "me:pa55w0rd@gpu1:8000"])
+def test_credentials_are_refused_and_not_shown(line):
+    with pytest.raises(ValueError, match="line 1 holds credentials") as caught:
+        AddressForm().read(line)
+    assert "pa55w0rd" not in str(caught.value)
+
+
+def test_what_looks_like_a_key_is_not_shown():
+    with pytest.raises(ValueError, match="may be a key") as caught:
+        AddressForm().read("sk-proj-0123456789abcdef")
+    assert "0123456789" not in str(caught.value)
+
+
+@given(st.text())
+def test_any_text_is_a_list_of_addresses_or_is_refused(text):
+    try:
+        found = AddressForm().read(text)
+    except ValueError:
+        return
+    assert len(set(found)) == len(found)
+    assert all(check_url(url) == url for url in found)
+
+
+@given(st.ip_addresses(), st.integers(1, 65_535))
+def test_hosts_and_ports_are_read_back(host, port):
+    form = AddressForm("https", "/x")
+    url = form.url(str(host), port)
+    assert check_url(url) == url
+    assert form.read(url.removeprefix("https://").removesuffix("/x")) == (url,)

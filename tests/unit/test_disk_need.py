@@ -1,0 +1,166 @@
+"""What a run takes on its disk is forecast, and looked for before it begins."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from run_examples import make_run
+
+from adaptive_eval.build import build
+from adaptive_eval.cli import disk
+from adaptive_eval.cli.disk import alternatives, forecast, require_room
+from adaptive_eval.cli.main import cli
+from adaptive_eval.config import config_from_data
+from adaptive_eval.config.model import SamplingConfig
+from adaptive_eval.errors import RunDiskFull
+from adaptive_eval.store import RunReader
+from adaptive_eval.store.room import free_bytes, in_words, stored_bytes, trial_bytes
+
+Usage = namedtuple("Usage", "total used free")
+
+
+def config(folder: Path, **sections):
+    questions = folder / "questions.jsonl"
+    questions.write_text("\n".join(json.dumps({"id": n, "input": "?", "target": "1"}) for n in range(30)))
+    names = sections.pop("names", ("oak", "elm"))
+    models = [
+        {
+            "name": name,
+            "endpoints": ["http://127.0.0.1:9/v1"],
+            "sampling": {"max_tokens": tokens},
+            "price": {"input": 1, "output": 2},
+        }
+        for name, tokens in zip(names, (1000, 3000), strict=False)
+    ]
+    task = {"name": "sums", "dataset": str(questions), "scorer": "exact"}
+    stopping = {"max_passes": 200_000}
+    return {"name": "x", "models": models, "tasks": [task], "stopping": stopping, **sections}
+
+
+@pytest.fixture
+def built(tmp_path):
+    def make(**sections):
+        return build(config_from_data(config(tmp_path, **sections)))
+
+    return make
+
+
+@pytest.fixture
+def free(monkeypatch):
+    """Set how many bytes are free on every disk."""
+
+    def make(size: float) -> None:
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**12, 0, int(size)))
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("budget", "trials"),
+    [
+        ({"trials": 5000}, 5000),
+        ({"tokens": "4M"}, 2000),
+        ({"trials": 5000, "tokens": "4M"}, 2000),
+        ({"usd": 4.0}, 1000),
+    ],
+)
+def test_before_the_start_each_limit_bounds_the_trials(built, tmp_path, budget, trials):
+    need = forecast(built(budget=budget), tmp_path / "run")
+    assert need.trials == pytest.approx(trials)
+    assert need.per_trial == pytest.approx((trial_bytes(1000) + trial_bytes(3000)) / 2)
+
+
+def test_passes_bound_the_trials_too(built, tmp_path):
+    some = built(stopping={"max_passes": 7}, budget={"trials": 10**6})
+    assert forecast(some, tmp_path / "run").trials == 7 * 30 * 2
+
+
+def test_where_nothing_bounds_an_answer_nothing_is_said(tmp_path):
+    data = config(tmp_path, budget={"trials": 10**9})
+    del data["models"][0]["sampling"]
+    assert forecast(build(config_from_data(data)), tmp_path / "run") is None
+
+
+@pytest.mark.parametrize(
+    ("sampling", "expected"),
+    [
+        ({}, 0),
+        ({"logprobs": False}, 0),
+        ({"logprobs": True}, 1),
+        ({"logprobs": True, "top_logprobs": 4}, 5),
+        ({"logprobs": 0}, 1),
+        ({"logprobs": 3}, 4),
+    ],
+)
+def test_log_probabilities_count(sampling, expected):
+    assert alternatives(SamplingConfig(**sampling)) == expected
+
+
+@pytest.fixture
+def unfinished(tmp_path) -> Path:
+    """A run that its budget has ended."""
+    session = make_run(tmp_path / "run", {"oak": 0.6, "elm": 0.6}, trials=600, equivalence=0.001)
+    assert session.stopped.reason != "resolved"
+    return tmp_path / "run"
+
+
+def test_a_run_that_goes_on_is_measured_by_what_it_has_stored(built, unfinished):
+    with RunReader(unfinished) as reader:
+        stored = reader.count()
+    need = forecast(built(budget={"trials": 3000}), unfinished)
+    assert need.per_trial == stored_bytes(unfinished) / stored
+    assert need.trials == pytest.approx(3000 - stored, rel=0.05)
+    assert forecast(built(budget={"trials": 100}), unfinished).trials == 0.0
+
+
+def test_a_run_that_may_not_fit_is_warned_of_and_begins(built, tmp_path, free, capsys):
+    some = built(budget={"trials": 5_000_000})
+    free(3.2e9)
+    require_room(some, tmp_path / "run")
+    said = capsys.readouterr().err
+    assert f"{tmp_path / 'run'} may need up to about 19.5 GB more: 5,000,000 trials of about 3.9 kB" in said
+    assert "(by max_tokens, compressed). Only 3.2 GB are free. A full disk ends the run" in said
+    free(2e10)
+    require_room(some, tmp_path / "run")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_full_disk_is_refused_and_may_be_overridden(tmp_path, free, monkeypatch):
+    path = tmp_path / "config.yaml"
+    path.write_text(json.dumps(config(tmp_path, budget={"trials": 10})), encoding="utf-8")
+    begun = []
+    monkeypatch.setattr("adaptive_eval.cli.sitting.sit", lambda *_: begun.append(1) or 0)
+    free(disk.RESERVE - 1)
+    command = ["run", str(path), "--out", str(tmp_path / "run")]
+    done = CliRunner().invoke(cli, command)
+    assert isinstance(done.exception, RunDiskFull)
+    assert "only 100 MB are free on its disk" in str(done.exception)
+    assert "or begin all the same with --no-disk-check" in str(done.exception)
+    assert begun == []
+    CliRunner().invoke(cli, [*command, "--no-disk-check"])
+    assert begun == [1]
+
+
+def test_resume_looks_too(unfinished, free, built, monkeypatch):
+    some = built(budget={"trials": 3000})
+    monkeypatch.setattr("adaptive_eval.build.config_of_run", lambda *_: some.config)
+    monkeypatch.setattr("adaptive_eval.cli.sitting.sit", lambda *_: 0)
+    free(0)
+    done = CliRunner().invoke(cli, ["resume", str(unfinished)])
+    assert "only 0 B are free on its disk" in str(done.exception)
+    assert CliRunner().invoke(cli, ["resume", str(unfinished), "--no-disk-check"]).exception is None
+
+
+def test_the_disk_of_a_run_that_is_not_there_yet_is_that_of_its_folder(tmp_path):
+    assert free_bytes(tmp_path / "a" / "b" / "c") == pytest.approx(free_bytes(tmp_path), rel=0.1)
+    assert free_bytes("runs/not/there") > 0
+
+
+@pytest.mark.parametrize(("size", "words"), [(0, "0 B"), (999, "999 B"), (5e6, "5 MB"), (2.5e12, "2.5 TB")])
+def test_sizes_in_words(size, words):
+    assert in_words(size) == words

@@ -1,0 +1,438 @@
+"""Reading an answer, whoever wrote the server; and what is refused before anything is sent."""
+
+import html
+import json
+from urllib.parse import quote, urlencode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_eval.endpoints.address import Address, read_key
+from adaptive_eval.endpoints.answer import chat_text, plain_text, read_completions, read_usage
+from adaptive_eval.endpoints.openai_chat import OpenAIChat
+from adaptive_eval.endpoints.openai_completions import OpenAICompletions, as_prompt
+from adaptive_eval.endpoints.secrets import Redactor, shorten, storable
+from adaptive_eval.endpoints.shares import share_usage
+from adaptive_eval.errors import EndpointError, TransientEndpointError, UsageError
+from adaptive_eval.trial import Message, Usage
+
+NO_SECRETS = Redactor([])
+OURS = ["model", "messages", "prompt", "n", "seed", "echo", "stream", "stream_options"]
+
+
+def body(message, **choice):
+    return {"choices": [{"message": message, "finish_reason": "stop", **choice}]}
+
+
+def read(data):
+    (answer,) = read_completions(data, text_of=chat_text, latency=0.25, redact=NO_SECRETS)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({"content": "42"}, "42"),
+        ({"content": None}, ""),
+        ({}, ""),
+        ({"content": None, "refusal": "I cannot help with that."}, "I cannot help with that."),
+        (
+            {"content": [{"type": "text", "text": "4"}, {"type": "thinking"}, {"type": "text", "text": "2"}]},
+            "42",
+        ),
+        ({"content": "half \ud83d"}, "half \ufffd"),
+        ({"content": "\ud83d\ude00"}, "\U0001f600"),
+    ],
+)
+def test_the_text_of_an_answer(message, text):
+    answer = read(body(message))
+    assert answer.text == text
+    assert answer.latency == 0.25
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        [],
+        "text",
+        {},
+        {"choices": None},
+        {"choices": []},
+        {"choices": ["x"]},
+        {"choices": [{"finish_reason": "stop"}]},
+        {"choices": [{"message": "42"}]},
+        body({"content": 42}),
+        body({"content": {"text": "42"}}),
+    ],
+)
+def test_what_is_no_completion_is_malformed(data):
+    with pytest.raises(TransientEndpointError) as raised:
+        read(data)
+    assert raised.value.kind == "malformed"
+
+
+@pytest.mark.parametrize("word", ["abort", "error"])
+def test_an_answer_broken_off_by_the_server_is_no_answer(word):
+    with pytest.raises(TransientEndpointError) as raised:
+        read(body({"content": "The answer is"}, finish_reason=word))
+    assert raised.value.kind == "aborted"
+
+
+@pytest.mark.parametrize("word", ["stop", "length", "content_filter", "tool_calls"])
+def test_other_ends_are_answers(word):
+    assert read(body({"content": "x"}, finish_reason=word)).finish_reason == word
+
+
+def test_a_failure_inside_a_200_keeps_its_status():
+    with pytest.raises(EndpointError) as raised:
+        read({"error": {"code": 401, "message": "no key"}})
+    assert (raised.value.kind, raised.value.status) == ("auth", 401)
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        (None, Usage()),
+        ({}, Usage()),
+        ("x", Usage()),
+        ({"prompt_tokens": 5, "completion_tokens": None}, Usage(5, 0)),
+        ({"prompt_tokens": -5, "completion_tokens": "7"}, Usage()),
+        ({"prompt_tokens": True, "completion_tokens": 2.0}, Usage()),
+        ({"prompt_tokens": 5, "completion_tokens": 7, "prompt_tokens_details": None}, Usage(5, 7)),
+        (
+            {"prompt_tokens": 5, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 4}},
+            Usage(5, 7, 4),
+        ),
+    ],
+)
+def test_usage(usage, tokens):
+    assert read_usage(usage) == tokens
+
+
+def test_logprobs_and_names_are_kept():
+    data = body({"content": "a"}, logprobs={"content": [{"token": "a", "logprob": -0.5}]})
+    answer = read({**data, "id": "chatcmpl-1", "model": "tiny"})
+    assert answer.logprobs == {"content": [{"token": "a", "logprob": -0.5}]}
+    assert (answer.response_id, answer.model) == ("chatcmpl-1", "tiny")
+
+
+def test_a_key_echoed_in_an_answer_is_hidden():
+    (answer,) = read_completions(
+        {**body({"content": "your key is sk-12345678"}), "id": "sk-12345678"},
+        text_of=chat_text,
+        latency=0.0,
+        redact=Redactor(["sk-12345678"]),
+    )
+    assert answer.text == "your key is [redacted]"
+    assert answer.response_id == "[redacted]"
+
+
+def test_a_key_echoed_in_an_answer_is_not_spelled_by_its_logprobs():
+    """The figures stay, token by token; without a key in the text the tokens stay too."""
+    tokens = ["key ", "sk-1", "2345", "678"]
+    top = [{"token": "sk-1", "bytes": [115, 107], "logprob": -0.5}]
+    spelled = [
+        {"token": token, "bytes": list(token.encode()), "logprob": -0.5, "top_logprobs": top}
+        for token in tokens
+    ]
+    data = body({"content": "".join(tokens)}, logprobs={"content": spelled})
+    (answer,) = read_completions(data, text_of=chat_text, latency=0.0, redact=Redactor(["sk-12345678"]))
+    assert answer.logprobs == {
+        "content": [{"token": "[redacted]", "bytes": None, "logprob": -0.5, "top_logprobs": None}] * 4
+    }
+    assert read(data).logprobs == {"content": spelled}
+
+
+def test_a_key_spelled_by_the_logprobs_of_a_plain_completion():
+    logprobs = {
+        "tokens": ["sk-1", "2345678"],
+        "token_logprobs": [-0.5, -0.1],
+        "top_logprobs": [{"sk-1": -0.5}],
+    }
+    choice = {"index": 0, "text": "sk-12345678", "finish_reason": "stop", "logprobs": logprobs}
+    (answer,) = read_completions(
+        {"choices": [choice]}, text_of=plain_text, latency=0.0, redact=Redactor(["sk-12345678"])
+    )
+    assert answer.logprobs == {
+        "tokens": ["[redacted]"] * 2,
+        "token_logprobs": [-0.5, -0.1],
+        "top_logprobs": None,
+    }
+
+
+@pytest.mark.parametrize("answer", [[{}], {"message": "KEY"}, {"message": {"content": {"said": "KEY"}}}])
+def test_a_key_is_hidden_before_what_came_is_cut_short(answer):
+    """What is left of a key after a cut is most of it, and looks like nothing known."""
+    key = "sk-" + "0123456789" * 20
+    told = json.loads(json.dumps(answer).replace("KEY", "x" * 10 + key))
+    with pytest.raises(TransientEndpointError) as caught:
+        read_completions({"choices": [told]}, text_of=chat_text, latency=0.0, redact=Redactor([key]))
+    assert "sk-0123" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+KEY_WITH_EVERYTHING = 'sk-Q7/x+2d9=a "b"&<c> \\ é'
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        lambda key: key,
+        lambda key: json.dumps({"error": f"bad key {key}"}),
+        lambda key: json.dumps({"error": f"bad key {key}"}, ensure_ascii=False),
+        lambda key: json.dumps({"error": json.dumps({"inner": key})}),
+        lambda key: json.dumps({"error": key}).replace("/", "\\/"),
+        lambda key: f"<p>bad key {html.escape(key)}</p>",
+        lambda key: f"<p>bad key {html.escape(key, quote=False)}</p>",
+        lambda key: f"https://host/?key={quote(key)}&x=1",
+        lambda key: f"https://host/?{urlencode({'key': key})}",
+        lambda key: f"https://host/{quote(key, safe='')}",
+    ],
+)
+def test_a_key_is_found_in_the_ways_in_which_servers_write_it(echo):
+    hidden = Redactor([KEY_WITH_EVERYTHING])(echo(KEY_WITH_EVERYTHING))
+    assert "[redacted]" in hidden
+    assert "Q7" not in hidden
+
+
+@given(st.text())
+def test_every_text_can_be_stored(text):
+    assert storable(text).encode("utf-8").decode("utf-8") == storable(text)
+    assert storable(storable(text)) == storable(text)
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
+def test_good_text_is_left_alone(text):
+    assert storable(text) == text
+
+
+@given(st.text(), st.integers(5, 600))
+def test_shortening_holds_its_limit(text, limit):
+    line = shorten(text, limit)
+    assert len(line) <= limit
+    assert line.isprintable()
+
+
+@given(
+    st.text(alphabet=st.characters(codec="ascii"), min_size=4, max_size=30),
+    st.text(max_size=40),
+    st.text(max_size=40),
+)
+def test_no_secret_survives(secret, before, after):
+    assert secret not in Redactor([secret])(before + secret + after).replace("[redacted]", "\0")
+
+
+def test_the_longer_of_two_secrets_goes_as_a_whole():
+    assert Redactor(["secret", "secret-key"])("my secret-key") == "my [redacted]"
+
+
+def test_short_values_are_no_secrets():
+    assert Redactor(["on", ""])("based on this") == "based on this"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "gpu1:8000/v1",
+        "ftp://gpu1/v1",
+        "http://",
+        "http:///v1",
+        "http://h:99999/v1",
+        "http://h:0/v1",
+        "http://[::1/v1",
+        "",
+    ],
+)
+def test_what_is_no_address(url):
+    with pytest.raises(UsageError, match="endpoint"):
+        Address.read(url)
+
+
+def test_credentials_in_an_address_are_refused_and_not_shown():
+    with pytest.raises(UsageError, match="api_key_env") as raised:
+        Address.read("https://me:hunter2@host/v1")
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "base"),
+    [
+        ("http://gpu1:8000/v1/", "http://gpu1:8000/v1"),
+        ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
+        ("https://host/a/prefix/v1?api-version=2024-02-01", "https://host/a/prefix/v1"),
+        ("https://host/v1/@scope", "https://host/v1/@scope"),
+    ],
+)
+def test_an_address_as_it_is_shown(url, base):
+    assert OpenAIChat(url, "m").url == base
+
+
+def test_a_key_variable_that_is_not_set():
+    for environ in ({}, {"VLLM_API_KEY": ""}, {"VLLM_API_KEY": " \n"}):
+        with pytest.raises(UsageError, match="VLLM_API_KEY is not set"):
+            OpenAIChat("http://h/v1", "m", api_key_env="VLLM_API_KEY", environ=environ)
+    assert read_key(None, {}) is None
+
+
+@pytest.mark.parametrize("key", ["sk-12\n34", "sk-\u00e9\u00e8", "a\0b"])
+def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(key):
+    with pytest.raises(UsageError, match="KEY") as raised:
+        OpenAIChat("http://h/v1", "m", api_key_env="KEY", environ={"KEY": key})
+    assert key not in str(raised.value)
+    with pytest.raises(UsageError, match="x-team"):
+        OpenAIChat("http://h/v1", "m", headers={"x-team": key})
+
+
+@pytest.mark.parametrize("field", OURS)
+@pytest.mark.parametrize("place", ["sampling", "extra_body"])
+@pytest.mark.parametrize("api", [OpenAIChat, OpenAICompletions])
+def test_what_the_run_decides_cannot_be_configured(api, place, field):
+    with pytest.raises(UsageError, match=field):
+        api("http://h/v1", "m", **{place: {field: 1}})
+
+
+def test_the_body_is_what_was_written():
+    chat = OpenAIChat(
+        "http://h/v1",
+        "tiny",
+        sampling={"temperature": 0.6, "top_k": 20, "max_tokens": 8},
+        extra_body={"top_k": 5},
+    )
+    assert chat.body([Message("system", "Be brief."), Message("user", "2 + 2?")], seed=7) == {
+        "model": "tiny",
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"}],
+        "seed": 7,
+        "temperature": 0.6,
+        "top_k": 5,
+        "max_tokens": 8,
+    }
+    assert "seed" not in chat.body([], seed=None)
+    assert "seed" not in OpenAIChat("http://h/v1", "tiny", send_seed=False).body([], seed=7)
+
+
+def test_nothing_shows_the_key():
+    chat = OpenAIChat(
+        "http://h/v1", "m", api_key_env="K", environ={"K": "sk-12345678"}, headers={"x-auth": "tok-87654321"}
+    )
+    assert "12345678" not in repr(chat)
+    assert "87654321" not in repr(chat) + repr(chat._exchange) + repr(chat._exchange.redact)
+
+
+def test_the_prompts_logprobs_are_kept_beside_those_of_the_answer():
+    prompt = [None, {"15": {"logprob": -0.5, "rank": 1, "decoded_token": "a"}}]
+    data = {**body({"content": "a"}, logprobs={"content": []}), "prompt_logprobs": prompt}
+    assert read(data).logprobs == {"content": [], "prompt": prompt}
+    alone = {**body({"content": "a"}), "prompt_logprobs": prompt}
+    assert read(alone).logprobs == {"prompt": prompt}
+
+
+def test_the_prompts_logprobs_of_a_plain_completion():
+    prompt = [None, {"15": {"logprob": -0.5, "rank": 1, "decoded_token": "a"}}]
+    data = {"choices": [{"text": "a", "logprobs": {"tokens": ["a"]}, "prompt_logprobs": prompt}]}
+    (answer,) = read_completions(data, text_of=plain_text, latency=0.0, redact=NO_SECRETS)
+    assert answer.logprobs == {"tokens": ["a"], "prompt": prompt}
+
+
+def several(*choices, limit=None, **usage):
+    data = {"choices": list(choices), "usage": usage, "id": "cmpl-1"}
+    return read_completions(
+        data, text_of=plain_text, latency=0.25, redact=NO_SECRETS, most=len(choices), limit=limit
+    )
+
+
+def test_several_answers_in_the_order_of_their_indices():
+    answers = several({"index": 1, "text": "b"}, {"index": 2, "text": "c"}, {"index": 0, "text": "a"})
+    assert [answer.text for answer in answers] == ["a", "b", "c"]
+    assert [answer.response_id for answer in answers] == ["cmpl-1#0", "cmpl-1#1", "cmpl-1#2"]
+
+
+def test_more_answers_than_asked_for_are_left_alone_and_paid_for():
+    data = {"choices": [{"text": "a"}, {"text": "b"}], "usage": {"prompt_tokens": 5, "completion_tokens": 9}}
+    (answer,) = read_completions(data, text_of=plain_text, latency=0.25, redact=NO_SECRETS)
+    assert (answer.text, answer.usage, answer.share) == ("a", Usage(5, 9), None)
+
+
+def test_each_of_several_answers_shows_its_prompt_which_is_paid_once():
+    cached = {"cached_tokens": 4}
+    choices = [{"text": "aaa"}, {"text": "a"}]
+    data = {"prompt_tokens": 5, "completion_tokens": 8, "prompt_tokens_details": cached}
+    first, second = several(*choices, **data)
+    assert (first.usage, first.paid) == (Usage(5, 5, 4), Usage(5, 5, 4))
+    assert (second.usage, second.paid) == (Usage(5, 3, 4), Usage(0, 3, 0))
+
+
+def test_a_usage_that_counts_one_answer_is_taken_for_each():
+    """As llama.cpp's server reports it; certain only where the answers met a known limit."""
+    cut = {"text": "abc", "finish_reason": "length"}
+    answers = several(cut, cut, {"text": "d", "finish_reason": "stop"}, limit=8, completion_tokens=8)
+    assert sum(answer.paid.completion_tokens for answer in answers) == 24
+    answers = several(cut, cut, limit=8, completion_tokens=16)
+    assert sum(answer.paid.completion_tokens for answer in answers) == 16
+    answers = several(cut, cut, completion_tokens=8)
+    assert sum(answer.paid.completion_tokens for answer in answers) == 8
+
+
+def test_of_several_answers_the_broken_ones_are_left_out_and_paid_for():
+    answers = several(
+        {"index": 0, "text": "gone", "finish_reason": "abort"},
+        {"index": 1, "text": "b", "finish_reason": "stop"},
+        {"index": 2, "text": 7},
+        prompt_tokens=5,
+        completion_tokens=9,
+    )
+    assert [(answer.text, answer.usage) for answer in answers] == [("b", Usage(5, 9))]
+    with pytest.raises(TransientEndpointError) as raised:
+        several({"text": "gone", "finish_reason": "abort"}, {"text": 7})
+    assert raised.value.kind == "aborted"
+
+
+tokens = st.integers(0, 10**6)
+
+
+@given(usage=st.builds(Usage, tokens, tokens, tokens), lengths=st.lists(st.integers(0, 10**5), min_size=1))
+def test_shares_add_up_to_the_usage_of_the_request(usage, lengths):
+    shares = share_usage(usage, lengths)
+    assert len(shares) == len(lengths)
+    for field in ("prompt_tokens", "completion_tokens", "cached_tokens"):
+        assert sum(getattr(share, field) for share in shares) == getattr(usage, field)
+    assert all(share.completion_tokens >= 0 for share in shares)
+    assert all((share.prompt_tokens, share.cached_tokens) == (0, 0) for share in shares[1:])
+    least = 1 if usage.completion_tokens >= len(lengths) else 0
+    assert all(share.completion_tokens >= least for share in shares)
+    rest = max(usage.completion_tokens - len(lengths), 0)
+    wanted = [rest * length / max(sum(lengths), 1) for length in lengths]
+    if sum(lengths):
+        assert all(abs(one.completion_tokens - want) <= 2 for one, want in zip(shares, wanted, strict=True))
+
+
+def test_a_conversation_as_one_text():
+    shot = [Message("user", "Q: 1 + 1?\n"), Message("assistant", "2")]
+    asked = Message("user", " Q: 2 + 2?\nA:")
+    assert as_prompt([asked]) == " Q: 2 + 2?\nA:"
+    assert as_prompt([Message("system", "Sums."), *shot, asked]) == "Sums.\n\nQ: 1 + 1?\n2\n\n Q: 2 + 2?\nA:"
+    assert as_prompt([]) == ""
+
+
+def test_the_body_of_a_request_for_several_answers():
+    model = OpenAICompletions("http://h/v1", "base", sampling={"max_tokens": 8})
+    ask = [Message("user", "2 + 2 =")]
+    assert model.body(ask, seed=7, n=4) == {
+        "model": "base",
+        "prompt": "2 + 2 =",
+        "n": 4,
+        "seed": 7,
+        "max_tokens": 8,
+    }
+    assert "n" not in model.body(ask, seed=7)
+
+
+@given(st.lists(st.integers(0, 3000), min_size=1, max_size=8), st.integers(1, 64), st.data())
+def test_no_share_is_longer_than_an_answer_can_be(lengths, limit, data):
+    """Budgets reserve so much for each; a share beyond it would look like a server that keeps no limit."""
+    tokens = data.draw(st.integers(0, limit * len(lengths)))
+    shares = share_usage(Usage(7, tokens), lengths, limit)
+    assert sum(share.completion_tokens for share in shares) == tokens
+    assert all(0 <= share.completion_tokens <= limit for share in shares)
+    assert [share.prompt_tokens for share in shares] == [7, *[0] * (len(lengths) - 1)]

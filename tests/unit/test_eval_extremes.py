@@ -1,0 +1,125 @@
+"""Sizes and shapes at which a plain formula overflows, cancels or runs out of memory."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scorio import eval as metrics
+
+LARGE = {
+    name: arguments
+    for metric, arguments in {
+        "pass_at_k": {},
+        "pass_hat_k": {},
+        "auc_at_k": {},
+        "maj_at_k": {},
+        "mg_pass_at_k": {},
+        "g_pass_at_k_tau": {"tau": 0.9},
+        "geom_at_k": {},
+        "geom_ds_at_k": {},
+        "geo_spectrum_at_k": {},
+        "max_at_k": {"w": [-1e9, 1e9]},
+    }.items()
+    for name in (metric, f"{metric}_ci")
+    for arguments in [arguments]
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("k", [1, 2, 1500, 3000])
+def test_thousands_of_trials(name: str, k: int) -> None:
+    arguments: dict[str, Any] = LARGE[name]
+    counts = [[3000, 0], [0, 3000], [1500, 1500], [1, 2999]]
+    result = getattr(metrics, name)(None, k, counts=counts, **arguments)
+    values = result if isinstance(result, tuple) else (result,)
+    scale = 1e9 if "w" in arguments else 1.0
+    assert all(math.isfinite(value) and abs(value) <= scale for value in values)
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_a_draw_of_all_trials_is_decided_by_one(wrong: int) -> None:
+    n = 5000
+    counts = [[wrong, n - wrong]]
+    every = float(wrong == 0)
+    for name in ("pass_hat_k", "geom_at_k", "geom_ds_at_k"):
+        assert getattr(metrics, name)(None, n, counts=counts) == every
+    for name in ("pass_at_k", "maj_at_k"):
+        assert getattr(metrics, name)(None, n, counts=counts) == 1.0
+    assert metrics.mg_pass_at_k(None, n, counts=counts) == pytest.approx(1.0 - 2 * wrong / n, abs=1e-15)
+
+
+def test_a_deviation_of_nearly_nothing_is_not_noise() -> None:
+    # A majority of 101 draws is all but sure: 1 - g is about P(Binomial(101, 1/1000) > 50).
+    mu, sigma, _, _ = metrics.maj_at_k_ci(None, 101, counts=[[0, 1000]])
+    assert mu == pytest.approx(1.0, abs=1e-15)
+    assert sigma < 1e-15
+    # A spectrum that is flat between its ends: p stays near 1/2, far from both.
+    weights = [0.5, *[0.0] * 398, 0.5]
+    mu, sigma, _, _ = metrics.threshold_spectrum_at_k_ci(None, 400, weights, counts=[[500, 500]])
+    assert mu == pytest.approx(0.5, abs=1e-14)
+    assert sigma < 1e-14
+
+
+def test_a_small_variance_keeps_its_digits() -> None:
+    # p ~ Beta(10^9, 10^-3): 1 - p^k is about k q with E[q] = 1e-12, Var[q] = 1e-21.
+    _, sigma, _, _ = metrics.pass_hat_k_ci(None, 3, counts=[[0, 3]], alpha0=1e9, beta0=1e-3)
+    assert sigma == pytest.approx(3 * math.sqrt(1e-21), rel=1e-6)
+    mu, sigma = metrics.bayes([[0, 1]], w=[1e12, 1e12 + 1])
+    assert mu - 1e12 == pytest.approx(0.5, abs=1e-4)
+    assert sigma == pytest.approx(math.sqrt(0.05), rel=1e-12)
+
+
+POSTERIORS = (
+    "pass_at_k_ci",
+    "pass_hat_k_ci",
+    "auc_at_k_ci",
+    "maj_at_k_ci",
+    "geom_at_k_ci",
+    "geom_ds_at_k_ci",
+)
+
+
+@pytest.mark.parametrize("name", POSTERIORS)
+@pytest.mark.parametrize("alpha0", [1e-200, 1e-6, 1e6])
+@pytest.mark.parametrize("beta0", [1e-200, 1e-6, 1e6])
+def test_any_prior(name: str, alpha0: float, beta0: float) -> None:
+    counts = [[0, 5], [5, 0], [2, 3]]
+    mu, sigma, lo, hi = getattr(metrics, name)(None, 3, alpha0=alpha0, beta0=beta0, counts=counts)
+    assert 0.0 <= lo <= mu <= hi <= 1.0
+    assert math.isfinite(sigma)
+
+
+@pytest.mark.parametrize(
+    ("name", "mixed"),
+    [
+        ("pass_at_k_ci", 1 - 24 / 210),
+        ("pass_hat_k_ci", 60 / 210),
+        ("maj_at_k_ci", (60 + 3 * 24) / 210),
+        ("auc_at_k_ci", (0.6 / 2 + 0.8 + (1 - 24 / 210) / 2) / 2),
+    ],
+)
+def test_next_to_no_prior(name: str, mixed: float) -> None:
+    # Questions that are always right or always wrong are certain, the third has p ~ Beta(3, 2).
+    counts = [[0, 5], [5, 0], [2, 3]]
+    mu, _, _, _ = getattr(metrics, name)(None, 3, alpha0=1e-200, beta0=1e-200, counts=counts)
+    assert mu == pytest.approx((1 + 0 + mixed) / 3, abs=1e-13)
+
+
+def test_a_budget_far_beyond_the_trials() -> None:
+    mu, sigma, _, _ = metrics.geom_at_k_ci(None, 200_000, counts=[[2, 3]])
+    # E[p^k] = B(4 + k, 3) / B(4, 3) and E[1 - q^k] is 1 to five digits.
+    assert mu == pytest.approx(math.sqrt(120.0 / 200_000.0**3), rel=1e-3)
+    assert math.isfinite(sigma)
+    mu, _, _, _ = metrics.geo_spectrum_at_k_ci(None, 3000, lam=0.0, counts=[[1, 1]])
+    # 2 max(p - 1/2, 0) under p ~ Beta(2, 2).
+    assert mu == pytest.approx(3 / 16, abs=1e-3)
+
+
+def test_a_question_that_is_never_right_among_a_thousand() -> None:
+    # E[p^1000] is about 1e-601 here, below the smallest double, and sits under a fractional power.
+    mu, sigma, lo, _ = metrics.geom_ds_at_k_ci(np.zeros((2, 1000), dtype=int), 1000, 0.5, 0.01)
+    assert mu == pytest.approx(math.sqrt(0.5) * 10 ** (-0.01 * 600.4), rel=1e-2)
+    assert sigma > 0.0
+    assert lo == 0.0

@@ -1,0 +1,48 @@
+"""``import scorio`` is cheap, and each of its packages comes on its own."""
+
+import subprocess
+import sys
+
+import pytest
+
+import scorio
+
+
+def fresh(code: str) -> str:
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return run.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "statement", ["import scorio", "from scorio import eval", "import scorio; scorio.eval.bayes([[0, 1]])"]
+)
+def test_nothing_else_is_loaded(statement: str) -> None:
+    loaded = fresh(f"{statement}\nimport sys; print(*sys.modules)").split()
+    assert not {"scipy", "scorio.rank", "scorio.study", "scorio.categorical", "scorio.sequential"} & set(
+        loaded
+    )
+
+
+def test_no_metric_needs_scipy() -> None:
+    code = (
+        "from scorio import eval; R = [[0, 1, 1], [1, 1, 1]]\n"
+        "eval.bayes_ci(R); eval.mg_pass_at_k_ci(R, 3); eval.geom_at_k_ci(R, 3); eval.maj_at_k(R, 3)\n"
+        "import sys; print('scipy' in sys.modules)"
+    )
+    assert fresh(code) == "False"
+
+
+def test_import_takes_less_than_that_of_numpy_itself() -> None:
+    """A third, on an idle machine: processor time in proportion is the same on a slow one."""
+    code = (
+        "from time import process_time as t; a = t(); import numpy; b = t(); from scorio import eval; "
+        "print((t() - b) / (b - a))"
+    )
+    assert min(float(fresh(code)) for _ in range(3)) < 1.0
+
+
+def test_packages_are_found_by_name() -> None:
+    assert scorio.eval.__name__ == "scorio.eval"
+    assert {"categorical", "eval", "rank", "sequential", "study"} <= set(dir(scorio))
+    with pytest.raises(AttributeError, match="no attribute 'metrics'"):
+        _ = scorio.metrics

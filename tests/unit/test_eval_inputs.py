@@ -1,0 +1,333 @@
+"""What `scorio.eval` takes and refuses: signatures, forms of input, errors that name argument and value."""
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scorio import eval as metrics
+
+R = np.array([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]])
+LEVELS = np.array([[0, 1, 2, 2, 1], [1, 1, 0, 2, 2]])
+W = [0.0, 0.5, 1.0]
+
+CI = "confidence=0.95, bounds=(0.0, 1.0), alpha0=1.0, beta0=1.0"
+SIGNATURES = {
+    "bayes": "R, w=None, R0=None",
+    "bayes_ci": "R, w=None, R0=None, confidence=0.95, bounds=None",
+    "avg": "R, w=None",
+    "avg_ci": "R, w=None, confidence=0.95, bounds=None",
+    "pass_at_k": "R, k",
+    "pass_at_k_ci": f"R, k, {CI}",
+    "pass_hat_k": "R, k",
+    "pass_hat_k_ci": f"R, k, {CI}",
+    "unanimous_at_k": "R, k",
+    "unanimous_at_k_ci": f"R, k, {CI}",
+    "auc_at_k": "R, k",
+    "auc_at_k_ci": f"R, k, {CI}",
+    "maj_at_k": "R, k",
+    "maj_at_k_ci": f"R, k, {CI}",
+    "g_pass_at_k": "R, k",
+    "g_pass_at_k_ci": f"R, k, {CI}",
+    "g_pass_at_k_tau": "R, k, tau",
+    "g_pass_at_k_tau_ci": f"R, k, tau, {CI}",
+    "mg_pass_at_k": "R, k",
+    "mg_pass_at_k_ci": f"R, k, {CI}",
+    "geom_at_k": "R, k, pass_power=0.5, unanimous_power=0.5",
+    "geom_at_k_ci": f"R, k, pass_power=0.5, unanimous_power=0.5, {CI}",
+    "geom_ds_at_k": "R, k, pass_power=0.5, unanimous_power=0.5",
+    "geom_ds_at_k_ci": f"R, k, pass_power=0.5, unanimous_power=0.5, {CI}",
+    "geo_spectrum_at_k": "R, k, lam=0.5, weights=None, lambda_=None",
+    "geo_spectrum_at_k_ci": f"R, k, lam=0.5, weights=None, lambda_=None, {CI}",
+    "geo_spectrum_star_at_k": "R, k",
+    "geo_spectrum_star_at_k_ci": f"R, k, {CI}",
+    "threshold_spectrum_at_k": "R, k, weights",
+    "threshold_spectrum_at_k_ci": f"R, k, weights, {CI}",
+    "max_at_k": "R, k, w=None",
+    "max_at_k_ci": "R, k, w=None, R0=None, confidence=0.95, bounds=None",
+}
+BINARY_POINT = [
+    name for name in SIGNATURES if not name.endswith("_ci") and not name.startswith(("bayes", "avg", "max"))
+]
+BINARY_CI = [f"{name}_ci" for name in BINARY_POINT]
+CATEGORICAL = ["bayes", "bayes_ci", "avg", "avg_ci", "max_at_k", "max_at_k_ci"]
+BEYOND_N = ("geom_at_k_ci", "geom_ds_at_k_ci", "geo_spectrum_at_k_ci", "geo_spectrum_star_at_k_ci")
+BEYOND_N += ("threshold_spectrum_at_k_ci", "max_at_k_ci")
+
+
+def call(name: str, outcomes: Any, k: Any = 2, **keywords: Any) -> Any:
+    """Call a metric with the arguments it cannot do without."""
+    function = getattr(metrics, name)
+    if name.startswith(("bayes", "avg")):
+        return function(outcomes, **keywords)
+    if "tau" in name:
+        keywords.setdefault("tau", 0.5)
+    if name.startswith("threshold") and "weights" not in keywords:
+        keywords["weights"] = np.full(k, 1.0 / k)
+    return function(outcomes, k, **keywords)
+
+
+def refused(function: Callable[[], Any], *words: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        function()
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_every_function_of_the_reference_is_there_and_no_other() -> None:
+    assert set(metrics.__all__) == set(SIGNATURES)
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_signatures_are_those_of_the_reference(name: str) -> None:
+    parameters = inspect.signature(getattr(metrics, name)).parameters.values()
+    positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    shown = ", ".join(p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in positional)
+    assert shown == SIGNATURES[name]
+    assert all(p.kind is p.KEYWORD_ONLY for p in parameters if p not in positional)
+
+
+def test_aliases() -> None:
+    assert metrics.unanimous_at_k is metrics.pass_hat_k
+    assert metrics.unanimous_at_k_ci is metrics.pass_hat_k_ci
+    assert metrics.geo_spectrum_at_k(R, 3, lambda_=0.2) == metrics.geo_spectrum_at_k(R, 3, 0.2)
+    assert metrics.geo_spectrum_at_k_ci(R, 3, lambda_=0.2) == metrics.geo_spectrum_at_k_ci(R, 3, 0.2)
+    with pytest.raises(TypeError, match=r"lam=0\.3 and lambda_=0\.2"):
+        metrics.geo_spectrum_at_k(R, 3, 0.3, lambda_=0.2)
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_returns_plain_floats(name: str) -> None:
+    result = call(name, R)
+    if name.endswith("_ci"):
+        assert len(result) == 4
+    elif name in ("bayes", "avg"):
+        assert len(result) == 2
+    else:
+        assert type(result) is float
+        return
+    assert all(type(value) is float for value in result)
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+@pytest.mark.parametrize(
+    "form",
+    [
+        R.tolist(),
+        R.astype(bool),
+        R.astype(np.int8),
+        R.astype(np.uint64),
+        R.astype(float),
+        np.asfortranarray(R),
+        R[:, ::-1],
+        R[::-1],
+    ],
+    ids=["list", "bool", "int8", "uint64", "float", "fortran", "reversed", "rows reversed"],
+)
+def test_any_array_of_whole_numbers_will_do(name: str, form: Any) -> None:
+    assert call(name, form) == call(name, R)
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_one_dimension_is_one_question(name: str) -> None:
+    assert call(name, R[0]) == call(name, R[:1])
+
+
+def test_one_dimensional_prior() -> None:
+    assert metrics.bayes(R[0], None, [1, 0, 1]) == metrics.bayes(R[:1], None, [[1, 0, 1]])
+    assert metrics.bayes(R, None, [1, 0]) == metrics.bayes(R, None, [[1], [0]])
+    assert metrics.bayes(R, None, np.zeros((2, 0), dtype=int)) == metrics.bayes(R)
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_inputs_are_never_modified(name: str) -> None:
+    outcomes, mask = R.copy(), np.array([[False] * 5, [False, True, False, False, False]])
+    inputs: dict[str, Any] = {"missing": mask, "question_weights": np.array([0.25, 0.75])}
+    if name in ("bayes", "bayes_ci", "max_at_k_ci"):
+        inputs["R0"] = np.array([[1], [0]])
+    if name.startswith(("bayes", "avg", "max")):
+        inputs["w"] = np.array([3.0, -1.0])
+    if name.startswith(("threshold", "geo_spectrum_at_k")):
+        inputs["weights"] = np.array([0.25, 0.5])
+    arrays = [outcomes, *(value for value in inputs.values() if isinstance(value, np.ndarray))]
+    before = [array.copy() for array in arrays]
+    for array in arrays:
+        array.flags.writeable = False
+    call(name, outcomes, **inputs)
+    table = np.array([[2, 3], [1, 4]])
+    table.flags.writeable = False
+    call(name, None, counts=table)
+    assert all(np.array_equal(array, old) for array, old in zip(arrays, before, strict=True))
+    assert np.array_equal(table, [[2, 3], [1, 4]])
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+@pytest.mark.parametrize(
+    ("outcomes", "words"),
+    [
+        ([[0, 1], [0.5, 1]], ["R[1, 0] = 0.5"]),
+        ([[0, math.nan], [1, 1]], ["R[0, 1] = nan"]),
+        ([[0, math.inf], [1, 1]], ["R[0, 1] = inf"]),
+        ([[0, 1], [-1, 1]], ["R[1, 0] = -1", "missing="]),
+        ([[0, 1], [1, 2]], ["R[1, 1] = 2"]),
+        ([[0, 1], [1]], ["R", "rectangular"]),
+        ([["0", "1"]], ["R", "<U1"]),
+        ([[0, None]], ["R", "object"]),
+        ([[0j, 1j]], ["R", "complex"]),
+        (np.zeros((2, 2, 2), dtype=int), ["R", "(2, 2, 2)"]),
+        (1, ["R", "()"]),
+        (np.zeros((0, 3), dtype=int), ["R", "(0, 3)"]),
+        (np.zeros((3, 0), dtype=int), ["R", "(3, 0)"]),
+        (None, ["R", "None"]),
+    ],
+    ids=lambda value: None if isinstance(value, list) and isinstance(value[0], str) else "R",
+)
+def test_bad_outcomes_are_refused(name: str, outcomes: Any, words: list[str]) -> None:
+    refused(lambda: call(name, outcomes), *words)
+
+
+def test_a_masked_array_asks_for_the_mask() -> None:
+    masked = np.ma.masked_equal([[0, 1, -1], [1, 1, 0]], -1)
+    refused(lambda: metrics.avg(masked), "R", "1 masked", "missing=")
+    refused(lambda: metrics.bayes(R, None, np.ma.masked_equal([[0], [-1]], -1)), "R0", "1 masked")
+    assert metrics.avg(masked, missing=masked.mask) == metrics.avg([[0, 1, -1], [1, 1, 0]], missing=-1)
+    assert metrics.avg(np.ma.masked_array(R)) == metrics.avg(R)
+
+
+@pytest.mark.parametrize("name", CATEGORICAL)
+def test_categories_need_rewards(name: str) -> None:
+    refused(lambda: call(name, LEVELS), "R[0, 2] = 2", "without weights w")
+    refused(lambda: call(name, LEVELS, w=[0.0, 1.0]), "R[0, 2] = 2", "0..1")
+    refused(lambda: call(name, LEVELS, w=[0.0, math.nan, 1.0]), "w[1] = nan")
+    refused(lambda: call(name, LEVELS, w=[0.0, 1.0, -math.inf]), "w[2] = -inf")
+    refused(lambda: call(name, LEVELS, w=[[0.0, 1.0, 2.0]]), "w", "(1, 3)")
+    refused(lambda: call(name, LEVELS, w=[]), "w", "(0,)")
+    refused(lambda: call(name, LEVELS, w=["a", "b", "c"]), "w", "'a'")
+    refused(lambda: call(name, None, counts=[[1, 2, 3]], w=[0.0, 1.0]), "counts", "(1, 3)")
+    refused(lambda: call(name, None, counts=[[1, 2, 3]]), "counts", "(1, 3)")
+
+
+@pytest.mark.parametrize("name", ["bayes", "bayes_ci", "max_at_k_ci"])
+def test_bad_priors_are_refused(name: str) -> None:
+    refused(lambda: call(name, R, R0=[[0, 1]]), "R0", "(1, 2)")
+    refused(lambda: call(name, R, R0=[[0], [1], [1]]), "R0", "(3, 1)")
+    refused(lambda: call(name, R, R0=[0, 1, 1]), "R0", "(3,)")
+    refused(lambda: call(name, R, R0=[[0], [1, 1]]), "R0", "rectangular")
+    refused(lambda: call(name, R, R0=[[0], [2]]), "R0[1, 0] = 2")
+    refused(lambda: call(name, R, R0=[[0], [-1]]), "R0[1, 0] = -1")
+    refused(lambda: call(name, R, R0=[[0], [0.5]]), "R0[1, 0] = 0.5")
+    refused(lambda: call(name, R, R0=[[0], [math.nan]]), "R0[1, 0] = nan")
+    refused(lambda: call(name, R, R0=[[0], [1]], prior_counts=[[1, 0], [0, 1]]), "R0", "prior_counts")
+    refused(lambda: call(name, R, prior_counts=[[1, 0]]), "prior_counts", "(1, 2)")
+    refused(lambda: call(name, R, prior_counts=[[1, 0], [0, -1]]), "prior_counts[1, 1] = -1")
+
+
+@pytest.mark.parametrize("name", [name for name in SIGNATURES if not name.startswith(("bayes", "avg"))])
+def test_k_is_a_number_of_draws(name: str) -> None:
+    weights = {"weights": [1.0]} if name.startswith("threshold") else {}
+    for k in (0, -1):
+        refused(lambda k=k: call(name, R, k, **weights), "k", str(k))
+    for k in (2.0, 2.5, "2", None, True, math.nan):
+        refused(lambda k=k: call(name, R, k, **weights), "k", repr(k))
+    assert call(name, R, np.int64(2)) == call(name, R, 2)
+    if name in BEYOND_N:
+        assert all(map(math.isfinite, call(name, R, 6)))
+    else:
+        refused(lambda: call(name, R, 6), "k", "N = 5", "6")
+
+
+@pytest.mark.parametrize("name", ["g_pass_at_k_tau", "g_pass_at_k_tau_ci"])
+@pytest.mark.parametrize("tau", [-0.01, 1.01, math.nan, math.inf, "0.5", None, True])
+def test_tau_is_a_share(name: str, tau: Any) -> None:
+    refused(lambda: call(name, R, tau=tau), "tau", repr(tau))
+
+
+@pytest.mark.parametrize("name", [name for name in SIGNATURES if name.endswith("_ci")])
+def test_intervals_have_a_level_and_ordered_bounds(name: str) -> None:
+    for confidence in (0.0, 1.0, -0.5, 95, math.nan, "0.9", None):
+        refused(lambda c=confidence: call(name, R, confidence=c), "confidence", repr(confidence))
+    for bounds in ((1.0, 0.0), (math.nan, 1.0), (0.0,), 0.5, ("0", "1")):
+        refused(lambda b=bounds: call(name, R, bounds=b), "bounds")
+    mu, sigma, lo, hi = call(name, R, bounds=None)
+    assert call(name, R, bounds=(0.5, 0.55))[2:] == (min(max(lo, 0.5), 0.55), min(max(hi, 0.5), 0.55))
+    narrow = call(name, R, confidence=1e-9, bounds=None)
+    assert narrow[2:] == pytest.approx((mu, mu), abs=1e-8)
+    wide = call(name, R, confidence=math.nextafter(1.0, 0.0), bounds=(-9.0, 9.0))
+    assert wide[3] == pytest.approx(mu + 8.3 * sigma, abs=0.1 * sigma)
+
+
+@pytest.mark.parametrize("name", BINARY_CI)
+@pytest.mark.parametrize("argument", ["alpha0", "beta0"])
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, "1", None])
+def test_priors_are_positive(name: str, argument: str, value: Any) -> None:
+    refused(lambda: call(name, R, **{argument: value}), argument, repr(value))
+
+
+@pytest.mark.parametrize("name", ["threshold_spectrum_at_k", "geo_spectrum_at_k"])
+@pytest.mark.parametrize("suffix", ["", "_ci"])
+def test_spectrum_weights(name: str, suffix: str) -> None:
+    name += suffix
+    for weights, words in [
+        ([0.5], ["(2,)", "(1,)"]),
+        ([0.2, 0.2, 0.2], ["(2,)", "(3,)"]),
+        ([[0.5, 0.5]], ["(1, 2)"]),
+        ([0.5, -0.1], ["weights[1] = -0.1"]),
+        ([math.nan, 0.1], ["weights[0] = nan"]),
+        ([0.1, math.inf], ["weights[1] = inf"]),
+        ([0.7, 0.4], ["sum", "1.1"]),
+        (["a", "b"], ["'a'"]),
+    ]:
+        refused(lambda w=weights: call(name, R, weights=w), "weights", *words)
+    assert call(name, R, weights=[0.0, 0.0]) is not None
+    assert call(name, R, 5, weights=np.full(5, 0.2)) is not None
+
+
+@pytest.mark.parametrize("name", ["geo_spectrum_at_k", "geo_spectrum_at_k_ci"])
+def test_coupling(name: str) -> None:
+    for value in (-0.1, 1.1, math.nan, "0.5"):
+        refused(lambda v=value: call(name, R, lam=v), "lam", repr(value))
+        refused(lambda v=value: call(name, R, lambda_=v), "lambda_", repr(value))
+    # Weights do not matter to Pass@k and are not looked at.
+    assert call(name, R, lam=1.0, weights=[9.0]) == call(name, R, lam=1.0)
+
+
+@pytest.mark.parametrize("name", ["geom_at_k", "geom_ds_at_k", "geom_at_k_ci", "geom_ds_at_k_ci"])
+def test_powers(name: str) -> None:
+    for value in (math.nan, math.inf, "1"):
+        refused(lambda v=value: call(name, R, pass_power=v), "pass_power", repr(value))
+        refused(lambda v=value: call(name, R, unanimous_power=v), "unanimous_power", repr(value))
+    refused(lambda: call(name, R, pass_power=0.0, unanimous_power=0), "must not both be 0")
+    if not name.endswith("_ci"):
+        refused(lambda: call(name, R * 0, unanimous_power=-0.5), "unanimous_power", "-0.5")
+        refused(lambda: call(name, R * 0, pass_power=-2.0, unanimous_power=0.0), "pass_power", "-2.0")
+        assert call(name, R * 0, pass_power=-2.0, unanimous_power=1.0) == 0.0
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_bad_tables_of_counts_are_refused(name: str) -> None:
+    refused(lambda: call(name, R, counts=[[2, 3], [1, 4]]), "R must be None", "counts")
+    refused(lambda: call(name, None, counts=[[2, 3], [1, 4]], missing=-1), "missing", "-1")
+    refused(lambda: call(name, None, counts=[[2, 3], [-1, 4]]), "counts[1, 0] = -1")
+    refused(lambda: call(name, None, counts=[[2, 3], [1.5, 4]]), "counts[1, 0] = 1.5")
+    refused(lambda: call(name, None, counts=[[2, math.nan], [1, 4]]), "counts[0, 1] = nan")
+    refused(lambda: call(name, None, counts=[[2, 3, 1]]), "counts", "(1, 3)")
+    refused(lambda: call(name, None, counts=np.zeros((2, 2, 2), dtype=int)), "counts", "(2, 2, 2)")
+    refused(lambda: call(name, None, counts=[["a", "b"]]), "counts", "<U1")
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_bad_marks_and_question_weights_are_refused(name: str) -> None:
+    refused(lambda: call(name, R, missing=R), "missing", "int64")
+    refused(lambda: call(name, R, missing=np.zeros((2, 4), dtype=bool)), "missing", "(2, 4)")
+    refused(lambda: call(name, R, missing="-1"), "missing", "'-1'")
+    for weights, words in [
+        ([1.0], ["(2,)", "(1,)"]),
+        ([0.5, 0.6], ["1.1"]),
+        ([1.5, -0.5], ["question_weights[1] = -0.5"]),
+        ([math.nan, 1.0], ["question_weights[0] = nan"]),
+        (["a", "b"], ["'a'"]),
+    ]:
+        refused(lambda w=weights: call(name, R, question_weights=w), "question_weights", *words)

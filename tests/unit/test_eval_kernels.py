@@ -1,0 +1,103 @@
+"""The kernels that `scorio.rank` and `scorio.study` build on: many matrices at once, exact ties."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scorio.eval import _kernels
+
+K = 5
+BINARY: dict[str, tuple[Any, ...]] = {
+    "pass_at_k": (K,),
+    "pass_hat_k": (K,),
+    "auc_at_k": (K,),
+    "maj_at_k": (K,),
+    "g_pass_at_k_tau": (K, 0.7),
+    "mg_pass_at_k": (K,),
+    "threshold_spectrum_at_k": (K, np.array([0.1, 0.2, 0.3, 0.2, 0.1])),
+    "geom_at_k": (K, 0.3, 0.9),
+    "geom_ds_at_k": (K, 0.3, 0.9),
+    "geo_spectrum_at_k": (K, 0.4),
+}
+BINARY |= {f"{name}_posterior": arguments for name, arguments in BINARY.items()}
+W = np.array([0.3, -1.0, 0.3, 2.5])
+
+
+def scores(result: Any) -> list[np.ndarray]:
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("questions", [1, 3, 60])
+@pytest.mark.parametrize("ragged", [False, True])
+def test_many_matrices_are_each_of_them(name: str, questions: int, ragged: bool) -> None:
+    rng = np.random.default_rng(5)
+    n: Any = rng.integers(K, 20, (4, 2, questions)) if ragged else 20
+    correct = rng.binomial(n, 0.6, (4, 2, questions))
+    kernel, arguments = getattr(_kernels, name), BINARY[name]
+    together = scores(kernel(correct, n, *arguments))
+    assert all(part.shape == (4, 2) for part in together)
+    for index in np.ndindex(4, 2):
+        alone = scores(kernel(correct[index], n[index] if ragged else n, *arguments))
+        for part, single in zip(together, alone, strict=True):
+            if ragged and name.endswith("_posterior"):  # nodes follow the most trials of the batch
+                assert part[index] == pytest.approx(float(single), abs=1e-14)
+            else:
+                assert part[index] == single
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("ragged", [False, True])
+def test_order_does_not_change_a_digit(name: str, ragged: bool) -> None:
+    rng = np.random.default_rng(6)
+    n: Any = rng.integers(K, 20, 200) if ragged else 20
+    correct = rng.binomial(n, rng.random(200))
+    order = rng.permutation(200)
+    kernel, arguments = getattr(_kernels, name), BINARY[name]
+    before = scores(kernel(correct, n, *arguments))
+    after = scores(kernel(correct[order], n[order] if ragged else n, *arguments))
+    assert before == after
+
+
+@pytest.mark.parametrize("name", ["bayes", "avg", "max_at_k", "max_at_k_posterior"])
+@pytest.mark.parametrize("ragged", [False, True])
+def test_categorical_kernels_take_many_matrices_in_any_order(name: str, ragged: bool) -> None:
+    rng = np.random.default_rng(8)
+    R = rng.integers(0, 4, (3, 2, 40, 12))
+    if ragged:
+        R[..., 7:] = np.where(rng.random((3, 2, 40, 5)) < 0.5, -1, R[..., 7:])
+    counts = _kernels.category_counts(R, 4)
+    kernel = getattr(_kernels, name)
+    arguments = (W,) if name in ("bayes", "avg") else (4, W)
+    together = scores(kernel(counts, *arguments))
+    for index in np.ndindex(3, 2):
+        shuffled = counts[index][rng.permutation(40)]
+        for part, single in zip(together, scores(kernel(shuffled, *arguments)), strict=True):
+            assert part.shape == (3, 2)
+            assert part[index] == single
+
+
+@pytest.mark.parametrize("size", [2, 5, 12, 13, 40])
+@pytest.mark.parametrize("shape", [(3, 7), (2, 50, 200), (4, 0), (1, 1)])
+def test_category_counts(size: int, shape: tuple[int, ...]) -> None:
+    R = np.random.default_rng(9).integers(-1, size, shape)
+    counts = _kernels.category_counts(R, size)
+    assert counts.shape == (*shape[:-1], size)
+    assert counts.dtype == np.int64
+    for index in np.ndindex(shape[:-1]):
+        assert counts[index].tolist() == [(R[index] == k).sum() for k in range(size)]
+
+
+def test_equal_category_sums_tie_exactly_whatever_the_questions() -> None:
+    one = np.array([[3, 1, 1, 0], [0, 2, 0, 3]])
+    other = np.array([[1, 2, 0, 2], [2, 1, 1, 1]])
+    for kernel in (_kernels.bayes, _kernels.avg):
+        assert kernel(one, W)[0] == kernel(other, W)[0]
+
+
+def test_a_table_is_read_only() -> None:
+    from scorio.eval._kernels._bank import hat_table
+
+    with pytest.raises(ValueError, match="read-only"):
+        hat_table(10, 3)[0] = 1.0

@@ -1,0 +1,156 @@
+"""A long run as a folder of Parquet parts, and files that appear whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from adaptive_eval.cli.main import cli
+from adaptive_eval.interop.detect import open_logs, sources
+from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.frames import COLUMNS, trial_rows
+from adaptive_eval.interop.import_run import import_logs
+from adaptive_eval.interop.parquet_parts import parts_of, write_parts
+from adaptive_eval.simulate.files import read_recorded
+from adaptive_eval.store import RunReader, RunWriter
+
+pytest.importorskip("pyarrow", reason="this test is for where Parquet can be written")
+
+TRIALS = 2 * 5 * 7
+
+
+def command(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def run(tmp_path) -> Path:
+    """A run of two models, five questions and seven trials of each; the first has no answer."""
+    lines = ["model,task,question,trial,category,missing,text,prompt"]
+    for step in range(35):
+        for model in ("org/a", "b"):
+            value = (
+                f",error: timeout,,{step // 7} + 1?"
+                if not step
+                else f"{step % 2},,It is {step}\u2026,{step // 7} + 1?"
+            )
+            lines.append(f"{model},sums,q{step // 7},{step % 7},{value}")
+    source = tmp_path / "source.csv"
+    source.write_text("\n".join(lines), encoding="utf-8")
+    import_logs(open_logs([source], Choices()), tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(("part_rows", "parts"), [(1, TRIALS), (20, 4), (35, 2), (TRIALS, 1), (10**6, 1)])
+def test_the_parts_are_one_table_with_the_run_s_trials(run, tmp_path, part_rows, parts):
+    pandas = pytest.importorskip("pandas")
+    out = tmp_path / "trials"
+    done = command("export", run, "--format", "parquet", "--out", out, "--part-rows", part_rows)
+    assert done.exit_code == 0, done.output
+    names = [f"part-{number:05d}.parquet" for number in range(parts)]
+    assert sorted(path.name for path in out.iterdir()) == names
+    assert done.output.split() == [str(out / name) for name in names]
+    table = pandas.read_parquet(out)
+    assert list(table.columns) == list(COLUMNS)
+    with RunReader(run) as reader:
+        expected = pandas.DataFrame(list(trial_rows(reader)))
+    for column in COLUMNS:
+        wanted = [None if pandas.isna(value) else value for value in expected[column]]
+        assert [None if pandas.isna(value) else value for value in table[column]] == wanted, column
+    for name in names:
+        assert len(pandas.read_parquet(out / name)) <= part_rows
+
+
+def test_the_parts_are_read_back_as_one_log(run, tmp_path):
+    out = tmp_path / "trials"
+    assert command("export", run, "--format", "parquet", "--out", out, "--part-rows", "9").exit_code == 0
+    assert sources(out) == [out]
+    again, first = read_recorded([out]), read_recorded([run])
+    assert again.models == first.models
+    for place, question in enumerate(first.questions):
+        there = again.questions.index(question)
+        assert first.categories[:, place].tolist() == again.categories[:, there].tolist()
+
+
+def test_a_run_without_trials_is_a_table_without_rows(tmp_path):
+    paths = write_parts(iter(()), tmp_path / "trials")
+    assert [path.name for path in paths] == ["part-00000.parquet"]
+    from pyarrow import parquet
+
+    table = parquet.read_table(paths[0])
+    assert (table.num_rows, table.column_names) == (0, list(COLUMNS))
+
+
+def test_an_earlier_export_is_replaced_whole(run, tmp_path):
+    out = tmp_path / "trials"
+    assert command("export", run, "--format", "parquet", "--out", out, "--part-rows", "9").exit_code == 0
+    assert len(parts_of(out)) == 8
+    assert command("export", run, "--format", "parquet", "--out", out, "--part-rows", "40").exit_code == 0
+    assert len(parts_of(out)) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "source.csv", "trials"]
+
+
+def test_an_export_that_breaks_off_leaves_the_earlier_one_and_nothing_half_written(run, tmp_path):
+    out = tmp_path / "trials"
+    assert command("export", run, "--format", "parquet", "--out", out, "--part-rows", "9").exit_code == 0
+    before = [path.read_bytes() for path in parts_of(out)]
+
+    def breaking():
+        with RunReader(run) as reader:
+            for number, row in enumerate(trial_rows(reader)):
+                if number == 50:
+                    raise KeyboardInterrupt
+                yield row
+
+    with pytest.raises(KeyboardInterrupt):
+        write_parts(breaking(), out, 9)
+    assert [path.read_bytes() for path in parts_of(out)] == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "source.csv", "trials"]
+
+
+def test_what_a_killed_export_left_is_cleared_away(run, tmp_path):
+    (tmp_path / ".trials.new").mkdir()
+    (tmp_path / ".trials.new" / "part-00000.parquet").write_bytes(b"PAR1")
+    assert command("export", run, "--format", "parquet", "--out", tmp_path / "trials").exit_code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "source.csv", "trials"]
+
+
+def test_a_folder_of_something_else_is_left_alone(run, tmp_path):
+    out = tmp_path / "thesis"
+    out.mkdir()
+    (out / "chapter1.tex").write_text("years of work")
+    done = command("export", run, "--format", "parquet", "--out", out)
+    assert "thesis holds chapter1.tex, which is no part of an export; name a new folder" in str(
+        done.exception
+    )
+    assert (out / "chapter1.tex").read_text() == "years of work"
+    done = command("export", run, "--format", "parquet", "--out", tmp_path / "source.csv")
+    assert "source.csv is a file; name a folder for the parts" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("csv", "--out", "x.csv"), ("parquet", "--out", "x.parquet"), ("jsonl",)]
+)
+def test_part_rows_need_a_folder_of_parts(run, arguments, tmp_path):
+    done = command("export", run, "--part-rows", "5", "--format", *arguments)
+    assert "--part-rows 5: only a folder of Parquet files has parts" in str(done.exception)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_a_file_whose_export_breaks_off_stays_as_it_was(run, tmp_path, form):
+    out = tmp_path / f"trials.{form}"
+    out.write_bytes(b"the earlier one")
+    with RunWriter.open(run) as writer:  # an answer that cannot be read: the export ends in the middle
+        writer._db.execute("UPDATE answers SET text = x'28B52FFD00' WHERE outcome = 40")
+    done = command("export", run, "--format", form, "--out", out)
+    assert "the file is damaged" in str(done.exception)
+    assert out.read_bytes() == b"the earlier one"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["run", "source.csv", out.name])
+
+
+def test_a_pipe_is_written_to_and_stays_a_pipe(run):
+    assert command("export", run, "--format", "csv", "--out", "/dev/null").exit_code == 0
+    assert Path("/dev/null").is_char_device()

@@ -1,0 +1,63 @@
+"""Results as columns and frames."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from session_scripts import coin, drive, make_spec
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.errors import UsageError
+from adaptive_eval.frames import columns_of
+from adaptive_eval.simulate import BiasedCoins, simulate
+
+
+@pytest.fixture(scope="module")
+def session():
+    """Return a session that has ended."""
+    return drive(Session(make_spec(3, 30, equivalence=0.15, max_passes=60)), coin((0.9, 0.5, 0.45)))
+
+
+@pytest.mark.parametrize("table", ["models", "pairs", "budgets"])
+def test_every_table_of_standings_has_equally_long_columns(session, table):
+    standings = session.standings()
+    columns = standings.to_columns(table)
+    assert {len(column) for column in columns.values()} == {len(getattr(standings, table))}
+
+
+def test_columns_hold_what_the_objects_hold(session):
+    standings = session.standings()
+    assert standings.to_columns()["model"] == [line.model for line in standings.models]
+    assert standings.to_columns("pairs")["verdict"] == [pair.verdict for pair in standings.pairs]
+    assert standings.to_columns("tasks") == {"task": [], "questions": [], "weight": []}
+
+
+def test_a_mapping_becomes_a_column_for_each_of_its_keys(session):
+    columns = columns_of(session.decisions)
+    assert len(set(map(len, columns.values()))) == 1
+    calls = [one for one in session.decisions if one.kind == "pair"]
+    told = [value for value in columns["evidence.difference"] if value is not None]
+    assert told == [one.evidence["difference"] for one in calls]
+
+
+def test_what_is_no_result_is_refused():
+    with pytest.raises(TypeError, match="rows must be dataclass objects, got 3"):
+        columns_of([3])
+
+
+def test_without_pandas_the_advice_is_to_columns(session, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UsageError, match="to_frame needs pandas: install it, or take to_columns"):
+        session.standings().to_frame()
+
+
+@pytest.mark.filterwarnings("default")
+def test_frames_are_the_columns(session):
+    pytest.importorskip("pandas")
+    standings = session.standings()
+    frame = standings.to_frame("pairs")
+    assert frame.to_dict("list").keys() == standings.to_columns("pairs").keys()
+    assert frame["verdict"].tolist() == [pair.verdict for pair in standings.pairs]
+    result = simulate(make_spec(2, 20, max_passes=5), BiasedCoins((0.9, 0.2)), 3, seed=1, workers=1)
+    assert result.to_frame("models")["model"].tolist() == ["m0", "m1"]

@@ -1,0 +1,136 @@
+"""Questions asked several times in a row: the walk, and trials that are issued together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import groupby
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from session_scripts import calls, coin, drive, make_spec
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.trial import TrialKey, TrialOutcome
+from scorio.sequential.walk import Schedule, Walk
+
+MEANS = [0.85, 0.6, 0.6, 0.2]
+
+
+@given(questions=st.integers(1, 300), in_a_row=st.integers(1, 9), blocks=st.integers(1, 3))
+@settings(max_examples=20)
+def test_after_each_block_every_question_was_asked_equally_often(questions, in_a_row, blocks):
+    walk = Walk(range(questions), in_a_row)
+    times = 1 + blocks * in_a_row
+    steps = questions * times
+    assert (np.bincount(walk.question(0, steps), minlength=questions) == times).all()
+    whole = walk.complete(0, steps)
+    assert all(whole[questions * (1 + block * in_a_row) - 1] for block in range(1, blocks + 1))
+
+
+@pytest.mark.parametrize("in_a_row", [0, -1])
+def test_a_question_is_asked_at_least_once(in_a_row):
+    with pytest.raises(ValueError, match="in_a_row must be at least 1"):
+        Walk([0], in_a_row)
+
+
+def test_with_several_tasks_the_runs_of_a_question_stay_together():
+    schedule = Schedule([20, 40, 300], 3, in_a_row=4)
+    asked = [schedule.at(step) for step in range(360 * 9)]
+    assert set(Counter(asked[: 360 * 5]).values()) == {5}
+    assert set(Counter(asked).values()) == {9}
+    runs = Counter(len(list(run)) for _, run in groupby(asked[360:]))
+    assert runs[4] > 0.94 * sum(runs.values())
+    assert (np.flatnonzero(schedule.complete(0, 360 * 9)) + 1).tolist() == [360 * 5, 360 * 9]
+
+
+def spec_of(in_a_row=4, *, models=4, questions=20, **parts) -> SessionSpec:
+    spec = make_spec(models, questions, **{"equivalence": 0.3, **parts})
+    return replace(spec, allocation=replace(spec.allocation, in_a_row=in_a_row))
+
+
+def runs_of(requests):
+    """Return the lengths of the runs of one question in what a session asks for, by model."""
+    found = {}
+    for request in requests:
+        found.setdefault(request.key.model, []).append(request)
+    return [
+        len(list(run)) for mine in found.values() for _, run in groupby(mine, key=lambda one: one.question)
+    ]
+
+
+@pytest.mark.parametrize("policy", ["round-robin", "lowest-z", "uniform", "top-two"])
+@pytest.mark.parametrize("slots", [5, 16])
+def test_a_run_of_one_question_is_issued_whole(policy, slots):
+    goal = {"goal": "budget", "trials": 500} if policy == "top-two" else {}
+    session = Session(spec_of(policy=policy, **goal))
+    asked, flying, rng = [], [], np.random.default_rng(3)
+    while session.stopped is None and len(asked) < 250:
+        free = {f"m{n}": slots - session.roster.flying[n] for n in range(4)}
+        requests = session.ask(free)
+        assert all(Counter(r.key.model for r in requests)[name] <= places for name, places in free.items())
+        asked += [requests] if requests else []
+        flying += requests
+        rng.shuffle(flying)
+        done, flying = flying[:3], flying[3:]
+        session.tell([TrialOutcome(one.key, coin(MEANS)(one)) for one in done])
+    later = [
+        length
+        for requests in asked
+        for length in runs_of([one for one in requests if one.repeat >= 2 or one.key.step >= 22])
+    ]
+    assert len(later) > 20
+    assert sum(length == 4 for length in later) >= 0.9 * len(later)
+
+
+def test_fewer_slots_than_a_run_are_filled_when_nothing_is_in_flight():
+    session = Session(spec_of(goal="budget", trials=200, models=1))
+    drive(session, coin(MEANS), slots=3)
+    assert session.stopped.reason == "budget"
+    assert session.budget.told == 200
+
+
+@settings(max_examples=4)
+@given(seed=st.integers(0, 2**32 - 1), slots=st.integers(1, 30))
+def test_order_and_concurrency_change_no_decision(seed, slots):
+    plain = drive(Session(spec_of()), coin(MEANS), slots=4)
+    shuffled = drive(Session(spec_of()), coin(MEANS), slots=slots, rng=np.random.default_rng(seed))
+    assert calls(shuffled) == calls(plain)
+    assert shuffled.stopped.reason == "resolved"
+
+
+@settings(max_examples=4)
+@given(seed=st.integers(0, 2**32 - 1), cut=st.integers(1, 300))
+def test_a_replayed_session_asks_for_the_gaps_and_ends_alike(seed, cut):
+    rng, answer = np.random.default_rng(seed), coin(MEANS)
+    whole = drive(Session(spec_of()), answer, slots=4)
+    first = drive(Session(spec_of()), answer, slots=9, rng=rng, most=cut)
+    log = [
+        TrialOutcome(TrialKey(f"m{model}", step), first.board.category(model, step))
+        for model in range(4)
+        for step in range(first.roster.issued[model])
+        if first.board.category(model, step) is not None
+    ]
+    second = Session(spec_of())
+    second.replay([log])
+    if second.stopped is None:
+        drive(second, answer, slots=6, rng=rng)
+    assert calls(second) == calls(whole)
+
+
+def test_trials_of_a_question_have_neighbouring_seeds_and_no_two_the_same():
+    session = Session(spec_of(goal="budget", trials=1200, models=2, equivalence=None))
+    seeds = {}
+
+    def answer(request):
+        seeds[request.key.model, request.question, request.repeat] = request.seed
+        return 1
+
+    drive(session, answer, slots=16)
+    assert len(seeds) == 1200 == len(set(seeds.values()))
+    for (model, question, repeat), seed in seeds.items():
+        assert 0 <= seed < 2**31
+        assert seed == seeds[model, question, 0] + repeat

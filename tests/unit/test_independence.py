@@ -1,0 +1,149 @@
+"""The audit of repeated answers: copies are found, and what comes again by nature is not cried over."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from adaptive_eval.independence import IndependenceAudit, coincidence, temperature_of
+from adaptive_eval.trial import Completion
+
+QUESTIONS = [f"q{number}" for number in range(40)]
+WORDS = [f"word{number}" for number in range(500)]
+
+
+def essay(seed, words=150):
+    """Return some 1,000 bytes that hardly two seeds share."""
+    return " ".join(random.Random(seed).choices(WORDS, k=words))
+
+
+def audited(
+    answer, *, temperature=0.7, passes=4, response_id=lambda question, repeat: f"cmpl-{question}-{repeat}"
+):
+    """Return the warnings after `passes`; `answer` gives the text from question and repeat."""
+    audit = IndependenceAudit({"m": temperature})
+    for repeat in range(passes):
+        for question in QUESTIONS:
+            audit.observe(
+                "m",
+                ("t", question),
+                Completion(answer(question, repeat), "stop", response_id=response_id(question, repeat)),
+            )
+    return audit.warnings()
+
+
+def test_a_cache_is_found_and_described():
+    (warning,) = audited(lambda question, repeat: essay(question))
+    assert warning.startswith("m: 120 of 120 answers to a question asked again are the same text")
+    assert "at temperature 0.7" in warning
+    assert "response id" not in warning
+
+
+def test_a_cache_is_found_within_the_second_pass():
+    (warning,) = audited(lambda question, repeat: essay(question), passes=2)
+    assert warning.startswith("m: 40 of 40 ")
+
+
+def test_a_proxy_that_caches_half_of_the_time_is_found():
+    def answer(question, repeat):
+        return essay(
+            (question, repeat if random.Random(f"{question}{repeat}").random() < 0.5 else 0).__repr__()
+        )
+
+    assert audited(answer, passes=8)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda question, repeat: essay(f"{question}/{repeat}"),
+        lambda question, repeat: "B",
+        lambda question, repeat: "",
+        lambda question, repeat: f"The answer is \\boxed{{{QUESTIONS.index(question)}}}.",
+        lambda question, repeat: "I'm sorry, but I cannot help with that. " * 4,
+        # The same page for all: it tells nothing about repeats.
+        lambda question, repeat: essay("one"),
+        # A long template around a short answer.
+        lambda question, repeat: f'{essay("head")} {{"answer": "{question}"}} {essay("tail")}',
+        # One in ten short explanations comes again word for word.
+        lambda question, repeat: essay(f"{question}/{repeat if repeat % 10 else 0}", words=60),
+    ],
+    ids=["essays", "letters", "nothing", "boxes", "refusals", "one page", "template", "explanations"],
+)
+def test_what_is_natural_is_no_alarm(answer):
+    assert audited(answer, passes=20) == ()
+
+
+def test_greedy_answers_are_not_audited():
+    assert audited(lambda question, repeat: essay(question), temperature=None) == ()
+
+
+def test_the_lower_the_temperature_the_more_may_come_again():
+    assert audited(lambda question, repeat: essay(question, words=90), temperature=0.01) == ()
+    assert audited(lambda question, repeat: essay(question, words=90), temperature=1.0)
+
+
+def test_short_answers_under_the_same_id_come_from_a_cache():
+    (warning,) = audited(
+        lambda question, repeat: "B", response_id=lambda question, repeat: f"chatcmpl-{question}-x"
+    )
+    assert "120 of them under the same response id" in warning
+
+
+@pytest.mark.parametrize("name", ["", "chatcmpl-of-this-server", "7"])
+def test_a_server_that_calls_all_responses_the_same_proves_nothing(name):
+    assert audited(lambda question, repeat: "B", response_id=lambda question, repeat: name) == ()
+
+
+def test_the_memory_of_the_audit_is_bounded(monkeypatch):
+    monkeypatch.setattr("adaptive_eval.independence._QUESTIONS", 10)
+    (warning,) = audited(lambda question, repeat: essay(question))
+    assert warning.startswith("m: 30 of 30 answers")
+
+
+def test_models_are_audited_each_for_itself():
+    audit = IndependenceAudit({"good": 1.0, "cached": 1.0})
+    for repeat in range(3):
+        for question in QUESTIONS:
+            for model in ("good", "cached", "stranger"):
+                text = essay(question if model != "good" else f"{question}/{repeat}")
+                audit.observe(model, ("t", question), Completion(text, "stop"))
+    (warning,) = audit.warnings()
+    assert warning.startswith("cached: ")
+
+
+def test_answers_of_one_question_after_the_other_are_told_from_its_template():
+    """As with several answers of one request: the latest answer is to the same question."""
+    audit = IndependenceAudit({"m": 0.7})
+    for question in QUESTIONS:
+        for _ in range(8):
+            text = f"{essay('head')} {question} {essay('tail')}"
+            audit.observe("m", ("t", question), Completion(text, "stop"))
+    assert audit.warnings() == ()
+
+
+@pytest.mark.parametrize("size", [0, 300, 301, 1_000, 10_000])
+@pytest.mark.parametrize("temperature", [0.1, 0.6, 1.0, 1.8])
+def test_a_coincidence_is_ever_less_likely(size, temperature):
+    chance = coincidence(size, temperature)
+    assert 0.001 <= chance <= 1.0
+    assert coincidence(size + 100, temperature) <= chance
+    assert (chance == 1.0) == (size <= 300)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"temperature": 0.8}, 0.8),
+        ({"temperature": 1}, 1.0),
+        ({}, 0.6),
+        ({"temperature": None}, 0.6),
+        ({"temperature": 0}, None),
+        ({"temperature": 0.0}, None),
+        ({"temperature": 1.0, "top_k": 1}, None),
+        ({"temperature": 1.0, "top_k": 20}, 1.0),
+    ],
+)
+def test_the_temperature_of_a_model(parameters, expected):
+    assert temperature_of(parameters) == expected

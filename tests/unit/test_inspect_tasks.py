@@ -1,0 +1,129 @@
+"""Tasks of Inspect in a config, as far as they can be told without Inspect; and its scores."""
+
+import pytest
+
+from adaptive_eval.build import build
+from adaptive_eval.config import config_from_data, json_schema
+from adaptive_eval.errors import ConfigError, UsageError
+from adaptive_eval.interop.inspect_stopping import StopEarly
+from adaptive_eval.scoring import InspectScorer
+from adaptive_eval.scoring.inspect_score import SampleCompletion
+from adaptive_eval.trial import Completion, Question
+
+QUESTION = Question("t", "q", "4")
+
+
+def config(task=None, **sections):
+    models = [{"name": name, "endpoints": ["http://localhost:1/v1"]} for name in ("a", "b")]
+    return {
+        "name": "x",
+        "models": models,
+        "tasks": [task or {"name": "t", "inspect": "sums.py@sums"}],
+        **sections,
+    }
+
+
+def answer(**scores):
+    return SampleCompletion("It is 4.", "stop", scores={name: (value, "4") for name, value in scores.items()})
+
+
+class TestScores:
+    @pytest.mark.parametrize(
+        ("value", "category"),
+        [("C", 1), ("I", 0), ("P", 1), ("N", 0), (0.4, 0), (True, 1), ("no", 0), ("0.9", 1)],
+    )
+    def test_values_of_inspect_become_categories(self, value, category):
+        score = InspectScorer().score(answer(match=value), QUESTION)
+        assert (score.category, score.extracted) == (category, "4")
+
+    def test_partial_credit_can_be_asked_more_of(self):
+        assert InspectScorer(right_from=1.0).score(answer(match="P"), QUESTION).category == 0
+
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            (answer(one="C", two="I"), "scored by one, two; choose one with metric"),
+            (answer(), "not scored by Inspect"),
+            (answer(match=float("nan")), "left unscored by match"),
+            (answer(match=7), "match: 7 is not a score from 0 to 1"),
+            (answer(match={"a": 1}), "is not a score"),
+            (Completion("4", "stop"), "not scored by Inspect"),
+        ],
+    )
+    def test_what_cannot_be_used_is_no_wrong_answer(self, given, words):
+        score = InspectScorer().score(given, QUESTION)
+        assert score.category is None
+        assert words in score.reason
+
+    def test_one_of_several_scorers(self):
+        assert InspectScorer(metric="two").score(answer(one="C", two="I"), QUESTION).category == 0
+
+
+class TestConfig:
+    def test_a_task_of_inspect_needs_no_dataset_and_no_scorer(self):
+        task = config_from_data(config()).tasks[0]
+        assert (task.dataset, task.scorer.kind) == ("inspect:sums.py@sums", "inspect")
+        both = {"name": "t", "inspect": "sums.py@sums", "scorer": {"kind": "inspect", "metric": "match"}}
+        assert config_from_data(config(both)).tasks[0].scorer.metric == "match"
+
+    def test_other_tasks_still_do(self):
+        with pytest.raises(ConfigError, match=r"tasks\[0\].scorer: is missing"):
+            config_from_data(config({"name": "t", "dataset": "x.jsonl"}))
+
+    def test_a_name_that_is_none(self):
+        with pytest.raises(ConfigError, match=r"tasks\[0\].inspect"):
+            config_from_data(config({"name": "t", "inspect": "sums.py"}))
+
+    def test_the_schema_lets_an_editor_know(self):
+        task = json_schema()["$defs"]["TaskConfig"]
+        assert task["required"] == ["name"]
+        assert "inspect" in task["properties"]
+
+    @pytest.mark.parametrize(
+        ("sections", "words"),
+        [
+            ({"budget": {"tokens": "1M"}}, "budget.tokens cannot be held"),
+            (
+                {"models": [{"name": "a", "endpoints": ["http://h/v1", "http://i/v1"]}]},
+                "has several endpoints",
+            ),
+        ],
+    )
+    def test_what_cannot_be_had_of_inspect_is_refused(self, sections, words):
+        data = config(**sections)
+        for model in data["models"]:
+            model["sampling"] = {"max_tokens": 10}
+        data["goal"] = {"kind": "width", "width": 0.1}
+        with pytest.raises(UsageError, match=words):
+            build(config_from_data(data))
+
+    def test_tasks_of_other_kinds_stay_apart(self, tmp_path):
+        (tmp_path / "x.jsonl").write_text('{"input": "?", "target": "4"}\n', encoding="utf-8")
+        data = config()
+        data["tasks"].append({"name": "other", "dataset": "x.jsonl", "scorer": "exact"})
+        with pytest.raises(UsageError, match="'other' is none of Inspect"):
+            build(config_from_data(data, tmp_path))
+
+    def test_the_word_inspect_is_for_its_tasks(self, tmp_path):
+        (tmp_path / "x.jsonl").write_text('{"input": "?", "target": "4"}\n', encoding="utf-8")
+        data = config({"name": "t", "dataset": "x.jsonl", "scorer": "exact"})
+        data["models"][0]["endpoints"] = ["inspect"]
+        with pytest.raises(UsageError, match="for tasks of Inspect; give the model's base URL"):
+            build(config_from_data(data, tmp_path))
+
+    def test_a_judge_is_no_model_of_inspect(self):
+        judge = {"kind": "judge", "endpoint": "inspect", "model": "m"}
+        with pytest.raises(ConfigError, match="inspect is for models of tasks of Inspect"):
+            config_from_data(config({"name": "t", "dataset": "x.jsonl", "scorer": judge}))
+
+    def test_without_the_library_it_is_named(self, monkeypatch):
+        monkeypatch.setitem(__import__("sys").modules, "inspect_ai", None)
+        with pytest.raises(UsageError, match=r"pip install 'adaptive-eval\[inspect\]'"):
+            build(config_from_data(config()))
+
+
+def test_early_stopping_wants_one_goal():
+    with pytest.raises(UsageError, match="say when to stop"):
+        StopEarly()
+    with pytest.raises(UsageError, match="say when to stop"):
+        StopEarly(width=0.1, threshold=0.5)

@@ -1,0 +1,140 @@
+"""A run written for other tools: whole, tidy, and read back as it was."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from adaptive_eval.cli.main import cli
+from adaptive_eval.config.document import read_document
+from adaptive_eval.interop.detect import open_logs
+from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.frames import write_csv
+from adaptive_eval.interop.import_run import import_logs
+from adaptive_eval.simulate.files import read_recorded
+
+
+def command(*arguments):
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run of two models with texts of several lines, a missing trial and cut-off answers."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for model, mean in (("org/a", 0.9), ("b", 0.2)):
+        for place in range(12):
+            right = int(rng.random() < mean)
+            row = {"model": model, "task": "sums", "question": f"q{place // 3}", "trial": place % 3}
+            row |= {"category": right, "text": f'It is {right}.\n"quoted", so', "extracted": str(right)}
+            row |= {"prompt": f"Question {place // 3}?", "target": "1", "truncated": place % 3 == 2}
+            rows.append(
+                {**row, "prompt_tokens": 9, "completion_tokens": 5, "latency": 0.5, "finished_at": 1.7e9}
+            )
+    rows[5] |= {"category": None, "missing": "error: timeout", "text": None}
+    path = tmp_path / "source.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    import_logs(open_logs([path], Choices()), tmp_path / "run")
+    return tmp_path / "run"
+
+
+def same(one, other):
+    first, second = read_recorded([one]), read_recorded([other])
+    assert first.models == second.models
+    for place, question in enumerate(first.questions):
+        there = second.questions.index(question)
+        assert first.categories[:, place].tolist() == second.categories[:, there].tolist()
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_tables_read_back_as_the_same_outcomes(run, tmp_path, form):
+    if form == "parquet":
+        pytest.importorskip("pyarrow", reason="this test is for where Parquet can be written")
+    out = tmp_path / f"trials.{form}"
+    assert command("export", run, "--format", form, "--out", out).exit_code == 0
+    same(run, out)
+
+
+def test_tables_are_what_pandas_expects(run, tmp_path):
+    pandas = pytest.importorskip("pandas", reason="this test is for where pandas is installed")
+    command("export", run, "--format", "parquet", "--out", tmp_path / "x.parquet")
+    command("export", run, "--format", "csv", "--out", tmp_path / "x.csv")
+    recorded = read_recorded([run])
+    expected = dict(zip(recorded.models, recorded.scores().mean(axis=1), strict=True))
+    for frame in (pandas.read_parquet(tmp_path / "x.parquet"), pandas.read_csv(tmp_path / "x.csv")):
+        means = frame.groupby(["model", "question"])["score"].mean().groupby("model").mean()
+        assert means.to_dict() == pytest.approx(expected)
+        assert set(frame["missing"].dropna()) == {"error: timeout"}
+        assert frame["truncated"].dtype == bool
+        assert (frame["text"].dropna().str.count("\n") == 1).all()
+
+
+def test_half_a_character_in_an_answer_does_not_stop_a_table(tmp_path):
+    rows = [{"model": "a", "text": "half: \ud83d", "truncated": True}]
+    file = io.StringIO()
+    write_csv(rows, file)
+    assert file.getvalue() == "model,text,truncated\na,half: ?,true\n"
+
+
+def test_without_texts(run):
+    rows = [
+        json.loads(line)
+        for line in command("export", run, "--format", "jsonl", "--no-texts").output.splitlines()
+    ]
+    assert rows
+    assert not {"prompt", "text"} & rows[0].keys()
+
+
+def test_lm_eval_samples_have_every_answer_of_a_question(run, tmp_path):
+    result = command("export", run, "--format", "lm-eval", "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    (samples,) = (tmp_path / "out" / "org__a").glob("samples_sums_*.jsonl")
+    (results,) = (tmp_path / "out" / "org__a").glob("results_*.json")
+    rows = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
+    assert {row["doc"]["id"] for row in rows} == {"q0", "q1", "q2", "q3"}
+    assert all(len(row["resps"][0]) == len(row["scores"]) for row in rows)
+    means = [np.mean(row["scores"]) for row in rows]
+    summary = json.loads(results.read_text(encoding="utf-8"))
+    assert summary["results"]["sums"]["score,none"] == pytest.approx(np.mean(means))
+    assert summary["model_name"] == "org/a"
+    import_logs(open_logs([tmp_path / "out"], Choices(question_id="id")), tmp_path / "again")
+    before, after = read_recorded([run]), read_recorded([tmp_path / "again"])
+    for place, question in enumerate(before.questions):
+        there = after.questions.index(question)
+        order = [after.models.index(name) for name in before.models]
+        assert before.counts[:, place].tolist() == after.counts[order, there].tolist()
+        assert before.scores()[:, place].tolist() == after.scores()[order, there].tolist()
+
+
+def test_the_model_card_is_yaml_with_the_score_of_the_report(run):
+    result = command("export", run, "--format", "model-card")
+    card = read_document(result.output).data
+    entry = card["model-index"][0]
+    assert entry["name"] == "org/a"
+    metric = entry["results"][0]["metrics"][0]
+    assert metric["args"]["trials"] > 0
+    assert metric["args"]["interval"][0] <= metric["value"] <= metric["args"]["interval"][1]
+
+
+def test_tables_for_papers(run):
+    assert r"\begin{tabular}" in command("export", run, "--format", "latex").output
+    assert "| Rank |" in command("export", run, "--format", "markdown").output
+
+
+@pytest.mark.parametrize("form", ["parquet", "lm-eval", "inspect"])
+def test_what_is_no_text_asks_for_a_place(run, form):
+    result = command("export", run, "--format", form)
+    assert "say where to with --out" in str(result.exception)
+
+
+def test_inspect_without_its_library(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "inspect_ai.log", None)
+    result = command("export", run, "--format", "inspect", "--out", tmp_path / "logs")
+    assert "adaptive-eval[inspect]" in str(result.exception)
+
+
+def test_an_imported_run_cannot_be_resumed(run):
+    assert "holds imported results and no config" in str(command("resume", run).exception)

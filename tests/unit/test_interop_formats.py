@@ -1,0 +1,166 @@
+"""lighteval, evalscope and promptfoo: files as their schemas have them, down to what is wrong with one."""
+
+import json
+
+import pytest
+
+from adaptive_eval.errors import UsageError
+from adaptive_eval.interop.detect import open_log, open_logs
+from adaptive_eval.interop.found import Choices, checked
+
+
+def trials(path, **choices):
+    return list(checked(open_log(path, Choices(**choices))))
+
+
+def details(folder, rows, name="details_lighteval|sums|0_2026-01-02T03-04-05.123456.parquet"):
+    """Write details as lighteval does, in a folder of the date in a folder of the model."""
+    pyarrow = pytest.importorskip("pyarrow", reason="this test is for where Parquet can be read")
+    from pyarrow import parquet
+
+    place = folder / "details" / "org" / "sage" / "2026-01-02T03-04-05.123456"
+    place.mkdir(parents=True)
+    parquet.write_table(pyarrow.Table.from_pylist(rows), place / name)
+    return place / name
+
+
+def detail(number, texts, gold, metric):
+    doc = {
+        "query": f"Question {number}?",
+        "choices": [gold],
+        "gold_index": 0,
+        "id": str(number),
+        "task_name": "sums",
+    }
+    response = {
+        "input": doc["query"],
+        "text": texts,
+        "logprobs": [],
+        "input_tokens": [1],
+        "output_tokens": [[2]],
+    }
+    return {"doc": doc, "metric": metric, "model_response": response}
+
+
+class TestLighteval:
+    def test_one_generation_keeps_the_stored_metric(self, tmp_path):
+        path = details(tmp_path, [detail(0, ["4"], "4", {"em": 1.0}), detail(1, ["5"], "6", {"em": 0.0})])
+        found = trials(path)
+        assert [(t.model, t.task, t.question, t.score, t.text) for t in found] == [
+            ("sage", "lighteval|sums|0", "0", 1.0, "4"),
+            ("sage", "lighteval|sums|0", "1", 0.0, "5"),
+        ]
+
+    def test_several_generations_are_scored_one_by_one(self, tmp_path):
+        path = details(tmp_path, [detail(0, ["It is 4.", "5", "4"], "4", {"pass@k": 0.66})])
+        assert [t.score for t in trials(path, scorer="numeric")] == [1.0, 0.0, 1.0]
+        with pytest.raises(UsageError, match="score each with --scorer"):
+            trials(path)
+
+    def test_metrics_and_their_range(self, tmp_path):
+        path = details(tmp_path, [detail(0, ["4"], "4", {"em": 1.0, "f1": 7.0})])
+        with pytest.raises(UsageError, match="the metrics em, f1; choose one"):
+            trials(path)
+        with pytest.raises(UsageError, match=r"row 1: question '0': f1: 7.0 is not a score from 0 to 1"):
+            trials(path, metric="f1")
+
+
+def review(group, generation, value, **score):
+    return {
+        "index": group * 2 + generation,
+        "target": ["4"],
+        "messages": [
+            {"role": "user", "content": f"Question {group}?"},
+            {"role": "assistant", "content": "4"},
+        ],
+        "sample_score": {
+            "score": {"value": value, "prediction": "It is 4.", "extracted_prediction": "4", **score},
+            "sample_id": group * 2 + generation,
+            "group_id": group,
+            "generation_index": generation,
+        },
+    }
+
+
+def reviews(folder, rows):
+    path = folder / "reviews" / "sage" / "gsm8k_main.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+class TestEvalscope:
+    def test_groups_are_questions_and_generations_trials(self, tmp_path):
+        rows = [review(group, generation, {"acc": float(group)}) for group in (0, 1) for generation in (0, 1)]
+        reviews(tmp_path, rows)
+        (log,) = open_logs([tmp_path], Choices())
+        assert [(t.model, t.task, t.question, t.number, t.score) for t in checked(log)] == [
+            ("sage", "gsm8k_main", "0", 0, 0.0),
+            ("sage", "gsm8k_main", "0", 1, 0.0),
+            ("sage", "gsm8k_main", "1", 0, 1.0),
+            ("sage", "gsm8k_main", "1", 1, 1.0),
+        ]
+
+    def test_several_scores_and_bad_ones(self, tmp_path):
+        path = reviews(tmp_path, [review(0, 0, {"acc": 1.0, "f1": 2.0})])
+        with pytest.raises(UsageError, match="the scores acc, f1; choose one"):
+            trials(path)
+        with pytest.raises(UsageError, match=r"line 1: f1: 2.0 is not a score"):
+            trials(path, metric="f1")
+
+    def test_a_judge_that_failed_is_no_wrong_answer(self, tmp_path):
+        rows = [review(0, 0, {}), review(1, 0, {"acc": 1.0})]
+        rows[0]["sample_score"]["score"] |= {"status": "parse_error"}
+        rows[1]["sample_score"]["score"] |= {"status": "fallback"}
+        found = trials(reviews(tmp_path, rows))
+        assert [(t.score, t.missing) for t in found] == [
+            (None, "unscored: evalscope says parse_error"),
+            (1.0, None),
+        ]
+
+    def test_what_an_answer_took(self, tmp_path):
+        row = review(0, 0, {"acc": 1.0})
+        row["messages"][-1]["perf_metrics"] = {"latency": 0.5, "input_tokens": 65, "output_tokens": 79}
+        (found,) = trials(reviews(tmp_path, [row]))
+        assert (found.tokens, found.latency) == ((65, 79), 0.5)
+
+    def test_a_scorer_of_this_package(self, tmp_path):
+        path = reviews(tmp_path, [review(0, 0, {"acc": 0.0})])
+        assert [t.score for t in trials(path, scorer="numeric")] == [1.0]
+
+
+def promptfoo(folder, rows):
+    data = {"evalId": "eval-1", "results": {"version": 3, "results": rows}, "config": {"description": "sums"}}
+    path = folder / "results.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return path
+
+
+def result(test, score, provider="openai:gpt", **fields):
+    return {
+        "provider": {"id": provider, "label": ""}, "testIdx": test, "promptIdx": 0, "vars": {"n": test},
+        "prompt": {"raw": f"Question {test}?", "label": "p"}, "score": score, "success": score == 1,
+        "response": {"output": "4", "tokenUsage": {"prompt": 9, "completion": 2}}, "latencyMs": 1500,
+        "failureReason": 0, "namedScores": {}, **fields,
+    }  # fmt: skip
+
+
+class TestPromptfoo:
+    def test_providers_are_models_and_repeats_trials(self, tmp_path):
+        rows = [result(0, 1), result(0, 0, failureReason=1), result(0, 1, "openai:other"), result(1, 0.5)]
+        found = trials(promptfoo(tmp_path, rows))
+        assert [(t.model, t.task, t.question, t.score) for t in found] == [
+            ("openai:gpt", "sums", "0", 1.0),
+            ("openai:gpt", "sums", "0", 0.0),
+            ("openai:other", "sums", "0", 1.0),
+            ("openai:gpt", "sums", "1", 0.5),
+        ]
+        assert (found[0].tokens, found[0].latency, found[0].text) == ((9, 2), 1.5, "4")
+
+    def test_errors_are_missing_and_bad_rows_are_named(self, tmp_path):
+        failed = result(0, 0, failureReason=2, error="API error: 500", response={})
+        assert trials(promptfoo(tmp_path, [failed]))[0].missing == "error: API error: 500"
+        with pytest.raises(UsageError, match=r"result 0: score 3.0 is not from 0 to 1"):
+            trials(promptfoo(tmp_path, [result(0, 3)]))
+        with pytest.raises(UsageError, match="result 1: is not as promptfoo writes it"):
+            trials(promptfoo(tmp_path, [result(0, 1), {"testIdx": 0}]))

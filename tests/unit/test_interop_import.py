@@ -1,0 +1,260 @@
+"""Importing tables, logs and runs: the same outcomes afterwards, or one clear error and nothing at all."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from adaptive_eval.cli.main import cli
+from adaptive_eval.errors import RunExists, UsageError
+from adaptive_eval.interop.detect import open_logs
+from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.import_run import import_logs
+from adaptive_eval.report import write_reports
+from adaptive_eval.simulate.files import read_recorded
+from adaptive_eval.store import RunReader
+
+
+def command(*arguments):
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments])
+
+
+def csv(path, *rows, head="model,question,category"):
+    path.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def jsonl(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def imported(folder, *paths, choices=None, **options):
+    return import_logs(open_logs(paths, choices or Choices()), folder / "run", **options)
+
+
+def archive(path, outcomes, models=("a", "b")):
+    questions = [f"q{number}" for number in range(outcomes.shape[1])]
+    np.savez(path, R=outcomes, models=list(models), questions=questions)
+    return path
+
+
+def random_outcomes(shape=(2, 20, 6), seed=0):
+    means = np.array([0.9, 0.3])[: shape[0], None, None]
+    return (np.random.default_rng(seed).random(shape) < means).astype(int)
+
+
+def scores(result):
+    return {line.model: line.score for line in result.standings.models}
+
+
+class TestOutcomes:
+    def test_every_trial_of_an_archive_is_in_the_run_and_the_score_is_its_mean(self, tmp_path):
+        outcomes = random_outcomes()
+        result = imported(tmp_path, archive(tmp_path / "x.npz", outcomes))
+        assert scores(result) == pytest.approx(dict(zip("ab", outcomes.mean(axis=(1, 2)), strict=True)))
+        again = read_recorded([tmp_path / "run"])
+        for model, name in enumerate("ab"):
+            row = again.categories[again.models.index(name)]
+            for place, (_, question) in enumerate(again.questions):
+                assert row[place].tolist() == outcomes[model, int(question[1:])].tolist()
+
+    def test_ragged_counts_are_kept_and_what_the_walk_passes_is_missing(self, tmp_path):
+        outcomes = random_outcomes((2, 3, 4))
+        outcomes[1, 2, 1:] = -1
+        result = imported(tmp_path, archive(tmp_path / "x.npz", outcomes))
+        assert result.trials == 21
+        assert read_recorded([tmp_path / "run"]).counts.sum() == 21
+        means = [outcomes[1, question][outcomes[1, question] >= 0].mean() for question in range(3)]
+        assert scores(result)["b"] == pytest.approx(np.mean(means))
+        with RunReader(tmp_path / "run") as reader:
+            assert {record.missing for record in reader.trials(missing=True)} == {"not in the logs"}
+
+    def test_a_model_with_few_trials_does_not_hold_up_the_others(self, tmp_path):
+        rng = np.random.default_rng(1)
+        outcomes = (rng.random((3, 10, 40)) < np.array([0.7, 0.4, 0.5])[:, None, None]).astype(int)
+        outcomes[2, :, 2:] = -1
+        result = imported(tmp_path, archive(tmp_path / "x.npz", outcomes, models="abc"))
+        verdicts = {frozenset((pair.first, pair.second)): pair.verdict for pair in result.standings.pairs}
+        assert verdicts[frozenset("ab")] in ("better", "worse")
+        states = {line.model: (line.state, line.note) for line in result.standings.models}
+        assert states["c"] == ("stopped", "its imported trials end here")
+
+    def test_missing_and_cut_off_answers_are_kept_apart_from_wrong_ones(self, tmp_path):
+        rows = [
+            {"model": "a", "question": "q", "trial": 0, "category": 1, "text": "yes", "target": "yes"},
+            {"model": "a", "question": "q", "trial": 1, "missing": "error: no answer"},
+            {"model": "a", "question": "q", "trial": 2, "category": 0, "truncated": True, "target": "yes"},
+        ]
+        result = imported(tmp_path, jsonl(tmp_path / "x.jsonl", rows))
+        assert (result.trials, result.missing, scores(result)) == (2, 1, {"a": 0.5})
+        with RunReader(tmp_path / "run") as reader:
+            records = {record.request.repeat: record for record in reader.trials()}
+        assert records[1].missing == "error: no answer"
+        assert records[2].completion.finish_reason == "length"
+        assert (records[0].completion.text, records[0].sent["target"]) == ("yes", "yes")
+
+    def test_scores_between_right_and_wrong_keep_their_worth(self, tmp_path):
+        table = csv(tmp_path / "x.csv", "a,q1,0.25", "a,q1,1", "a,q2,0.5", head="model,question,score")
+        assert scores(imported(tmp_path, table)) == {"a": pytest.approx((0.625 + 0.5) / 2)}
+        assert (
+            command(
+                "analyze", tmp_path / "run", "--goal", "width=1", "--workers", "1", "--replicates", "1"
+            ).exit_code
+            == 0
+        )
+
+    def test_right_from_makes_scores_right_or_wrong(self, tmp_path):
+        table = csv(tmp_path / "x.csv", "a,q1,0.25", "a,q2,0.5", head="model,question,score")
+        assert scores(imported(tmp_path, table, right_from=0.5)) == {"a": 0.5}
+
+    def test_several_files_become_one_table_and_ids_that_do_not_match_are_named(self, tmp_path):
+        one = csv(tmp_path / "one.csv", "a,q1,1", "a,q2,1")
+        two = csv(tmp_path / "two.csv", "b,q1,0", "b,q3,0")
+        result = imported(tmp_path, one, two)
+        assert result.notes == (
+            "task 'recorded': model 'a' has no trial of 1 of 3 questions: q3",
+            "task 'recorded': model 'b' has no trial of 1 of 3 questions: q2",
+        )
+
+    def test_a_run_can_be_imported_again_beside_others(self, tmp_path):
+        outcomes = random_outcomes((1, 5, 3))
+        imported(tmp_path, archive(tmp_path / "x.npz", outcomes, models="a"))
+        more = csv(tmp_path / "more.csv", *[f"b,q{number},1" for number in range(5)])
+        both = import_logs(open_logs([tmp_path / "run", more], Choices()), tmp_path / "both")
+        assert scores(both) == {"a": pytest.approx(outcomes.mean()), "b": 1.0}
+
+
+class TestWhatARunIsGoodFor:
+    @pytest.fixture
+    def run(self, tmp_path):
+        imported(tmp_path, archive(tmp_path / "x.npz", random_outcomes((2, 30, 4))))
+        return tmp_path / "run"
+
+    def test_report_monitor_samples_analyze_and_simulate_read_it(self, run):
+        write_reports(run)
+        assert "a is ahead of b" in (run / "report.md").read_text(encoding="utf-8")
+        for arguments in (
+            ("monitor", run, "--once"),
+            ("samples", run, "--model", "a", "--json"),
+            ("analyze", run, "--replicates", "2", "--workers", "1"),
+            ("simulate", "--recorded", run, "--replicates", "2", "--workers", "1"),
+        ):
+            result = command(*arguments)
+            assert result.exit_code == 0, (arguments, result.output, result.exception)
+
+    def test_the_decisions_are_those_of_the_sequential_rule_in_recorded_order(self, run):
+        with RunReader(run) as reader:
+            kinds = [record.body["kind"] for record in reader.decisions()]
+            after = [record.after_stop for record in reader.trials()]
+        assert kinds[0] == "pair"
+        assert kinds[-1] == "stop"
+        assert after == sorted(after)
+        assert after[-1]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("rows", "head", "message"),
+        [
+            (["a,q,1", "a,q,7.5"], "model,question,category", "line 3: category: '7.5' is not a category"),
+            (["a,q,1.5"], "model,question,score", "line 2: score: '1.5' is not a score from 0 to 1"),
+            (["a,q,nan"], "model,question,score", "line 2: score: 'nan' is not a score"),
+            (["a,q,0,1", "a,q,0,1"], "model,question,trial,category", "line 3: trial 0 of model 'a'.*twice"),
+            (["a,q,2"], "model,question,category", "3 categories; say what each is worth"),
+            ([f"a,q,{n / 40}" for n in range(40)], "model,question,score", "say from which one on"),
+            (
+                ["a,q,1,x", "b,q,1,y"],
+                "model,question,category,prompt",
+                "line 3: question 'q'.*another revision",
+            ),
+        ],
+    )
+    def test_bad_rows_are_named_and_nothing_is_left(self, tmp_path, rows, head, message):
+        table = csv(tmp_path / "x.csv", *rows, head=head)
+        with pytest.raises(UsageError, match=message):
+            imported(tmp_path, table)
+        assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
+
+    def test_a_later_bad_file_leaves_nothing_of_the_first(self, tmp_path):
+        good = csv(tmp_path / "good.csv", "a,q,1")
+        bad = tmp_path / "bad.jsonl"
+        bad.write_text(
+            '{"model": "b", "question": "q", "category": 1}\n{"model": "b", "ques', encoding="utf-8"
+        )
+        with pytest.raises(UsageError, match=r"bad\.jsonl.*\n.*line 2: not valid JSON"):
+            imported(tmp_path, good, bad)
+        assert not (tmp_path / "run").exists()
+
+    def test_an_existing_run_is_not_written_over(self, tmp_path):
+        table = csv(tmp_path / "x.csv", "a,q,1")
+        imported(tmp_path, table)
+        with pytest.raises(RunExists, match="is there already"):
+            imported(tmp_path, table)
+
+    def test_the_same_file_twice(self, tmp_path):
+        table = csv(tmp_path / "x.csv", "a,q,1")
+        with pytest.raises(UsageError, match="is given twice"):
+            open_logs([table, table], Choices())
+
+    def test_a_folder_without_logs(self, tmp_path):
+        with pytest.raises(UsageError, match="neither a run in this folder"):
+            open_logs([tmp_path], Choices())
+
+    def test_a_log_that_names_no_model(self, tmp_path):
+        table = csv(tmp_path / "x.csv", "q,1", head="question,category")
+        with pytest.raises(UsageError, match="there is no model"):
+            imported(tmp_path, table)
+        assert scores(imported(tmp_path, table, choices=Choices(model="a"))) == {"a": 1.0}
+
+
+def test_the_command_says_what_it_did(tmp_path):
+    table = csv(
+        tmp_path / "x.csv", *[f"{m},q{q},{int(m == 'old')}" for m in ("old", "new") for q in range(40)]
+    )
+    out = tmp_path / "runs" / "table"
+    result = command("import", table, "--out", out, "--rename", "new=newer", "--goal", "baseline=old")
+    assert result.exit_code == 0, result.output
+    assert "80 trials, from 1 log." in result.output
+    assert "pass 4 trials that no log has" in result.output  # the early repeats of the first pass
+    assert "newer" in result.output
+    data = json.loads(command("import", table, "--out", tmp_path / "other", "--json").output)
+    assert data["models"] == {"old": 1.0, "new": 0.0}
+
+
+def test_analyze_takes_the_same_choices(tmp_path):
+    table = csv(tmp_path / "x.csv", "old,q,1,0", "new,q,0,1", head="model,question,em,f1")
+    result = command(
+        "analyze", table, "--metric", "em", "--rename", "new=newer", "--replicates", "1", "--json"
+    )
+    assert result.exit_code == 0, result.output
+    scores = {line["model"]: line["score"] for line in json.loads(result.output)["models"]}
+    assert scores == {"old": 1.0, "newer": 0.0}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_million_rows_stay_below_a_gigabyte(tmp_path):
+    import subprocess
+    import sys
+
+    rng = np.random.default_rng(0)
+    with (tmp_path / "x.csv").open("w", encoding="utf-8") as file:
+        file.write("model,question,trial,category\n")
+        for model in range(4):
+            right = (rng.random((250, 1000)) < 0.3 + 0.1 * model).astype(int).tolist()
+            for trial, row in enumerate(right):
+                file.writelines(f"m{model},q{q},{trial},{category}\n" for q, category in enumerate(row))
+    code = (
+        "import resource, sys; from adaptive_eval.cli import main\n"
+        "try: main(sys.argv[1:])\n"
+        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    arguments = ["import", str(tmp_path / "x.csv"), "--out", str(tmp_path / "run")]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+    )
+    kilobytes = int(done.stdout.splitlines()[-1])
+    assert "1,000,000 trials" in done.stdout
+    assert kilobytes < 1_000_000

@@ -1,0 +1,159 @@
+"""Answer keys from files: what is right, what is plausibly wrong, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_eval.endpoints.mimic import DatasetSpec, KnownQuestion, MimicSpec, ModelSpec
+from adaptive_eval.endpoints.mimic.answer_key import Answerable, load_answer_key
+from adaptive_eval.errors import DatasetError
+
+MODELS = (ModelSpec("a", mean=0.5),)
+
+
+def from_rows(path: Path, *rows: Any, **fields: Any) -> list[Answerable]:
+    path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows), "utf-8")
+    spec = MimicSpec(models=MODELS, datasets=(DatasetSpec(str(path), **fields),))
+    return load_answer_key(spec)[0]
+
+
+def outright(*questions: KnownQuestion) -> list[Answerable]:
+    return load_answer_key(MimicSpec(models=MODELS, questions=questions))[0]
+
+
+@pytest.mark.parametrize(
+    ("target", "right", "some_wrong"),
+    [
+        (42, "42", "43"),
+        (-7, "-7", "-8"),
+        (0, "0", "1"),
+        (2.5, "2.5", "2.6"),
+        ("1,200", "1,200", "1201"),
+        ("$3.50", "$3.50", "3.51"),
+        ("1e3", "1e3", "1001"),
+    ],
+)
+def test_wrong_numbers_are_near(tmp_path: Path, target: Any, right: str, some_wrong: str) -> None:
+    (question,) = from_rows(tmp_path / "key.jsonl", {"question": "How many?", "answer": target})
+    assert question.right == right
+    assert some_wrong in question.wrong
+
+
+@given(st.decimals(-(10**9), 10**9, places=3) | st.integers(-(10**12), 10**12).map(Decimal))
+def test_wrong_numbers_are_never_right_and_keep_their_sign(number: Decimal) -> None:
+    (question,) = outright(KnownQuestion("q", "How many?", str(number), kind="numeric"))
+    wrong = [Decimal(text) for text in question.wrong]
+    assert wrong
+    assert number not in wrong
+    assert len(set(wrong)) == len(wrong)
+    assert number < 0 or min(wrong) >= 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "right"), [("B", "B"), ("b", "B"), ("(B)", "B"), ("Lima", "B"), (1, "B"), ("2", "C")]
+)
+def test_a_choice_is_given_by_letter_text_or_position(tmp_path: Path, answer: Any, right: str) -> None:
+    row = {"question": "Which?", "choices": ["Quito", "Lima", "2"], "answer": answer}
+    (question,) = from_rows(tmp_path / "key.jsonl", row)
+    assert question.right == right
+    assert sorted([question.right, *question.wrong]) == ["A", "B", "C"]
+
+
+def test_wrong_texts_are_answers_of_other_questions() -> None:
+    key = outright(*(KnownQuestion(name, f"{name}?", name) for name in ("Oslo", "oslo", "Rome", "Kyiv")))
+    assert set(key[0].wrong) == {"Rome", "Kyiv"}
+    assert set(key[2].wrong) == {"Oslo", "oslo", "Kyiv"}
+
+
+def test_questions_given_outright_are_grouped_by_dataset(tmp_path: Path) -> None:
+    path = tmp_path / "key.jsonl"
+    path.write_text('{"id": "f", "question": "1?", "answer": 1}')
+    questions = tuple(KnownQuestion(name, f"{name}?", name, dataset=name[0]) for name in ("x1", "y1", "x2"))
+    key = load_answer_key(MimicSpec(models=MODELS, datasets=(DatasetSpec(str(path)),), questions=questions))
+    assert [[question.id for question in group] for group in key] == [["f"], ["x1", "x2"], ["y1"]]
+    assert key[1][0].wrong == ("x2",)
+
+
+@pytest.mark.parametrize("target", ["Oslo", "unknown"])
+def test_a_lonely_text_still_has_a_wrong_answer(target: str) -> None:
+    (question,) = outright(KnownQuestion("q", "Where?", target))
+    assert question.wrong
+    assert target not in question.wrong
+
+
+def test_fields_have_the_names_that_are_given(tmp_path: Path) -> None:
+    (question,) = from_rows(
+        tmp_path / "key.jsonl",
+        {"key": 12, "problem": "Which?", "gold": "x", "options": ["x", "y"]},
+        id="key",
+        question="problem",
+        target="gold",
+        choices="options",
+    )
+    assert (question.id, question.right, question.choices) == ("12", "A", ("x", "y"))
+
+
+def test_kind_can_be_told(tmp_path: Path) -> None:
+    row = {"question": "Which year?", "answer": 1969, "choices": ["1968", "1969"]}
+    (question,) = from_rows(tmp_path / "key.jsonl", row, kind="numeric")
+    assert question.right == "1969"
+    (question,) = from_rows(tmp_path / "key.jsonl", {**row, "choices": []}, kind="text")
+    assert question.wrong == ("unknown",)
+
+
+def test_blank_lines_are_skipped_and_rows_without_id_are_numbered(tmp_path: Path) -> None:
+    key = from_rows(
+        tmp_path / "key.jsonl", {"question": "1?", "answer": 1}, "  ", {"question": "2?", "answer": 2}
+    )
+    assert [question.id for question in key] == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("{", ":2: not JSON"),
+        ("[1]", ":2: not a JSON object"),
+        ({"answer": 1}, ":2: field 'question' is missing"),
+        ({"question": "x?"}, ":2: field 'answer' is missing"),
+        ({"question": "x?", "answer": None}, ":2: field 'answer' is missing or is no text"),
+        ({"question": "x?", "answer": [1]}, ":2: field 'answer' is missing or is no text"),
+        ({"question": "x?", "answer": "A", "choices": "ab"}, ":2: field 'choices' is not a list of texts"),
+        ({"question": "x?", "answer": "A", "choices": [{}]}, ":2: field 'choices' is not a list of texts"),
+        ({"question": "x?", "answer": 2, "choices": ["a", "b"]}, ":2: choice 2 is not in 0..1"),
+        ({"question": "x?", "answer": "Z", "choices": ["a", "b"]}, ":2: answer 'Z' is neither one of A, B"),
+        (
+            {"question": "x?", "answer": "A", "choices": ["a"]},
+            ":2: a multiple-choice question needs at least",
+        ),
+    ],
+)
+def test_a_bad_row_is_named_by_file_and_line(tmp_path: Path, row: Any, message: str) -> None:
+    path = tmp_path / "key.jsonl"
+    with pytest.raises(DatasetError) as caught:
+        from_rows(path, {"question": "Fine?", "answer": 1}, row)
+    assert str(caught.value).startswith(f"{path}{message}")
+
+
+def test_a_bad_question_given_outright_is_named() -> None:
+    with pytest.raises(DatasetError, match=r"^question 'q7': answer 'Z' is neither one of A, B nor a choice"):
+        outright(KnownQuestion("q7", "Which?", "Z", ("one", "two")))
+
+
+def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="answer 'many' is not a number"):
+        from_rows(tmp_path / "key.jsonl", {"question": "x?", "answer": "many"}, kind="numeric")
+
+
+def test_missing_and_empty_files_are_refused(tmp_path: Path) -> None:
+    spec = MimicSpec(models=MODELS, datasets=(DatasetSpec(str(tmp_path / "none.jsonl")),))
+    with pytest.raises(DatasetError, match=r"none\.jsonl: cannot be read"):
+        load_answer_key(spec)
+    with pytest.raises(DatasetError, match="holds no questions"):
+        from_rows(tmp_path / "empty.jsonl", "")

@@ -1,0 +1,261 @@
+"""What models answer: tokens, prose, recognition of questions, coins."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_eval.endpoints.mimic import KnownQuestion, LatencySpec, MimicSpec, ModelSpec, TokenSpec
+from adaptive_eval.endpoints.mimic.answer_key import Answerable
+from adaptive_eval.endpoints.mimic.draws import Stream
+from adaptive_eval.endpoints.mimic.examinee import Examinee, Reply
+from adaptive_eval.endpoints.mimic.logprobs import token_logprobs
+from adaptive_eval.endpoints.mimic.prose import clip, worked_answer
+from adaptive_eval.endpoints.mimic.recognise import Recogniser
+from adaptive_eval.endpoints.mimic.structured import parse_format, structured_answer
+from adaptive_eval.endpoints.mimic.tokens import count_tokens, tokenize
+
+BOXED = "The answer is \\boxed{{answer}}."
+QUESTION = KnownQuestion("q", "What is six times seven?", "42")
+
+
+def examinee(*models: ModelSpec, seed: int = 0) -> Examinee:
+    return Examinee(MimicSpec(models=models, questions=(QUESTION,), seed=seed))
+
+
+def replies(exam: Examinee, count: int, prompt: str = QUESTION.question) -> list[Reply]:
+    asked = exam.asked(next(iter(exam.models)), prompt)
+    return [exam.reply(asked, seed) for seed in range(count)]
+
+
+@given(st.text())
+def test_tokens_joined_are_the_text(text: str) -> None:
+    assert "".join(tokenize(text)) == text
+    assert count_tokens(text) == len(tokenize(text))
+
+
+@given(
+    answer=st.text(max_size=20),
+    length=st.floats(0, 3000),
+    start=st.integers(0, 2**64 - 1),
+)
+def test_a_worked_answer_counts_its_tokens_and_reaches_its_length(
+    answer: str, length: float, start: int
+) -> None:
+    text, tokens = worked_answer(answer, BOXED, length, start)
+    assert tokens == count_tokens(text)
+    assert tokens >= length
+    assert text.endswith(f"\n{BOXED.replace('{answer}', answer)}")
+    longest_sentence = 20
+    smallest = count_tokens("Work through it step by step.\n" + BOXED.replace("{answer}", answer))
+    assert tokens <= max(length + longest_sentence, smallest)
+
+
+def test_reasoning_holds_nothing_that_looks_like_an_answer() -> None:
+    for start in range(20):
+        reasoning, _ = worked_answer("", "{answer}", 400, start)
+        assert not re.search(r"\d|\b[A-Za-z]\b|boxed", reasoning)
+
+
+@given(st.text("abc ", max_size=30), st.lists(st.text("abc ", min_size=1, max_size=3), max_size=3))
+def test_clip_cuts_at_the_first_stop(text: str, stop: list[str]) -> None:
+    kept, by = clip(text, tuple(stop))
+    if by is None:
+        assert kept == text
+        assert not any(word in text for word in stop)
+    else:
+        assert text.startswith(kept + by)
+        assert not any(word in kept for word in stop)
+        assert min(text.index(word) for word in stop if word in text) == len(kept)
+
+
+def test_coins_fall_right_as_often_as_they_should() -> None:
+    for chance in (0.03, 0.5, 0.9):
+        answers = replies(examinee(ModelSpec("a", accuracies=(chance,))), 4000)
+        right = sum(reply.answer == "42" for reply in answers)
+        assert abs(right - 4000 * chance) < 4.5 * math.sqrt(4000 * chance * (1 - chance))
+        assert all(reply.right == (reply.answer == "42") for reply in answers)
+
+
+@pytest.mark.parametrize("chance", [0.0, 1.0])
+def test_certain_coins_are_certain(chance: float) -> None:
+    assert {reply.right for reply in replies(examinee(ModelSpec("a", accuracies=(chance,))), 500)} == {
+        chance == 1.0
+    }
+
+
+@pytest.mark.parametrize(("chance", "right"), [(0.49, False), (0.5, True), (0.51, True)])
+def test_greedy_decoding_is_right_where_right_is_likelier(chance: float, right: bool) -> None:
+    exam = examinee(ModelSpec("a", accuracies=(chance,)))
+    asked = exam.asked("a", QUESTION.question)
+    assert exam.reply(asked, None).right is right
+    assert exam.reply(asked, None) == exam.reply(asked, None)
+
+
+def test_coins_of_models_prompts_seeds_and_servers_are_independent() -> None:
+    """Agreement of any two fair coins is a fair coin: a shared hash would agree always."""
+    models = (ModelSpec("a", accuracies=(0.5,)), ModelSpec("b", accuracies=(0.5,)))
+    first, other_server = examinee(*models), examinee(*models, seed=1)
+    runs = {
+        (server, model, prompt): [exam.reply(exam.asked(model, prompt), seed).right for seed in range(2000)]
+        for server, exam in (("first", first), ("second", other_server))
+        for model in ("a", "b")
+        for prompt in (QUESTION.question, QUESTION.question + " Think.")
+    }
+    for one, other in itertools.combinations(runs.values(), 2):
+        agreed = sum(x == y for x, y in zip(one, other, strict=True))
+        assert abs(agreed - 1000) < 5 * math.sqrt(500)
+
+
+def test_words_of_a_stream_do_not_run_together() -> None:
+    assert Stream("ab", "c").toss(0) != Stream("a", "bc").toss(0)
+    assert Stream(1, 2).toss(0) != Stream(12).toss(0)
+
+
+def test_tosses_are_pinned() -> None:
+    """A run file stores answers; asking again in a later version must give the same ones."""
+    toss = Stream(7, "model", "prompt").toss(3)
+    assert (toss.coin, toss.pick, toss.tail) == PINNED_TOSS
+
+
+PINNED_TOSS = (0.8326252692084852, 0.16304321848938663, 6477604686341797171)
+
+
+def test_latency_and_length_are_lognormal_around_their_medians() -> None:
+    model = ModelSpec("a", mean=0.5, latency=LatencySpec(2.0, 0.5), tokens=TokenSpec(completion_median=300))
+    answers = replies(examinee(model), 3000)
+    logs = sorted(math.log(reply.latency) for reply in answers)
+    mean = sum(logs) / 3000
+    assert mean == pytest.approx(math.log(2.0), abs=0.05)
+    assert math.sqrt(sum((value - mean) ** 2 for value in logs) / 2999) == pytest.approx(0.5, abs=0.03)
+    assert sorted(reply.tokens for reply in answers)[1500] == pytest.approx(300, rel=0.06)
+
+
+def test_latency_can_depend_on_correctness() -> None:
+    plain = replies(examinee(ModelSpec("a", mean=0.5, latency=LatencySpec(1.0, 0.3))), 200)
+    slow = replies(examinee(ModelSpec("a", mean=0.5, latency=LatencySpec(1.0, 0.3, 3.0))), 200)
+    for one, other in zip(plain, slow, strict=True):
+        assert other.latency == pytest.approx(one.latency * (3.0 if one.right else 1.0))
+
+
+def test_an_unknown_prompt_gets_heads_or_tails_by_the_models_average() -> None:
+    answers = replies(examinee(ModelSpec("a", accuracies=(1.0,), mean=0.25)), 2000, "Who are you?")
+    heads = sum(reply.answer == "heads" for reply in answers)
+    assert abs(heads - 500) < 4.5 * math.sqrt(2000 * 0.25 * 0.75)
+    assert {reply.answer for reply in answers} == {"heads", "tails"}
+
+
+def key(*texts: str) -> Recogniser:
+    return Recogniser([Answerable(str(index), text, "1", ("2",)) for index, text in enumerate(texts)])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "index"),
+    [
+        ("Ann has 3 apples.", 0),
+        ("Q: Ann  has\n3\tapples. A:", 0),
+        ("Ann has 3 apples. Ben takes one.", 1),
+        ("Example: Ann has 3 apples. Ben takes one. Now: Ann has 9 apples.", 1),
+        ("2 + 2", 2),
+        ("Compute 2 + 2.", 2),
+        ("Compute 12 + 2", None),
+        ("Compute 2 + 21", None),
+        ("Ann has 3 pears.", None),
+        ("ann has 3 apples.", None),
+        ("", None),
+    ],
+)
+def test_a_question_is_recognised_by_its_text(prompt: str, index: int | None) -> None:
+    known = key("Ann has 3 apples.", "Ann has 3 apples. Ben takes one.", "2 + 2")
+    assert known.find(prompt) == index
+
+
+def test_the_later_of_two_equally_long_questions_is_asked() -> None:
+    known = key("What is 1 + 1?", "What is 2 + 2?")
+    assert known.find("What is 2 + 2? 4. What is 1 + 1?") == 0
+    assert known.find("What is 1 + 1? 2. What is 2 + 2?") == 1
+
+
+def test_questions_of_the_same_text_differ_by_their_choices() -> None:
+    text = "Which of these is a fruit?"
+    known = Recogniser(
+        [
+            Answerable("a", text, "A", ("B",), ("apple", "chair")),
+            Answerable("b", text, "B", ("A",), ("table", "plum")),
+        ]
+    )
+    assert known.find(f"{text}\nA. table\nB. plum") == 1
+    assert known.find(f"{text}\nA. apple\nB. chair") == 0
+    assert known.find(text) == 0
+
+
+@given(st.data())
+def test_every_question_is_found_in_any_frame(data: st.DataObject) -> None:
+    words = st.text("abcdefgh", min_size=1, max_size=6)
+    texts = data.draw(
+        st.lists(st.lists(words, min_size=1, max_size=8).map(" ".join), min_size=1, max_size=8, unique=True)
+    )
+    wanted = data.draw(st.integers(0, len(texts) - 1))
+    space = data.draw(st.sampled_from([" ", "\n", "  \t"]))
+    found = key(*texts).find(f"XX:{space}{texts[wanted].replace(' ', space)}{space}YY")
+    assert found is not None
+    # Another question may stand inside this one, but then this one is the longer.
+    assert found == wanted
+
+
+@given(
+    tokens=st.lists(st.text(min_size=1, max_size=6), max_size=20),
+    top=st.integers(0, 20),
+    noise=st.integers(0, 2**64 - 1),
+    right=st.booleans(),
+)
+def test_log_probabilities_are_proper(tokens: list[str], top: int, noise: int, right: bool) -> None:
+    entries = token_logprobs(tokens, top, noise, right=right)
+    assert [entry.token for entry in entries] == tokens
+    for entry in entries:
+        assert entry.logprob <= 0
+        assert len(entry.top) == top
+        assert len({token for token, _ in entry.top}) == top
+        assert sum(math.exp(value) for _, value in entry.top) <= 1 + 1e-9
+        assert [value for _, value in entry.top] == sorted((value for _, value in entry.top), reverse=True)
+        assert top == 0 or (entry.token, entry.logprob) in entry.top
+
+
+def test_log_probabilities_are_lower_in_wrong_answers() -> None:
+    tokens = ["x"] * 5000
+    right = token_logprobs(tokens, 0, 1, right=True)
+    wrong = token_logprobs(tokens, 0, 1, right=False)
+    assert sum(entry.logprob for entry in right) / 5000 == pytest.approx(-0.15, abs=0.01)
+    assert sum(entry.logprob for entry in wrong) / 5000 == pytest.approx(-0.4, abs=0.03)
+
+
+CAPITAL = Answerable("c", "What is the capital of Peru?", "B", ("A", "C"), ("Quito", "Lima", "La Paz"))
+
+
+def reply(right: bool, answer: str, pick: float = 0.5) -> Reply:
+    return Reply(right, answer, f"Because. {answer}", 3, 0.0, pick, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "right", "allowed"),
+    [
+        (["A", "B", "C"], True, {"B"}),
+        (["A", "B", "C"], False, {"A", "C"}),
+        (["Quito", "Lima", "La Paz"], True, {"Lima"}),
+        (["quito", "lima"], False, {"quito"}),
+        (["B"], False, {"B"}),
+        (["yes", "no"], True, {"yes", "no"}),
+    ],
+)
+def test_a_structured_choice_is_right_when_the_coin_is(
+    options: list[str], right: bool, allowed: set[str]
+) -> None:
+    form = parse_format({"choice": options}, None)
+    assert form is not None
+    given = {structured_answer(form, reply(right, "B", k / 10), CAPITAL) for k in range(10)}
+    assert given == allowed

@@ -1,0 +1,69 @@
+"""Which request meets which fault."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from adaptive_eval.endpoints.mimic import FaultSpec
+from adaptive_eval.endpoints.mimic.faults import FaultPlan
+
+
+def struck(fault: FaultSpec, requests: str) -> str:
+    """Return x for every struck request of `requests`, a dot for the others."""
+    plan = FaultPlan([fault], seed=1)
+    return "".join("x" if plan.strike(request) else "." for request in requests)
+
+
+@pytest.mark.parametrize(
+    ("fault", "requests", "pattern"),
+    [
+        (FaultSpec("drop"), "abc", "xxx"),
+        (FaultSpec("drop", first=2), "abcd", "xx.."),
+        (FaultSpec("drop", requests=(2, 3)), "abcde", ".xx.."),
+        (FaultSpec("drop", every=3), "abcdefg", "..x..x."),
+        (FaultSpec("drop", attempts=1), "abacab", "xx.x.."),
+        (FaultSpec("drop", attempts=2), "aaabbb", "xx.xx."),
+        (FaultSpec("drop", probability=0.0), "abc", "..."),
+        (FaultSpec("drop", probability=1.0), "abc", "xxx"),
+    ],
+)
+def test_each_trigger_strikes_where_it_says(fault: FaultSpec, requests: str, pattern: str) -> None:
+    assert struck(fault, requests) == pattern
+
+
+def test_chance_depends_on_the_request_and_its_attempt_not_on_the_order() -> None:
+    fault = FaultSpec("drop", probability=0.5)
+    names = [f"request {index}" for index in range(50)]
+
+    def fates(order: list[str]) -> dict[tuple[str, int], bool]:
+        plan, seen, result = FaultPlan([fault], seed=3), dict.fromkeys(order, 0), {}
+        for name in order:
+            seen[name] += 1
+            result[name, seen[name]] = plan.strike(name) is not None
+        return result
+
+    forward, backward = fates(names * 2), fates([name for name in reversed(names) for _ in range(2)])
+    assert forward == backward
+    assert any(forward[name, 1] != forward[name, 2] for name in names)
+
+
+def test_chance_has_the_stated_frequency() -> None:
+    plan = FaultPlan([FaultSpec("drop", probability=0.2)], seed=5)
+    hits = sum(plan.strike(str(index)) is not None for index in range(5000))
+    assert abs(hits - 1000) < 4.5 * math.sqrt(5000 * 0.16)
+
+
+def test_the_first_fault_that_strikes_wins_and_is_counted() -> None:
+    plan = FaultPlan([FaultSpec("hang", every=2), FaultSpec("drop", first=4)], seed=0)
+    kinds = [fault.kind if fault else None for fault in (plan.strike(str(index)) for index in range(6))]
+    assert kinds == ["drop", "hang", "drop", "hang", None, "hang"]
+    assert plan.struck == {"drop": 2, "hang": 3}
+
+
+def test_models_and_faults_toss_their_own_coins() -> None:
+    fault = FaultSpec("drop", probability=0.5)
+    plans = [FaultPlan([fault], seed=0, scope=scope) for scope in ("", "a", "b")]
+    fates = {tuple(plan.strike(str(index)) is None for index in range(64)) for plan in plans}
+    assert len(fates) == 3

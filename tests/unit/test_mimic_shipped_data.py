@@ -1,0 +1,61 @@
+"""The questions that the project ships: as their scripts make them, and fit for their configs."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adaptive_eval.endpoints.mimic import DatasetSpec, MimicSpec, ModelSpec
+from adaptive_eval.endpoints.mimic.answer_key import load_answer_key
+from adaptive_eval.endpoints.mimic.recognise import Recogniser
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "configs" / "data"
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (DATA / name).read_text("utf-8").splitlines()]
+
+
+def made_by(script: str, function: str) -> list[dict[str, Any]]:
+    make: Callable[[], list[dict[str, Any]]] = runpy.run_path(str(ROOT / "scripts" / script))[function]
+    return make()
+
+
+def test_arithmetic_is_what_its_script_makes() -> None:
+    assert rows("arithmetic.jsonl") == made_by("make_arithmetic.py", "make_problems")
+
+
+def test_choice_is_what_its_script_makes() -> None:
+    assert rows("choice.jsonl") == made_by("make_choice.py", "make_questions")
+
+
+def test_arithmetic_is_forty_different_questions_with_plain_answers() -> None:
+    data = rows("arithmetic.jsonl")
+    assert len({row["id"] for row in data}) == len({row["question"] for row in data}) == 40
+    for row in data:
+        assert row.keys() == {"id", "question", "answer"}
+        assert row["answer"] > 0
+        assert round(row["answer"], 2) == row["answer"]
+
+
+def test_choice_has_four_options_and_every_letter_is_right_equally_often() -> None:
+    data = rows("choice.jsonl")
+    assert len({row["question"] for row in data}) == len(data) == 24
+    assert all(len(set(row["choices"])) == 4 for row in data)
+    assert Counter(row["answer"] for row in data) == dict.fromkeys("ABCD", 6)
+
+
+@pytest.mark.parametrize("name", ["arithmetic.jsonl", "choice.jsonl"])
+def test_a_mimic_recognises_every_question(name: str) -> None:
+    spec = MimicSpec(models=(ModelSpec("a", mean=0.5),), datasets=(DatasetSpec(str(DATA / name)),))
+    (key,) = load_answer_key(spec)
+    recogniser = Recogniser(key)
+    for index, question in enumerate(key):
+        assert recogniser.find(f"Answer this.\n\n{question.question}\n\nThink first.") == index

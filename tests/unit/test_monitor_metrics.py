@@ -1,0 +1,143 @@
+"""Metrics: what Prometheus reads is what the standings say."""
+
+from __future__ import annotations
+
+import socket
+import urllib.request
+from dataclasses import replace
+
+import pytest
+import standings_examples as examples
+from prometheus_client.parser import text_string_to_metric_families
+
+from adaptive_eval.cli.outlets import MetricsOptions
+from adaptive_eval.core.standings import Forecast, Range
+from adaptive_eval.errors import UsageError
+from adaptive_eval.monitor.metrics import FILE_EVERY, RunMetrics
+
+
+def parsed(text):
+    """Return every sample by name and labels."""
+    return {
+        (sample.name.removeprefix("adaptive_eval_"), *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def scraped(metrics):
+    with urllib.request.urlopen(f"http://127.0.0.1:{metrics.port}/metrics", timeout=60) as answer:
+        return parsed(answer.read().decode())
+
+
+def updated(metrics, standings, *, at=100.0, failing=False):
+    metrics.update(at, 60.0, standings, examples.endpoints_of(standings, failing=failing))
+
+
+def test_a_scrape_says_what_the_standings_say():
+    standings = examples.midrun()
+    with RunMetrics("forest", ("127.0.0.1", 0)) as metrics:
+        updated(metrics, standings, failing=True)
+        samples = scraped(metrics)
+    info = (("goal", "rank all models"), ("rule", "anytime"), ("run", "forest"))
+    assert samples[("run_info", *info)] == 1
+    for line in standings.models:
+        label = ("model", line.model)
+        assert samples[("trials_total", label)] == line.trials
+        assert samples[("missing_trials_total", label)] == line.missing
+        assert samples[("prompt_tokens_total", label)] == line.prompt_tokens
+        assert samples[("cost_usd_total", label)] == line.usd
+        assert samples[("score", label)] == line.score
+        assert samples[("score_low", label)] == line.low
+        assert samples[("rank_high", label)] == line.rank_high
+        assert samples[("model_state", label, ("state", line.state))] == 1
+    verdicts = [pair.verdict for pair in standings.pairs]
+    assert samples[("pairs", ("verdict", "open"))] == verdicts.count("open") > 0
+    assert samples[("pairs", ("verdict", "tied"))] == verdicts.count("tie")
+    progress = [value for name, value in samples.items() if name[0] == "pair_progress"]
+    assert len(progress) == verdicts.count("open")
+    assert all(0 <= value <= 1 for value in progress)
+    assert samples[("budget_limit", ("budget", "trials"), ("owner", ""), ("scope", "run"))] == 20_000
+    assert samples[("running_seconds",)] == 60
+    assert sum(value for name, value in samples.items() if name[0] == "endpoint_errors_total") == 15
+    endpoint = (("endpoint", "http://127.0.0.1:8000/v1"), ("model", "oak"))
+    assert samples[("endpoint_latency_seconds", *endpoint, ("quantile", "0.95"))] == 1.7
+    assert not [name for name in samples if name[0] == "stopped"]
+
+
+def test_the_stop_and_the_forecast_are_there():
+    forecast = Forecast(0.8, Range(10, 20, 30), Range(100, 200, 300), None, ())
+    standings = replace(examples.out_of_budget(), forecast=forecast)
+    with RunMetrics("forest", ("127.0.0.1", 0)) as metrics:
+        updated(metrics, standings)
+        samples = scraped(metrics)
+    assert samples[("stopped", ("reason", "budget"))] == 1
+    assert samples[("forecast_resolved",)] == 0.8
+    assert samples[("forecast_trials", ("quantile", "0.9"))] == 30
+    assert not [name for name in samples if name[0] == "forecast_usd"]
+
+
+@pytest.mark.parametrize("moment", examples.MOMENTS)
+def test_every_moment_can_be_scraped(moment):
+    with RunMetrics("forest", ("127.0.0.1", 0)) as metrics:
+        assert ("run_info", ("run", "forest")) in scraped(metrics)
+        updated(metrics, examples.MOMENTS[moment]())
+        assert len(scraped(metrics)) > 10
+
+
+def test_a_reference_was_asked_nothing():
+    standings = examples.finished()
+    models = (replace(standings.models[0], state="reference"), *standings.models[1:])
+    with RunMetrics("forest", ("127.0.0.1", 0)) as metrics:
+        updated(metrics, replace(standings, models=models))
+        samples = scraped(metrics)
+    name = models[0].model
+    assert ("trials_total", ("model", name)) not in samples
+    assert samples[("score", ("model", name))] == models[0].score
+
+
+def test_the_file_is_kept_up_to_date_and_whole(tmp_path):
+    file = tmp_path / "run.prom"
+    standings = examples.midrun()
+    with RunMetrics("forest", file=file) as metrics:
+        assert "adaptive_eval_run_info" in file.read_text()
+        updated(metrics, standings, at=100.0)
+        assert parsed(file.read_text())[("snapshot_timestamp_seconds",)] == 100
+        updated(metrics, standings, at=100.0 + FILE_EVERY / 2)
+        assert parsed(file.read_text())[("snapshot_timestamp_seconds",)] == 100, "not at every update"
+        updated(metrics, standings, at=100.0 + FILE_EVERY)
+        assert parsed(file.read_text())[("snapshot_timestamp_seconds",)] == 105
+        updated(metrics, examples.finished(), at=106.0)
+        assert parsed(file.read_text())[("stopped", ("reason", "resolved"))] == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["run.prom"]
+
+
+def test_a_file_that_becomes_unwritable_does_not_fail_the_run(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with RunMetrics("forest", file=folder / "run.prom") as metrics:
+        (folder / "run.prom").unlink()
+        folder.rmdir()
+        updated(metrics, examples.finished())
+    assert not folder.exists()
+
+
+def test_what_cannot_be_opened_is_said_at_once(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=f"metrics cannot be served on 127.0.0.1:{port}"):
+            RunMetrics("forest", ("127.0.0.1", port)).__enter__()
+    with pytest.raises(UsageError, match="metrics cannot be written to"):
+        RunMetrics("forest", file=tmp_path / "no" / "run.prom").__enter__()
+
+
+@pytest.mark.parametrize("port", ["x", "70000", "-1", "", "host:", "1.5"])
+def test_what_is_no_port_is_refused(port):
+    with pytest.raises(UsageError, match="give a port such as 9100, or HOST:PORT"):
+        MetricsOptions(port).address()
+
+
+def test_a_host_is_taken_and_the_loopback_is_the_default():
+    assert MetricsOptions("9100").address() == ("127.0.0.1", 9100)
+    assert MetricsOptions("[::1]:9100").address() == ("::1", 9100)
+    assert MetricsOptions().address() is None

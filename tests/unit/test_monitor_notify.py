@@ -1,0 +1,242 @@
+"""Notices: delivered by HTTP and by a program, and never in the way of the run."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import standings_examples as examples
+
+from adaptive_eval.cli.outlets import MetricsOptions, Outlets, channels_of
+from adaptive_eval.config import NotifyConfig, config_from_data
+from adaptive_eval.core.standings import StopVerdict
+from adaptive_eval.engine.events import Decided, Progress, Stopped
+from adaptive_eval.errors import ConfigError, EndpointsUnusable, UsageError
+from adaptive_eval.monitor.notify import DeliveryError, Notice, Notifier, command, webhook
+
+NOTICE = Notice("stopped", "forest", 1.5, "goal reached \x1b[2J\u202e", 352, ("oak",), "resolved")
+SECRET = "T0KEN-of-the-webhook"
+DATA = {
+    "name": "forest",
+    "models": [{"name": name, "endpoints": ["http://127.0.0.1:1/v1"]} for name in ("oak", "elm")],
+    "tasks": [{"name": "t", "dataset": "t.jsonl", "scorer": "exact"}],
+}
+
+
+@contextmanager
+def receiver(status=200):
+    """Serve a webhook; yield its URL and the list of what it got."""
+    got = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            got.append((self.path, self.headers["Content-Type"], json.loads(body)))
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/{SECRET}", got
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_a_webhook_gets_the_notice_as_json():
+    with receiver() as (url, got):
+        webhook(url)(NOTICE)
+    ((path, kind, body),) = got
+    assert (path, kind) == (f"/{SECRET}", "application/json")
+    assert body == {
+        "schema": "adaptive-eval/notice",
+        "version": 1,
+        "event": "stopped",
+        "run": "forest",
+        "at": 1.5,
+        "text": "forest: goal reached ␛[2J\\u202e",
+        "trials": 352,
+        "models": ["oak"],
+        "verdict": "resolved",
+    }
+
+
+@pytest.mark.parametrize("status", [302, 404, 500])
+def test_a_webhook_that_refuses_is_a_failure_without_its_address(status):
+    with receiver(status) as (url, _), pytest.raises(DeliveryError, match=f"answered {status}") as failure:
+        webhook(url)(NOTICE)
+    assert SECRET not in str(failure.value)
+
+
+def test_a_webhook_that_nobody_serves_is_a_failure_without_its_address():
+    with receiver() as (url, _):
+        pass
+    with pytest.raises(DeliveryError, match="could not be reached") as failure:
+        webhook(url)(NOTICE)
+    assert SECRET not in str(failure.value)
+    assert failure.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    "url", ["hooks.example.com/x", "ftp://example.com/x", "file:///etc/passwd", "https:///x"]
+)
+def test_what_is_no_url_is_refused_and_not_shown(url):
+    with pytest.raises(UsageError) as refusal:
+        webhook(url)
+    assert url not in str(refusal.value)
+
+
+def test_a_command_gets_the_notice_on_its_input(tmp_path):
+    place = tmp_path / "$(touch here); x"
+    command([sys.executable, "-c", "import sys; open(sys.argv[1], 'w').write(sys.stdin.read())", str(place)])(
+        NOTICE
+    )
+    assert json.loads(place.read_text())["event"] == "stopped"
+    assert [path.name for path in tmp_path.iterdir()] == [place.name]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([sys.executable, "-c", "raise SystemExit(3)"], "ended with code 3"),
+        (["/no/such/program"], "could not be started"),
+        ([sys.executable, "-c", "import time; time.sleep(60)"], "took longer than 0.2 s"),
+    ],
+)
+def test_a_command_that_fails_says_how(arguments, words):
+    with pytest.raises(DeliveryError, match=words):
+        command(arguments, timeout=0.2 if "sleep" in arguments[-1] else 60.0)(NOTICE)
+
+
+def test_everything_told_is_delivered_in_order():
+    got = []
+    notifier = Notifier([got.append])
+    notices = [Notice("pair_decided", "forest", float(i), str(i)) for i in range(50)]
+    for notice in notices:
+        notifier.tell(notice)
+    assert notifier.close() is None
+    assert got == notices
+
+
+def test_one_failing_channel_leaves_the_other():
+    def fail(_):
+        raise DeliveryError("no")
+
+    got = []
+    notifier = Notifier([fail, got.append])
+    notifier.tell(NOTICE)
+    assert notifier.close() == "1 of 2 notices not delivered: no"
+    assert got == [NOTICE]
+
+
+def test_a_channel_that_hangs_holds_up_nothing():
+    released = threading.Event()
+    notifier = Notifier([lambda _: released.wait() and None], most=3)
+    for _ in range(10):
+        notifier.tell(NOTICE)
+    words = notifier.close(patience=0.05)
+    assert words is not None
+    assert words.endswith("they were still under way 0.05 s after the end")
+    released.set()
+
+
+def config_of(**notify):
+    return config_from_data({**DATA, "notify": notify})
+
+
+def told(config, events, error=None):
+    """Return what a webhook is told of these events."""
+    with receiver() as (url, got), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOOK", url)
+        try:
+            with Outlets(config, MetricsOptions()) as outlets:
+                for event in events:
+                    outlets(event)
+                if error is not None:
+                    raise error
+        except EndpointsUnusable:
+            assert error is not None
+    return [body for _, _, body in got]
+
+
+def events_of(standings):
+    yield Progress(1.0, 1.0, standings, ())
+    yield Decided(1.0, examples.decisions_of(standings))
+    yield Stopped(standings.stop or StopVerdict("interrupted", "interrupted by the user"))
+
+
+def test_pairs_and_the_stop_are_told_in_words():
+    standings = examples.finished()
+    bodies = told(config_of(webhook_env="HOOK"), events_of(standings))
+    pairs = [body for body in bodies if body["event"] == "pair_decided"]
+    assert len(pairs) == sum(pair.verdict != "open" for pair in standings.pairs)
+    assert all(len(body["models"]) == 2 and body["verdict"] for body in pairs)
+    assert [body["event"] for body in bodies][-1] == "stopped"
+    assert bodies[-1]["verdict"] == "resolved"
+    assert bodies[-1]["text"].startswith("forest: oak is ahead of all others;")
+    assert bodies[-1]["text"].endswith("Stopped: goal reached: 10 pairs decided, 1 of them tied.")
+
+
+def test_only_what_is_asked_for_is_told():
+    bodies = told(config_of(webhook_env="HOOK", on=["stopped"]), events_of(examples.finished()))
+    assert [body["event"] for body in bodies] == ["stopped"]
+
+
+def test_an_error_that_ends_the_run_is_told():
+    (body,) = told(config_of(webhook_env="HOOK"), (), EndpointsUnusable("no endpoint answers"))
+    assert (body["event"], body["text"]) == ("error", "forest: no endpoint answers")
+
+
+def test_what_was_not_delivered_is_said_and_the_run_goes_on(capsys, monkeypatch):
+    with receiver() as (url, _):
+        pass
+    monkeypatch.setenv("HOOK", url)
+    with Outlets(config_of(webhook_env="HOOK", on=["stopped"]), MetricsOptions()) as outlets:
+        outlets(Stopped(StopVerdict("resolved", "goal reached")))
+    err = capsys.readouterr().err
+    assert err.startswith("warning: 1 of 1 notice not delivered: the webhook could not be reached")
+    assert SECRET not in err
+
+
+def test_a_variable_that_is_not_set_is_named_before_anything_is_spent():
+    with pytest.raises(UsageError, match="environment variable HOOK is not set"):
+        channels_of(NotifyConfig(webhook_env="HOOK"), {})
+    assert channels_of(None, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("notify", "words"),
+    [
+        ({}, "nobody would be told"),
+        ({"command": []}, "list of texts"),
+        ({"command": "notify-send x"}, "list of texts"),
+        ({"command": [""]}, "is empty"),
+        ({"webhook_env": "https://hooks.example.com/services/T0"}, "name of an environment variable"),
+        (
+            {"webhook_env": "HOOK", "on": ["finished"]},
+            "'finished' is not one of pair_decided, stopped, error",
+        ),
+        ({"webhook_env": "HOOK", "on": []}, "on"),
+        ({"url": "x"}, "url"),
+    ],
+)
+def test_a_wrong_section_is_refused(notify, words):
+    with pytest.raises(ConfigError) as refusal:
+        config_of(**notify)
+    assert words in str(refusal.value)
+
+
+def test_the_section_changes_no_trial():
+    assert config_of(webhook_env="HOOK").trial_identity() == config_from_data(DATA).trial_identity()
+    assert config_of(command=["true"]).notify.on == ("pair_decided", "stopped", "error")

@@ -1,0 +1,126 @@
+"""From a stored snapshot to the view of a run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import standings_examples as examples
+
+from adaptive_eval.core.standings import BudgetLine, to_json
+from adaptive_eval.monitor.snapshot import (
+    RunHeader,
+    budget_use,
+    evidence_progress,
+    run_view,
+    tie_progress,
+    waiting_view,
+)
+from adaptive_eval.store.records import SnapshotRecord
+
+HEADER = RunHeader("aime-shootout", examples.STARTED)
+
+
+def view_of(standings, elapsed=154.0, **options):
+    snapshot = examples.snapshot_of(standings, elapsed)
+    return run_view(HEADER, snapshot, examples.decisions_of(standings), **options)
+
+
+@pytest.mark.parametrize("moment", examples.MOMENTS)
+def test_every_moment_has_a_view_after_a_trip_through_json(moment):
+    standings = examples.MOMENTS[moment]()
+    stored = json.loads(json.dumps(to_json(standings)))
+    view = run_view(
+        HEADER, SnapshotRecord(1.0, 2.0, standings.trials, stored), examples.decisions_of(standings)
+    )
+    assert view.standings == standings
+    assert len(view.open_pairs) + len(view.decided_pairs) == len(standings.pairs)
+
+
+def test_open_pairs_come_nearest_to_a_verdict_first():
+    view = view_of(examples.midrun())
+    assert [(row.pair.first, row.pair.second) for row in view.open_pairs] == [
+        ("oak", "ash"),
+        ("oak", "elm"),
+        ("elm", "ash"),
+    ]
+    nearness = [row.nearness for row in view.open_pairs]
+    assert nearness == sorted(nearness, reverse=True)
+
+
+def test_a_pair_near_a_tie_counts_as_near():
+    base = examples.midrun()
+    pairs = tuple(
+        replace(pair, tie_margin=0.97) if {pair.first, pair.second} == {"elm", "ash"} else pair
+        for pair in base.pairs
+    )
+    first = view_of(replace(base, pairs=pairs)).open_pairs[0]
+    assert (first.pair.first, first.pair.second, first.nearness) == ("elm", "ash", 0.97)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "threshold", "progress"),
+    [
+        (0.0, 5.0, 0.0),
+        (-3.0, 5.0, 0.0),
+        (2.5, 5.0, 0.5),
+        (5.0, 5.0, 1.0),
+        (1.0, float("inf"), 0.0),
+        (0.5, 0.0, 1.0),
+        (float("nan"), 5.0, 0.0),
+    ],
+)
+def test_progress_of_the_evidence_is_clipped(evidence, threshold, progress):
+    assert evidence_progress(evidence, threshold) == progress
+
+
+def test_closeness_to_a_tie_is_clipped_and_may_be_unknown():
+    assert [tie_progress(x) for x in (None, -4.0, 0.25, 1.0, 2.0)] == [None, 0.0, 0.25, 1.0, 1.0]
+
+
+def test_rates_are_taken_between_two_snapshots():
+    then, now = examples.example(examples.QUICKSTART, 10), examples.example(examples.QUICKSTART, 40)
+    earlier = examples.snapshot_of(then, 100.0)
+    view = view_of(now, 130.0, earlier=earlier)
+    assert view.trials_per_second == pytest.approx((200 - 50) / 30)
+    assert view.tokens_per_second == pytest.approx(470 * 150 / 30)
+    trials = view.budgets[0]
+    assert trials.rate == pytest.approx(5.0)
+    assert trials.seconds_left == pytest.approx((20_000 - 200) / 5.0)
+
+
+def test_without_an_earlier_snapshot_rates_are_means_over_the_run():
+    now = examples.example(examples.QUICKSTART, 40)
+    assert view_of(now, 100.0).trials_per_second == pytest.approx(2.0)
+    same = examples.snapshot_of(now, 100.0)
+    assert view_of(now, 100.0, earlier=same).trials_per_second == pytest.approx(2.0)
+    assert view_of(now, 0.0).trials_per_second is None
+
+
+def test_a_budget_without_a_limit_or_a_rate_has_no_end():
+    assert budget_use(BudgetLine("trials", 10, 0, None), None, 5.0).seconds_left is None
+    assert budget_use(BudgetLine("trials", 0, 0, 100), None, 5.0).seconds_left is None
+    assert budget_use(BudgetLine("usd", 3.0, 0, 2.0), None, 6.0).seconds_left == 0.0
+
+
+def test_wall_clock_runs_at_one_second_per_second():
+    use = budget_use(BudgetLine("wall_clock", 600, 0, 7_200), None, 30.0)
+    assert (use.rate, use.seconds_left) == (1.0, 6_600.0)
+    assert use.fraction == pytest.approx(600 / 7_200)
+
+
+def test_states():
+    assert view_of(examples.midrun()).state == "running"
+    assert view_of(examples.midrun(), alive=False).state == "interrupted"
+    assert view_of(examples.finished()).state == "stopped"
+    assert view_of(examples.finished(), alive=False).state == "stopped"
+    assert view_of(examples.hostile()).state == "interrupted"
+    assert waiting_view(HEADER).state == "waiting"
+
+
+def test_notes_on_models_become_warnings():
+    base = examples.midrun()
+    models = (replace(base.models[0], state="stopped", note="401 invalid key"), *base.models[1:])
+    warnings = view_of(replace(base, models=models)).warnings
+    assert warnings == ("ash: 2 trials have no answer", "oak: 401 invalid key")

@@ -1,0 +1,250 @@
+"""What the terminal shows: everything that matters at every size, and nothing that acts on it."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+
+import pytest
+import standings_examples as examples
+from rich.console import Console
+
+from adaptive_eval.monitor.ending import render_summary
+from adaptive_eval.monitor.snapshot import RunHeader, run_view, waiting_view
+from adaptive_eval.monitor.terminal import COMPACT_HEIGHT, RunDisplay, draw
+
+HEADER = RunHeader("aime-shootout", examples.STARTED)
+SIZES = [
+    (12, 4),
+    (20, 1),
+    (40, 10),
+    (60, 16),
+    (80, 24),
+    (100, 30),
+    (120, 40),
+    (150, 24),
+    (200, 60),
+    (300, 100),
+]
+SGR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def view_of(moment, *, failing=False):
+    standings = examples.MOMENTS[moment]() if isinstance(moment, str) else moment
+    snapshot = examples.snapshot_of(standings, failing=failing)
+    return run_view(HEADER, snapshot, examples.decisions_of(standings))
+
+
+def text_of(view, width, height, **options):
+    return "\n".join(line.plain for line in draw(view, width, height, **options))
+
+
+def printed(renderable, *, width=80, height=24, **console):
+    out = io.StringIO()
+    options = {"force_terminal": True, "color_system": "truecolor"} | console
+    Console(file=out, width=width, height=height, highlight=False, **options).print(renderable)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+@pytest.mark.parametrize("moment", examples.MOMENTS)
+@pytest.mark.parametrize("bayes", [False, True])
+def test_every_moment_fits_every_terminal(moment, width, height, bayes):
+    lines = draw(view_of(moment, failing=True), width, height, bayes=bayes)
+    assert 0 < len(lines) <= height
+    assert max(line.cell_len for line in lines) <= width
+
+
+def test_eighty_by_twenty_four_answers_the_questions_in_order():
+    text = text_of(view_of("midrun", failing=True), 80, 23)
+    order = [
+        "aime-shootout  running",  # which run
+        "First place is not resolved between oak, elm and ash",  # who is ahead
+        "oak    0.860",
+        "oak ? ash",  # what is open
+        "7 separated  0 tied  3 open",
+        "trials    728",  # what it costs
+        "elm rate_limit 12, timeout 3",  # what is broken
+        "ash: 2 trials have no answer",
+        "ash separated from fir",
+    ]
+    places = [text.index(words) for words in order]
+    assert places == sorted(places)
+    for model in examples.QUICKSTART:
+        assert re.search(rf"^ *[\d–]+  {model} ", text, re.MULTILINE)
+
+
+def test_twenty_models_at_eighty_by_twenty_four_say_what_is_left_out():
+    text = text_of(view_of("twenty_models"), 80, 24)
+    board = re.findall(r"^ *\d+–\d+ +vendor-\d/model-(\d\d)", text, re.MULTILINE)
+    assert board == [f"{i:02d}" for i in range(len(board))]
+    assert len(board) >= 10
+    assert f"⋯ {20 - len(board)} more below" in text
+    assert "60 open" in text
+    assert "Budget trials" in text
+
+
+def test_twenty_models_on_a_large_terminal_are_all_there():
+    text = text_of(view_of("twenty_models"), 200, 60)
+    assert len(re.findall(r"^ *\d+–\d+ +vendor-\d/model-\d\d-instruct-2507 ", text, re.MULTILINE)) == 20
+    assert "0-9 open: tenths of the evidence" in text
+
+
+@pytest.mark.parametrize("width", [60, 72, 80, 100, 120, 200])
+@pytest.mark.parametrize("moment", ["midrun", "twenty_models", "against_a_number", "to_a_width", "all_none"])
+def test_columns_are_dropped_rather_than_cut(moment, width):
+    heads = [
+        row
+        for row in text_of(view_of(moment), width, 40).splitlines()
+        if row.lstrip().startswith(("rank", "open pair"))
+    ]
+    assert heads
+    assert not any("…" in head for head in heads)
+
+
+def test_the_matrix_says_the_same_from_both_sides():
+    text = text_of(view_of("finished"), 200, 60)
+    rows = [
+        line[:14].rstrip()
+        for line in text.splitlines()
+        if re.match(r"^\d (oak|elm|ash|fir|yew) [\\<>=]", line)
+    ]
+    assert rows == [
+        "1 oak \\ > > >"[:14].rstrip(),
+        "2 elm < \\ = >"[:14].rstrip(),
+        "3 ash < = \\ >"[:14].rstrip(),
+        "4 fir < < < \\"[:14].rstrip(),
+        "5 yew < < < <"[:14].rstrip(),
+    ]
+
+
+def test_bayes_is_shown_on_request_and_labelled():
+    assert "Bayes@N" not in text_of(view_of("midrun"), 120, 40)
+    text = text_of(view_of("midrun"), 120, 40, bayes=True)
+    assert "Bayes@N" in text
+    assert "0.856 ± 0.027" in text
+
+
+def test_a_stopped_run_says_unresolved_and_forecasts_nothing():
+    text = text_of(view_of("out_of_budget"), 120, 40)
+    assert "stopped: budget" in text
+    assert text.count("unresolved") == 3
+    assert "at this rate" not in text
+    assert "trials/s" not in text
+
+
+def test_a_stopped_model_is_named():
+    base = examples.midrun()
+    models = (
+        *base.models[:3],
+        replace(base.models[3], state="stopped", note="401 invalid key"),
+        base.models[4],
+    )
+    text = text_of(view_of(replace(base, models=models)), 80, 24)
+    assert re.search(r"fir .* stopped$", text, re.MULTILINE)
+    assert "fir: 401 invalid key" in text
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (200, 60)])
+def test_hostile_names_are_inert(width, height):
+    for renderable in (
+        RunDisplay(view_of("hostile")),
+        render_summary(view_of("hostile"), "runs/\x1b[2Jx/report.md"),
+    ):
+        out = printed(renderable, width=width, height=height)
+        plain = SGR.sub("", out)
+        assert "\x1b" not in plain
+        assert "\x07" not in plain
+        assert "\u202e" not in plain
+        assert "[red]markup[/red]" in plain
+        assert "user\\u202egnp.exe" in plain
+        assert "line␊break" in plain
+
+
+def test_colour_repeats_words_only():
+    with_colour = printed(RunDisplay(view_of("midrun", failing=True)))
+    without = printed(RunDisplay(view_of("midrun", failing=True)), no_color=True)
+    assert SGR.sub("", with_colour) == SGR.sub("", without)
+    assert with_colour != without
+
+
+def test_colours_are_legible_on_light_and_dark_terminals():
+    allowed = {
+        "0",
+        "1",
+        "31",
+        "32",
+        "35",
+    }  # reset, bold, red, green, magenta: never black, white, yellow, grey
+    for moment in examples.MOMENTS:
+        out = printed(RunDisplay(view_of(moment, failing=True)), width=200, height=60)
+        codes = {code for found in SGR.findall(out) for code in found[2:-1].split(";") if code}
+        assert codes <= allowed
+
+
+def test_no_color_is_respected(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    out = printed(RunDisplay(view_of("midrun", failing=True)))
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", out)
+
+
+def test_a_terminal_without_unicode_gets_ascii():
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="latin-1")
+    for moment in ("midrun", "hostile", "finished"):
+        console = Console(file=stream, width=200, height=60, force_terminal=True, color_system=None)
+        console.print(RunDisplay(view_of(moment)))
+        console.print(render_summary(view_of(moment), "runs/x/report.md"))
+    stream.flush()
+    text = raw.getvalue().decode("ascii")
+    assert "|" in text
+    assert "#" in text
+    assert "ties within ~0.05" in text
+
+
+def test_the_compact_view_leaves_the_terminal_to_others():
+    out = printed(RunDisplay(view_of("twenty_models"), compact=True), width=100, height=60)
+    assert len(out.splitlines()) <= COMPACT_HEIGHT
+    assert "First place" in out
+    assert "Budget" in out
+
+
+def test_a_run_without_a_snapshot_is_waited_for():
+    assert "Waiting for the first snapshot" in text_of(waiting_view(HEADER), 80, 24)
+
+
+def test_the_summary_tells_verdict_reason_saving_and_report():
+    out = printed(render_summary(view_of("finished"), "runs/aime-shootout/report.md"), color_system=None)
+    flat = " ".join(out.split())
+    for words in (
+        "oak is ahead of all others; elm and ash are tied within ±0.05; ",
+        "10 of 10 pairs resolved after 5,650 trials.",
+        "Stopped (resolved): goal reached: 10 pairs decided, 1 of them tied.",
+        "2–3 elm 0.720",
+        "9 separated 1 tied 0 open elm = ash tied within ±0.05",
+        "52 % fewer.",
+        "Report runs/aime-shootout/report.md",
+    ):
+        assert words in flat
+
+
+def test_the_summary_of_an_unresolved_run_lists_what_is_open():
+    flat = " ".join(printed(render_summary(view_of("out_of_budget")), color_system=None).split())
+    assert "Stopped (budget): budget ended before the goal was reached: 728 of 730 trials." in flat
+    assert "oak ? elm +0.140" in flat
+    assert "fewer" not in flat
+    assert "Report" not in flat
+
+
+def test_a_long_report_path_is_never_cut():
+    path = "/".join(f"folder-{i}" for i in range(30)) + "/report.md"
+    out = printed(render_summary(view_of("finished"), path), width=60, color_system=None)
+    assert path in "".join(out.split())
+
+
+@pytest.mark.parametrize("moment", examples.MOMENTS)
+@pytest.mark.parametrize("width", [20, 40, 80, 120, 200])
+def test_the_summary_fits_its_width(moment, width):
+    out = printed(render_summary(view_of(moment), "report.md", bayes=True), width=width, color_system=None)
+    assert max(map(len, out.splitlines())) <= width

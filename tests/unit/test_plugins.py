@@ -1,0 +1,149 @@
+"""Rules and policies of packages: what they hand back is checked before it decides anything."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+
+import numpy as np
+import pytest
+from session_scripts import coin, drive, make_spec
+
+from adaptive_eval.core import plugins
+from adaptive_eval.core.session import Session
+from adaptive_eval.errors import SessionError, UsageError
+from adaptive_eval.report.promises import promises
+from scorio.sequential.rules import Anytime
+
+
+class Own(Anytime):
+    """A rule whose statistic and ties a test can spoil."""
+
+    promise = "as anytime."
+    spoil_statistic = staticmethod(lambda found: found)
+    spoil_tie = staticmethod(lambda found: found)
+
+    def statistic(self, block, complete):
+        return self.spoil_statistic(super().statistic(block, complete))
+
+    def tied(self, block):
+        return self.spoil_tie(super().tied(block))
+
+
+class OwnThreshold(Own):
+    fixed_threshold = 4.0
+
+
+class OwnPolicy:
+    """Serves every needed model once."""
+
+    def choose(self, view, free):
+        return iter([model for model in np.flatnonzero(view.active).tolist() if free.get(model, 0) > 0])
+
+
+class Idle:
+    def choose(self, view, free):
+        return iter(())
+
+
+class Elsewhere:
+    def choose(self, view, free):
+        return iter([7])
+
+
+@pytest.fixture
+def offer(monkeypatch):
+    """Return a function that lets a package offer names of this module."""
+
+    def add(group, **names):
+        points = [EntryPoint(name, f"{__name__}:{target}", group) for name, target in names.items()]
+        monkeypatch.setattr(plugins, "entry_points", lambda group: [p for p in points if p.group == group])
+
+    return add
+
+
+def run(**parts):
+    settings = {"equivalence": 0.15, "max_passes": 60} | parts
+    return drive(Session(make_spec(3, 30, **settings)), coin((0.9, 0.5, 0.45)))
+
+
+class TestRules:
+    def test_a_packages_rule_decides_like_ours(self, offer):
+        offer(plugins.RULE_GROUP, own="Own")
+        session, plain = run(rule="own"), run()
+        assert session.stopped.reason == "resolved"
+        verdicts = [pair.verdict for pair in session.standings().pairs]
+        assert verdicts == [pair.verdict for pair in plain.standings().pairs]
+        assert "Rule own: as anytime." in session.explain("m0", "m1")
+        assert session.forecast() is None
+
+    @pytest.mark.parametrize(
+        "spoil",
+        [
+            lambda found: found * np.nan,
+            lambda found: found[:, :0],
+            lambda found: np.where(found > 0, np.nan, found),
+        ],
+    )
+    def test_no_verdict_comes_from_what_is_no_number(self, offer, monkeypatch, spoil):
+        offer(plugins.RULE_GROUP, own="Own")
+        monkeypatch.setattr(Own, "spoil_statistic", staticmethod(spoil))
+        with pytest.raises(SessionError, match="rule 'own' must return a number for each of"):
+            run(rule="own")
+
+    @pytest.mark.parametrize("spoil", [lambda found: found[:1, :1], lambda found: found.astype(float)])
+    def test_ties_must_be_truth_values(self, offer, monkeypatch, spoil):
+        offer(plugins.RULE_GROUP, own="Own")
+        monkeypatch.setattr(Own, "spoil_tie", staticmethod(spoil))
+        with pytest.raises(SessionError, match="rule 'own' must say of each of"):
+            run(rule="own")
+
+    def test_a_rule_with_a_threshold_of_its_own_claims_no_family(self, offer):
+        offer(plugins.RULE_GROUP, own="OwnThreshold")
+        standings = run(rule="own").standings()
+        said = promises(standings)
+        assert not any("All pairs together" in text for text in said.holds)
+        assert "the family does not apply" in said.limits[0]
+        assert standings.pairs[0].threshold == 4.0
+
+    def test_what_is_no_rule_is_refused(self, offer):
+        offer(plugins.RULE_GROUP, own="dict_of_nothing")
+        with pytest.raises(
+            UsageError, match="rule 'own' of an unnamed package lacks promise, warning, level"
+        ):
+            run(rule="own")
+
+    def test_an_unknown_name_lists_what_is_installed(self, offer):
+        offer(plugins.RULE_GROUP, first="Own", second="Own")
+        with pytest.raises(
+            UsageError, match=r"offers 'third' under adaptive_eval\.rules; installed: first, second"
+        ):
+            run(rule="third")
+
+
+def dict_of_nothing(alpha, equivalence):
+    return {}
+
+
+class TestPolicies:
+    def test_a_packages_policy_changes_no_verdict_of_the_rule(self, offer):
+        offer(plugins.POLICY_GROUP, own="OwnPolicy")
+        session, plain = run(policy="own"), run()
+        assert session.stopped.reason == "resolved"
+        assert [pair.verdict for pair in session.standings().pairs] == [
+            pair.verdict for pair in plain.standings().pairs
+        ]
+
+    def test_a_model_without_a_slot_cannot_be_chosen(self, offer):
+        offer(plugins.POLICY_GROUP, own="Elsewhere")
+        with pytest.raises(SessionError, match="policy 'own' chose model 7, which has no free slot"):
+            run(policy="own")
+
+    def test_no_run_waits_for_ever(self, offer):
+        offer(plugins.POLICY_GROUP, own="Idle")
+        with pytest.raises(SessionError, match="policy 'own' asks for nothing although nothing is in flight"):
+            run(policy="own")
+
+    def test_what_is_no_policy_is_refused(self, offer):
+        offer(plugins.POLICY_GROUP, own="NoSuchPolicy")
+        with pytest.raises(UsageError, match="cannot be loaded"):
+            run(policy="own")

@@ -1,0 +1,284 @@
+"""What a run takes from earlier runs and files: which trials, and which it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from run_examples import STARTED, Coins
+
+from adaptive_eval.build import build
+from adaptive_eval.config import config_from_data
+from adaptive_eval.errors import RunNotFound, UsageError
+from adaptive_eval.interop.detect import open_logs
+from adaptive_eval.interop.found import Choices
+from adaptive_eval.interop.import_run import import_logs
+from adaptive_eval.previous import Previous
+from adaptive_eval.store import RunWriter
+from adaptive_eval.trial import TrialKey, TrialRequest
+
+QUESTIONS = 12
+TASK = {"name": "t", "dataset": "t.jsonl", "scorer": "exact"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rows = [
+        {"id": f"n{number}", "input": f"{number} + 1?", "target": str(number + 1)}
+        for number in range(QUESTIONS)
+    ]
+    for name in ("t", "u"):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def built(folder, *models, tasks=(TASK,), seed=3, **parts):
+    data = {
+        "name": "demo",
+        "seed": seed,
+        "models": [{"name": name, "endpoints": [f"http://{name}/v1"]} for name in models],
+        "tasks": list(tasks),
+        **parts,
+    }
+    return build(config_from_data(data, base_dir=folder))
+
+
+def stored_run(folder, name, chances, *, steps=40, gaps=(), missing=0.0, **parts):
+    """Write a run whose models have walked `steps` steps; return its trials by model and step."""
+    run = built(folder, *chances, goal={"kind": "width", "width": 0.1}, **parts)
+    session, answers, found = run.session(), Coins(chances, missing=missing), {}
+    schedule = session.board.schedule
+    with RunWriter.create(folder / name, meta=run.meta(), durability="normal") as writer:
+        for step in range(steps):
+            for model in chances:
+                if (model, step) in gaps:
+                    continue
+                task, question = schedule.at(step)
+                names = run.spec.tasks[task]
+                request = TrialRequest(
+                    TrialKey(model, step), names.name, names.questions[question], schedule.repeat(step), step
+                )
+                record = answers.answer(request, STARTED + step, after_stop=False)
+                writer.launch([request], STARTED)
+                writer.outcome(record)
+                found[model, step] = record
+        writer.commit()
+    return found
+
+
+def expected_counts(trials, model, *, before=10**9, depth=10**9):
+    counts = np.zeros((QUESTIONS, 2), dtype=int)
+    for (name, step), record in sorted(trials.items(), key=lambda item: item[0][1]):
+        question = int(record.request.question[1:])
+        if name == model and step < before and record.score is not None and counts[question].sum() < depth:
+            counts[question, record.score.category] += 1
+    return counts
+
+
+def refused(words, folder, *models, **parts):
+    with pytest.raises(UsageError, match=re.escape(words)):
+        built(folder, *models, **parts).previous  # noqa: B018
+
+
+REFERENCE = [{"run": "first", "models": ["a"]}]
+
+
+class TestReferences:
+    def test_takes_every_trial_of_the_named_models(self, folder):
+        trials = stored_run(folder, "first", {"a": 0.8, "b": 0.3})
+        (reference,) = built(folder, "new", references=REFERENCE).spec.references
+        assert (reference.name, reference.source) == ("a", "from first")
+        assert np.array_equal(reference.counts["t"], expected_counts(trials, "a"))
+
+    def test_takes_nothing_beyond_a_gap_and_no_trial_without_an_answer(self, folder):
+        trials = stored_run(folder, "first", {"a": 0.8}, gaps={("a", 30)}, missing=0.2)
+        (reference,) = built(folder, "new", references=REFERENCE).spec.references
+        assert np.array_equal(reference.counts["t"], expected_counts(trials, "a", before=30))
+
+    def test_needs_every_task(self, folder):
+        stored_run(folder, "first", {"a": 0.8})
+        both = (TASK, {**TASK, "name": "u", "dataset": "u.jsonl"})
+        refused("first has no task 'u'; its tasks are t", folder, "new", references=REFERENCE, tasks=both)
+
+    def test_takes_several_tasks(self, folder):
+        both = (TASK, {**TASK, "name": "u", "dataset": "u.jsonl"})
+        stored_run(folder, "first", {"a": 0.8}, tasks=both)
+        (reference,) = built(folder, "new", references=REFERENCE, tasks=both).spec.references
+        assert {task: int(counts.sum()) for task, counts in reference.counts.items()} == {"t": 20, "u": 20}
+
+    def test_needs_the_models(self, folder):
+        stored_run(folder, "first", {"a": 0.8, "b": 0.5})
+        words = "first has no trial of model 'c' on task 't'; its models are a, b"
+        refused(words, folder, "new", references=[{"run": "first", "models": ["c"]}])
+
+    @pytest.mark.parametrize("change", [{"prompt": "Now {input}"}, {"limit": 11}, {"shuffle": 4}])
+    def test_needs_the_same_questions(self, folder, change):
+        stored_run(folder, "first", {"a": 0.8})
+        words = "first asked other questions as task 't'"
+        refused(words, folder, "new", references=REFERENCE, tasks=({**TASK, **change},))
+
+    def test_needs_the_same_scoring(self, folder):
+        stored_run(folder, "first", {"a": 0.8})
+        words = "first scored its answers otherwise than this run does:\n  task 't': scorer.kind was 'exact'"
+        refused(words, folder, "new", references=REFERENCE, tasks=({**TASK, "scorer": "numeric"},))
+
+    def test_weights_may_change(self, folder):
+        stored_run(folder, "first", {"a": 0.8})
+        task = {**TASK, "rubric": {"schema": "binary", "weights": [0.0, 5.0]}}
+        assert built(folder, "new", references=REFERENCE, tasks=(task,)).spec.references
+
+    def task(self, **rubric):
+        return ({**TASK, "rubric": {"schema": "efficiency-adjusted", **rubric}},)
+
+    def test_needs_the_same_thresholds_wherever_they_come_from(self, folder):
+        given = self.task(thresholds={"len_p33": 0.1, "len_p66": 0.3})
+        stored_run(folder, "first", {"a": 0.8}, tasks=given)
+        for tasks in (given, self.task(thresholds_from="first")):
+            assert built(folder, "new", references=REFERENCE, tasks=tasks).spec.references
+        other = self.task(thresholds={"len_p33": 0.1, "len_p66": 0.4})
+        refused("first has other thresholds for task 't'", folder, "new", references=REFERENCE, tasks=other)
+        pilot = self.task(pilot=1)
+        refused(
+            "the thresholds of task 't' are not known yet", folder, "new", references=REFERENCE, tasks=pilot
+        )
+
+    def test_says_where_there_is_no_run(self, folder):
+        with pytest.raises(RunNotFound, match="first"):
+            built(folder, "new", references=REFERENCE).spec  # noqa: B018
+
+
+class TestPriors:
+    def test_takes_the_first_trials_of_each_question(self, folder):
+        trials = stored_run(folder, "first", {"a": 0.8, "old": 0.3})
+        prior = built(folder, "a", "b", prior={"from": "first", "depth": 2}).spec.prior
+        assert set(prior.counts) == {"a"}
+        assert np.array_equal(prior.counts["a"]["t"], expected_counts(trials, "a", depth=2))
+        assert prior.source == "2 earlier trials a question of a, from first; none of b"
+        assert prior.transfer is None
+
+    def test_the_early_ranking_takes_all_of_them(self, folder):
+        trials = stored_run(folder, "first", {"a": 0.8})
+        prior = built(folder, "a", "b", prior={"from": "first", "transfer": True}).spec.prior
+        assert np.array_equal(prior.transfer["a"]["t"], expected_counts(trials, "a"))
+        assert prior.source.endswith("; the early ranking uses all earlier trials")
+
+    def test_says_where_trials_are_fewer_than_asked_for(self, folder):
+        stored_run(folder, "first", {"a": 0.8}, steps=QUESTIONS + 4)
+        prior = built(folder, "a", "b", prior={"from": "first", "depth": 4}).spec.prior
+        assert prior.source.startswith("1 to 2 earlier trials a question of a")
+
+    def test_one_shared_task_is_enough(self, folder):
+        stored_run(folder, "first", {"a": 0.8})
+        both = (TASK, {**TASK, "name": "u", "dataset": "u.jsonl"})
+        prior = built(folder, "a", "b", prior={"from": "first"}, tasks=both).spec.prior
+        assert set(prior.counts["a"]) == {"t"}
+
+    def test_needs_a_model_of_the_same_name(self, folder):
+        stored_run(folder, "first", {"old": 0.8})
+        words = "first has no trial of a model of this config; its models are old"
+        refused(words, folder, "a", "b", prior={"from": "first"})
+
+
+class TestFiles:
+    IDS = tuple(f"n{number}" for number in range(QUESTIONS))
+
+    def archive(self, folder, **arrays):
+        np.savez(folder / "old.npz", **arrays)
+
+    def test_a_matrix_a_model_with_names(self, folder):
+        outcomes = np.random.default_rng(1).integers(0, 2, (2, QUESTIONS, 3))
+        outcomes[1, :, 2] = -1
+        order = np.random.default_rng(2).permutation(QUESTIONS)
+        self.archive(folder, R=outcomes[:, order], models=["a", "b"], questions=np.array(self.IDS)[order])
+        prior = built(folder, "a", "b", prior={"from": "old.npz", "depth": 2}).spec.prior
+        for model, name in enumerate("ab"):
+            right = outcomes[model, :, :2].sum(axis=1)
+            assert np.array_equal(prior.counts[name]["t"], np.stack([2 - right, right], axis=1))
+
+    def test_without_names_of_questions_they_are_in_the_datasets_order(self, folder):
+        outcomes = np.random.default_rng(1).integers(0, 2, (1, QUESTIONS, 1))
+        self.archive(folder, R=outcomes, models=["a"])
+        prior = built(folder, "a", "b", prior={"from": "old.npz"}).spec.prior
+        assert np.array_equal(prior.counts["a"]["t"][:, 1], outcomes[0, :, 0])
+
+    def test_counts_in_place_of_trials(self, folder):
+        counts = np.random.default_rng(1).integers(0, 5, (1, QUESTIONS, 2))
+        self.archive(folder, counts=counts, models=["a"], questions=self.IDS)
+        references = [{"file": "old.npz", "models": ["a"]}]
+        (reference,) = built(folder, "new", references=references).spec.references
+        assert np.array_equal(reference.counts["t"], counts[0])
+        prior = built(folder, "a", "b", prior={"from": "old.npz", "depth": 2}).spec.prior
+        assert np.array_equal(prior.counts["a"]["t"].sum(axis=1), np.minimum(counts[0].sum(axis=1), 2))
+        assert (prior.counts["a"]["t"] <= counts[0]).all()
+
+    def test_rows(self, folder):
+        rows = [
+            {"model": "a", "task": "t", "question": name, "correct": number % 2 == 0}
+            for number, name in enumerate(self.IDS)
+        ]
+        (folder / "old.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        prior = built(folder, "a", "b", prior={"from": "old.jsonl"}).spec.prior
+        assert prior.counts["a"]["t"][:, 1].tolist() == [1, 0] * (QUESTIONS // 2)
+
+    def test_an_imported_run_is_known_by_the_ids_of_its_questions(self, folder):
+        outcomes = np.random.default_rng(2).integers(0, 2, (2, QUESTIONS, 3))
+        order = [*range(5, QUESTIONS), *range(5)]
+        names = [self.IDS[place] for place in order]
+        np.savez(folder / "old.npz", R=outcomes[:, order], models=["a", "b"], questions=names)
+        import_logs(open_logs([folder / "old.npz"], Choices(task="t")), folder / "imported")
+        references = [{"run": "imported", "models": ["b"]}]
+        (reference,) = built(folder, "new", references=references).spec.references
+        assert reference.counts["t"][:, 1].tolist() == outcomes[1].sum(axis=1).tolist()
+        prior = built(folder, "a", "c", prior={"from": "imported", "depth": 3}).spec.prior
+        assert prior.counts["a"]["t"][:, 1].tolist() == outcomes[0].sum(axis=1).tolist()
+        assert "from imported" in prior.source
+        (folder / "t.jsonl").write_text('{"id": "other", "input": "?", "target": "4"}\n')
+        refused("imported has no question 'other' of task 't'", folder, "a", "b", prior={"from": "imported"})
+
+    @pytest.mark.parametrize(
+        ("arrays", "words"),
+        [
+            ({"R": np.ones((1, 11, 1), int), "questions": IDS[:11]}, "no question 'n11' of task 't'"),
+            ({"R": np.full((1, 12, 1), 2), "questions": IDS}, "model 'a' has category 2 on task 't'"),
+            ({"counts": np.ones((1, 12)), "questions": IDS}, "counts must hold whole numbers from 0"),
+            ({"counts": -np.ones((1, 12, 2), int), "questions": IDS}, "counts must hold whole numbers"),
+        ],
+    )
+    def test_refuses_what_does_not_fit(self, folder, arrays, words):
+        self.archive(folder, models=["a"], **arrays)
+        refused(words, folder, "a", "b", prior={"from": "old.npz"})
+
+
+class TestKeptWithTheRun:
+    def test_everything_survives_a_trip_through_the_run_file(self, folder):
+        stored_run(folder, "first", {"a": 0.8, "b": 0.5})
+        run = built(folder, "b", references=REFERENCE, prior={"from": "first", "depth": 2, "transfer": True})
+        again = Previous.from_json(run.previous.to_json())
+        assert again.to_json() == run.previous.to_json()
+        assert again.prior.source == run.spec.prior.source
+        assert np.array_equal(again.references[0].counts["t"], run.spec.references[0].counts["t"])
+        assert again.references[0].counts["t"].dtype == np.int64
+
+    def test_what_was_taken_stays_when_the_earlier_run_is_gone(self, folder):
+        stored_run(folder, "first", {"a": 0.8})
+        meta = built(folder, "new", references=REFERENCE).meta()
+        (folder / "first").rename(folder / "elsewhere")
+        continued = replace(built(folder, "new", references=REFERENCE), continued=meta)
+        assert continued.spec.references[0].counts["t"].sum() == 40
+        assert continued.meta()["previous"] == meta["previous"]
+
+    def test_unless_the_config_asks_for_something_else(self, folder):
+        stored_run(folder, "first", {"a": 0.8, "b": 0.5})
+        meta = built(folder, "new", references=REFERENCE).meta()
+        other = [{"run": "first", "models": ["b"]}]
+        continued = replace(built(folder, "new", references=other), continued=meta)
+        assert [reference.name for reference in continued.spec.references] == ["b"]
+
+    def test_a_run_that_takes_nothing_says_nothing(self, folder):
+        run = built(folder, "a", "b")
+        assert "previous" not in run.meta()
+        assert run.spec.references == ()
+        assert run.spec.prior is None

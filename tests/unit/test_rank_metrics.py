@@ -1,0 +1,310 @@
+"""Every metric as a ranking: scores of scorio.eval, options, unequal trials, bad input."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from scorio import eval as metrics
+from scorio import rank
+
+RNG = np.random.default_rng(20)
+R = (RNG.random((6, 5, 12)) < RNG.random((6, 5, 1))).astype(int)
+CATEGORIES = RNG.integers(0, 3, (6, 5, 12))
+W = [0.2, -1.0, 1.0]
+
+# Name, arguments after R, tensor.
+METRICS = [
+    ("pass_at_k", (4,), R),
+    ("pass_hat_k", (4,), R),
+    ("unanimous_at_k", (4,), R),
+    ("auc_at_k", (4,), R),
+    ("maj_at_k", (5,), R),
+    ("g_pass_at_k", (4,), R),
+    ("g_pass_at_k_tau", (4, 0.6), R),
+    ("mg_pass_at_k", (4,), R),
+    ("geom_at_k", (4, 0.3, 0.7), R),
+    ("geom_ds_at_k", (4, 0.3, 0.7), R),
+    ("geo_spectrum_at_k", (4, 0.3), R),
+    ("geo_spectrum_at_k", (4, 0.3, [0.1, 0.2, 0.3, 0.1]), R),
+    ("geo_spectrum_star_at_k", (4,), R),
+    ("threshold_spectrum_at_k", (4, [0.4, 0.3, 0.2, 0.1]), R),
+    ("max_at_k", (4,), R),
+    ("max_at_k", (4, W), CATEGORIES),
+]
+IDS = [f"{name}{args}" for name, args, _ in METRICS]
+
+
+@pytest.mark.parametrize(("name", "args", "tensor"), METRICS, ids=IDS)
+def test_scores_are_those_of_eval(name, args, tensor):
+    ranks, scores = getattr(rank, name)(tensor, *args, return_scores=True)
+    expected = [getattr(metrics, name)(model, *args) for model in tensor]
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-13)
+    assert ranks.tolist() == rank.rank_scores(expected).tolist()
+    assert (
+        getattr(rank, name)(tensor, *args, method="dense").tolist()
+        == rank.rank_scores(expected, "dense").tolist()
+    )
+
+
+@pytest.mark.parametrize(("name", "args", "tensor"), METRICS, ids=IDS)
+def test_unequal_trials_by_padding_mask_and_counts(name, args, tensor):
+    absent = np.random.default_rng(1).random(tensor.shape) < 0.3
+    absent[..., :5] = False
+    padded = np.where(absent, -1, tensor)
+    ranks, scores = getattr(rank, name)(padded, *args, missing=-1, return_scores=True)
+    expected = [getattr(metrics, name)(model, *args, missing=-1) for model in padded]
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-13)
+    size = 3 if tensor is CATEGORIES else 2
+    counts = np.stack([(padded == category).sum(-1) for category in range(size)], axis=-1)
+    for same in (
+        getattr(rank, name)(tensor, *args, missing=absent, return_scores=True),
+        getattr(rank, name)(np.where(absent, np.nan, tensor), *args, missing=np.nan, return_scores=True),
+        getattr(rank, name)(None, *args, counts=counts, return_scores=True),
+    ):
+        assert same[0].tolist() == ranks.tolist()
+        assert same[1].tolist() == scores.tolist()
+
+
+@pytest.mark.parametrize(("name", "args", "tensor"), METRICS, ids=IDS)
+def test_question_weights(name, args, tensor):
+    weights = [0.4, 0.1, 0.0, 0.2, 0.3]
+    _, scores = getattr(rank, name)(tensor, *args, question_weights=weights, return_scores=True)
+    expected = [getattr(metrics, name)(model, *args, question_weights=weights) for model in tensor]
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-13)
+
+
+def test_avg_and_bayes_are_those_of_eval():
+    for w, tensor in ((None, R), (W, CATEGORIES)):
+        _, scores = rank.avg(tensor, w=w, return_scores=True)
+        np.testing.assert_allclose(scores, [metrics.avg(model, w)[0] for model in tensor], rtol=0, atol=1e-13)
+        _, scores = rank.bayes(tensor, w, return_scores=True)
+        np.testing.assert_allclose(
+            scores, [metrics.bayes(model, w)[0] for model in tensor], rtol=0, atol=1e-13
+        )
+
+
+def test_unequal_trials_of_avg_and_bayes():
+    padded = np.where(RNG.random(CATEGORIES.shape) < 0.4, -1, CATEGORIES)
+    padded[..., 0] = CATEGORIES[..., 0]
+    for name in ("avg", "bayes"):
+        _, scores = getattr(rank, name)(padded, w=W, missing=-1, return_scores=True)
+        expected = [getattr(metrics, name)(model, W, missing=-1)[0] for model in padded]
+        np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-13)
+
+
+def test_bayes_with_a_shared_and_a_models_own_prior():
+    shared, own = RNG.integers(0, 3, (5, 4)), RNG.integers(0, 3, (6, 5, 4))
+    for R0, of_model in ((shared, [shared] * 6), (own, own)):
+        _, scores = rank.bayes(CATEGORIES, W, R0, return_scores=True)
+        expected = [
+            metrics.bayes(model, W, prior)[0] for model, prior in zip(CATEGORIES, of_model, strict=True)
+        ]
+        np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-13)
+        table = np.stack([(category == R0).sum(-1) for category in range(3)], axis=-1)
+        _, same = rank.bayes(CATEGORIES, W, prior_counts=table, return_scores=True)
+        assert same.tolist() == scores.tolist()
+    _, empty = rank.bayes(CATEGORIES, W, np.empty((5, 0), int), return_scores=True)
+    assert empty.tolist() == rank.bayes(CATEGORIES, W, return_scores=True)[1].tolist()
+
+
+def test_a_prior_with_as_many_models_as_questions_is_shared_in_two_dimensions():
+    square = R[:5]
+    prior = RNG.integers(0, 2, (5, 3))
+    _, scores = rank.bayes(square, R0=prior, return_scores=True)
+    expected = [metrics.bayes(model, None, prior)[0] for model in square]
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-13)
+
+
+def test_bayes_by_quantile():
+    moments = np.array([metrics.bayes(model) for model in R])
+    for quantile, z in ((0.05, -1.6448536269514722), (0.5, 0.0), (0.9, 1.2815515655446004)):
+        _, scores = rank.bayes(R, quantile=quantile, return_scores=True)
+        np.testing.assert_allclose(scores, moments[:, 0] + z * moments[:, 1], rtol=0, atol=1e-12)
+
+
+def test_a_low_quantile_puts_the_better_known_model_first():
+    # Both have a posterior mean of 1/2; the second has twenty times the trials.
+    counts = [[[1, 1]], [[20, 20]]]
+    assert rank.bayes(None, counts=counts).tolist() == [1, 1]
+    assert rank.bayes(None, counts=counts, quantile=0.05).tolist() == [2, 1]
+    assert rank.bayes(None, counts=counts, quantile=0.95).tolist() == [1, 2]
+
+
+def test_two_dimensions_are_one_trial():
+    flat = R[:, :, 0]
+    assert rank.avg(flat).tolist() == rank.avg(flat[..., None]).tolist()
+    assert rank.pass_at_k(flat, 1, return_scores=True)[1].tolist() == flat.mean(axis=1).tolist()
+    padded = np.where(np.eye(6, 5, dtype=bool), -1, flat)
+    mask = np.eye(6, 5, dtype=bool)
+    assert (
+        rank.bayes(padded, missing=-1, return_scores=True)[1].tolist()
+        == rank.bayes(flat, missing=mask, return_scores=True)[1].tolist()
+    )
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int32, np.float32, np.float64])
+def test_dtypes(dtype):
+    assert rank.bayes(R.astype(dtype)).tolist() == rank.bayes(R).tolist()
+    assert rank.pass_at_k(R.astype(dtype).tolist(), 3).tolist() == rank.pass_at_k(R, 3).tolist()
+
+
+def test_input_is_not_modified():
+    before, prior = CATEGORIES.copy(), RNG.integers(0, 3, (5, 2))
+    kept = prior.copy()
+    rank.bayes(CATEGORIES, W, prior)
+    rank.max_at_k(np.where(CATEGORIES == 2, -1, CATEGORIES), 1, missing=-1)
+    np.testing.assert_array_equal(CATEGORIES, before)
+    np.testing.assert_array_equal(prior, kept)
+
+
+def test_many_categories():
+    tensor = RNG.integers(0, 20, (4, 5, 30))
+    w = RNG.normal(size=20)
+    _, scores = rank.bayes(tensor, w, return_scores=True)
+    np.testing.assert_allclose(scores, [metrics.bayes(model, w)[0] for model in tensor], rtol=0, atol=1e-12)
+
+
+# Names, order and defaults of the published package's functions, which a user's code relies on.
+PUBLISHED = {
+    "avg": ["R", "method='competition'", "return_scores=False"],
+    "bayes": ["R", "w=None", "R0=None", "quantile=None", "method='competition'", "return_scores=False"],
+    "pass_at_k": ["R", "k", "method='competition'", "return_scores=False"],
+    "pass_hat_k": ["R", "k", "method='competition'", "return_scores=False"],
+    "g_pass_at_k_tau": ["R", "k", "tau", "method='competition'", "return_scores=False"],
+    "mg_pass_at_k": ["R", "k", "method='competition'", "return_scores=False"],
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_signatures_of_the_published_package(name):
+    parameters = inspect.signature(getattr(rank, name)).parameters.values()
+    positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    written = [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in positional]
+    assert written == PUBLISHED[name]
+
+
+def test_lambda_is_another_name_of_lam():
+    by_name = rank.geo_spectrum_at_k(R, 4, lambda_=0.2, return_scores=True)[1]
+    assert by_name.tolist() == rank.geo_spectrum_at_k(R, 4, 0.2, return_scores=True)[1].tolist()
+    with pytest.raises(TypeError, match=r"lam=0.3 and lambda_=0.2"):
+        rank.geo_spectrum_at_k(R, 4, lam=0.3, lambda_=0.2)
+
+
+def bad(value, place=(1, 2, 3), dtype=int):
+    tensor = R.astype(dtype)
+    tensor[place] = value
+    return tensor
+
+
+BINARY = [
+    ("pass_at_k", (2,)),
+    ("pass_hat_k", (2,)),
+    ("auc_at_k", (2,)),
+    ("maj_at_k", (2,)),
+    ("g_pass_at_k", (2,)),
+    ("g_pass_at_k_tau", (2, 0.5)),
+    ("mg_pass_at_k", (2,)),
+    ("geom_at_k", (2,)),
+    ("geom_ds_at_k", (2,)),
+    ("geo_spectrum_at_k", (2,)),
+    ("geo_spectrum_star_at_k", (2,)),
+    ("threshold_spectrum_at_k", (2, [0.5, 0.5])),
+    ("max_at_k", (2,)),
+    ("bayes", ()),
+    ("avg", ()),
+]
+
+
+@pytest.mark.parametrize(("name", "args"), BINARY, ids=[name for name, _ in BINARY])
+@pytest.mark.parametrize(
+    ("tensor", "options", "message"),
+    [
+        (bad(2), {}, r"R must have categories in 0..1 .* got R\[1, 2, 3\] = 2"),
+        (bad(-1), {}, r"got R\[1, 2, 3\] = -1; .*missing="),
+        (bad(0.5, dtype=float), {}, r"R must hold integers; got R\[1, 2, 3\] = 0.5"),
+        (bad(np.nan, dtype=float), {}, r"R must hold integers; got R\[1, 2, 3\] = nan"),
+        (np.zeros(5, int), {}, r"R must have shape \(L, M, N\).* got shape \(5,\)"),
+        (np.zeros((2, 2, 2, 2), int), {}, r"got shape \(2, 2, 2, 2\)"),
+        (np.zeros((2, 0, 3), int), {}, r"at least one model, question and trial; got shape \(2, 0, 3\)"),
+        (np.full((2, 2, 2), "1"), {}, "R must hold integers; got dtype"),
+        ([[[1, 0], [1]]], {}, "R must be a rectangular array; mark missing trials"),
+        (None, {}, "R must be an outcome tensor; got None"),
+        (
+            np.ma.masked_equal(bad(-1), -1),
+            {},
+            "R is a masked array with 1 masked trials; pass missing=R.mask",
+        ),
+        (R, {"method": "best"}, "method must be one of .* got 'best'"),
+        (R, {"missing": np.zeros((6, 5), bool)}, r"missing must be .* mask of the shape of R, \(6, 5, 12\)"),
+        (R, {"missing": "no"}, "missing must be a number or a boolean mask; got 'no'"),
+        (R, {"counts": np.ones((6, 5, 2), int)}, "R must be None when counts is given"),
+        (
+            None,
+            {"counts": np.ones((6, 5, 2), int), "missing": -1},
+            "missing must be None when counts is given",
+        ),
+        (None, {"counts": np.ones((6, 5, 4), int)}, "counts must have .* got shape"),
+        (None, {"counts": np.ones((5, 2), int)}, r"counts must have shape .* got shape \(5, 2\)"),
+        (None, {"counts": np.full((6, 5, 2), -1)}, r"counts must be at least 0; got counts\[0, 0, 0\] = -1"),
+        (R, {"question_weights": [0.5, 0.5]}, r"question_weights must have shape \(5,\); got shape \(2,\)"),
+        (
+            R,
+            {"question_weights": [0.5, 0.5, -0.5, 0.5, 0]},
+            "question_weights must be .* got -0.5 for question 2",
+        ),
+        (R, {"question_weights": [0.5, 0.5, 0.5, 0.5, 0]}, "question_weights must have sum 1; got 2.0"),
+        (R, {"question_weights": ["a"]}, "question_weights must be numbers"),
+    ],
+)
+def test_bad_input_of_every_metric(name, args, tensor, options, message):
+    with pytest.raises(ValueError, match=message):
+        getattr(rank, name)(tensor, *args, **options)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: rank.pass_at_k(R, 0), "k must be at least 1; got 0"),
+        (lambda: rank.pass_at_k(R, 13), "k must satisfy 1 <= k <= N with N = 12 .* got 13"),
+        (lambda: rank.pass_at_k(R, 2.0), "k must be an integer; got 2.0"),
+        (lambda: rank.pass_at_k(R, True), "k must be an integer; got True"),
+        (
+            lambda: rank.pass_at_k([[[1, 1], [0, 1]], [[1, 0], [0, -1]]], 2, missing=-1),
+            "k must not exceed any question's number of trials; got 2, but model 1, question 1 has 1",
+        ),
+        (lambda: rank.max_at_k(R, 13), "k must satisfy 1 <= k <= N with N = 12"),
+        (lambda: rank.max_at_k(None, 2, counts=[[[1, 1]], [[1, 0]]]), "got 2, but model 1, question 0 has 1"),
+        (lambda: rank.g_pass_at_k_tau(R, 2, 1.1), r"tau must be in \[0, 1\]; got 1.1"),
+        (lambda: rank.geo_spectrum_at_k(R, 2, -0.1), r"lam must be in \[0, 1\]; got -0.1"),
+        (lambda: rank.geo_spectrum_at_k(R, 2, weights=[1.0]), r"weights must have shape \(2,\)"),
+        (lambda: rank.threshold_spectrum_at_k(R, 2, [0.9, 0.2]), "weights must have a sum of at most 1"),
+        (lambda: rank.geom_at_k(R, 2, np.inf), "pass_power must be finite; got inf"),
+        (lambda: rank.geom_at_k(np.zeros((2, 2, 2), int), 2, 0.5, -1.0), "scores must be finite, got inf"),
+        (lambda: rank.bayes(R, quantile=0.0), r"quantile must be a number in \(0, 1\); got 0.0"),
+        (lambda: rank.bayes(R, quantile=1.0), "quantile must be .* got 1.0"),
+        (lambda: rank.bayes(R, quantile="low"), "quantile must be .* got 'low'"),
+        (lambda: rank.bayes(R, quantile=True), "quantile must be .* got True"),
+        (lambda: rank.bayes(CATEGORIES), "R must have categories in 0..1 .without weights w"),
+        (lambda: rank.bayes(CATEGORIES, [0, 1]), r"R must have categories in 0..1 \(w has rewards"),
+        (lambda: rank.bayes(R, [[0, 1]]), r"w must have shape \(C \+ 1,\).* got shape \(1, 2\)"),
+        (lambda: rank.bayes(R, [0, np.nan]), r"w must be finite; got w\[1\] = nan"),
+        (lambda: rank.bayes(R, ["a", "b"]), "w must be numbers"),
+        (lambda: rank.bayes(R, R0=np.zeros((4, 2), int)), r"R0 must have shape \(5, D\), .* got \(4, 2\)"),
+        (lambda: rank.bayes(R, R0=np.zeros(5, int)), r"R0 must have shape .* got \(5,\)"),
+        (
+            lambda: rank.bayes(R, R0=np.full((5, 1), 2)),
+            r"R0 must have categories in 0..1 .* got R0\[0, 0, 0\] = 2",
+        ),
+        (lambda: rank.bayes(R, prior_counts=np.ones((5, 3), int)), r"prior_counts must have shape \(5, 2\)"),
+        (lambda: rank.bayes(R, prior_counts=np.full((5, 2), -1)), r"prior_counts must be at least 0"),
+        (
+            lambda: rank.bayes(R, R0=np.zeros((5, 1), int), prior_counts=np.ones((5, 2), int)),
+            "R0 must be None when prior_counts is given",
+        ),
+        (lambda: rank.avg([[[-1], [1]], [[0], [1]]], missing=-1), "model 0, question 0 has none"),
+    ],
+)
+def test_bad_arguments(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

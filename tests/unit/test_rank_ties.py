@@ -1,0 +1,72 @@
+"""Tie methods, tolerance and bad input of rank_scores."""
+
+import numpy as np
+import pytest
+
+from scorio.rank import rank_scores
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        ("competition", [3, 1, 1, 4, 5, 5, 5]),
+        ("competition_max", [3, 2, 2, 4, 7, 7, 7]),
+        ("dense", [2, 1, 1, 3, 4, 4, 4]),
+        ("avg", [3, 1.5, 1.5, 4, 6, 6, 6]),
+        ("ordinal", [3, 1, 2, 4, 5, 6, 7]),
+    ],
+)
+def test_each_tie_method(method, expected):
+    scores = [0.5, 0.9, 0.9, 0.4, 0.1, 0.1, 0.1]
+    ranks = rank_scores(scores, method)
+    assert ranks.tolist() == expected
+    assert ranks.dtype == (np.float64 if method == "avg" else np.int64)
+
+
+@pytest.mark.parametrize("method", ["competition", "competition_max", "dense", "avg", "ordinal"])
+def test_leading_axes_are_rankings_of_their_own(method):
+    scores = np.random.default_rng(0).integers(0, 3, (4, 5, 6)) / 3
+    ranks = rank_scores(scores, method)
+    for index in np.ndindex(4, 5):
+        assert ranks[index].tolist() == rank_scores(scores[index], method).tolist()
+
+
+def test_rounding_ties_and_a_trial_does_not():
+    exact = np.array([0.1 + 0.2, 0.3, 0.3 - 1e-9])
+    assert rank_scores(exact).tolist() == [1, 1, 3]
+    assert rank_scores(exact, tol=0.0).tolist() == [1, 2, 3]
+
+
+def test_tolerance_is_relative_to_the_largest_score():
+    assert rank_scores([1e-200, 2e-200, 0.0]).tolist() == [2, 1, 3]
+    assert rank_scores([1e9, 1e9 - 1e-7, 1e9 - 1.0]).tolist() == [1, 1, 3]
+
+
+def test_negative_scores_and_a_single_model():
+    assert rank_scores([-1.0, -3.0, -2.0]).tolist() == [1, 3, 2]
+    assert rank_scores([0.0]).tolist() == [1]
+    assert rank_scores([0.0, 0.0, 0.0]).tolist() == [1, 1, 1]
+
+
+def test_input_is_not_modified():
+    scores = np.array([0.1, 0.7, 0.3])
+    rank_scores(scores)
+    assert scores.tolist() == [0.1, 0.7, 0.3]
+
+
+@pytest.mark.parametrize(
+    ("scores", "options", "message"),
+    [
+        ([], {}, "scores"),
+        (0.5, {}, "scores"),
+        ([0.1, np.nan], {}, "scores must be finite, got nan"),
+        ([0.1, np.inf], {}, "scores must be finite, got inf"),
+        (["a", "b"], {}, "scores must be numbers"),
+        ([0.1, 0.2], {"method": "min"}, "method must be one of .* got 'min'"),
+        ([0.1, 0.2], {"tol": -1e-9}, "tol must be .* got -1e-09"),
+        ([0.1, 0.2], {"tol": np.nan}, "tol must be .* got nan"),
+    ],
+)
+def test_bad_input(scores, options, message):
+    with pytest.raises(ValueError, match=message):
+        rank_scores(scores, **options)

@@ -1,0 +1,140 @@
+"""The transfer estimate: its formula, its limits, and what it refuses."""
+
+import numpy as np
+import pytest
+
+from scorio.rank import avg, transfer, transfer_posterior
+
+GRID = [0.0, *np.geomspace(0.01, 0.5, 24)]
+
+
+def plain_posterior(x, v, x0, v0):
+    """Average the normal-normal posterior over the grid of τ, model by model."""
+    weights, means, variances = [], [], []
+    for tau in GRID:
+        density, mean, variance = 1.0, [], []
+        for score, noise, before, before_noise in zip(x, v, x0, v0, strict=True):
+            prior = before_noise + tau**2
+            density *= np.exp(-0.5 * (score - before) ** 2 / (noise + prior)) / np.sqrt(noise + prior)
+            mean.append((before * noise + score * prior) / (noise + prior))
+            variance.append(noise * prior / (noise + prior))
+        weights.append(density)
+        means.append(mean)
+        variances.append(variance)
+    weight = np.array(weights) / sum(weights)
+    mu = weight @ np.array(means)
+    spread = weight @ (np.array(variances) + (np.array(means) - mu) ** 2)
+    return mu, np.sqrt(spread), weight @ np.array(GRID)
+
+
+class TestPosterior:
+    def test_matches_a_plain_average_over_the_grid(self):
+        rng = np.random.default_rng(1)
+        x, x0 = rng.random((2, 5))
+        v, v0 = 0.02 * rng.random((2, 5)) + 0.001
+        found = transfer_posterior(x, v, x0, v0)
+        mu, sigma, tau = plain_posterior(x, v, x0, v0)
+        assert np.allclose(found.mu, mu)
+        assert np.allclose(found.sigma, sigma)
+        assert found.tau == pytest.approx(tau)
+
+    def test_every_leading_index_is_a_board_of_its_own(self):
+        rng = np.random.default_rng(2)
+        x, x0 = rng.random((2, 3, 4, 6))
+        whole = transfer_posterior(x, 0.01, x0, 0.004)
+        alone = transfer_posterior(x[2, 1], 0.01, x0[2, 1], 0.004)
+        assert whole.mu.shape == (3, 4, 6)
+        assert np.allclose(whole.mu[2, 1], alone.mu)
+        assert np.allclose(whole.tau[2, 1], alone.tau)
+
+    def test_scores_in_other_units_give_the_same_answer_in_those_units(self):
+        x, x0 = np.array([0.2, 0.5, 0.9]), np.array([0.3, 0.5, 0.8])
+        unit = transfer_posterior(x, 0.01, x0, 0.004)
+        scaled = transfer_posterior(3 * x - 1, 9 * 0.01, 3 * x0 - 1, 9 * 0.004, scale=3.0)
+        assert np.allclose(scaled.mu, 3 * unit.mu - 1)
+        assert np.allclose(scaled.sigma, 3 * unit.sigma)
+
+    def test_precise_new_scores_leave_the_earlier_ones_behind(self):
+        found = transfer_posterior([0.2, 0.8], 1e-9, [0.6, 0.6], 0.01)
+        assert np.allclose(found.mu, [0.2, 0.8], atol=1e-5)
+
+    def test_scores_that_have_not_moved_are_pooled(self):
+        rng = np.random.default_rng(3)
+        truth = np.linspace(0.2, 0.8, 40)
+        x, x0 = truth + 0.05 * rng.standard_normal((2, 40))
+        found = transfer_posterior(x, 0.0025, x0, 0.0025)
+        assert found.tau < 0.03
+        assert np.mean((found.mu - truth) ** 2) < 0.7 * np.mean((x - truth) ** 2)
+
+    def test_scores_that_have_moved_far_are_not(self):
+        rng = np.random.default_rng(4)
+        truth, before = rng.random((2, 40))
+        x = truth + 0.05 * rng.standard_normal(40)
+        found = transfer_posterior(x, 0.0025, before, 0.0025)
+        assert found.tau > 0.2
+        assert np.mean((found.mu - truth) ** 2) < 1.1 * np.mean((x - truth) ** 2)
+
+    def test_a_model_without_earlier_results_keeps_its_own(self):
+        found = transfer_posterior([0.3, 0.7], [0.01, 0.02], [np.nan, 0.7], [np.nan, 0.01])
+        assert found.mu[0] == 0.3
+        assert found.sigma[0] == pytest.approx(0.1)
+
+    @pytest.mark.filterwarnings("error")
+    def test_exact_scores_divide_by_no_zero(self):
+        found = transfer_posterior([0.0, 1.0, 0.5], 0.0, [0.0, 1.0, 0.5], 0.0)
+        assert found.mu.tolist() == [0.0, 1.0, 0.5]
+        assert np.isfinite(found.sigma).all()
+        assert transfer_posterior([0.5], 0.0, [0.1], 0.0).mu.tolist() == [0.5]
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (([np.nan], 0.1, [0.5], 0.1), "mean must be finite, got nan"),
+            (([0.5], -0.1, [0.5], 0.1), "variance must be finite and at least 0, got -0.1"),
+            (([0.5], 0.1, [np.inf], 0.1), "earlier_mean must be finite, got inf"),
+            (([0.5], 0.1, [0.5], np.nan), "earlier_variance must be finite and at least 0, got nan"),
+            (([0.5], 0.1, [0.5], 0.1, 0.0), "scale must be a finite number above 0, got 0.0"),
+        ],
+    )
+    def test_refuses(self, arguments, words):
+        with pytest.raises(ValueError, match=f"^{words}"):
+            transfer_posterior(*arguments)
+
+
+class TestRanking:
+    R = ((((1, 0), (0, 1))), (((1, 1), (0, 0))), (((0, 0), (0, 1))))
+
+    def test_earlier_results_break_what_few_trials_leave_tied(self):
+        assert avg(self.R).tolist() == [1, 1, 3]
+        assert transfer(self.R, [[[1], [0]], [[1], [1]], [[0], [0]]]).tolist() == [2, 1, 3]
+
+    def test_earlier_trials_as_counts_are_the_same(self):
+        earlier = np.array([[[1, 0], [0, 0]], [[1, 1], [1, 0]], [[0, 0], [0, 0]]])
+        counts = np.stack([2 - earlier.sum(axis=2), earlier.sum(axis=2)], axis=2)
+        _, first = transfer(self.R, earlier, return_scores=True)
+        _, second = transfer(self.R, prior_counts=counts, return_scores=True)
+        assert np.array_equal(first, second)
+
+    def test_a_model_may_have_no_earlier_results(self):
+        counts = np.array([[[1, 1], [2, 0]], [[0, 0], [0, 0]], [[1, 1], [2, 0]]])
+        _, scores = transfer(self.R, prior_counts=counts, return_scores=True)
+        assert scores[1] == 0.5
+
+    def test_follows_rewards_of_any_range(self):
+        earlier = [[[1], [0]], [[1], [1]], [[0], [0]]]
+        _, plain = transfer(self.R, earlier, return_scores=True)
+        _, scaled = transfer(self.R, earlier, [-2.0, 4.0], return_scores=True)
+        assert np.allclose(scaled, 6 * plain - 2)
+
+    def test_refuses_no_earlier_trials(self):
+        with pytest.raises(ValueError, match="transfer needs earlier trials of each model"):
+            transfer(self.R)
+
+    def test_refuses_earlier_trials_shared_by_all_models(self):
+        with pytest.raises(ValueError, match="transfer needs earlier trials of each model"):
+            transfer(self.R, [[1], [0]])
+
+    def test_refuses_earlier_trials_of_some_questions_only(self):
+        counts = np.array([[[1, 1], [2, 0]], [[1, 0], [0, 0]], [[1, 1], [2, 0]]])
+        with pytest.raises(ValueError, match="model 1 has earlier trials, but none of question 1"):
+            transfer(self.R, prior_counts=counts)

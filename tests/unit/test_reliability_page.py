@@ -1,0 +1,55 @@
+"""Every fault of docs/reliability.md names its tests, and they exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "reliability.md").read_text("utf-8")
+NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py::[\w:]+)`", PAGE)))
+ROWS = [line for line in PAGE.splitlines() if line.startswith("| ")][2:]
+PROMISED = (
+    *(
+        "Retry-After",
+        "401",
+        "requests and tokens a minute",
+        "512 in flight",
+        "model's own budget",
+        "deadline",
+    ),
+    *("kill -9", "power loss", "full disk", "read-only", "second process", "lock", "wall clock is set"),
+    *("sleeps", "newer version", "older version", "API key"),
+)
+
+
+@pytest.mark.parametrize("node", NAMED)
+def test_a_named_test_exists(node: str) -> None:
+    path, *names = node.split("::")
+    body = ast.parse((ROOT / path).read_text("utf-8")).body
+    for name in names:
+        found = [item for item in body if getattr(item, "name", None) == name]
+        assert found, f"{node}: there is no {name}"
+        body = getattr(found[0], "body", [])
+    assert names[-1].startswith("test_")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split("|")[1].strip()[:40])
+def test_every_fault_has_a_test(row: str) -> None:
+    _, _fault, _what, tests, _ = re.split(r"(?<!`)\|", row)
+    assert any(node in tests for node in NAMED)
+
+
+@pytest.mark.parametrize("words", PROMISED)
+def test_the_table_covers_what_is_promised(words: str) -> None:
+    assert any(words in row for row in ROWS)
+
+
+def test_the_script_runs_what_the_page_names() -> None:
+    """It finds the names by a pattern; the same one must find them all."""
+    pattern = re.search(r"grep -o '([^']+)'", (ROOT / "scripts" / "chaos").read_text("utf-8"))
+    assert pattern is not None
+    assert set(re.findall(pattern[1], PAGE)) == set(NAMED)

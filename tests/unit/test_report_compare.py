@@ -1,0 +1,216 @@
+"""Two runs compared: verdicts that have changed, and differences of scores with intervals that hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import run_examples as runs
+import standings_examples as examples
+from click.testing import CliRunner
+from markdown_it import MarkdownIt
+from test_report_html import HOSTILE, LOADS, Page
+
+from adaptive_eval.cli.report import command
+from adaptive_eval.report import summarise
+from adaptive_eval.report.compare import compare, comparison_words
+from adaptive_eval.report.compare_views import comparison_data, comparison_html, comparison_markdown
+from adaptive_eval.store import RunReader
+from adaptive_eval.wording.inert import inert
+from adaptive_eval.wording.plain_data import json_text
+
+DOCS = Path(__file__).parents[2] / "docs" / "report-schema.md"
+ASKED = {"tasks": {"forest": {"prompt": "?", "dataset": "a1"}}, "models": {}, "seed": 7}
+
+
+def asked(**changes):
+    """Return the description of a run that asks this."""
+    return {"identity": json.dumps({**ASKED, **changes}), "scoring": json.dumps({"forest": "numeric"})}
+
+
+def summary_of(directory, **options):
+    runs.make_run(directory, meta=options.pop("meta", asked()), **options)
+    with RunReader(directory) as reader:
+        return summarise(reader)
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory):
+    """Return the summary of a finished run."""
+    return summary_of(tmp_path_factory.mktemp("compare") / "before")
+
+
+@pytest.fixture(scope="module")
+def after(tmp_path_factory):
+    """Return the summary of a later run: yew has become the best, oak the worst, fir is new, ash gone."""
+    coins = {"oak": 0.2, "elm": 0.6, "yew": 0.95, "fir": 0.6}
+    return summary_of(tmp_path_factory.mktemp("compare") / "after", coins=coins)
+
+
+def of(comparison):
+    """Return the changes of models by name."""
+    return {one.model: one for one in comparison.models}
+
+
+def test_a_run_is_as_itself(before):
+    same = compare(before, before)
+    assert {pair.kind for pair in same.pairs} == {"same"}
+    assert all(one.difference == 0 and one.direction == "unknown" for one in same.models)
+    assert same.differences == ()
+    assert same.comparable
+    assert comparison_words(same).startswith(
+        "Of 6 shared pairs: 6 with the same verdict; of 4 shared models 0"
+    )
+
+
+def test_differences_are_now_minus_before_with_both_intervals_in_them(before, after):
+    changes = of(compare(before, after))
+    for name in ("oak", "elm", "yew"):
+        one = changes[name]
+        assert one.difference == one.after.score - one.before.score
+        assert one.low == one.after.low - one.before.high
+        assert one.high == one.after.high - one.before.low
+        assert one.low < one.difference < one.high
+    assert (changes["yew"].direction, changes["oak"].direction) == ("higher", "lower")
+    assert changes["elm"].direction == "unknown"
+    assert changes["fir"].before is None
+    assert changes["ash"].after is None
+    assert changes["ash"].difference is None
+
+
+def test_the_confidence_is_what_both_error_rates_leave(before):
+    other = replace(before, standings=replace(before.standings, confidence=0.9))
+    assert compare(before, other).confidence == pytest.approx(0.85)
+    assert "85 % interval, at least" in comparison_markdown(compare(before, other))
+
+
+def test_reversals_are_seen_from_the_same_model(before, after):
+    comparison = compare(before, after)
+    pair = next(one for one in comparison.pairs if {one.first, one.second} == {"oak", "yew"})
+    assert pair.kind == "reversed"
+    assert (pair.first, pair.before.first, pair.after.first) == ("yew", "yew", "yew")
+    assert (pair.before.verdict, pair.after.verdict) == ("worse", "better")
+    assert comparison.counts()["only_before"] == 3
+    assert comparison.counts()["only_after"] == 3
+    assert " reversed" in comparison_words(comparison)
+    assert "| yew − oak | oak ahead | yew ahead | reversed |" in comparison_markdown(comparison)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        ("open", "better", "settled"),
+        ("tie", "open", "reopened"),
+        ("better", "worse", "reversed"),
+        ("tie", "better", "changed"),
+        ("worse", "tie", "changed"),
+        ("tie", "tie", "same"),
+    ],
+)
+def test_every_change_has_its_kind(before, old, new, kind):
+    def with_verdict(verdict):
+        pairs = (replace(before.standings.pairs[0], verdict=verdict),)
+        return replace(before, standings=replace(before.standings, pairs=pairs))
+
+    assert [one.kind for one in compare(with_verdict(old), with_verdict(new)).pairs] == [kind]
+
+
+def test_other_questions_give_no_difference_of_scores(before, tmp_path):
+    other = asked(tasks={"forest": {"prompt": "?", "dataset": "b2"}})
+    comparison = compare(before, summary_of(tmp_path / "other", meta=other))
+    assert comparison.comparable is False
+    assert {one.difference for one in comparison.models} == {None}
+    assert comparison.differences == (
+        "task 'forest': the questions or right answers of its dataset have changed",
+    )
+    assert "scores are not compared" in comparison_words(comparison)
+
+
+def test_another_scorer_gives_none_either(before, tmp_path):
+    meta = asked() | {"scoring": json.dumps({"forest": "exact"})}
+    assert compare(before, summary_of(tmp_path / "other", meta=meta)).comparable is False
+
+
+def test_another_model_under_a_name_is_compared_and_said(before, tmp_path):
+    meta = asked(models={"oak": {"model": "oak-2"}})
+    comparison = compare(before, summary_of(tmp_path / "other", meta=meta))
+    assert comparison.comparable
+    assert "model 'oak' is new" in comparison.differences
+
+
+def test_without_a_description_the_reader_is_warned(before, tmp_path):
+    comparison = compare(before, summary_of(tmp_path / "bare", meta={}))
+    assert comparison.comparable is None
+    assert comparison.differences == ()
+    assert "a run file does not say what was asked" in comparison_markdown(comparison)
+
+
+def test_a_rule_without_an_error_rate_is_named(before):
+    other = replace(before, standings=replace(before.standings, rule="zscore"))
+    comparison = compare(before, other)
+    assert "rule was anytime and is now zscore" in comparison.differences
+    assert "promises no error rate" in comparison_markdown(comparison)
+
+
+def test_the_page_and_the_json_say_the_same(before, after):
+    comparison = compare(before, after)
+    page = Page(comparison_html(comparison))
+    assert comparison_words(comparison) in page.shown
+    assert not LOADS & set(page.tags)
+    for rows in page.rows:
+        assert len(set(rows)) == 1
+    data = json.loads(json_text(comparison_data(comparison)))
+    assert (data["schema"], data["version"]) == ("adaptive-eval/comparison", 1)
+    documented = set(re.findall(r"`(\w+)`", DOCS.read_text(encoding="utf-8")))
+    structure = set(data) | set(data["before"]) | set(data["models"][0]) | set(data["pairs"][0])
+    structure |= {key for one in data["models"] if one["before"] for key in one["before"]}
+    assert structure - documented == set()
+
+
+def test_hostile_names_are_inert(before):
+    names = dict(zip((line.model for line in before.standings.models), HOSTILE[2:], strict=False))
+    standings = replace(
+        before.standings,
+        models=tuple(replace(line, model=names[line.model]) for line in before.standings.models),
+        pairs=tuple(
+            replace(pair, first=names[pair.first], second=names[pair.second])
+            for pair in before.standings.pairs
+        ),
+        warnings=HOSTILE,
+    )
+    comparison = compare(before, replace(before, name=HOSTILE[0], standings=standings))
+    html, markdown = comparison_html(comparison), comparison_markdown(comparison)
+    assert not LOADS & set(Page(html).tags)
+    assert not {"\x1b", "\u202e"} & set(html + markdown)
+    tokens = MarkdownIt("commonmark").enable("table").parse(markdown)
+    kinds = {child.type for token in tokens for child in token.children or []}
+    assert kinds <= {"text", "strong_open", "strong_close", "softbreak"}
+    assert inert(HOSTILE[3]) in Page(html).shown
+
+
+@pytest.mark.parametrize("moment", examples.MOMENTS)
+def test_every_moment_can_be_compared(before, moment):
+    standings = examples.MOMENTS[moment]()
+    other = replace(before, standings=standings)
+    for pair in ((before, other), (other, before), (other, other)):
+        comparison = compare(*pair)
+        Page(comparison_html(comparison))
+        assert comparison_words(comparison).endswith(".")
+        json_text(comparison_data(comparison))
+
+
+def test_the_command_prints_or_writes(tmp_path):
+    for name in ("one", "two"):
+        runs.make_run(tmp_path / name, meta=asked())
+    arguments = [str(tmp_path / "one"), str(tmp_path / "two")]
+    printed = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert printed.output.startswith("# forest and forest\n\n**Of 6 shared pairs: 6 with the same verdict;")
+    written = CliRunner().invoke(
+        command, [*arguments, "--output", str(tmp_path / "out")], catch_exceptions=False
+    )
+    paths = [Path(line) for line in written.output.splitlines()]
+    assert [path.name for path in paths] == ["comparison.html", "comparison.md", "comparison.json"]
+    assert paths[1].read_text(encoding="utf-8") == printed.output

@@ -1,0 +1,174 @@
+"""The files of a report: a stable JSON schema, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import run_examples as runs
+import standings_examples as examples
+
+from adaptive_eval.errors import RunFileError
+from adaptive_eval.monitor.json_lines import JsonLines
+from adaptive_eval.monitor.snapshot import RunHeader, run_view
+from adaptive_eval.report import summarise, write_reports
+from adaptive_eval.report.json import to_json
+from adaptive_eval.store import RunReader
+
+DOCS = Path(__file__).parents[2] / "docs" / "report-schema.md"
+
+RUN_KEYS = "name started_at updated_at elapsed_seconds finished stop"
+COUNT_KEYS = "models questions trials stored uncounted pairs separated tied measured open"
+MODEL_KEYS = (
+    "model state note rank rank_low rank_high score score_low score_high bayes_mu bayes_sigma early_rank "
+    "transfer_mu transfer_sigma trials issued questions missing missing_reasons score_if_missing_wrong "
+    "score_if_missing_right truncated after_stop categories errors prompt_tokens completion_tokens usd "
+    "latency_p50_seconds latency_p95_seconds"
+)
+PAIR_KEYS = (
+    "first second verdict kind words difference difference_low difference_high evidence threshold tie_margin "
+    "trials_each questions decided_at"
+)
+TOP_KEYS = (
+    "schema version run verdict goal rule counts models tasks pairs ties decisions budgets saving promises "
+    "warnings prior rankings questions meta"
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Return the directory of a finished run."""
+    directory = tmp_path_factory.mktemp("files") / "forest"
+    runs.make_run(directory, missing=0.03, truncated=0.05, trials=5_000, meta={"base_dir": "/home/someone"})
+    return directory
+
+
+@pytest.fixture(scope="module")
+def data(run):
+    """Return the JSON report as parsed data."""
+    with RunReader(run) as reader:
+        return json.loads(to_json(summarise(reader)))
+
+
+def test_the_schema_is_stable(data):
+    assert (data["schema"], data["version"]) == ("adaptive-eval/report", 1)
+    assert keys(data) == TOP_KEYS
+    assert {keys(model) for model in data["models"]} == {MODEL_KEYS}
+    assert {keys(pair) for pair in data["pairs"]} == {PAIR_KEYS}
+    assert keys(data["run"]) == RUN_KEYS
+    assert keys(data["rule"]) == "name confidence family equivalence target package"
+    assert keys(data["counts"]) == COUNT_KEYS
+    assert {keys(one) for one in data["decisions"]} == {"at trials kind models verdict step text evidence"}
+    assert {keys(one) for one in data["budgets"]} == {"name spent reserved limit scope owner presumed"}
+    assert keys(data["saving"]) == "issued uniform fixed"
+    assert {keys(one) for one in data["questions"]} == {"task question trials correct spread by_model"}
+
+
+def keys(mapping):
+    """Return the keys of a mapping in their order."""
+    return " ".join(mapping)
+
+
+def keys_of(value):
+    """Return every key of nested data."""
+    if isinstance(value, dict):
+        return set(value).union(*map(keys_of, value.values()))
+    return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
+
+
+def test_every_key_is_documented(data):
+    documented = set(re.findall(r"`(\w+)`", DOCS.read_text(encoding="utf-8")))
+    free = {"meta", "evidence", "errors", "missing_reasons"}  # their keys are data
+    structure = keys_of({key: value for key, value in data.items() if key != "meta"})
+    for parent in (*data["models"], *data["decisions"]):
+        structure -= {key for name in free if isinstance(parent.get(name), dict) for key in parent[name]}
+    assert structure - documented == set()
+
+
+def test_every_key_of_the_monitor_lines_is_documented():
+    documented = set(re.findall(r"`(\w+)`", DOCS.read_text(encoding="utf-8")))
+    standings = examples.midrun()
+    view = run_view(RunHeader("forest"), examples.snapshot_of(standings), examples.decisions_of(standings))
+    line = json.loads(JsonLines().line(view))
+    assert set(line) - documented == set()
+    assert keys_of([line["open_pairs"], line["budgets"]]) - documented == set()
+    assert {key for health in line["endpoints"] for key in health} - documented == set()
+
+
+def test_the_counts_add_up(data):
+    counts = data["counts"]
+    assert counts["pairs"] == counts["separated"] + counts["tied"] + counts["open"] == 6
+    assert counts["stored"] == sum(model["trials"] + model["missing"] for model in data["models"])
+    assert data["run"]["finished"]
+    assert data["saving"]["issued"] <= data["saving"]["uniform"]
+
+
+def test_meta_is_there_without_private_paths(data):
+    assert data["meta"]["config"] == runs.CONFIG
+    assert data["meta"]["seed"] == "7"
+    assert "base_dir" not in data["meta"]
+
+
+def test_numbers_that_json_lacks_become_null(tmp_path):
+    runs.make_run(tmp_path / "forest", rounds=1)
+    with RunReader(tmp_path / "forest") as reader:
+        text = to_json(summarise(reader))
+    assert "NaN" not in text
+    assert "Infinity" not in text
+    assert text.isascii()
+    assert json.loads(text)["models"][0]["score"] is None
+
+
+def test_hostile_names_come_back_as_they_were(tmp_path):
+    names = dict.fromkeys(examples.HOSTILE_NAMES, 0.5)
+    runs.make_run(tmp_path / "forest", names, rounds=3)
+    paths = write_reports(tmp_path / "forest")
+    raw = paths.json.read_bytes()
+    assert b"\x1b" not in raw
+    assert {model["model"] for model in json.loads(raw)["models"]} == set(examples.HOSTILE_NAMES)
+
+
+FILES = [
+    "report.html",
+    "report.json",
+    "report.md",
+    "report/bayes.md",
+    "report/bayes.tex",
+    "report/models.csv",
+    "report/pairs.csv",
+    "report/questions.csv",
+]
+
+
+def test_reports_are_written_beside_the_run_or_elsewhere(run, tmp_path):
+    beside = write_reports(run)
+    assert (beside.html, beside.markdown, beside.json, beside.tables) == (
+        run / "report.html",
+        run / "report.md",
+        run / "report.json",
+        run / "report",
+    )
+    place = tmp_path / "new" / "place"
+    assert write_reports(run, place).html == place / "report.html"
+    assert sorted(str(path.relative_to(place)) for path in place.rglob("*.*")) == FILES
+    for name in FILES:
+        assert (place / name).read_bytes() == (run / name).read_bytes()
+
+
+def test_a_report_that_cannot_be_written_leaves_the_old_one(run, tmp_path):
+    place = tmp_path / "reports"
+    (place / "report.json").mkdir(parents=True)
+    with pytest.raises(RunFileError, match=r"cannot write the report to .*reports: .*--output"):
+        write_reports(run, place)
+    assert [path.name for path in place.iterdir() if path.name.startswith(".")] == []
+
+
+def test_writing_over_an_existing_report_replaces_it_whole(run, tmp_path):
+    old = tmp_path / "report.json"
+    old.write_text("x" * 1_000_000)
+    inode = old.stat().st_ino
+    write_reports(run, tmp_path)
+    assert json.loads(old.read_text(encoding="utf-8"))["schema"] == "adaptive-eval/report"
+    assert old.stat().st_ino != inode, "renamed into place, never truncated under a reader"

@@ -1,0 +1,282 @@
+"""The HTML report: one file that loads and runs nothing, whatever the run holds."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+import run_examples as runs
+import standings_examples as examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_eval.report import summarise
+from adaptive_eval.report.charts import Scale, histogram, pair_matrix, scale_over
+from adaptive_eval.report.html import to_html
+from adaptive_eval.store import RunReader
+from adaptive_eval.wording.inert import inert
+
+VOID = {"meta", "line", "rect", "br", "link", "img", "input"}
+LOADS = {
+    "script",
+    "link",
+    "img",
+    "iframe",
+    "object",
+    "embed",
+    "audio",
+    "video",
+    "source",
+    "base",
+    "form",
+    "use",
+}
+HOSTILE = (
+    "</title></style><script>alert(1)</script>",
+    '" onmouseover="alert(1)',
+    "\x1b[2J\x1b[31mred",
+    "user\u202egnp.exe",
+    "{{ 7 * 7 }} {% include '/etc/passwd' %}",
+    "&lt;b&gt; <b>bold</b> <img src=x onerror=alert(1)>",
+    "x" * 1_000_000,
+)
+
+
+class Page(HTMLParser):
+    """What is in a page: its tags, attributes and text; complains of tags that do not match."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.attributes, self.text, self.open, self.ids = Counter(), [], [], [], []
+        self.rows: list[list[int]] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.attributes += attrs
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag == "table":
+            self.rows.append([])
+        elif tag == "tr":
+            self.rows[-1].append(0)
+        elif tag in ("td", "th"):
+            self.rows[-1][-1] += 1
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if not self.open or self.open[-1] != "style":
+            self.text.append(data)
+
+    @property
+    def shown(self):
+        """Everything a reader sees, with single spaces."""
+        return " ".join("".join(self.text).split())
+
+
+def summary_of(directory):
+    with RunReader(directory) as reader:
+        return summarise(reader)
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory):
+    """Return the summary of a finished run."""
+    directory = tmp_path_factory.mktemp("html") / "forest"
+    runs.make_run(directory, missing=0.03, truncated=0.05, meta={"versions": '{"python": "3.11.2"}'})
+    return summary_of(directory)
+
+
+@pytest.fixture(scope="module")
+def page(summary):
+    """Return the parsed page of that run."""
+    return Page(to_html(summary))
+
+
+def test_the_page_says_what_the_report_says(page, summary):
+    assert summary.verdict in page.shown
+    for line in summary.standings.models:
+        assert f"{line.mu:.3f} ± {line.sigma:.3f}" in page.shown
+    for pair in summary.standings.pairs:
+        assert f"{pair.first} − {pair.second}" in page.shown
+    for text in (*summary.promises.holds, *summary.promises.limits):
+        assert text.replace("`", "") in page.shown
+    for one in summary.decisions:
+        assert one.decision.text in page.shown
+    assert "fewer trials than uniform" in page.shown
+    assert "version of python" in page.shown
+    assert " ".join(runs.CONFIG.split()) in page.shown
+    assert r"\begin{tabular}" in page.shown
+
+
+def test_sections_are_labelled_and_every_link_stays_inside(page):
+    values = [value for name, value in page.attributes if name in ("href", "aria-labelledby")]
+    assert len(page.ids) == len(set(page.ids))
+    assert {value.lstrip("#") for value in values} <= set(page.ids)
+    assert page.tags["h1"] == page.tags["main"] == 1
+    assert page.tags["caption"] == page.tags["table"] == 10
+
+
+def test_every_table_is_rectangular(page):
+    for rows in page.rows:
+        assert len(set(rows)) == 1
+
+
+def test_nothing_is_loaded_and_nothing_runs(summary):
+    html = to_html(summary)
+    page = Page(html)
+    assert not LOADS & set(page.tags)
+    names = {name for name, _ in page.attributes}
+    assert not {"src", "srcset", "action", "background"} & names
+    assert not [name for name in names if name.startswith("on")]
+    assert not re.search(r"url\(|@import|https?://(?!127\.)", html)
+    assert "default-src 'none'" in html
+
+
+def test_it_is_light_dark_printable_and_fits_a_phone(summary):
+    html = to_html(summary)
+    for rule in ("prefers-color-scheme: dark", "@media print", "max-width: 40rem", "width=device-width"):
+        assert rule in html
+
+
+def hostile_summary(summary):
+    names = dict(zip((line.model for line in summary.standings.models), HOSTILE, strict=False))
+    models = tuple(
+        replace(line, model=names[line.model], note=HOSTILE[0]) for line in summary.standings.models
+    )
+    pairs = tuple(
+        replace(pair, first=names[pair.first], second=names[pair.second]) for pair in summary.standings.pairs
+    )
+    accounts = tuple(
+        replace(one, model=names[one.model], missing={HOSTILE[0]: 1}, errors={HOSTILE[1]: 2})
+        for one in summary.models
+    )
+    standings = replace(
+        summary.standings, models=models, pairs=pairs, warnings=HOSTILE, goal=HOSTILE[0], family=HOSTILE[1]
+    )
+    decisions = tuple(
+        replace(one, decision=replace(one.decision, text=text))
+        for one, text in zip(summary.decisions, HOSTILE, strict=False)
+    )
+    questions = tuple(
+        replace(one, task=HOSTILE[0], question=HOSTILE[place % len(HOSTILE)])
+        for place, one in enumerate(summary.questions)
+    )
+    return replace(
+        summary,
+        name=HOSTILE[0],
+        verdict=HOSTILE[0],
+        standings=standings,
+        ties=(HOSTILE,),
+        decisions=decisions,
+        models=accounts,
+        questions=questions,
+        meta={**dict.fromkeys(HOSTILE, HOSTILE[0]), "config": "\n".join(HOSTILE), "seed": HOSTILE[2]},
+    )
+
+
+def test_hostile_content_is_inert_and_bounded(summary, page):
+    html = to_html(hostile_summary(summary))
+    hostile = Page(html)
+    assert not LOADS & set(hostile.tags)
+    assert {name for name, _ in hostile.attributes} == {name for name, _ in page.attributes}
+    assert set(hostile.tags) - set(page.tags) == {"strong"}
+    assert not {"\x1b", "\u202e"} & set(html)
+    for text in HOSTILE[:-1]:
+        assert " ".join(inert(text).split()) in hostile.shown
+    assert "x" * 1_001 not in html
+    assert len(html) < 250_000
+
+
+@given(st.text(max_size=40))
+def test_any_name_is_shown_as_itself(summary, text):
+    page = Page(to_html(replace(summary, name=text, decisions=(), questions=None)))
+    assert " ".join(f"Report on the run {inert(text)}".split()) in page.shown
+
+
+@pytest.mark.parametrize("moment", examples.MOMENTS)
+def test_a_page_of_every_moment_can_be_written(summary, moment):
+    standings = examples.MOMENTS[moment]()
+    accounts = tuple(replace(summary.models[0], model=line.model) for line in standings.models)
+    questions = tuple(replace(one, by_model=((3, 1),) * len(standings.models)) for one in summary.questions)
+    html = to_html(replace(summary, standings=standings, models=accounts, questions=questions))
+    for rows in Page(html).rows:
+        assert len(set(rows)) == 1
+
+
+def test_a_reference_is_called_one(summary):
+    line = replace(summary.standings.models[0], state="reference", note="runs/earlier")
+    standings = replace(summary.standings, models=(line, *summary.standings.models[1:]))
+    assert "reference: runs/earlier" in Page(to_html(replace(summary, standings=standings))).shown
+
+
+def test_a_large_board_stays_small(summary):
+    standings = examples.twenty_models()
+    accounts = tuple(replace(summary.models[0], model=line.model) for line in standings.models)
+    one = summary.questions[0]
+    questions = tuple(
+        replace(one, question=f"q{i}", by_model=((50, 25),) * len(standings.models)) for i in range(500)
+    )
+    html = to_html(replace(summary, standings=standings, models=accounts, questions=questions))
+    assert len(html.encode()) < 1_000_000
+
+
+def test_the_config_keeps_its_lines(summary):
+    html = to_html(replace(summary, meta={"config": "a: 1\nb: |\n  <x>\n"}))
+    assert "a: 1\nb: |\n  &lt;x&gt;</pre>" in html
+
+
+def test_the_json_holds_what_the_page_cuts(tmp_path, summary):
+    from adaptive_eval.report.json import to_json
+
+    data = json.loads(to_json(hostile_summary(summary)))
+    assert data["warnings"] == list(HOSTILE)
+
+
+def test_a_scale_holds_its_values():
+    assert scale_over([0.5]).low <= 0.5 <= scale_over([0.5]).high
+    assert scale_over([0.5, 0.5]).low < scale_over([0.5, 0.5]).high
+    assert scale_over([1.0, 1.0]).high >= 1.0
+    assert Scale.around_zero([-0.31, 0.2, None]) == Scale(-0.4, 0.4)
+    assert Scale.around_zero([]) == Scale(-1.0, 1.0)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1))
+def test_every_value_lies_on_its_scale(values):
+    for scale in (scale_over(values), Scale.around_zero(values)):
+        assert scale.low < scale.high
+        slack = 1e-6 * max(1.0, max(map(abs, values)))
+        assert scale.low - slack <= min(values)
+        assert max(values) <= scale.high + slack
+
+
+@given(st.lists(st.floats(0, 1)))
+def test_every_question_is_in_one_bin(fractions):
+    bins = histogram(fractions)
+    assert sum(one.count for one in bins) == len(fractions)
+    assert all(0 <= one.share <= 1 for one in bins)
+
+
+def test_the_matrix_is_seen_from_its_rows():
+    standings = examples.finished()
+    matrix = pair_matrix(standings)
+    names = [line.model for line in standings.models]
+    for i, row in enumerate(matrix):
+        assert row[i] is None
+        for j, pair in enumerate(row):
+            if pair is not None:
+                assert (pair.first, pair.second) == (names[i], names[j])
+                assert (pair.verdict == "better") == (matrix[j][i].verdict == "worse")

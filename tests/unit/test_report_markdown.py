@@ -1,0 +1,200 @@
+"""The Markdown report: what it holds, and that nothing in a name or a setting acts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+import run_examples as runs
+import standings_examples as examples
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from adaptive_eval.report import summarise
+from adaptive_eval.report.escape import fenced, md, table
+from adaptive_eval.report.markdown import to_markdown
+from adaptive_eval.store import RunReader
+from adaptive_eval.wording.inert import inert
+
+PARSER = MarkdownIt("commonmark", {"linkify": False}).enable(["table", "strikethrough"])
+
+
+def inline_tokens(markdown):
+    """Return every inline token of the parsed text."""
+    return [child for token in PARSER.parse(markdown) for child in token.children or []]
+
+
+def visible(markdown):
+    """Return what a reader sees of one paragraph."""
+    assert all(token.type == "text" for token in inline_tokens(markdown)), inline_tokens(markdown)
+    return "".join(token.content for token in inline_tokens(markdown))
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """Return the Markdown of a finished run."""
+    directory = tmp_path_factory.mktemp("report") / "forest"
+    versions = '{"adaptive-eval": "0.1.0", "python": "3.11.2"}'
+    meta = {
+        "versions": versions,
+        "base_dir": "/home/someone/secret-project",
+        "identity": "x" * 5_000,
+        "source": "/home/someone/forest.yaml",
+    }
+    runs.make_run(directory, missing=0.03, truncated=0.05, meta=meta)
+    with RunReader(directory) as reader:
+        return to_markdown(summarise(reader))
+
+
+def test_the_sections_answer_in_order(report):
+    headings = re.findall(r"^#+ (.*)$", report, re.MULTILINE)
+    assert headings == [
+        "forest",
+        "Ranking",
+        "Pairs",
+        "What these figures promise",
+        "And what they do not",
+        "Missing and cut-off answers",
+        "Cost",
+        "Questions",
+        "Decisions",
+        "For a paper",
+        "To reproduce",
+    ]
+    assert report.splitlines()[2].startswith("**oak is ahead of all others; ")
+
+
+def test_bayes_stands_beside_the_score_and_is_labelled(report):
+    assert "| rank | model | score | 95 % anytime interval | Bayes@N μ ± σ |" in report
+    assert "The score, a mean over questions, decides; Bayes@N is for reference." in report
+    assert re.search(
+        r"^\| 1 \| oak \| 0\.\d{3} \| \[0\.\d{3}, \d\.\d{3}\] \| 0\.\d{3} ± 0\.\d{3} \|", report, re.MULTILINE
+    )
+
+
+def test_every_pair_has_difference_sequence_verdict_and_the_trial_it_fell_at(report):
+    rows = re.findall(
+        r"^\| \w+ − \w+ \| [+-]?\d\.\d{3} \| \[[^]]+\] \| (separated|tied within ±0\.15) \| (\d+) \|",
+        report,
+        re.MULTILINE,
+    )
+    assert len(rows) == 6
+
+
+def test_settings_to_reproduce_hold_no_private_path(report):
+    assert "| version of python | 3.11.2 |" in report
+    assert "| source | forest.yaml |" in report
+    assert "/home/someone" not in report
+    assert "xxxxx" not in report
+    assert "````yaml\nname: forest" in report, "the fence is longer than the backticks in the config"
+
+
+def test_every_table_is_a_table(report):
+    tables = sum(token.type == "table_open" for token in PARSER.parse(report))
+    assert tables == 9
+
+
+def test_an_unfinished_run_says_so(tmp_path):
+    runs.make_run(tmp_path / "forest", rounds=4)
+    with RunReader(tmp_path / "forest") as reader:
+        text = to_markdown(summarise(reader))
+    assert "The run is not finished: this is what it knew at its last snapshot." in text
+    assert (
+        "16 stored outcomes are in no figure here: they came after that snapshot, or wait for an earlier "
+        "answer. Resuming the run counts them." in text
+    )
+    assert "not resolved" in text
+    assert "not by " in text
+
+
+def test_hostile_names_and_settings_are_inert(tmp_path):
+    names = dict(zip(examples.HOSTILE_NAMES, (0.95, 0.75, 0.5, 0.25, 0.05), strict=True))
+    hostile = {
+        "name": "<img src=x onerror=alert(1)> | `x`\n# heading",
+        "note|": "a|b\x1b[2J",
+        "config": "a: |\n  ```\n  </x>\n",
+    }
+    runs.make_run(tmp_path / "forest", names, meta=hostile, rounds=30)
+    with RunReader(tmp_path / "forest") as reader:
+        summary = summarise(reader)
+    warned = replace(summary.standings, warnings=("<b>bold</b> [link](http://evil) ![x](y)\n\n# no",))
+    text = to_markdown(replace(summary, standings=warned))
+    tokens = PARSER.parse(text)
+    kinds = {token.type for token in tokens} | {token.type for token in inline_tokens(text)}
+    assert not kinds & {"html_block", "html_inline", "link_open", "image", "code_block", "hr"}
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    shown = " ".join(token.content for token in inline_tokens(text))
+    for name in examples.HOSTILE_NAMES:
+        assert inert(name) in shown
+    _assert_rectangular(tokens)
+    headings = [tokens[i + 1].content for i, token in enumerate(tokens) if token.type == "heading_open"]
+    assert len(headings) == 11
+
+
+def _assert_rectangular(tokens):
+    cells, width = 0, None
+    for token in tokens:
+        if token.type == "table_open":
+            width = None
+        elif token.type == "tr_open":
+            cells = 0
+        elif token.type in ("td_open", "th_open"):
+            cells += 1
+        elif token.type == "tr_close":
+            width = width or cells
+            assert cells == width
+
+
+TRICKY = st.text(st.sampled_from("\\`*_{}[]()<>#+-.!|~$&@=:/'\"1aw \n\t\x1b\u202e;"), max_size=14)
+
+
+@given(TRICKY | st.text(max_size=20))
+@example("1. list")
+@example("- list")
+@example("+")
+@example("---")
+@example("===")
+@example("&lt;script&gt;")
+@example("www.evil.example")
+@example("https://evil.example")
+@example("![x](y)")
+@example("2) two")
+def test_escaped_text_is_read_as_itself(text):
+    plain = inert(text).strip()
+    if plain:
+        assert visible(md(text)) == plain
+
+
+@given(TRICKY)
+def test_an_escaped_cell_stays_in_its_cell(text):
+    tokens = PARSER.parse(table(["a", "b"], [[md(text), "end"]]))
+    cells = [tokens[i + 1].content for i, token in enumerate(tokens) if token.type == "td_open"]
+    assert len(cells) == 2
+    assert cells[1] == "end"
+
+
+@given(st.text(st.sampled_from("`~ab \n\r\x1b\x0c"), max_size=40))
+def test_fenced_text_cannot_leave_its_fence(text):
+    tokens = PARSER.parse(fenced(text) + "\n\nafter")
+    assert [token.type for token in tokens][:2] == ["fence", "paragraph_open"]
+    assert "\x1b" not in tokens[0].content
+
+
+def test_a_report_of_every_moment_can_be_written(tmp_path):
+    runs.make_run(tmp_path / "forest", rounds=2)
+    with RunReader(tmp_path / "forest") as reader:
+        summary = summarise(reader)
+    for build in examples.MOMENTS.values():
+        standings = build()
+        accounts = tuple(replace(summary.models[0], model=line.model) for line in standings.models)
+        text = to_markdown(replace(summary, standings=standings, models=accounts))
+        _assert_rectangular(PARSER.parse(text))
+
+
+def test_a_line_of_a_megabyte_is_cut_with_a_word_on_it():
+    for shown in (md("x" * 1_000_000), fenced("x" * 1_000_000)):
+        assert len(shown) < 2_100
+        assert "(1,000,000 characters)" in shown

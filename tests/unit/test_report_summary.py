@@ -1,0 +1,234 @@
+"""What a report says follows from the run file alone, and agrees with what the session knew."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+import run_examples as runs
+import standings_examples as examples
+
+from adaptive_eval.errors import RunFileError, RunNotFound
+from adaptive_eval.report import summarise
+from adaptive_eval.report.promises import promises
+from adaptive_eval.store import RunReader, RunWriter
+from adaptive_eval.trial import TrialOutcome
+
+
+def summary_of(directory):
+    with RunReader(directory) as reader:
+        return summarise(reader)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Return (summary, session) of a run that reached its goal, with missing and cut-off answers."""
+    directory = tmp_path_factory.mktemp("finished") / "forest"
+    session = runs.make_run(directory, missing=0.03, truncated=0.05)
+    return summary_of(directory), session
+
+
+def test_the_report_agrees_with_the_session(finished):
+    summary, session = finished
+    known = session.standings()
+    assert {line.model: line for line in summary.standings.models} == {
+        line.model: line for line in known.models
+    }
+    assert summary.standings.stop == known.stop
+    assert summary.standings.stop.reason == "resolved"
+    assert [one.decision for one in summary.decisions] == session.decisions
+    assert summary.verdict.startswith("oak is ahead of all others")
+    assert summary.verdict.endswith(f"after {known.trials:,} trials.")
+
+
+def test_models_come_best_first_and_pairs_from_their_better_model(finished):
+    summary, _ = finished
+    scores = [line.score for line in summary.standings.models]
+    assert scores == sorted(scores, reverse=True)
+    assert all(pair.verdict in ("better", "tie") for pair in summary.standings.pairs)
+    assert len(summary.standings.pairs) == 6
+
+
+def test_missing_and_cut_off_answers_are_counted_by_model(finished):
+    summary, session = finished
+    answers = runs.Coins(runs.COINS, missing=0.03, truncated=0.05)
+    for line, account in zip(summary.standings.models, summary.models, strict=True):
+        assert account.model == line.model
+        assert sum(account.missing.values()) == line.missing
+        assert account.errors == ({"timeout": line.missing} if line.missing else {})
+        assert sum(account.categories) == line.trials
+    assert sum(line.missing for line in summary.standings.models) > 0
+    stored = _records(session, answers)
+    cut = [
+        record.request.key.model
+        for record in stored
+        if record.completion and record.completion.finish_reason == "length"
+    ]
+    assert cut
+    assert {account.model: account.truncated for account in summary.models} == {
+        model: cut.count(model) for model in runs.COINS
+    }
+
+
+def _records(session, answers):
+    again, records = type(session)(session.spec), []
+    while again.stopped is None:
+        batch = [answers.answer(request, 0.0) for request in again.ask(16)]
+        records.extend(batch)
+        again.tell([record.outcome for record in batch])
+    return records
+
+
+def test_missing_answers_bound_the_score(finished):
+    summary, _ = finished
+    bounded = [line for line in summary.standings.models if line.worst is not None]
+    assert bounded
+    assert {line.model for line in bounded} <= {
+        line.model for line in summary.standings.models if line.missing
+    }
+    for line in bounded:
+        assert line.worst - 1e-9 <= line.score <= line.best + 1e-9
+        assert line.worst < line.best
+
+
+def test_questions_agree_with_the_scores(finished):
+    summary, session = finished
+    assert len(summary.questions) == 30
+    assert sum(one.trials for one in summary.questions) == sum(
+        line.trials for line in summary.standings.models
+    )
+    mean = sum(one.correct for one in summary.questions) / 30
+    scores = [line.score for line in summary.standings.models]
+    assert mean == pytest.approx(sum(scores) / len(scores))
+    assert all(0.0 <= one.spread <= 0.5 for one in summary.questions)
+    assert session.standings().questions == 30
+
+
+def test_a_decided_pair_keeps_the_threshold_it_had_to_reach(finished):
+    summary, session = finished
+    called = {
+        frozenset(decision.models): decision.evidence["threshold"]
+        for decision in session.decisions
+        if decision.kind == "pair"
+    }
+    assert len(set(called.values())) > 1, "Holm lowers the threshold from call to call"
+    for pair in summary.standings.pairs:
+        assert pair.threshold == called[frozenset((pair.first, pair.second))]
+        assert pair.verdict == "tie" or pair.evidence >= pair.threshold
+
+
+def test_a_killed_run_says_what_was_stored_and_not_counted(tmp_path):
+    runs.make_run(tmp_path / "forest", rounds=4)
+    summary = summary_of(tmp_path / "forest")
+    assert summary.standings.stop is None
+    assert (summary.stored, summary.standings.trials, summary.uncounted) == (64, 48, 16)
+
+
+def test_a_run_that_ended_on_its_budget(tmp_path):
+    runs.make_run(tmp_path / "forest", trials=100)
+    summary = summary_of(tmp_path / "forest")
+    assert summary.standings.stop.reason == "budget"
+    assert re.search(r"; [0-5] of 6 pairs resolved after \d+ trials\.$", summary.verdict)
+    assert summary.uncounted == 0
+
+
+def test_a_weighted_rubric_gets_no_difficulty_and_no_bounds(tmp_path):
+    session = runs.make_run(tmp_path / "forest", missing=0.03)
+    with RunReader(tmp_path / "forest") as reader:
+        snapshot = reader.latest_snapshot()
+    models = [
+        dict(line) | {"score": line["score"] * 3, "high": line["high"] * 3}
+        for line in snapshot.standings["models"]
+    ]
+    with RunWriter.open(tmp_path / "forest") as writer:
+        writer.snapshot(
+            replace(snapshot, at=snapshot.at + 1, standings={**snapshot.standings, "models": models})
+        )
+    summary = summary_of(tmp_path / "forest")
+    assert summary.questions is None
+    assert session.stopped is not None
+
+
+def test_the_directory_names_a_run_without_a_name(tmp_path):
+    runs.make_run(tmp_path / "nameless", rounds=2, meta={"name": "", "started_at": "yesterday"})
+    summary = summary_of(tmp_path / "nameless")
+    assert summary.name == "nameless"
+    assert summary.started == runs.STARTED
+
+
+def test_there_is_nothing_to_report_before_the_first_snapshot(tmp_path):
+    RunWriter.create(tmp_path / "new", meta={}).close()
+    with pytest.raises(RunFileError, match="no standings to report yet"):
+        summary_of(tmp_path / "new")
+
+
+def test_there_is_nothing_to_report_without_a_run(tmp_path):
+    with pytest.raises(RunNotFound):
+        summary_of(tmp_path)
+
+
+def test_the_session_is_told_of_what_is_stored(tmp_path):
+    session = runs.make_run(tmp_path / "forest", rounds=3)
+    with RunReader(tmp_path / "forest") as reader:
+        told = [one for batch in reader.log() for one in batch]
+    assert len(told) == session.standings().trials
+    assert all(isinstance(one, TrialOutcome) for one in told)
+
+
+@pytest.mark.parametrize("rule", ["anytime", "directional", "budgeted", "exact"])
+@pytest.mark.parametrize("family", ["holm", "ebh", "pair"])
+def test_every_rule_and_family_says_what_it_promises(rule, family):
+    said = promises(replace(examples.finished(), rule=rule, family=family))
+    assert said.holds[0].startswith(f"Rule `{rule}` at 95 %: ")
+    assert any("rank intervals" in text for text in said.holds) == (family == "holm")
+    assert any("smaller than 0.05" in text for text in said.holds)
+    assert any("Bayes@N" in text for text in said.limits)
+
+
+def test_zscore_promises_nothing_under_peeking():
+    said = promises(replace(examples.finished(), rule="zscore", family="pair"))
+    assert said.holds == ()
+    assert "45–57 % of runs" in said.limits[0]
+
+
+def test_promises_follow_the_confidence():
+    said = promises(replace(examples.finished(), confidence=0.9))
+    assert "at most 10 %" in said.holds[0]
+    assert "90 % confidence sequences" in said.holds[3]
+
+
+def test_answers_after_the_stop_are_in_the_figures_that_count_them(tmp_path):
+    session = runs.make_run(tmp_path / "forest", missing=0.03, one_by_one=True)
+    late = sum(line.after_stop for line in session.standings().models)
+    assert late > 0
+    summary = summary_of(tmp_path / "forest")
+    assert summary.uncounted == 0
+    assert summary.questions is not None
+    assert sum(one.trials for one in summary.questions) == sum(
+        line.trials for line in session.standings().models
+    )
+    for place, line in enumerate(summary.standings.models):
+        tallies = [one.by_model[place] for one in summary.questions]
+        assert sum(trials for trials, _ in tallies) == line.trials
+        asked = [correct / trials for trials, correct in tallies if trials]
+        assert sum(asked) / len(asked) == pytest.approx(line.score)
+
+
+def test_the_target_is_what_the_config_says(tmp_path):
+    runs.make_run(tmp_path / "a", rounds=2)
+    runs.make_run(tmp_path / "b", rounds=2, meta={"config": "stopping: {target: population}"})
+    runs.make_run(tmp_path / "c", rounds=2, meta={"config": "not: [yaml"})
+    here, drawn, unknown = (summary_of(tmp_path / name) for name in "abc")
+    assert (here.target, drawn.target, unknown.target) == ("benchmark", "population", None)
+    assert any(
+        "the questions from which these 30 questions were drawn" in one for one in drawn.promises.limits
+    )
+    assert any("unless the config sets `target: population`" in one for one in unknown.promises.limits)
+    assert not any("target: population" in one for one in here.promises.limits)
+
+
+def test_a_report_reads_no_answers(tmp_path, monkeypatch):
+    runs.make_run(tmp_path / "forest", missing=0.03, truncated=0.05)
+    monkeypatch.setattr(RunReader, "trials", None)
+    assert sum(account.truncated for account in summary_of(tmp_path / "forest").models) > 0

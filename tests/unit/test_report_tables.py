@@ -1,0 +1,113 @@
+"""The report's tables: CSV that a spreadsheet cannot be tricked by, and a table for a paper."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import replace
+
+import pytest
+import run_examples as runs
+import standings_examples as examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_eval.report import summarise
+from adaptive_eval.report.paper import paper_latex, paper_markdown, tex
+from adaptive_eval.report.tables import models_csv, pairs_csv, questions_csv
+from adaptive_eval.store import RunReader
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory):
+    """Return the summary of a finished run."""
+    directory = tmp_path_factory.mktemp("tables") / "forest"
+    runs.make_run(directory, missing=0.03, truncated=0.05)
+    with RunReader(directory) as reader:
+        return summarise(reader)
+
+
+def rows_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_the_models_are_there_with_every_digit(summary):
+    for row, line in zip(rows_of(models_csv(summary)), summary.standings.models, strict=True):
+        assert row["model"] == line.model
+        assert float(row["score"]) == line.score
+        assert float(row["bayes_sigma"]) == line.sigma
+        assert int(row["trials"]) == line.trials
+
+
+def test_the_pairs_are_there(summary):
+    for row, pair in zip(rows_of(pairs_csv(summary)), summary.standings.pairs, strict=True):
+        assert (row["first"], row["second"], row["verdict"]) == (pair.first, pair.second, pair.verdict)
+        assert float(row["difference_low"]) == pair.low
+        assert int(row["decided_at"]) == pair.decided_at
+
+
+def test_the_questions_add_up_to_the_models(summary):
+    rows = rows_of(questions_csv(summary))
+    for line in summary.standings.models:
+        mine = [row for row in rows if row["model"] == line.model]
+        assert sum(int(row["trials"]) for row in mine) == line.trials
+        fractions = [int(row["correct"]) / int(row["trials"]) for row in mine]
+        assert sum(fractions) / len(fractions) == pytest.approx(line.score)
+
+
+def test_without_fractions_there_is_only_the_header(summary):
+    assert questions_csv(replace(summary, questions=None)).count("\n") == 1
+
+
+def test_no_cell_is_a_formula_and_no_number_is_infinite(summary):
+    names = ("=1+1", "+1", "-x", "@sum(a)", " =1", "a,b\nc", "-3")
+    line, account = summary.standings.models[0], summary.models[0]
+    standings = replace(
+        summary.standings,
+        models=tuple(replace(line, model=name, score=float("inf")) for name in names),
+    )
+    text = models_csv(replace(summary, standings=standings, models=(account,) * len(names)))
+    rows = rows_of(text)
+    assert [row["model"] for row in rows] == ["'=1+1", "+1", "'-x", "'@sum(a)", "' =1", "a,b␊c", "-3"]
+    assert {row["score"] for row in rows} == {""}
+
+
+def test_a_papers_table_has_every_model_in_per_cent(summary):
+    latex, markdown = paper_latex(summary), paper_markdown(summary)
+    for line in summary.standings.models:
+        assert rf"${100 * line.mu:.2f} \pm {100 * line.sigma:.2f}$" in latex
+        assert f"| {100 * line.mu:.2f} ± {100 * line.sigma:.2f} | {100 * line.score:.2f} |" in markdown
+    assert latex.count(r" \\") == len(summary.standings.models) + 1
+    assert latex.count(r"\begin") == latex.count(r"\end") == 2
+
+
+def test_scores_that_are_no_fractions_stay_as_they_are(summary):
+    models = tuple(
+        replace(line, score=12.5, low=11.0, high=14.0, mu=12.0, sigma=0.5)
+        for line in summary.standings.models
+    )
+    scaled = replace(summary, standings=replace(summary.standings, models=models))
+    assert "(%)" not in paper_markdown(scaled)
+    assert r"\%)" not in paper_latex(scaled).split(r"\toprule")[1]
+    assert r"$12.00 \pm 0.50$ & 12.50" in paper_latex(scaled)
+
+
+@pytest.mark.parametrize("moment", examples.MOMENTS)
+def test_every_row_of_the_latex_has_six_cells(summary, moment):
+    latex = paper_latex(replace(summary, standings=examples.MOMENTS[moment]()))
+    body = latex.split(r"\midrule")[1].split(r"\bottomrule")[0].strip()
+    for row in body.splitlines():
+        assert len(re.findall(r"(?<!\\)&", row)) == 5
+        assert row.endswith(r" \\")
+
+
+@given(st.text(st.sampled_from("\\{}$&#%_^~ab[]\n\x1b|<>"), max_size=20))
+def test_text_runs_no_command_in_latex(text):
+    printed = re.sub(
+        r"\\(textbackslash|textasciicircum|textasciitilde|text(less|greater|bar))\{\}|\\[{}$&#%_]",
+        "",
+        tex(text),
+    )
+    assert not set("\\$&#%_^~|<>\n\x1b") & set(printed)
+    assert re.sub(r"\{[][]\}", "", printed).count("{") == 0

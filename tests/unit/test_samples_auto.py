@@ -1,0 +1,79 @@
+"""``samples_per_request: auto``: what it is follows from prompts and answers, and stays for a whole run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaptive_eval.build import build
+from adaptive_eval.config import config_from_data
+from adaptive_eval.in_a_row import MOST, best_in_a_row
+
+LENGTHS = st.floats(1.0, 100_000.0)
+
+
+@given(prompt=LENGTHS, answer=LENGTHS, factor=st.floats(1.0, 50.0))
+def test_longer_prompts_ask_for_more_and_longer_answers_for_less(prompt, answer, factor):
+    best = best_in_a_row(prompt, answer)
+    assert 1 <= best <= MOST
+    assert best_in_a_row(factor * prompt, answer) >= best
+    assert best_in_a_row(prompt, factor * answer) <= best
+
+
+@given(prompt=LENGTHS, answer=LENGTHS)
+def test_only_the_ratio_counts(prompt, answer):
+    assert best_in_a_row(prompt, answer) == best_in_a_row(2.0 * prompt, 2.0 * answer)
+
+
+def built(folder, question, *, wanted=("auto", "auto"), tokens=64, **changes):
+    """Return a run over twenty questions of this text."""
+    rows = [{"id": f"q{number}", "input": f"{number} {question}", "target": "7"} for number in range(20)]
+    (folder / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    models = [
+        {
+            "name": name,
+            "endpoints": [f"http://{name}/v1"],
+            "sampling": {"max_tokens": tokens},
+            "samples_per_request": number,
+        }
+        for name, number in zip("ab", wanted, strict=True)
+    ]
+    task = {"name": "t", "dataset": "q.jsonl", "scorer": "numeric", "prompt": "{input}"}
+    return build(config_from_data({"name": "demo", "models": models, "tasks": [task], **changes}, folder))
+
+
+SHORT, LONG = "What is 3 + 4?", "Read this. " * 400
+
+
+@pytest.mark.parametrize(
+    ("question", "tokens", "wanted", "in_a_row"),
+    [
+        (SHORT, 4096, ("auto", "auto"), 1),
+        (LONG, 64, ("auto", "auto"), 8),
+        (LONG, 64, ("auto", 1), 8),
+        (LONG, 32_000, ("auto", "auto"), 1),
+        (SHORT, 4096, ("auto", 3), 3),
+        (LONG, 64, (1, 1), 1),
+    ],
+)
+def test_it_follows_the_run(tmp_path, question, tokens, wanted, in_a_row):
+    run = built(tmp_path, question, tokens=tokens, wanted=wanted)
+    assert run.in_a_row == in_a_row
+    assert run.spec.allocation.in_a_row == in_a_row
+    assert run.identity.get("samples_per_request", 1) == in_a_row
+
+
+def test_what_may_change_between_two_sittings_does_not_change_it(tmp_path):
+    one = built(tmp_path, LONG)
+    other = built(
+        tmp_path,
+        LONG,
+        stopping={"max_passes": 5},
+        budget={"trials": 100},
+        servers=[{"url": "http://a/v1", "concurrency": 2}],
+    )
+    assert one.in_a_row == other.in_a_row == 8
+    assert one.identity == other.identity

@@ -1,0 +1,262 @@
+"""The scorer `numeric`: what is read as a number, where it is found, and what counts as the same."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from adaptive_eval.scoring import NumericScorer, find_numbers, read_number
+from adaptive_eval.scoring.numbers import is_same_number
+from adaptive_eval.trial import Completion, Question
+
+READABLE = [
+    ("42", 42),
+    ("-7", -7),
+    ("- 7", -7),
+    ("+7", 7),
+    ("−7", -7),
+    ("0.50", "1/2"),
+    (".5", "1/2"),
+    ("-.5", "-1/2"),
+    ("1,234", 1234),
+    ("1,234,567.5", "2469135/2"),
+    ("1{,}234", 1234),
+    (r"1\,234", 1234),
+    ("1 234 567", 1234567),
+    ("1\u202f234", 1234),
+    ("1'234'567", 1234567),
+    ("12,34,567", 1234567),
+    ("$1,200", 1200),
+    (r"\$1,200.00", 1200),
+    ("-$5", -5),
+    ("$-5", -5),
+    ("€ 5", 5),
+    ("US$5", 5),
+    ("5 dollars", 5),
+    ("12 cm", 12),
+    ("12cm", 12),
+    ("12 cm^2", 12),
+    ("12 cm²", 12),
+    (r"12 \text{ cm}^2", 12),
+    (r"12\ \mathrm{m/s}", 12),
+    ("12 m2", 12),
+    ("90°", 90),
+    (r"90^\circ", 90),
+    (r"90^{\circ}", 90),
+    ("1.2e-3", "12/10000"),
+    ("3E5", 300000),
+    ("3 × 10^5", 300000),
+    (r"3 \times 10^{5}", 300000),
+    (r"3 \cdot 10^{-2}", "3/100"),
+    ("3×10⁻²", "3/100"),
+    ("2^10", 1024),
+    ("2^{10}", 1024),
+    ("10²", 100),
+    ("3/4", "3/4"),
+    ("-3/4", "-3/4"),
+    (r"\frac{3}{4}", "3/4"),
+    (r"\dfrac{3}{4}", "3/4"),
+    (r"-\frac{3}{4}", "-3/4"),
+    (r"\frac{-3}{4}", "-3/4"),
+    (r"\frac34", "3/4"),
+    ("3 1/2", "7/2"),
+    (r"3\frac{1}{2}", "7/2"),
+    ("3½", "7/2"),
+    ("½", "1/2"),
+    ("5 million", 5_000_000),
+    ("2.5 thousand", 2500),
+    ("x = 5", 5),
+    ("2 + 3 = 5", 5),
+    ("42 = x", 42),
+    (r"x \approx 5.5", "11/2"),
+    ("about 12", 12),
+    ("$42$", 42),
+    (r"\(42\)", 42),
+    (r"\text{42}", 42),
+    (r"\textbf{42}", 42),
+    ("**42**", 42),
+    ("(42)", 42),
+    ("{42}", 42),
+    ("42.", 42),
+    ("12 apples", 12),
+    ("12 square units", 12),
+    ("1５", 15),
+    ("#### 72", 72),
+    ("He has 3+69=72 left.\n#### 72", 72),
+]
+
+UNREADABLE = [
+    "",
+    "none",
+    "3, 5",
+    "(3, 5)",
+    "3,14",
+    "3 or 5",
+    "3 to 5",
+    "3-5",
+    "3 + 5",
+    "12:30",
+    "2024-05-01",
+    "3/4/2024",
+    "1.2.3",
+    "1.000,50",
+    r"2\pi",
+    "2π",
+    r"3\sqrt{2}",
+    "3i",
+    "2^x",
+    "x",
+    r"\frac{1}{x}",
+    "1/0",
+    r"\frac{1}{0}",
+    "0^-1",
+    "1e999999",
+    "9^999999",
+    "9" * 401,
+    "5 greater than 3",
+    r"[1, 2]",
+    r"\{5\}",
+]
+
+
+@pytest.mark.parametrize(("text", "value"), READABLE)
+def test_one_number_is_read_exactly_in_any_notation(text, value):
+    number = read_number(text)
+    assert number is not None
+    assert number.value == Fraction(value)
+    assert not number.is_percent
+
+
+@pytest.mark.parametrize("text", UNREADABLE)
+def test_what_is_not_one_number_is_not_read(text):
+    assert read_number(text) is None
+
+
+@pytest.mark.parametrize("text", ["50%", r"50\%", "50 %", "50 percent", "$50\\%$"])
+def test_percent_is_read_and_remembered(text):
+    number = read_number(text)
+    assert (number.value, number.is_percent) == (50, True)
+
+
+FOUND = [
+    ("10-5=5", ["10", "5", "5"]),
+    ("x-5", ["5"]),
+    ("it is -5", ["-5"]),
+    ("(-5)", ["-5"]),
+    ("3 - 2", ["3", "2"]),
+    ("- 5 apples", ["5"]),
+    ("area 7 cm^2 and x_1, x_{12}", ["7"]),
+    ("H2O and B2", []),
+    ("version 1.2.3", []),
+    ("in 3 steps.", ["3"]),
+    ("f(1, 2)", ["1", "2"]),
+    ("cost: $1,200.50.", ["$1,200.50"]),
+    ("50% of 20", ["50%", "20"]),
+    (r"so $\frac{1}{2}$ of it", [r"\frac{1}{2}"]),
+    ("2^{3} = 8", ["2^3", "8"]),
+]
+
+
+@pytest.mark.parametrize(("text", "numbers"), FOUND)
+def test_numbers_are_found_in_prose(text, numbers):
+    assert [found.text for found in find_numbers(text)] == numbers
+
+
+@pytest.mark.parametrize(
+    ("answer", "target", "options", "same"),
+    [
+        ("50%", "50", {}, True),
+        ("50%", "0.5", {}, True),
+        ("0.5", "50%", {}, True),
+        ("50%", "50%", {}, True),
+        ("0.5%", "50%", {}, False),
+        ("5", "500", {}, False),
+        ("0.333", "1/3", {}, False),
+        ("0.333", "1/3", {"tolerance": 0.001}, True),
+        ("0.7", "0.0", {"tolerance": 0.7}, True),
+        ("101", "100", {"relative": 0.01}, True),
+        ("102", "100", {"relative": 0.01}, False),
+        ("99", "-100", {"relative": 0.01}, False),
+        ("1000001", "1000000", {}, False),
+        ("0.1", "1/10", {}, True),
+    ],
+)
+def test_comparison_is_exact_within_the_tolerance(answer, target, options, same):
+    assert is_same_number(read_number(answer), read_number(target), **options) is same
+
+
+ANSWERS = [
+    # text, target, category, reason
+    (r"So \boxed{42}.", "42", 1, "right (boxed)"),
+    (r"\boxed{41}, no: \boxed{42}", "42", 1, "right (boxed)"),
+    (r"\boxed{42}, no: \boxed{41}", "42", 0, "wrong (boxed)"),
+    (r"The answer is 42, so \boxed{7}", "42", 0, "wrong (boxed)"),
+    (r"\boxed{x = 42}", "42", 1, "right (boxed)"),
+    (r"\boxed{\frac{84}{2}}", "42", 1, "right (boxed)"),
+    (r"\boxed{\text{no solution}} after 42 tries", "42", 0, "wrong (boxed)"),
+    (r"\boxed{}  The answer is 42.", "42", 1, "right (stated)"),
+    ("The answer is 42.", "42", 1, "right (stated)"),
+    ("The answer is: $42$ apples, since 40 + 2 = 42.", "42", 1, "right (stated)"),
+    ("The answer is 2 + 3 = **5**.", "5", 1, "right (stated)"),
+    ("Answer: -3", "-3", 1, "right (stated)"),
+    ("**Final Answer**\n\n1,200", "1200", 1, "right (stated)"),
+    ("### Answer\n7", "7", 1, "right (stated)"),
+    ("The answer is 5. Wait, the answer is 6.", "6", 1, "right (stated)"),
+    ("She has 3 left.\n#### 3", "3", 1, "right (stated)"),
+    ("The final answer is 12 because 3 times 4 is 12.", "12", 1, "right (stated)"),
+    ("The answer to the question of 7 dwarfs is 8.", "8", 1, "right (stated)"),
+    ("First 10, then 12.", "12", 1, "right (last number)"),
+    ("First 10, then 12 cm^2.", "12", 1, "right (last number)"),
+    ("I cannot help with that.", "12", 0, "no answer found"),
+    ("", "12", 0, "no answer found"),
+    ("<think>It is 12.</think>I do not know.", "12", 0, "no answer found"),
+    ("<think>It is 13.</think>12", "12", 1, "right (last number)"),
+    ("It is 13.</think>12", "12", 1, "right (last number)"),
+]
+
+
+@pytest.mark.parametrize(("text", "target", "category", "reason"), ANSWERS)
+def test_answers_are_found_and_judged(text, target, category, reason):
+    score = NumericScorer().score(Completion(text, "stop"), Question("t", "q", target))
+    assert (score.category, score.reason) == (category, reason)
+    assert score.signals["is_correct"] is bool(category)
+    assert score.signals["truncated"] is False
+
+
+@pytest.mark.parametrize(
+    ("text", "category", "reason"),
+    [
+        (r"so \boxed{42} and now I", 1, "right (boxed)"),
+        (r"so \boxed{42", 0, "truncated"),
+        ("The answer is 42. Let me", 1, "right (stated)"),
+        ("The answer is 42", 0, "truncated"),
+        ("We have 42 apples and", 0, "truncated"),
+        ("<think>The answer is 42.", 0, "truncated"),
+        ("", 0, "truncated"),
+    ],
+)
+def test_a_cut_off_answer_counts_only_when_its_result_was_out(text, category, reason):
+    score = NumericScorer().score(Completion(text, "length"), Question("t", "q", "42"))
+    assert (score.category, score.reason) == (category, reason)
+    assert score.signals["truncated"] is True
+
+
+@pytest.mark.parametrize(
+    ("extract", "category"), [("boxed", 0), ("stated", 1), ("last-number", 0), ("auto", 1)]
+)
+def test_extract_says_where_to_look(extract, category):
+    completion = Completion("The answer is 42. I used 7 steps.", "stop")
+    assert NumericScorer(extract=extract).score(completion, Question("t", "q", "42")).category == category
+
+
+def test_reasoning_is_kept_when_asked_for():
+    scorer = NumericScorer(strip_reasoning=False)
+    assert scorer.score(Completion("<think>12</think>", "stop"), Question("t", "q", "12")).category == 1
+
+
+def test_a_target_that_is_no_number_is_named():
+    problem = NumericScorer().check_target(Question("t", "q", "x > 3"))
+    assert "'x > 3'" in problem
+    assert "not a number" in problem
+    assert NumericScorer().check_target(Question("t", "q", "so 3+4=7\n#### 7")) is None

@@ -1,0 +1,163 @@
+"""Rubrics over the signals of answers, one by one and many at once."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from adaptive_eval.errors import TransientEndpointError
+from adaptive_eval.scoring import NumericScorer, Rubric, SignalMissing, TaskScoring, attempt_signals
+from adaptive_eval.scoring.signals import TOKEN_RATIO_UNIT
+from adaptive_eval.trial import Completion, Question, Usage
+from scorio.categorical import TOKEN_RATIO_UNIT as PAPERS_UNIT
+from scorio.categorical import bits_per_token, get_schema, schema_names
+
+QUESTION = Question("t", "q", "4")
+
+
+def logprobs(*values):
+    return {"content": [{"token": "x", "logprob": value} for value in values]}
+
+
+def test_signals_follow_the_papers_definitions():
+    assert TOKEN_RATIO_UNIT == PAPERS_UNIT
+    answer = Completion("4", "stop", Usage(9, 512), 0.25, logprobs=logprobs(-0.5, -1.5))
+    signals = attempt_signals(answer)
+    assert signals == {
+        "latency": 0.25,
+        "truncated": False,
+        "repeated_pattern": 0,
+        "token_ratio": 512 / 32768,
+        "prompt_tokens": 9,
+        "completion_tokens": 512,
+        "completion_bpt": pytest.approx(float(bits_per_token(-2.0, 2))),
+    }
+
+
+def test_the_prompts_bits_come_from_vllms_prompt_logprobs():
+    prompt = [None, {"15": {"logprob": -math.log(2)}}, {"7": {"logprob": -math.log(8)}, "9": {"logprob": -9}}]
+    assert attempt_signals(Completion("4", "stop", logprobs={"prompt": prompt}))[
+        "prompt_bpt"
+    ] == pytest.approx(2)
+
+
+@pytest.mark.parametrize(("reason", "pattern"), [("stop", 0), ("length", 1), ("content_filter", 1)])
+def test_an_ending_other_than_stop_counts_as_repeated_pattern(reason, pattern):
+    assert attempt_signals(Completion("", reason))["repeated_pattern"] == pattern
+
+
+def test_the_logprobs_of_a_plain_completion_count_like_those_of_a_chat():
+    given = {"tokens": ["a", "b"], "token_logprobs": [-math.log(2), -3 * math.log(2)]}
+    assert attempt_signals(Completion("ab", "stop", logprobs=given))["completion_bpt"] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        "nonsense",
+        7,
+        {"content": None},
+        {"content": [None, 3, {"logprob": "high"}, {"logprob": math.inf}, {"logprob": True}]},
+        {"prompt": [None, {}, {"1": None}, 5]},
+        {"token_logprobs": [None, "high", math.inf]},
+        {"token_logprobs": 3},
+    ],
+)
+def test_nonsense_in_place_of_logprobs_gives_no_signal(given):
+    signals = attempt_signals(Completion("4", "", logprobs=given))
+    assert signals.keys() == {"latency", "truncated"}
+
+
+def test_nothing_reported_gives_no_signal():
+    assert attempt_signals(Completion("4", "")) == {"latency": 0.0, "truncated": False}
+
+
+@pytest.mark.parametrize("name", schema_names())
+def test_one_answer_and_many_get_the_same_categories(name):
+    schema = get_schema(name)
+    thresholds = {rule.name: rule.quantile for rule in schema.threshold_rules}
+    records = [
+        {
+            "is_correct": right,
+            "has_box": box,
+            "repeated_pattern": cut,
+            "token_ratio": ratio,
+            "completion_bpt": bits,
+            "prompt_bpt": bits,
+            "verifier_a": bits,
+            "verifier_b": 0.0,
+            "verifier_c": 1 - bits,
+        }
+        for right in (0, 1)
+        for box in (0, 1)
+        for cut in (0, 1)
+        for ratio in (0.1, 0.5, 0.9)
+        for bits in (0.2, 0.7)
+    ]
+    rubric = Rubric(schema, thresholds)
+    assert rubric.assign(records) == [rubric.category(record) for record in records]
+    assert len(rubric.categories) == len(schema.categories)
+
+
+def test_truncation_is_category_0_in_an_own_schema_too():
+    schema = get_schema("exact-match").to_dict()
+    schema["categories"] = [
+        {"name": "wrong", "when": "wrong"},
+        {"name": "right", "when": "otherwise"},
+    ]
+    schema["weights"] = [0, 1]
+    from scorio.categorical import Schema
+
+    own = Schema.from_dict(schema)
+    cut = {"is_correct": True, "truncated": True, "repeated_pattern": 1}
+    assert Rubric(own).category(cut) == 0
+    assert Rubric(own, truncated="judged").category(cut) == 1
+
+
+def test_judged_truncation_passes_the_papers_invalid():
+    cut = {"is_correct": True, "has_box": True, "truncated": True, "repeated_pattern": 1}
+    assert Rubric(get_schema("format-aware")).category(cut) == 0
+    assert Rubric(get_schema("format-aware"), truncated="judged").category(cut) == 4
+
+
+def test_a_missing_signal_is_named():
+    with pytest.raises(SignalMissing, match="completion_bpt"):
+        Rubric(get_schema("conf-calibrated"), {"tau_high": 0.3}).category(
+            {"is_correct": 1, "repeated_pattern": 0}
+        )
+
+
+def test_an_answer_without_what_was_asked_for_is_not_scored():
+    scoring = TaskScoring(NumericScorer(), Rubric(get_schema("conf-calibrated"), {"tau_high": 0.3}))
+    with pytest.raises(TransientEndpointError, match=r"cannot be scored.*completion_bpt"):
+        scoring.score(Completion("4", "stop", Usage(3, 1)), QUESTION)
+
+
+def test_every_signal_and_the_category_are_in_the_score():
+    scoring = TaskScoring(NumericScorer(), Rubric(get_schema("format-aware")))
+    score = scoring.score(Completion(r"\boxed{4}", "stop", Usage(3, 1), 0.5), QUESTION)
+    assert score.category == 4
+    assert score.reason == "right (boxed): correct, boxed"
+    assert score.signals.items() >= {"has_box": True, "is_correct": True, "latency": 0.5}.items()
+
+
+def test_a_truncated_right_answer_says_why_it_is_0():
+    score = TaskScoring(NumericScorer(), Rubric()).score(Completion(r"\boxed{4} and", "length"), QUESTION)
+    assert (score.category, score.reason, score.signals["is_correct"]) == (
+        0,
+        "right (boxed), truncated",
+        True,
+    )
+
+
+def test_open_thresholds_are_known_and_frozen():
+    rubric = Rubric(get_schema("efficiency-adjusted"), {"len_p33": 0.1})
+    assert rubric.open_thresholds == ("len_p66",)
+    records = [{"is_correct": 1, "repeated_pattern": 0, "token_ratio": ratio} for ratio in (0.2, 0.4, 0.6)]
+    found = rubric.observed(records)
+    assert found["len_p33"] == 0.1
+    assert rubric.with_thresholds(found).open_thresholds == ()
+    with pytest.raises(ValueError, match="len_p66"):
+        rubric.with_thresholds({"len_p33": 0.1})

@@ -1,0 +1,54 @@
+"""Which models are absorbed together, and in how many pieces, changes no bit of anyone's moments."""
+
+import numpy as np
+import pytest
+
+from scorio.sequential.cells import HOLE, Cells, fit_prior, unit_scores
+from scorio.sequential.walk import Walk
+
+FIELDS = ("before", "after", "fresh", "w", "u", "g", "r", "seen", "total", "square")
+
+
+def outcomes(models, questions, steps, holes, seed):
+    rng = np.random.default_rng(seed)
+    drawn = rng.integers(0, 3, (models, steps))
+    drawn[rng.random((models, steps)) < holes] = HOLE
+    return Walk(rng.permutation(questions)), drawn
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.1])
+@pytest.mark.parametrize("piece", [1, 7, 500])
+def test_together_or_alone(holes, piece):
+    walk, drawn = outcomes(5, 23, 140, holes, seed=3)
+    scores = unit_scores([0.0, 3.0, 1.0])
+    together, alone = Cells(walk, scores, 5), Cells(walk, scores, 5)
+    together.absorb(np.arange(5), drawn)
+    for model in range(5):
+        for start in range(0, 140, piece):
+            alone.absorb(np.array([model]), drawn[[model], start : start + piece])
+    a, b = together.path(np.arange(5), 0, 140), alone.path(np.arange(5), 0, 140)
+    for field in FIELDS:
+        assert np.array_equal(getattr(a, field), getattr(b, field)), field
+
+
+def test_a_model_without_any_answer_keeps_its_prior():
+    walk, drawn = outcomes(3, 10, 40, 0.0, seed=1)
+    drawn[1] = HOLE
+    cells = Cells(walk, unit_scores([0.0, 1.0, 2.0]), 3)
+    cells.absorb(np.arange(3), drawn)
+    latest = cells.latest()
+    assert latest.seen[:, 0].tolist() == [10.0, 0.0, 10.0]
+    assert np.all(np.isfinite([getattr(latest, field)[:, 0] for field in FIELDS[3:]]))
+
+
+def test_priors_of_several_models_are_those_of_each():
+    rng = np.random.default_rng(5)
+    n = rng.integers(0, 6, (4, 30))
+    sx = rng.binomial(n, 0.4).astype(float)
+    together = fit_prior(n, sx, sx, 0.5, 0.5)
+    for model in range(4):
+        asked = n[model] > 0
+        alone = fit_prior(n[model, asked], sx[model, asked], sx[model, asked], 0.5, 0.5)
+        assert together.strength[model] == pytest.approx(alone.strength)
+        assert together.m1[model] == pytest.approx(alone.m1)
+        assert together.m2[model] == pytest.approx(alone.m2)

@@ -1,0 +1,74 @@
+"""The decision statistic against worked examples: c, D, V, log E and the verdict at several steps."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scorio.sequential.cells import Cells, unit_scores
+from scorio.sequential.contrasts import PairReader
+from scorio.sequential.rules import Anytime
+from scorio.sequential.walk import Schedule, Walk
+
+VECTORS = json.loads((Path(__file__).parents[1] / "data" / "decision_vectors.json").read_text())
+
+
+def read_pair(vector, block):
+    """Read the vector's two models in blocks of `block` steps; return the estimates at every step."""
+    walk = Walk(np.arange(vector["M"]))
+    cells = Cells(walk, unit_scores(vector["weights"]), models=2)
+    size = vector["cluster_size"]
+    clusters = None if size is None else np.arange(vector["M"]) // size
+    reader = PairReader(cells, [0], [1], vector["target"], clusters)
+    outcomes = np.array([vector["A"], vector["B"]])
+    blocks = []
+    for start in range(0, outcomes.shape[1], block):
+        cells.absorb(np.array([0, 1]), outcomes[:, start : start + block])
+        blocks.append(reader.read(np.array([0]), min(start + block, outcomes.shape[1])))
+    joined = blocks[0]
+    for later in blocks[1:]:
+        joined = joined.append(later)
+    return joined
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: f"M{vector['M']}-{vector['target']}")
+@pytest.mark.parametrize("block", [1, 13, 10**6])
+def test_reproduces_the_vectors(vector, block):
+    path = read_pair(vector, block)
+    rule = Anytime(vector["alpha"], vector["epsilon"])
+    statistic = rule.statistic(path, np.zeros(path.difference.shape[1], dtype=bool))[0]
+    for row in vector["rows"]:
+        at = row["t"] - 1
+        assert path.questions[0, at] == row["c"]
+        assert path.difference[0, at] == pytest.approx(row["D"], abs=1e-9)
+        assert path.variance[0, at] == pytest.approx(row["V"], abs=1e-9)
+        if row["log_E"] is None:
+            assert statistic[at] == -np.inf
+        else:
+            assert statistic[at] == pytest.approx(row["log_E"], abs=1e-9)
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: f"M{vector['M']}-{vector['target']}")
+def test_reaches_the_verdict_at_its_step(vector):
+    path = read_pair(vector, block=50)
+    rule = Anytime(vector["alpha"], vector["epsilon"])
+    steps = path.difference.shape[1]
+    won = rule.statistic(path, np.zeros(steps, dtype=bool))[0] >= np.log(1 / vector["alpha"])
+    tied = rule.tied(path)[0]
+    if vector["decision"] is None:
+        assert not (won | tied).any()
+        return
+    step, verdict = vector["decision"]
+    assert int(np.argmax(won | tied)) + 1 == step
+    if verdict == "tie":
+        assert tied[step - 1]
+    else:
+        assert won[step - 1]
+        assert (path.difference[0, step - 1] > 0) == (verdict == "A>B")
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: f"M{vector['M']}")
+def test_walks_the_schedule_of_the_vectors(vector):
+    head = vector["schedule_head"]
+    assert Schedule([vector["M"]], seed=None).walks[0].question(0, len(head)).tolist() == head

@@ -1,0 +1,189 @@
+"""Contrasts with a finished reference: against a plain recomputation, and against ordinary pairs."""
+
+import numpy as np
+import pytest
+
+from scorio.sequential.cells import HOLE, Cells, unit_scores
+from scorio.sequential.contrasts import PairReader
+from scorio.sequential.reference import Overlap, ReferenceReader, with_extra_questions
+from scorio.sequential.walk import Walk
+
+FIELDS = ("difference", "variance", "guarded", "avg_variance", "questions")
+M = 120
+
+
+def overlap(**changes):
+    values = {"questions": 100, "extra": 400, "square": 30, "covariance": -0.12, "spread": 0.16, "lead": 0.05}
+    return Overlap(**{name: np.float64(value) for name, value in (values | changes).items()})
+
+
+def counts_of(rng, p, trials):
+    """Category counts of a model that answers each question `trials` times."""
+    right = rng.binomial(trials, p)
+    return np.stack([trials - right, right], axis=1)
+
+
+def board(rng, *, models=1, reference=None, trials=8, steps=300, walk=None, missing=0.0):
+    """Cells with `models` live models that have walked `steps`, and a reference as the last row."""
+    walk = walk if walk is not None else Walk(rng.permutation(M))
+    cells = Cells(walk, unit_scores([0, 1]), models + 1)
+    p = rng.beta(2, 2, (models + 1, walk.questions))
+    counts = counts_of(rng, p[-1], trials) if reference is None else reference
+    cells.load(models, counts)
+    outcomes = (rng.random((models, steps)) < p[:-1][:, walk.question(0, steps)]).astype(np.int64)
+    outcomes[rng.random(outcomes.shape) < missing] = HOLE
+    return cells, outcomes
+
+
+def read(cells, outcomes, *, block=10**6, sign=1, **options):
+    """Absorb and read in blocks; return the estimates at every step, one row a live model."""
+    models = np.arange(outcomes.shape[0])
+    reader = ReferenceReader(
+        cells, models, np.full(models.size, models.size), np.full(models.size, sign), **options
+    )
+    path = None
+    for start in range(0, outcomes.shape[1], block):
+        piece = outcomes[:, start : start + block]
+        cells.absorb(models, piece)
+        new = reader.read(models, start + piece.shape[1])
+        path = new if path is None else path.append(new)
+    return path
+
+
+class TestWithExtraQuestions:
+    def test_matches_the_formula(self):
+        difference, variance = with_extra_questions(0.02, 0.003, overlap())
+        assert difference == pytest.approx(0.02 + -0.5 * 0.05)
+        assert variance == pytest.approx(0.003 + 0.25 * 0.002 - 2 * 0.5 * 0.0012 + 4 * 0.8 / 100**2)
+
+    @pytest.mark.parametrize("change", [{"questions": 29}, {"square": 9.9}, {"extra": 0}, {"spread": 0.0}])
+    def test_changes_nothing_where_too_little_is_known(self, change):
+        assert with_extra_questions(0.02, 0.003, overlap(**change)) == (0.02, 0.003)
+
+    def test_never_takes_more_than_seven_tenths_of_the_variance_away(self):
+        variance = with_extra_questions(0.02, 0.002, overlap(covariance=-0.2))[1]
+        assert variance == pytest.approx(0.3 * 0.002)
+
+    def test_takes_arrays_of_any_shape(self):
+        many = Overlap(*(np.full((3, 1), getattr(overlap(), name)) for name in Overlap.__slots__))
+        difference, variance = with_extra_questions(np.full((3, 4), 0.02), np.full((3, 4), 0.003), many)
+        assert difference.shape == variance.shape == (3, 4)
+        assert np.allclose(difference, -0.005)
+
+
+class TestReader:
+    def test_matches_a_plain_recomputation_at_every_step_of_the_first_pass(self):
+        rng = np.random.default_rng(3)
+        cells, outcomes = board(rng, steps=M)
+        reference = cells.counts[1].copy()
+        path = read(cells, outcomes)
+        asked = cells.walk.question(0, M)
+        for t in (1, 9, 31, 70, M):
+            d, c, _ = plain_difference(asked[:t], outcomes[0, :t], reference)
+            assert path.questions[0, t - 1] == c
+            assert path.difference[0, t - 1] == pytest.approx(d, abs=1e-12)
+
+    @pytest.mark.parametrize("block", [1, 7, 64])
+    def test_how_steps_are_grouped_changes_no_bit(self, block):
+        rng = np.random.default_rng(4)
+        cells, outcomes = board(rng, models=3, missing=0.1)
+        whole = read(cells, outcomes)
+        cells, outcomes = board(np.random.default_rng(4), models=3, missing=0.1)
+        pieces = read(cells, outcomes, block=block)
+        for name in FIELDS:
+            assert np.array_equal(getattr(whole, name), getattr(pieces, name))
+
+    def test_after_whole_passes_with_equal_trials_it_is_an_ordinary_pair(self):
+        rng = np.random.default_rng(5)
+        walk = Walk(rng.permutation(M))
+        p = rng.beta(2, 2, (2, M))
+        outcomes = (rng.random((2, 2 * M)) < p[:, walk.question(0, 2 * M)]).astype(np.int64)
+        pair = Cells(walk, unit_scores([0, 1]), 2)
+        pair.absorb(np.arange(2), outcomes)
+        expected = PairReader(pair, [0], [1]).read(np.array([0]), 2 * M)
+        cells, _ = board(rng, reference=pair.counts[1].copy(), walk=walk)
+        found = read(cells, outcomes[:1])
+        for name in FIELDS:
+            last = getattr(expected, name)[0, -1]
+            assert getattr(found, name)[0, -1] == pytest.approx(last, rel=1e-9)
+
+    def test_the_order_of_the_pair_only_turns_the_sign(self):
+        one = read(*board(np.random.default_rng(6)))
+        other = read(*board(np.random.default_rng(6)), sign=-1)
+        assert np.array_equal(one.difference, -other.difference)
+        for name in FIELDS[1:]:
+            assert np.array_equal(getattr(one, name), getattr(other, name))
+
+    def test_missing_trials_count_for_nothing(self):
+        cells, outcomes = board(np.random.default_rng(7), missing=1.0)
+        path = read(cells, outcomes)
+        assert not path.questions.any()
+        assert not path.difference.any()
+        assert np.isfinite(path.variance).all()
+
+    def test_questions_that_the_reference_lacks_are_left_out(self):
+        rng = np.random.default_rng(8)
+        counts = counts_of(rng, rng.beta(2, 2, M), 4)
+        counts[::2] = 0
+        path = read(*board(rng, reference=counts))
+        assert path.questions[0, -1] == M // 2
+
+    def test_extra_questions_narrow_the_variance_where_difficulty_is_shared(self):
+        rng = np.random.default_rng(9)
+        p = np.where(np.arange(M) % 2, 0.95, 0.05)
+        walk = Walk(rng.permutation(M))
+        cells = Cells(walk, unit_scores([0, 1]), 2)
+        cells.load(1, counts_of(rng, np.full(M, 0.5) + 0.4 * (p - 0.5), 50))
+        outcomes = (rng.random((1, 60)) < p[walk.question(0, 60)]).astype(np.int64)
+        reader = ReferenceReader(cells, [0], [1], [1])
+        cells.absorb(np.array([0]), outcomes)
+        path = reader.read(np.array([0]), 60)
+        plain = plain_difference(walk.question(0, 60), outcomes[0], cells.counts[1], adjust=False)[2]
+        assert path.variance[0, -1] < 0.9 * plain
+
+    def test_population_variance_does_not_shrink_below_the_spread_between_questions(self):
+        benchmark = read(*board(np.random.default_rng(10), steps=10 * M))
+        population = read(*board(np.random.default_rng(10), steps=10 * M), target="population")
+        assert np.array_equal(benchmark.difference[:, -1], population.difference[:, -1])
+        assert population.variance[0, -1] > 2 * benchmark.variance[0, -1]
+
+    def test_clusters_of_one_question_widen_little_and_correct_nothing(self):
+        found = read(*board(np.random.default_rng(11), steps=60), target="population", clusters=np.arange(M))
+        plain = board(np.random.default_rng(11), steps=60)
+        d, c, square = plain_difference(
+            plain[0].walk.question(0, 60), plain[1][0], plain[0].counts[1], adjust=False
+        )
+        assert found.difference[0, -1] == pytest.approx(d)
+        assert found.variance[0, -1] == pytest.approx(square * c / (c - 1))
+
+    def test_refuses_clusters_without_the_population_target(self):
+        cells, _ = board(np.random.default_rng(12))
+        with pytest.raises(ValueError, match="clusters need target 'population', got target 'benchmark'"):
+            ReferenceReader(cells, [0], [1], [1], clusters=np.arange(M))
+
+    def test_refuses_contrasts_at_different_steps(self):
+        cells, outcomes = board(np.random.default_rng(13), models=2)
+        reader = ReferenceReader(cells, [0, 1], [2, 2], [1, 1])
+        cells.absorb(np.arange(2), outcomes)
+        reader.read(np.array([0]), 10)
+        with pytest.raises(ValueError, match="must stand at the same step"):
+            reader.read(np.array([0, 1]), 20)
+
+
+def plain_difference(asked, outcomes, reference, *, adjust=True):
+    """Return D, c and (Q + 2)/c² of single trials against a reference, computed without running sums."""
+    y = reference[:, 1] / reference.sum(axis=1)
+    total = {}
+    for question, outcome in zip(asked.tolist(), outcomes.tolist(), strict=True):
+        total.setdefault(question, []).append(outcome)
+    common = np.array(sorted(total))
+    d = np.array([np.mean(total[question]) for question in common]) - y[common]
+    c, e = common.size, y.size - common.size
+    square = (d @ d + 2.0) / c**2
+    if not adjust or c < 30 or d @ d < 10 or e == 0:
+        return d.mean(), c, square
+    gain = np.cov(d, y[common])[0, 1] / c
+    spread = y.var(ddof=1) * (1 / c + 1 / e)
+    slope = gain / spread * c / (c + 20)
+    others = np.setdiff1d(np.arange(y.size), common)
+    return d.mean() + slope * (y[others].mean() - y[common].mean()), c, square

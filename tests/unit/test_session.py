@@ -1,0 +1,358 @@
+"""The session: what it asks for, what it refuses, when it stops, in friendly and hostile cases."""
+
+import warnings
+
+import numpy as np
+import pytest
+from session_scripts import calls, coin, drive, make_spec, spent
+
+from adaptive_eval.core.issuing import trial_seed
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import AllocationSpec
+from adaptive_eval.errors import SessionError
+from adaptive_eval.trial import TrialKey, TrialOutcome, Usage
+
+
+def ones(request):
+    return 1
+
+
+def zeros(request):
+    return 0
+
+
+class TestAsking:
+    def test_names_model_step_question_repeat_and_seed(self):
+        session = Session(make_spec(2, 4))
+        requests = session.ask(2)
+        assert {request.key for request in requests} == {TrialKey("m0", 0), TrialKey("m1", 0)}
+        assert len({request.question for request in requests}) == 1
+        assert all(request.task == "t" and request.repeat == 0 for request in requests)
+        model, question = requests[0].key.model, requests[0].question
+        assert requests[0].seed == trial_seed(5, model, "t", question, 0)
+
+    def test_counts_repeats_of_a_question(self):
+        session = Session(make_spec(1, 2, goal="budget", trials=6))
+        repeats = [request.repeat for request in session.ask({"m0": 6})]
+        assert repeats == [0, 0, 1, 1, 2, 2]
+
+    def test_never_exceeds_a_models_free_slots(self):
+        session = Session(make_spec(3, 30))
+        requests = session.ask({"m0": 2, "m1": 0, "m2": 5})
+        names = [request.key.model for request in requests]
+        assert names.count("m0") <= 2
+        assert names.count("m1") == 0
+        assert names.count("m2") <= 5
+
+    def test_keeps_a_fast_model_within_its_window_of_its_partners(self):
+        session = Session(make_spec(2, 30))
+        issued = 0
+        for _ in range(20):
+            requests = session.ask({"m0": 4, "m1": 0})
+            session.tell([TrialOutcome(request.key, 1) for request in requests])
+            issued += len(requests)
+        assert issued == 4
+
+    def test_serves_the_model_with_the_fewest_trials_first(self):
+        session = Session(make_spec(3, 30))
+        for _ in range(10):
+            session.tell([TrialOutcome(request.key, 1) for request in session.ask(1)])
+        assert sorted(session.roster.issued) == [3, 3, 4]
+
+    def test_refuses_unknown_models_and_negative_capacity(self):
+        session = Session(make_spec(2, 4))
+        with pytest.raises(SessionError, match="unknown model 'nobody'; this session has m0, m1"):
+            session.ask({"nobody": 1})
+        with pytest.raises(SessionError, match="must not be negative"):
+            session.ask(-1)
+
+
+class TestTelling:
+    def test_refuses_an_outcome_that_was_never_asked_for(self):
+        session = Session(make_spec(2, 4))
+        with pytest.raises(SessionError, match="trial 3 of model 'm0' was never asked for"):
+            session.tell([TrialOutcome(TrialKey("m0", 3), 1)])
+
+    def test_refuses_a_category_outside_the_rubric(self):
+        session = Session(make_spec(2, 4))
+        session.ask(2)
+        with pytest.raises(SessionError, match=r"category 2, but task 't' has categories 0\.\.1"):
+            session.tell([TrialOutcome(TrialKey("m0", 0), 2)])
+        with pytest.raises(SessionError, match="category -1"):
+            session.tell([TrialOutcome(TrialKey("m0", 0), -1)])
+
+    def test_a_bad_outcome_leaves_the_whole_batch_uncounted(self):
+        session = Session(make_spec(2, 4))
+        session.ask(2)
+        with pytest.raises(SessionError):
+            session.tell([TrialOutcome(TrialKey("m0", 0), 1), TrialOutcome(TrialKey("m1", 9), 1)])
+        assert session.budget.told == 0
+        assert session.in_flight == 2
+
+    def test_an_outcome_told_twice_counts_once(self):
+        session = Session(make_spec(2, 4))
+        session.ask(2)
+        outcome = TrialOutcome(TrialKey("m0", 0), 1, Usage(10, 5))
+        session.tell([outcome])
+        session.tell([outcome, outcome])
+        assert session.budget.told == 1
+        assert spent(session, "tokens") == (15, 0)
+
+    def test_refuses_an_outcome_that_contradicts_an_earlier_one(self):
+        session = Session(make_spec(2, 4))
+        session.ask(2)
+        session.tell([TrialOutcome(TrialKey("m0", 0), 1)])
+        with pytest.raises(SessionError, match="told before with category 1, now with 0"):
+            session.tell([TrialOutcome(TrialKey("m0", 0), 0)])
+
+
+class TestStopping:
+    def test_separates_all_right_from_all_wrong_after_24_trials(self):
+        session = drive(Session(make_spec(2, 30)), lambda request: int(request.key.model == "m0"))
+        (decision,) = [decision for decision in session.decisions if decision.kind == "pair"]
+        assert decision.models == ("m0", "m1")
+        assert (decision.verdict, decision.step) == ("better", 22)  # 24 with an equivalence margin
+        assert session.stopped.reason == "resolved"
+
+    def test_the_margin_costs_two_trials(self):
+        session = Session(make_spec(2, 30, equivalence=0.02))
+        drive(session, lambda request: int(request.key.model == "m0"))
+        assert calls(session)[0][1:3] == ("better", 24)
+
+    @pytest.mark.parametrize("answer", [ones, zeros])
+    def test_two_identical_models_tie(self, answer):
+        session = drive(Session(make_spec(2, 500, equivalence=0.02)), answer)
+        assert calls(session)[0][1:3] == ("tie", 181)
+
+    def test_without_a_margin_identical_models_run_into_the_cap(self):
+        session = drive(Session(make_spec(2, 20, max_passes=3)), ones)
+        assert session.stopped.reason == "max_passes"
+        assert session.budget.told == 2 * 3 * 20
+        assert calls(session) == []
+
+    def test_a_trial_budget_ends_the_run_and_is_used_up(self):
+        session = drive(Session(make_spec(3, 20, trials=101)), ones)
+        assert session.stopped.reason == "budget"
+        assert session.budget.told == 101
+        assert "101 of 101 trials" in session.stopped.text
+
+    def test_reports_the_stop_also_when_asking_finds_it(self):
+        session = Session(make_spec(2, 20, trials=2))
+        session.tell([TrialOutcome(request.key, 1) for request in session.ask(8)])
+        assert session.ask(8) == []
+        assert [decision.kind for decision in session.tell([])] == ["stop"]
+
+    def test_models_retire_when_no_open_pair_needs_them(self):
+        session = Session(make_spec(3, 40, equivalence=0.05))
+        drive(session, coin([0.95, 0.5, 0.5], spread=0.05))
+        retired = [decision for decision in session.decisions if decision.kind == "retired"]
+        assert retired[0].models == ("m0",)
+        assert "separated from m1 and m2" in retired[0].text
+        issued = session.roster.issued
+        assert issued[0] < issued[1] == issued[2]
+
+    def test_in_flight_trials_after_the_stop_are_in_the_estimate_only(self):
+        session = Session(make_spec(2, 30))
+        requests = session.ask({"m0": 30, "m1": 30})
+        session.tell([TrialOutcome(r.key, int(r.key.model == "m0")) for r in requests if r.key.step < 25])
+        assert session.stopped.reason == "resolved"
+        late = [r for r in requests if r.key.step >= 25]
+        session.tell([TrialOutcome(r.key, 0) for r in late])
+        line = session.standings().models[0]
+        assert line.after_stop == 5
+        assert line.trials == 30
+        assert calls(session)[0][2] == 22
+
+    def test_an_interrupt_stops_with_its_reason(self):
+        session = Session(make_spec(2, 30))
+        decisions = session.end("interrupted", "by the user")
+        assert [decision.verdict for decision in decisions] == ["interrupted"]
+        assert session.ask(10) == []
+
+
+class TestExplaining:
+    def test_gives_numbers_and_words_for_a_decided_pair(self):
+        session = drive(Session(make_spec(2, 30)), lambda request: int(request.key.model == "m0"))
+        text = session.explain("m1", "m0")
+        assert text.startswith("m0 − m1: m0 separated from m1.")
+        assert "Difference +1.0000" in text
+        assert "after 22 trials of each on 21 questions" in text
+        assert "family holm" in text
+
+    def test_says_that_nothing_is_known_yet(self):
+        assert "no question has been answered" in Session(make_spec(2, 30)).explain("m0", "m1")
+
+    def test_refuses_a_pair_the_goal_does_not_ask_about(self):
+        session = Session(make_spec(3, 30, goal="baseline", model="m0"))
+        with pytest.raises(SessionError, match="does not ask about m1 and m2"):
+            session.explain("m1", "m2")
+
+
+class TestModelsThatStop:
+    def test_the_rest_of_the_board_goes_on(self):
+        session = Session(make_spec(3, 40))
+        session.ask(6)
+        decisions = session.stop_model("m1", "401: bad key")
+        assert decisions[0].text == "m1 stopped: 401: bad key"
+        assert all(request.key.model != "m1" for request in session.ask(20))
+
+    def test_a_partial_result_is_called_partial(self):
+        session = Session(make_spec(3, 40))
+        session.stop_model("m1", "gone")
+        drive(session, lambda request: int(request.key.model == "m0"))
+        assert session.stopped.reason == "partial"
+        assert "2 pairs stay open because m1 stopped answering" in session.stopped.text
+
+    def test_no_pair_left_means_endpoints(self):
+        session = Session(make_spec(2, 40))
+        session.stop_model("m1", "gone")
+        assert session.stopped.reason == "endpoints"
+        assert "m1: gone" in session.stopped.text
+
+    def test_time_that_is_up_is_a_budget_and_no_fault(self):
+        session = Session(make_spec(3, 40))
+        (decision,) = session.stop_model("m1", "its wall clock limit of 60 s is reached", spent=True)
+        assert decision.verdict == "budget"
+        drive(session, lambda request: int(request.key.model == "m0"))
+        assert session.stopped.reason == "partial"
+        assert "2 pairs stay open because the budget of m1 ended" in session.stopped.text
+        session = Session(make_spec(2, 40))
+        session.stop_model("m1", "its wall clock limit of 60 s is reached", spent=True)
+        assert session.stopped.reason == "budget"
+
+    @pytest.mark.parametrize("policy", ["round-robin", "uniform"])
+    def test_time_that_is_up_takes_nothing_from_a_model_that_is_decided(self, policy):
+        session = Session(make_spec(3, 40, allocation=AllocationSpec(models=policy)))
+        answer = coin([0.99, 0.3, 0.3])
+        while not session.roster.retired[0]:
+            session.tell([TrialOutcome(request.key, answer(request)) for request in session.ask(3)])
+        assert session.stop_model("m0", "its wall clock limit of 60 s is reached", spent=True) == []
+        assert {request.key.model for request in session.ask(20)} == {"m1", "m2"}
+        assert session.standings().models[0].state == "retired"
+
+    def test_its_abandoned_trials_do_not_hold_up_the_end(self):
+        session = Session(make_spec(3, 40, trials=12))
+        session.ask(9)
+        session.stop_model("m1", "gone")
+        own = [TrialOutcome(TrialKey(f"m{m}", step), 1) for m in (0, 2) for step in range(3)]
+        session.tell(own)
+        for _ in range(10):
+            session.tell([TrialOutcome(request.key, 1) for request in session.ask(4)])
+            if session.stopped:
+                break
+        assert session.stopped.reason == "budget"
+
+
+class TestHostile:
+    """Degenerate inputs: never a warning, a NaN verdict or a silent stop."""
+
+    @pytest.fixture(autouse=True)
+    def _strict(self):
+        with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
+            warnings.simplefilter("error")
+            yield
+
+    def test_one_model_has_nothing_to_rank(self):
+        session = Session(make_spec(1, 10))
+        assert session.ask(5) == []
+        assert session.stopped.reason == "resolved"
+
+    def test_one_question_is_never_enough_for_a_call(self):
+        session = drive(
+            Session(make_spec(2, 1, max_passes=200)), lambda request: int(request.key.model == "m0")
+        )
+        assert session.stopped.reason == "max_passes"
+        assert calls(session) == []
+
+    def test_many_trials_in_one_cell(self):
+        session = Session(make_spec(1, 1, goal="budget", trials=4000))
+        drive(session, coin([0.3]), slots=500)
+        line = session.standings().models[0]
+        assert line.trials == 4000
+        assert 0.2 < line.score < 0.4
+
+    def test_a_category_that_never_occurs(self):
+        session = Session(make_spec(2, 30, weights=(0.0, 0.5, 1.0), max_passes=3))
+        drive(session, lambda request: 2 * int(request.key.model == "m0"))
+        assert calls(session)[0][1] == "better"
+
+    def test_negative_weights_in_any_order_are_shown_in_their_own_units(self):
+        session = Session(make_spec(2, 30, weights=(3.0, -1.0, 2.0), max_passes=2))
+        drive(session, lambda request: 0 if request.key.model == "m0" else 1)
+        standings = session.standings()
+        assert standings.models[0].score == pytest.approx(3.0)
+        assert standings.models[1].score == pytest.approx(-1.0)
+        assert standings.pairs[0].difference == pytest.approx(4.0)
+
+    def test_a_model_without_a_single_answer(self):
+        session = Session(make_spec(3, 30, max_passes=2))
+        drive(
+            session,
+            lambda request: int(request.key.model == "m0"),
+            missing=lambda request: request.key.model == "m2",
+        )
+        line = session.standings().models[2]
+        assert line.score is None
+        assert line.missing == 60
+        assert [(call[0], call[1]) for call in calls(session)] == [(("m0", "m1"), "better")]
+
+    def test_a_margin_larger_than_every_gap_ties_everything(self):
+        session = Session(make_spec(3, 40, equivalence=0.9))
+        drive(session, coin([0.55, 0.5, 0.45]))
+        assert {call[1] for call in calls(session)} == {"tie"}
+        assert session.stopped.reason == "resolved"
+
+    def test_equal_answers_feign_no_certainty(self):
+        session = Session(make_spec(2, 30))
+        session.tell([TrialOutcome(request.key, 1) for request in session.ask(24)])
+        (pair,) = session.standings().pairs
+        assert pair.difference == 0.0
+        assert pair.low < -0.1
+        assert pair.high > 0.1
+
+    def test_standings_before_the_first_trial(self):
+        standings = Session(make_spec(3, 30, equivalence=0.02)).standings()
+        assert all(line.score is None and line.trials == 0 for line in standings.models)
+        assert all(pair.difference is None and pair.verdict == "open" for pair in standings.pairs)
+
+    def test_replay_of_a_log_with_holes_asks_for_them_first(self):
+        session = Session(make_spec(2, 30))
+        session.replay([[TrialOutcome(TrialKey("m0", step), 1) for step in (0, 1, 4)]])
+        requests = session.ask({"m0": 3, "m1": 0})
+        assert [request.key.step for request in requests][:2] == [2, 3]
+
+    def test_replay_of_an_empty_log_is_a_fresh_session(self):
+        session = Session(make_spec(2, 30))
+        assert session.replay([]) == []
+        assert len(session.ask(4)) == 4
+
+
+class TestBudgets:
+    def spec(self, tokens):
+        return make_spec(2, 4, tokens=tokens, max_tokens=100, prompt_bounds=(50, 50, 50, 50))
+
+    def test_reserves_the_worst_case_of_every_trial_in_flight(self):
+        session = Session(self.spec(tokens=700))
+        assert len(session.ask(50)) == 4  # 4 x 150 = 600
+
+    def test_released_tokens_can_be_spent(self):
+        session = Session(self.spec(tokens=700))
+        requests = session.ask(50)
+        session.tell([TrialOutcome(request.key, 1, Usage(40, 10)) for request in requests])
+        assert spent(session, "tokens") == (200, 0)
+        assert len(session.ask(50)) == 3  # 200 + 3 x 150 = 650
+
+    def test_is_never_exceeded_and_stops_with_budget(self):
+        session = Session(self.spec(tokens=1000))
+        rng = np.random.default_rng(1)
+        while session.stopped is None:
+            requests = session.ask(7)
+            session.tell([TrialOutcome(r.key, 1, Usage(50, int(rng.integers(1, 101)))) for r in requests])
+            assert sum(spent(session, "tokens")) <= 1000
+        assert session.stopped.reason == "budget"
+
+    def test_a_prompt_seen_before_is_reserved_at_its_real_length(self):
+        session = Session(make_spec(1, 1, goal="budget", tokens=400, max_tokens=100, prompt_bounds=(200,)))
+        (request,) = session.ask(1)
+        session.tell([TrialOutcome(request.key, 1, Usage(20, 5))])
+        assert len(session.ask(9)) == 3  # 25 + 3 x 120 = 385

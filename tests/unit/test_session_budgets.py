@@ -1,0 +1,253 @@
+"""Budgets of runs, models and tasks: what they allow, how they end, and what may have been paid."""
+
+from dataclasses import replace
+
+import pytest
+from session_scripts import calls, coin, drive, make_spec, spent
+
+from adaptive_eval.core.account import Amount
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import BudgetSpec, ModelSpec, Price, SessionSpec, TaskSpec
+from adaptive_eval.errors import SessionError
+from adaptive_eval.trial import Missing, TrialKey, TrialOutcome, Usage
+
+MEANS = [0.9, 0.5, 0.2]
+
+
+def with_own(spec: SessionSpec, **budgets: BudgetSpec) -> SessionSpec:
+    """Give models or tasks of `spec` a budget of their own."""
+    return replace(
+        spec,
+        models=tuple(replace(m, budget=budgets.get(m.name, m.budget)) for m in spec.models),
+        tasks=tuple(replace(t, budget=budgets.get(t.name, t.budget)) for t in spec.tasks),
+    )
+
+
+def measured(limits: BudgetSpec, price: Price | None = None, *, bounds=(50,) * 4, most=100) -> SessionSpec:
+    """Return a spec of two models whose prompts and answers are bounded."""
+    models = (ModelSpec("a", most, price), ModelSpec("b", most, price))
+    task = TaskSpec("t", tuple(f"q{n}" for n in range(len(bounds))), prompt_bounds=bounds)
+    return SessionSpec(models, (task,), budget=limits)
+
+
+class TestKinds:
+    @pytest.mark.parametrize(
+        ("limits", "issued"),
+        [
+            (BudgetSpec(prompt_tokens=249), 4),
+            (BudgetSpec(prompt_tokens=250), 5),
+            (BudgetSpec(completion_tokens=499), 4),
+            (BudgetSpec(completion_tokens=500), 5),
+            (BudgetSpec(tokens=749), 4),
+            (BudgetSpec(tokens=750), 5),
+            (BudgetSpec(trials=5), 5),
+        ],
+    )
+    def test_each_kind_reserves_the_worst_case(self, limits, issued):
+        assert len(Session(measured(limits)).ask(50)) == issued
+
+    def test_money_is_counted_to_the_last_token(self):
+        """0.1 cents a token, so sums of binary fractions would be off: 9 trials cost 0.9, not 0.8999…"""
+        price = Price(input=0.0, output=1000.0)
+        spec = measured(BudgetSpec(usd=0.9), price, most=100)
+        assert len(Session(spec).ask(50)) == 9
+        assert len(Session(replace(spec, budget=BudgetSpec(usd=0.8999999999))).ask(50)) == 8
+
+    def test_a_cached_prompt_is_charged_at_its_price_and_reserved_at_the_dearest(self):
+        price = Price(input=2.0, output=4.0, cached=0.5)
+        session = Session(measured(BudgetSpec(usd=1.0), price))
+        (request,) = session.ask(1)
+        assert spent(session, "usd") == (0.0, pytest.approx((50 * 2 + 100 * 4) / 1e6, abs=0))
+        session.tell([TrialOutcome(request.key, 1, Usage(50, 10, cached_tokens=40))])
+        assert spent(session, "usd")[0] == (10 * 2 + 40 * 0.5 + 10 * 4) / 1e6
+        dear_cache = Session(measured(BudgetSpec(usd=1.0), Price(2.0, 4.0, cached=3.0)))
+        dear_cache.ask(1)
+        assert spent(dear_cache, "usd") == (0.0, (50 * 3 + 100 * 4) / 1e6)
+
+    def test_a_prompt_that_varies_is_always_reserved_at_its_bound(self):
+        spec = measured(BudgetSpec(tokens=400), bounds=(200,))
+        spec = replace(spec, tasks=(replace(spec.tasks[0], prompt_varies=True),))
+        session = Session(spec)
+        (request,) = session.ask(1)
+        session.tell([TrialOutcome(request.key, 1, Usage(20, 5))])
+        assert len(session.ask(9)) == 1
+
+    def test_an_answer_without_usage_counts_at_its_worst(self):
+        session = Session(measured(BudgetSpec(tokens=1000)))
+        (request,) = session.ask(1)
+        session.tell([TrialOutcome(request.key, 1)])
+        assert spent(session, "tokens") == (150, 0)
+
+    def test_a_server_beyond_its_bounds_is_noticed_and_reserved_for(self):
+        session = Session(measured(BudgetSpec(tokens=10_000)))
+        (request,) = session.ask(1)
+        session.tell([TrialOutcome(request.key, 1, Usage(60, 300))])
+        warnings = session.standings().warnings
+        assert any("answered with 300 tokens although max_tokens is 100" in text for text in warnings)
+        assert any("10 more prompt tokens" in text for text in warnings)
+        assert session.budget.worst_case(0, 0, 1) == Amount(60, 300)
+        assert session.budget.worst_case(1, 0, 1) == Amount(50, 100)
+
+    def test_nothing_is_reserved_or_presumed_without_such_a_limit(self):
+        session = Session(measured(BudgetSpec(trials=20)))
+        (request,) = session.ask(1)
+        assert session.presume(request.key)
+        assert spent(session, "tokens") == (0, 0)
+
+
+class TestModels:
+    def test_a_model_s_budget_ends_and_the_rest_goes_on(self):
+        spec = with_own(make_spec(3, 30, max_passes=60), m1=BudgetSpec(trials=12))
+        session = drive(Session(spec), coin(MEANS))
+        assert session.stopped.reason == "partial"
+        assert session.stopped.text == (
+            "decided as far as possible: 2 pairs stay open because the budget of m1 ended"
+        )
+        lines = {line.model: line for line in session.standings().models}
+        assert (lines["m1"].state, lines["m1"].issued) == ("stopped", 12)
+        assert lines["m1"].note == "its budget ended: 12 of 12 trials; its next trial might exceed it"
+        (call,) = calls(session)
+        assert call[0] == ("m0", "m2")
+        assert [pair.verdict for pair in session.standings().pairs if "m1" in (pair.first, pair.second)] == [
+            "open",
+            "open",
+        ]
+        (given_up,) = (one for one in session.decisions if one.kind == "model_stopped")
+        assert (given_up.models, given_up.verdict) == (("m1",), "budget")
+
+    def test_the_others_decide_what_they_would_have_decided(self):
+        spec = make_spec(3, 30, max_passes=60)
+        whole = drive(Session(spec), coin(MEANS))
+        short = drive(Session(with_own(spec, m1=BudgetSpec(trials=12))), coin(MEANS))
+        verdicts = {call[0]: call[1] for call in calls(whole)}
+        assert all(verdicts[call[0]] == call[1] for call in calls(short))
+
+    def test_trials_in_flight_may_still_give_back_what_the_next_one_needs(self):
+        spec = with_own(measured(BudgetSpec()), a=BudgetSpec(tokens=300))
+        session = Session(spec)
+        requests = session.ask({"a": 9, "b": 9})
+        mine = [request for request in requests if request.key.model == "a"]
+        assert len(mine) == 2
+        session.tell([TrialOutcome(mine[0].key, 1, Usage(10, 10))])
+        assert session.ask({"a": 9, "b": 0}) == []
+        assert not session.roster.stopped
+        session.tell([TrialOutcome(mine[1].key, 1, Usage(10, 10))])
+        assert len(session.ask({"a": 9, "b": 0})) == 1
+
+    def test_when_no_pair_is_decided_the_run_ends_for_want_of_budget(self):
+        spec = with_own(make_spec(2, 30), m0=BudgetSpec(trials=5))
+        session = drive(Session(spec), coin(MEANS))
+        assert session.stopped.reason == "budget"
+        assert "m0: its budget ended: 5 of 5 trials" in session.stopped.text
+
+    def test_a_model_that_is_not_needed_any_more_is_not_given_up(self):
+        spec = make_spec(3, 30, max_passes=60)
+        whole = drive(Session(spec), coin([0.9, 0.88, 0.1]), most=4000)
+        needed = whole.roster.issued[2]
+        session = drive(
+            Session(with_own(spec, m2=BudgetSpec(trials=needed))), coin([0.9, 0.88, 0.1]), most=4000
+        )
+        assert session.roster.retired[2]
+        assert not session.roster.spent
+
+    def test_a_higher_cap_goes_on_where_it_was(self):
+        spec = make_spec(3, 30, max_passes=60)
+        whole = drive(Session(spec), coin(MEANS))
+        told: list[TrialOutcome] = []
+
+        def answer(request):
+            told.append(TrialOutcome(request.key, coin(MEANS)(request)))
+            return told[-1].category
+
+        drive(Session(with_own(spec, m1=BudgetSpec(trials=12))), answer)
+        assert not whole.roster.stopped
+        again = Session(with_own(spec, m1=BudgetSpec(trials=1200)))
+        again.replay([told])
+        drive(again, coin(MEANS))
+        assert again.stopped.reason == "resolved"
+        assert {call[0]: call[1] for call in calls(again)} == {call[0]: call[1] for call in calls(whole)}
+
+    def test_a_fixed_budget_goal_spends_on_the_others(self):
+        spec = with_own(make_spec(3, 30, goal="budget", trials=100), m0=BudgetSpec(trials=10))
+        session = drive(Session(spec), coin(MEANS))
+        assert session.stopped.reason == "budget"
+        assert session.roster.issued[0] == 10
+        assert sum(session.roster.issued) == 100
+
+    def test_all_models_out_of_budget_is_no_fault_of_the_endpoints(self):
+        spec = make_spec(2, 30, goal="budget", trials=100)
+        session = drive(
+            Session(with_own(spec, m0=BudgetSpec(trials=4), m1=BudgetSpec(trials=4))), coin(MEANS)
+        )
+        assert session.stopped.reason == "budget"
+        assert sum(session.roster.issued) == 8
+
+
+class TestTasks:
+    def test_a_task_s_budget_ends_the_run_and_says_whose_it_was(self):
+        spec = with_own(make_spec(2, 30), t=BudgetSpec(trials=11))
+        session = drive(Session(spec), coin([0.5, 0.5]))
+        assert session.stopped.reason == "budget"
+        assert session.stopped.text.startswith(
+            "budget of task t ended before the goal was reached: 11 of 11 trials"
+        )
+        assert session.budget.told == 11
+
+    def test_lines_show_every_limit_with_its_owner(self):
+        spec = with_own(
+            make_spec(2, 30, trials=500), t=BudgetSpec(trials=11), m1=BudgetSpec(completion_tokens=900)
+        )
+        lines = [(one.scope, one.owner, one.name, one.limit) for one in Session(spec).standings().budgets]
+        assert lines == [
+            ("run", "", "trials", 500),
+            ("run", "", "tokens", None),
+            ("model", "m1", "completion_tokens", 900),
+            ("task", "t", "trials", 11),
+        ]
+
+
+class TestWhatMayHaveBeenBilled:
+    def test_a_failed_request_counts_at_its_worst_and_asks_for_room_for_another(self):
+        session = Session(measured(BudgetSpec(tokens=449)))
+        first, _second = session.ask(2)
+        assert session.presume(first.key) is False
+        assert spent(session, "tokens") == (150, 300)
+        session.abandon(first.key, billed=False)
+        assert spent(session, "tokens") == (150, 150)
+
+    def test_what_was_out_when_it_was_given_up_counts_and_is_asked_again(self):
+        session = Session(measured(BudgetSpec(tokens=1000)))
+        requests = session.ask(3)
+        session.abandon(requests[1].key, billed=True)
+        session.abandon(requests[0].key, billed=False)
+        assert spent(session, "tokens") == (150, 150)
+        again = session.ask(2)
+        assert [request.key for request in again] == [requests[0].key, requests[1].key]
+        assert again == [requests[0], requests[1]]
+
+    def test_after_the_stop_nothing_is_called_in_flight(self):
+        session = Session(measured(BudgetSpec(tokens=1000)))
+        requests = session.ask(3)
+        session.end("interrupted", "Ctrl-C")
+        for request in requests:
+            session.abandon(request.key, billed=True)
+        assert spent(session, "trials") == (0, 0)
+        assert spent(session, "tokens") == (450, 0)
+        assert next(line for line in session.budget.lines() if line.name == "tokens").presumed == 450
+
+    def test_a_resumed_run_knows_what_it_may_have_paid(self):
+        first = Session(measured(BudgetSpec(tokens=1000)))
+        requests = first.ask(3)
+        first.tell([TrialOutcome(requests[0].key, 1, Usage(40, 20)), Missing(requests[1].key, "timeout")])
+        first.abandon(requests[2].key, billed=True)
+        second = Session(first.spec)
+        log = [[TrialOutcome(requests[0].key, 1, Usage(40, 20)), Missing(requests[1].key, "timeout")]]
+        second.replay(log, [(requests[1].key, 2), (requests[2].key, 1)])
+        assert spent(second, "tokens") == (60 + 3 * 150, 0)
+
+    def test_only_what_is_in_flight_can_come_to_nothing(self):
+        session = Session(measured(BudgetSpec(tokens=1000)))
+        with pytest.raises(SessionError, match="trial 7 of model 'a' is not in flight"):
+            session.abandon(TrialKey("a", 7), billed=True)
+        with pytest.raises(SessionError, match="is not in flight"):
+            session.presume(TrialKey("a", 7))

@@ -1,0 +1,183 @@
+"""Goals composed with all and any: when they are reached, what they share, what they say."""
+
+from __future__ import annotations
+
+from math import log
+
+import numpy as np
+import pytest
+from session_scripts import calls, coin, drive, make_spec
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import GoalSpec
+from adaptive_eval.errors import SessionError
+from adaptive_eval.wording.headline import headline
+
+MEANS = (0.85, 0.6, 0.55, 0.2)
+RANKING = GoalSpec("ranking")
+BEST = GoalSpec("top-k")
+NARROW = GoalSpec("width", width=0.12)
+WIDE = GoalSpec("width", width=0.5)
+ABOVE = GoalSpec("threshold", value=0.4)
+
+
+def composed(kind, *goals, **parts):
+    settings = {"equivalence": 0.15, "max_passes": 100} | parts
+    return make_spec(4, 30, goal=kind, goals=goals, **settings)
+
+
+def run(kind, *goals, slots=4, rng=None, **parts):
+    return drive(Session(composed(kind, *goals, **parts)), coin(MEANS), slots=slots, rng=rng)
+
+
+def alone(goal, **parts):
+    return run("all", goal, **parts)
+
+
+def verdicts(session, kind):
+    return {pair.verdict for pair in session.standings().pairs if pair.kind == kind}
+
+
+class TestAll:
+    def test_goes_on_until_every_part_is_reached(self):
+        session = run("all", RANKING, NARROW)
+        assert session.stopped.reason == "resolved"
+        assert "open" not in verdicts(session, "pair")
+        assert verdicts(session, "width") == {"tie"}
+        assert all(line.high - line.low <= 0.12 + 1e-9 for line in session.standings().models)
+        longest = max(alone(RANKING).budget.told, alone(NARROW).budget.told)
+        assert session.budget.told >= longest
+
+    def test_a_width_beside_it_changes_no_call_of_a_pair(self):
+        pairs = [call for call in calls(run("all", RANKING, NARROW)) if len(call[0]) == 2]
+        assert pairs == calls(alone(RANKING))
+
+    def test_says_what_was_reached(self):
+        text = run("all", RANKING, NARROW).stopped.text
+        assert text.startswith("goal reached: rank all models; every model's interval no wider than 0.12: ")
+        assert "6 pairs decided" in text
+
+    def test_a_part_that_cannot_be_reached_any_more_makes_it_partial(self):
+        session = Session(composed("all", RANKING, WIDE))
+        session.stop_model("m3", "gone")
+        drive(session, coin(MEANS), slots=4)
+        assert session.stopped.reason == "partial"
+        assert "m3 stopped answering" in session.stopped.text
+
+
+class TestAny:
+    def test_stops_with_the_first_part_that_is_reached(self):
+        for first, other in ((WIDE, RANKING), (BEST, NARROW)):
+            session = run("any", other, first)
+            assert session.stopped.reason == "resolved"
+            assert session.stopped.text.startswith(f"goal reached: {first.text}")
+            assert other.text not in session.stopped.text
+            assert session.budget.told < alone(other).budget.told
+
+    def test_decides_nothing_that_the_longer_part_alone_would_not(self):
+        whole = calls(alone(RANKING))
+        session = run("any", RANKING, WIDE)
+        pairs = [call for call in calls(session) if len(call[0]) == 2]
+        assert pairs == whole[: len(pairs)]
+
+    def test_goes_for_what_can_still_be_reached_when_a_model_stops_answering(self):
+        session = Session(
+            composed("any", GoalSpec("baseline", model="m3"), GoalSpec("pairs", pairs=(("m0", "m1"),)))
+        )
+        session.stop_model("m3", "gone")
+        assert session.comparison.members == [0, 1]
+        drive(session, coin(MEANS), slots=4)
+        assert session.stopped.reason == "resolved"
+        assert "decide the named pairs" in session.stopped.text
+
+    def test_no_part_left_decides_as_far_as_possible(self):
+        session = Session(composed("any", GoalSpec("baseline", model="m3"), RANKING))
+        session.stop_model("m3", "gone")
+        drive(session, coin(MEANS), slots=4)
+        assert session.stopped.reason == "partial"
+
+    def test_parts_can_be_composed_again(self):
+        goal = GoalSpec("any", goals=(GoalSpec("all", goals=(BEST, WIDE)), NARROW))
+        session = run("all", goal, ABOVE)
+        assert session.stopped.reason == "resolved"
+        assert goal.text == (
+            "(find the best model, and every model's interval no wider than 0.5), or every model's interval "
+            "no wider than 0.12"
+        )
+
+
+class TestErrorControl:
+    def test_what_can_get_a_winner_is_one_family(self):
+        session = Session(composed("any", RANKING, ABOVE, NARROW))
+        assert session.comparison.threshold == pytest.approx(log((6 + 4) / 0.05))
+
+    def test_a_contrast_that_two_parts_ask_about_counts_once(self):
+        session = Session(composed("all", RANKING, GoalSpec("baseline", model="m2"), BEST))
+        assert len(session.standings().pairs) == 6
+        assert session.comparison.threshold == pytest.approx(log(6 / 0.05))
+
+    @pytest.mark.parametrize("family", ["holm", "ebh", "pair"])
+    def test_widths_claim_nothing_and_cost_nothing(self, family):
+        spec = composed("all", RANKING, NARROW, WIDE, family=family)
+        assert (
+            Session(spec).comparison.threshold
+            == Session(composed("all", RANKING, family=family)).comparison.threshold
+        )
+
+    def test_the_last_look_of_budgeted_counts_hypotheses_only(self):
+        parts = {"rule": "budgeted", "max_passes": 4, "equivalence": None}
+        plain, beside = (
+            drive(Session(composed("all", *goals, **parts)), coin((0.8, 0.65, 0.6, 0.3)))
+            for goals in ((RANKING,), (RANKING, GoalSpec("width", width=0.001)))
+        )
+        assert calls(beside) == calls(plain)
+
+    @pytest.mark.parametrize("kind", ["all", "any"])
+    def test_arrival_order_changes_no_decision(self, kind):
+        goals = (BEST, GoalSpec("width", width=0.25), ABOVE)
+        plain = run(kind, *goals)
+        for seed in range(4):
+            session = run(kind, *goals, slots=3 + 5 * seed, rng=np.random.default_rng(seed))
+            assert calls(session) == calls(plain)
+            assert session.stopped == plain.stopped
+
+
+class TestWords:
+    def test_the_headline_speaks_of_every_kind(self):
+        text = headline(run("all", RANKING, ABOVE, NARROW).standings())
+        assert "m0 is ahead of all others" in text
+        assert "m3 is below 0.4" in text
+        assert "4 of 4 scores measured to a width of 0.12" in text
+        assert "6 of 6 pairs and 8 of 8 models resolved" in text
+
+    def test_explain_tells_a_model_by_itself_from_a_pair(self):
+        session = run("all", RANKING, ABOVE, NARROW)
+        own = session.explain("m0")
+        assert "m0 − 0.4: m0 separated from 0.4." in own
+        assert "m0 to a width 0.12: measured." in own
+        assert session.explain("m0", "m3").startswith("m0 − m3: m0 separated from m3.")
+
+    def test_a_score_that_is_measured_is_shown_in_its_own_units(self):
+        spec = make_spec(2, 30, goal="width", width=1.0, weights=(2.0, 6.0), max_passes=60)
+        session = drive(Session(spec), coin((0.9, 0.5)))
+        pair, line = session.standings().pairs[0], session.standings().models[0]
+        assert pair.second == "width 1"
+        assert pair.difference == pytest.approx(line.score, abs=0.1)  # which has a few trials more
+        assert 2.0 <= pair.low < pair.difference < pair.high <= 6.0
+
+
+class TestRefused:
+    def test_a_goal_that_is_never_reached(self):
+        with pytest.raises(SessionError, match="the goal any is made of goals that can be reached"):
+            Session(composed("any", RANKING, GoalSpec("budget")))
+
+    def test_no_goal_at_all(self):
+        with pytest.raises(SessionError, match="it has none"):
+            Session(composed("all"))
+
+    @pytest.mark.parametrize("goal", [ABOVE, NARROW])
+    def test_exact_with_models_by_themselves(self, goal):
+        with pytest.raises(SessionError, match="exact compares models in pairs"):
+            Session(make_spec(2, 30, goal=goal.kind, value=goal.value, width=goal.width, rule="exact"))
+        with pytest.raises(SessionError, match="use anytime"):
+            Session(composed("all", RANKING, goal, rule="exact"))

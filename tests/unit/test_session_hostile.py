@@ -1,0 +1,150 @@
+"""Degenerate outcomes, weights, targets and logs: never a warning, a NaN, or a silent stop."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from session_scripts import calls, coin, drive, make_spec
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import PriorSpec, ReferenceSpec
+from adaptive_eval.errors import UsageError
+from adaptive_eval.trial import TrialOutcome
+
+MILLION = 1_000_000
+
+
+@pytest.fixture(autouse=True)
+def _strict():
+    with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
+        warnings.simplefilter("error")
+        yield
+
+
+def assert_finite(session):
+    """Check that no figure that is shown is NaN or infinite."""
+    standings = session.standings()
+    for line in (*standings.models, *standings.pairs):
+        values = (getattr(line, name) for name in line.__slots__)
+        assert all(math.isfinite(value) for value in values if isinstance(value, float)), line
+
+
+class TestNoSpreadAtAll:
+    """Every answer of a model is the same: the estimated standard deviation of its trials is 0."""
+
+    @pytest.mark.parametrize("rule", ["anytime", "directional", "budgeted", "exact", "zscore"])
+    @pytest.mark.parametrize("category", [0, 1])
+    def test_equal_models_get_no_winner_under_any_rule(self, rule, category):
+        session = drive(Session(make_spec(2, 30, rule=rule, max_passes=3)), lambda request: category)
+        assert session.stopped.reason == "max_passes"
+        assert calls(session) == []
+        assert_finite(session)
+
+    @pytest.mark.parametrize("rule", ["anytime", "directional", "budgeted", "exact", "zscore"])
+    def test_all_right_beats_all_wrong_under_every_rule(self, rule):
+        session = drive(
+            Session(make_spec(2, 30, rule=rule, max_passes=3)), lambda request: int(request.key.model == "m0")
+        )
+        assert [call[1] for call in calls(session)] == ["better"]
+        assert_finite(session)
+
+    @pytest.mark.parametrize(("value", "verdict"), [(0.0, "better"), (1.0, "open")])
+    def test_a_number_at_the_end_of_the_scale(self, value, verdict):
+        spec = make_spec(2, 30, goal="threshold", value=value, max_passes=3)
+        session = drive(Session(spec), lambda request: 1)
+        assert {pair.verdict for pair in session.standings().pairs} == {verdict}
+        assert_finite(session)
+
+
+class TestWeightsAndTargets:
+    @pytest.mark.parametrize("weights", [(1.0, 1.0), (0.5, 0.5, 0.5)])
+    def test_equal_weights_can_rank_nothing(self, weights):
+        with pytest.raises(ValueError, match="weights must not all be equal"):
+            Session(make_spec(2, 30, weights=weights))
+
+    def test_one_category_is_no_outcome(self):
+        with pytest.raises(ValueError, match="at least two finite numbers"):
+            Session(make_spec(2, 30, weights=(1.0,)))
+
+    @pytest.mark.parametrize("value", [80.0, -0.1])
+    def test_no_score_can_be_there(self, value):
+        with pytest.raises(UsageError, match="lies outside the scores, which go from 0 to 1"):
+            Session(make_spec(2, 30, goal="threshold", value=value))
+
+    def test_no_interval_can_be_wider(self):
+        with pytest.raises(UsageError, match="width: 5 is wider than all scores together"):
+            Session(make_spec(2, 30, goal="width", width=5.0))
+
+    def test_a_number_in_the_rubrics_units_is_within(self):
+        Session(make_spec(2, 30, goal="threshold", value=80.0, weights=(0.0, 100.0)))
+
+
+class TestManyTrials:
+    def test_a_reference_with_a_million_trials_of_one_question(self):
+        counts = np.zeros((30, 2), dtype=np.int64)
+        counts[0] = MILLION // 4, 3 * MILLION // 4
+        counts[1:, 1] = 2
+        spec = make_spec(2, 30, equivalence=0.1, max_passes=30)
+        session = Session(replace(spec, references=(ReferenceSpec("old", {"t": counts}),)))
+        drive(session, coin((0.9, 0.4)))
+        line = session.standings().models[2]
+        assert line.trials == MILLION + 58
+        assert line.score == pytest.approx((0.75 + 29) / 30)
+        assert_finite(session)
+
+    def test_a_prior_of_a_million_trials_in_one_cell(self):
+        counts = np.zeros((30, 2), dtype=np.int64)
+        counts[3, 1] = MILLION
+        prior = PriorSpec({"m0": {"t": counts}}, "a million", transfer={"m0": {"t": counts}})
+        spec = make_spec(2, 30, equivalence=0.1, max_passes=20)
+        session = drive(Session(replace(spec, prior=prior)), coin((0.5, 0.5)))
+        plain = drive(Session(spec), coin((0.5, 0.5)))
+        assert calls(session) == calls(plain)
+        assert_finite(session)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """Return a spec, its log of told batches and the decisions of the whole run."""
+    spec = make_spec(3, 30, equivalence=0.15, max_passes=60)
+    answer, session, log = coin((0.85, 0.5, 0.45)), Session(spec), []
+    while session.stopped is None:
+        batch = [TrialOutcome(request.key, answer(request)) for request in session.ask(7)]
+        session.tell(batch)
+        log.append(batch)
+    return spec, log, calls(session), session.stopped
+
+
+class TestTruncatedLogs:
+    @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.5, 0.9, 1.0])
+    def test_a_log_cut_anywhere_goes_on_to_the_same_end(self, whole, share):
+        spec, log, decided, stopped = whole
+        told = [outcome for batch in log for outcome in batch]
+        kept = told[: int(share * len(told))]
+        session = Session(spec)
+        session.replay([kept])
+        assert calls(session) == decided[: len(calls(session))]
+        assert_finite(session)
+        drive(session, coin((0.85, 0.5, 0.45)), slots=7)
+        assert calls(session) == decided
+        assert session.stopped == stopped
+
+    def test_a_log_that_lost_trials_in_its_middle_asks_for_them(self, whole):
+        spec, log, decided, _ = whole
+        told = [outcome for batch in log for outcome in batch]
+        kept = [outcome for place, outcome in enumerate(told) if place % 5]
+        session = Session(spec)
+        session.replay([kept])
+        drive(session, coin((0.85, 0.5, 0.45)), slots=7)
+        assert calls(session) == decided
+
+    def test_a_log_told_twice_counts_once(self, whole):
+        spec, log, decided, _ = whole
+        session = Session(spec)
+        session.replay([*log, *log])
+        assert calls(session) == decided
+        assert session.budget.told == sum(map(len, log))

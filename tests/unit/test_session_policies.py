@@ -1,0 +1,206 @@
+"""Every goal, rule, policy and question order, run to its end."""
+
+import numpy as np
+import pytest
+from session_scripts import calls, coin, drive, make_spec
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.trial import TrialKey, TrialOutcome
+
+MEANS = [0.9, 0.7, 0.65, 0.2]
+
+
+def run(**parts):
+    parts = {"equivalence": 0.15, "max_passes": 100, **parts}
+    return drive(Session(make_spec(4, 30, **parts)), coin(MEANS), slots=6)
+
+
+class TestGoals:
+    def test_ranking_decides_every_pair(self):
+        session = run()
+        assert session.stopped.reason == "resolved"
+        assert len(calls(session)) == 6
+
+    def test_top_k_decides_pairs_across_the_cut_only(self):
+        session = run(goal="top-k", k=1)
+        assert session.stopped.reason == "resolved"
+        winners = {call[0][0] if call[1] == "better" else call[0][1] for call in calls(session)}
+        assert "m0" in winners
+        assert session.roster.issued[0] < run().roster.issued[1]
+        assert session.budget.told < run().budget.told
+
+    def test_top_k_of_two(self):
+        session = run(goal="top-k", k=2)
+        assert session.stopped.reason == "resolved"
+        low = session.standings().models[3]
+        assert low.state == "retired"
+
+    def test_top_k_is_blind_to_arrival_order(self):
+        plain = run(goal="top-k", k=1)
+        for seed in range(5):
+            session = Session(make_spec(4, 30, goal="top-k", k=1, equivalence=0.15, max_passes=100))
+            drive(session, coin(MEANS), slots=3 + 5 * seed, rng=np.random.default_rng(seed))
+            assert calls(session) == calls(plain)
+
+    def test_baseline_compares_all_with_one(self):
+        session = run(goal="baseline", model="m1")
+        assert {call[0] for call in calls(session)} == {("m1", "m0"), ("m1", "m2"), ("m1", "m3")}
+        assert session.stopped.reason == "resolved"
+
+    def test_named_pairs_leave_other_models_alone(self):
+        session = run(goal="pairs", pairs=(("m3", "m0"),))
+        assert [call[:2] for call in calls(session)] == [(("m3", "m0"), "worse")]
+        assert session.roster.issued[1] == session.roster.issued[2] == 0
+
+    def test_width_stops_when_every_interval_is_narrow(self):
+        session = run(goal="width", width=0.2)
+        assert session.stopped.reason == "resolved"
+        for line in session.standings().models:
+            assert line.high - line.low <= 0.2 + 1e-9
+
+    def test_threshold_says_on_which_side_each_model_is(self):
+        session = run(goal="threshold", value=0.4, equivalence=None)
+        verdicts = {call[0][0]: call[1] for call in calls(session)}
+        assert verdicts == {"m0": "better", "m1": "better", "m2": "better", "m3": "worse"}
+        assert "m3 is below 0.4" in " ".join(decision.text for decision in session.decisions)
+
+    def test_budget_spends_all_of_it_on_every_model(self):
+        session = run(goal="budget", trials=400)
+        assert session.stopped.reason == "budget"
+        assert session.roster.issued == [100, 100, 100, 100]
+
+
+class TestRules:
+    def test_directional_needs_no_more_trials_than_anytime(self):
+        strict = {call[0]: call[2] for call in calls(run(equivalence=None))}
+        loose = {call[0]: call[2] for call in calls(run(equivalence=None, rule="directional"))}
+        assert all(loose[pair] <= strict[pair] for pair in strict)
+
+    def test_budgeted_takes_its_last_look_at_the_end(self):
+        spec = make_spec(2, 30, rule="budgeted", max_passes=4)
+        session = drive(Session(spec), coin([0.8, 0.65], seed=2), slots=6)
+        (call,) = calls(session)
+        assert call[2] == 120
+        assert session.stopped.reason == "resolved"
+        evidence = dict(call[3])
+        assert evidence["statistic"] >= evidence["threshold"]
+        assert evidence["threshold"] == pytest.approx(2.241, abs=1e-3)
+
+    def test_budgeted_calls_nothing_at_an_interrupt(self):
+        session = Session(make_spec(2, 30, rule="budgeted", max_passes=4))
+        drive(session, coin([0.8, 0.65], seed=2), slots=6, most=200)
+        session.end("interrupted", "by the user")
+        assert calls(session) == []
+
+    def test_exact_calls_at_complete_passes(self):
+        session = run(rule="exact", equivalence=None, max_passes=40)
+        assert calls(session)
+        assert all(call[2] % 30 in (0, 1) for call in calls(session))
+
+    def test_exact_needs_more_trials_than_anytime(self):
+        exact = {call[0]: call[2] for call in calls(run(rule="exact", equivalence=None))}
+        anytime = {call[0]: call[2] for call in calls(run(equivalence=None))}
+        assert all(exact[pair] >= anytime[pair] for pair in exact)
+
+    def test_zscore_calls_at_complete_passes_and_warns(self):
+        session = run(rule="zscore", equivalence=None)
+        assert calls(session)
+        assert all(call[2] % 30 in (0, 1) for call in calls(session))
+        assert "meant for one look" in session.standings().warnings[0]
+
+    @pytest.mark.parametrize("family", ["holm", "ebh", "pair"])
+    def test_families_order_their_thresholds(self, family):
+        session = run(family=family, equivalence=None)
+        assert session.stopped.reason in ("resolved", "max_passes")
+        if family != "holm":
+            holm = run(equivalence=None)
+            assert session.budget.told <= holm.budget.told
+
+    def test_population_with_clusters_is_more_cautious(self):
+        fixed = calls(run(equivalence=None))
+        sample = {call[0]: call[2] for call in calls(run(equivalence=None, target="population"))}
+        assert all(sample.get(call[0], 10**9) >= call[2] for call in fixed)
+
+
+class TestPolicies:
+    @pytest.mark.parametrize("policy", ["round-robin", "lowest-z", "uniform", "top-two"])
+    def test_every_policy_resolves_a_ranking(self, policy):
+        session = run(policy=policy)
+        assert session.stopped.reason == "resolved"
+        assert len(calls(session)) == 6
+
+    def test_retiring_saves_trials_over_uniform(self):
+        assert run().budget.told < 0.8 * run(policy="uniform").budget.told
+
+    def test_uniform_serves_retired_models_too(self):
+        issued = run(policy="uniform").roster.issued
+        assert max(issued) - min(issued) <= 6
+
+    def test_top_two_spends_a_budget_where_it_is_close(self):
+        session = drive(
+            Session(make_spec(4, 30, goal="budget", trials=1200, policy="top-two")), coin(MEANS), slots=1
+        )
+        issued = session.roster.issued
+        assert min(issued[1], issued[2]) > max(issued[0], issued[3])
+        assert sum(issued) == 1200
+
+    def test_drain_holds_back_what_is_in_flight_already(self):
+        spec = make_spec(2, 500)
+        session = drive(Session(spec), coin([0.8, 0.6]), slots=512)
+        (call,) = calls(session)
+        assert session.budget.told <= 2 * 2 * call[2] + 64
+
+
+class TestRounds:
+    def test_a_bimodal_benchmark_asks_the_uncertain_questions_more(self):
+        def answer(request):
+            question = int(request.question[1:])
+            return int(question < 10) if question < 20 else coin([0.5, 0.5])(request)
+
+        session = Session(make_spec(2, 30, goal="ranking", max_passes=12, rounds="rounds"))
+        drive(session, answer, slots=6)
+        counts = session.board.cells[0].counts[0].sum(axis=1)
+        assert counts[20:].min() > 1.5 * counts[:20].max()
+
+    def test_is_blind_to_arrival_order(self):
+        spec = make_spec(4, 30, equivalence=0.15, max_passes=60, rounds="rounds")
+        plain = drive(Session(spec), coin(MEANS), slots=6)
+        assert plain.stopped.reason == "resolved"
+        for seed in range(4):
+            session = drive(Session(spec), coin(MEANS), slots=3 + 7 * seed, rng=np.random.default_rng(seed))
+            assert calls(session) == calls(plain)
+
+    def test_replays_its_own_schedule(self):
+        spec = make_spec(3, 20, equivalence=0.2, max_passes=60, rounds="rounds")
+        told = []
+
+        def answer(request):
+            told.append((request.key, coin(MEANS)(request)))
+            return told[-1][1]
+
+        first = drive(Session(spec), answer, slots=5, rng=np.random.default_rng(2))
+        log = [TrialOutcome(key, category) for key, category in told]
+        second = Session(spec)
+        second.replay([log[start : start + 97] for start in range(0, len(log), 97)])
+        assert calls(second) == calls(first)
+        assert second.standings().models[0].trials == first.standings().models[0].trials
+
+
+def test_missing_trials_never_reach_the_decisions_as_wrong_answers():
+    def missing(request):
+        return request.key.model == "m0" and request.key.step % 2 == 0
+
+    session = drive(
+        Session(make_spec(2, 40, max_passes=6)), coin([0.6, 0.6], seed=4), slots=8, missing=missing
+    )
+    assert calls(session) == []
+    assert session.standings().models[0].score == pytest.approx(0.6, abs=0.15)
+
+
+def test_a_step_that_is_told_missing_is_not_asked_again():
+    from adaptive_eval.trial import Missing
+
+    session = Session(make_spec(2, 40))
+    session.ask(4)
+    session.tell([Missing(TrialKey("m0", 0), "timeout")])
+    assert all(request.key != TrialKey("m0", 0) for request in session.ask(20))

@@ -1,0 +1,149 @@
+"""Earlier trials in a session: in Bayes@N and the early ranking, and in no decision."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from session_scripts import coin, drive, make_spec
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import PriorSpec, ReferenceSpec, TaskSpec
+from adaptive_eval.core.standings import from_json, to_json
+from adaptive_eval.errors import SessionError
+from scorio.eval import bayes
+
+SOURCE = "2 earlier trials a question from runs/previous"
+
+
+def table(chance, questions=30, trials=2, seed=0):
+    right = np.random.default_rng(seed).binomial(trials, chance, questions)
+    return np.stack([trials - right, right], axis=1)
+
+
+def prior(*chances, transfer=False, **parts):
+    """Prior of models m0, m1, …; None for one without earlier trials."""
+    tables = {
+        f"m{model}": {"t": table(chance, seed=model, **parts)}
+        for model, chance in enumerate(chances)
+        if chance is not None
+    }
+    return PriorSpec(tables, SOURCE, tables if transfer else None)
+
+
+def line_of(session, model):
+    return {line.model: line for line in session.standings().models}[model]
+
+
+class TestDecisions:
+    @settings(max_examples=15)
+    @given(
+        chances=st.tuples(*[st.one_of(st.none(), st.floats(0.0, 1.0)) for _ in range(3)]),
+        trials=st.integers(1, 50),
+        policy=st.sampled_from(["round-robin", "lowest-z", "top-two"]),
+        rule=st.sampled_from(["anytime", "zscore", "budgeted"]),
+    )
+    def test_a_prior_enters_none(self, chances, trials, policy, rule):
+        spec = make_spec(3, 30, max_passes=3, policy=policy, rule=rule)
+        answer = coin([0.9, 0.6, 0.2])
+        without = drive(Session(spec), answer)
+        with_prior = replace(spec, prior=prior(*chances, trials=trials, transfer=True))
+        session = drive(Session(with_prior), answer)
+        assert session.decisions == without.decisions
+        assert session.roster.issued == without.roster.issued
+
+    def test_nor_any_figure_but_bayes_and_the_early_ranking(self):
+        spec = make_spec(2, 30, max_passes=2)
+        without = drive(Session(spec), coin([0.6, 0.5])).standings()
+        session = drive(Session(replace(spec, prior=prior(0.9, 0.1, transfer=True))), coin([0.6, 0.5]))
+        found = session.standings()
+        assert found.pairs == without.pairs
+        for line, other in zip(found.models, without.models, strict=True):
+            assert line.mu != other.mu
+            plain = replace(line, mu=other.mu, sigma=other.sigma)
+            assert replace(plain, transfer_mu=None, transfer_sigma=None, early_rank=None) == other
+
+
+class TestBayes:
+    def test_starts_from_the_earlier_trials(self):
+        spec = replace(make_spec(2, 30, max_passes=2), prior=prior(0.8, None))
+        session = drive(Session(spec), coin([0.6, 0.5]))
+        counts = session.board.cells[0].counts
+        mu, sigma = bayes(None, counts=counts[0], prior_counts=spec.prior.counts["m0"]["t"])
+        assert line_of(session, "m0").mu == pytest.approx(mu)
+        assert line_of(session, "m0").sigma == pytest.approx(sigma)
+        assert line_of(session, "m1").mu == pytest.approx(bayes(None, counts=counts[1])[0])
+
+    def test_says_what_is_in_it_also_after_a_trip_through_the_run_file(self):
+        standings = Session(replace(make_spec(2, 30), prior=prior(0.8, 0.2, transfer=True))).standings()
+        assert standings.prior == SOURCE
+        assert from_json(json.loads(json.dumps(to_json(standings)))) == standings
+        assert Session(make_spec(2, 30)).standings().prior is None
+
+    def test_tasks_without_earlier_trials_keep_the_uniform_prior(self):
+        spec = make_spec(1, 30, goal="budget", trials=10)
+        spec = replace(spec, tasks=(*spec.tasks, TaskSpec("u", ("a", "b"))), prior=prior(0.8))
+        assert Session(spec).board.posterior()[0][0] == pytest.approx(
+            0.5 * (0.5 + bayes(None, counts=spec.prior.counts["m0"]["t"])[0])
+        )
+
+
+class TestEarlyRanking:
+    def test_before_the_first_trial_it_is_that_of_the_earlier_results(self):
+        session = Session(replace(make_spec(3, 30), prior=prior(0.1, 0.9, 0.5, transfer=True, trials=20)))
+        lines = session.standings().models
+        assert [line.early_rank for line in lines] == [3, 1, 2]
+        assert lines[1].transfer_mu == pytest.approx(
+            session.spec.prior.counts["m1"]["t"][:, 1].mean() / 20, abs=1e-4
+        )
+        assert lines[1].score is None
+
+    def test_new_trials_take_over(self):
+        spec = make_spec(2, 30, goal="budget", trials=2 * 30 * 20)
+        session = drive(Session(replace(spec, prior=prior(0.1, 0.9, transfer=True))), coin([0.8, 0.3]))
+        first, second = session.standings().models
+        assert (first.early_rank, second.early_rank) == (1, 2)
+        assert first.transfer_mu == pytest.approx(first.score, abs=0.02)
+        assert 0.0 < first.transfer_sigma < 0.05
+
+    def test_a_model_without_earlier_results_keeps_its_score(self):
+        spec = replace(make_spec(2, 30, max_passes=1), prior=prior(0.5, None, transfer=True))
+        session = drive(Session(spec), coin([0.6, 0.5]))
+        assert line_of(session, "m1").transfer_mu == pytest.approx(line_of(session, "m1").score)
+
+    def test_a_model_without_any_result_has_no_place(self):
+        session = Session(replace(make_spec(2, 30), prior=prior(0.5, None, transfer=True)))
+        assert (line_of(session, "m1").early_rank, line_of(session, "m1").transfer_mu) == (None, None)
+        assert line_of(session, "m0").early_rank == 1
+
+    def test_references_take_their_place_with_their_own_score(self):
+        spec = replace(
+            make_spec(1, 30),
+            prior=prior(0.5, transfer=True),
+            references=(ReferenceSpec("old", {"t": table(0.9, trials=20)}),),
+        )
+        session = Session(spec)
+        assert line_of(session, "old").early_rank == 1
+        assert line_of(session, "old").transfer_mu == line_of(session, "old").score
+
+    def test_is_in_the_rubrics_units(self):
+        spec = replace(make_spec(1, 30, weights=(-2.0, 4.0)), prior=prior(1.0, transfer=True, trials=20))
+        assert line_of(Session(spec), "m0").transfer_mu == pytest.approx(4.0, abs=0.01)
+
+    def test_there_is_none_unless_asked_for(self):
+        lines = Session(replace(make_spec(2, 30), prior=prior(0.8, 0.2))).standings().models
+        assert {(line.early_rank, line.transfer_mu, line.transfer_sigma) for line in lines} == {
+            (None, None, None)
+        }
+
+
+class TestRefusals:
+    def test_a_model_that_is_not_asked(self):
+        with pytest.raises(SessionError, match="the prior names 'm2', which is no model of this session"):
+            Session(replace(make_spec(2, 30), prior=prior(0.5, 0.5, 0.5)))
+
+    def test_counts_of_another_shape(self):
+        with pytest.raises(SessionError, match=r"counts of shape \(30, 2\) .* got shape \(29, 2\)"):
+            Session(replace(make_spec(2, 30), prior=prior(0.5, questions=29)))

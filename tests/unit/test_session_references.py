@@ -1,0 +1,239 @@
+"""References in a session: asked nothing, compared with every model, decided as any pair."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from session_scripts import calls, coin, drive, make_spec
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import ReferenceSpec, TaskSpec
+from adaptive_eval.errors import SessionError
+from adaptive_eval.trial import TrialKey, TrialOutcome
+
+
+def table(chance, questions=30, trials=20, categories=2, seed=0):
+    """Counts of a finished model: `trials` a question, each in the last category with the given chance."""
+    right = np.random.default_rng(seed).binomial(trials, chance, questions)
+    counts = np.zeros((questions, categories), dtype=np.int64)
+    counts[:, 0], counts[:, -1] = trials - right, right
+    return counts
+
+
+def against(spec, **chances):
+    """Add one reference a keyword to the spec, with the given chance of a right answer."""
+    tables = {
+        name: {
+            task.name: table(chance, len(task.questions), categories=len(task.weights), seed=number)
+            for task in spec.tasks
+        }
+        for number, (name, chance) in enumerate(chances.items())
+    }
+    references = tuple(ReferenceSpec(name, counts, "an earlier run") for name, counts in tables.items())
+    return replace(spec, references=references)
+
+
+class TestAsking:
+    def test_a_reference_is_asked_nothing(self):
+        session = drive(Session(against(make_spec(2, 30, max_passes=3), old=0.6)), coin([0.7, 0.5]))
+        assert {key[0] for key in session.roster.in_flight} <= {0, 1}
+        assert len(session.roster.issued) == 2
+        assert session.budget.told == sum(session.roster.issued)
+
+    def test_capacity_and_outcomes_for_a_reference_are_refused(self):
+        session = Session(against(make_spec(2, 30), old=0.6))
+        words = "'old' is a reference: its trials are all in, and it is asked nothing"
+        with pytest.raises(SessionError, match=words):
+            session.ask({"old": 1})
+        with pytest.raises(SessionError, match=words):
+            session.tell([TrialOutcome(TrialKey("old", 0), 1)])
+        with pytest.raises(SessionError, match=words):
+            session.stop_model("old", "gone")
+        with pytest.raises(SessionError, match="unknown model 'nobody'; this session has m0, m1, old"):
+            session.ask({"nobody": 1})
+
+    def test_one_model_alone_can_be_compared_with_a_reference(self):
+        session = drive(Session(against(make_spec(1, 60), old=0.2)), coin([0.9]))
+        assert [(call[0], call[1]) for call in calls(session)] == [(("m0", "old"), "better")]
+        assert session.stopped.reason == "resolved"
+        assert "after" in session.decisions[0].text
+        assert session.decisions[0].text.endswith("trials of m0")
+
+    @pytest.mark.parametrize("policy", ["round-robin", "uniform", "lowest-z", "top-two"])
+    def test_every_policy_leaves_references_alone(self, policy):
+        spec = against(make_spec(2, 30, max_passes=4, policy=policy), good=0.95, bad=0.05)
+        session = drive(Session(spec), coin([0.5, 0.5]))
+        assert session.stopped.reason == "max_passes"
+        assert {call[0] for call in calls(session)} >= {("m0", "good"), ("m1", "bad")}
+
+    def test_rounds_are_laid_out_for_the_models_that_are_asked(self):
+        plain = make_spec(2, 30, max_passes=4, rounds="rounds")
+        answer = coin([0.5, 0.5], spread=0.3)
+        alone = drive(Session(plain), answer)
+        beside = drive(Session(against(plain, old=0.5)), answer)
+        steps = range(4 * 30)
+        assert [beside.board.schedule.at(step) for step in steps] == [
+            alone.board.schedule.at(step) for step in steps
+        ]
+
+
+class TestBoard:
+    def test_a_reference_has_a_line_of_its_own(self):
+        spec = against(make_spec(2, 30, price=None), old=0.6)
+        line = Session(spec).standings().models[2]
+        counts = spec.references[0].counts["t"]
+        assert (line.model, line.state, line.note) == ("old", "reference", "an earlier run")
+        assert line.score == pytest.approx(counts[:, 1].sum() / counts.sum())
+        assert line.low < line.score < line.high
+        assert (line.trials, line.questions) == (600, 30)
+        assert line.issued == line.missing == line.after_stop == line.prompt_tokens == 0
+        assert line.usd is None
+
+    def test_its_results_never_change(self):
+        session = Session(against(make_spec(2, 30, max_passes=2), old=0.6))
+        before = session.standings().models[2]
+        drive(session, coin([0.7, 0.6]))
+        after = session.standings().models[2]
+        assert replace(after, rank=1, rank_low=1, rank_high=1) == replace(
+            before, rank=1, rank_low=1, rank_high=1
+        )
+
+    def test_scores_are_shown_in_the_rubrics_units(self):
+        spec = against(make_spec(1, 30, weights=(2.0, -1.0, 4.0)), old=1.0)
+        assert Session(spec).standings().models[1].score == pytest.approx(4.0)
+
+    def test_rank_intervals_follow_the_calls_and_two_references_are_not_compared(self):
+        session = drive(Session(against(make_spec(1, 60), good=0.95, bad=0.05)), coin([0.5]))
+        lines = {line.model: (line.rank_low, line.rank_high) for line in session.standings().models}
+        assert lines == {"m0": (2, 2), "good": (1, 2), "bad": (2, 3)}
+        pairs = {(pair.first, pair.second) for pair in session.standings().pairs}
+        assert pairs == {("m0", "good"), ("m0", "bad")}
+        assert "references are not compared with each other (good, bad): their trials are all in" in (
+            session.standings().warnings
+        )
+
+    def test_explains_a_contrast_with_a_reference(self):
+        session = drive(Session(against(make_spec(1, 60), old=0.2)), coin([0.9]))
+        text = session.explain("old", "m0")
+        assert text.startswith("m0 − old: m0 separated from old.")
+        assert "trials of m0 on" in text
+
+    def test_forecasts_an_open_contrast_with_a_reference(self):
+        session = drive(Session(against(make_spec(2, 200), old=0.5)), coin([0.55, 0.2]), most=160)
+        forecast = session.standings().forecast
+        assert {(pair.first, pair.second) for pair in forecast.pairs} >= {("m0", "old")}
+        assert np.isfinite(forecast.trials.high)
+
+    def test_says_where_a_reference_covers_a_part_only(self):
+        spec = make_spec(1, 30)
+        counts = table(0.5)
+        counts[10:] = 0
+        session = Session(replace(spec, references=(ReferenceSpec("old", {"t": counts}),)))
+        assert session.standings().warnings == (
+            "reference old has results on 10 of 30 questions: only these are compared",
+        )
+
+    def test_says_what_a_single_trial_a_question_leaves_open(self):
+        spec = make_spec(1, 30)
+        session = Session(replace(spec, references=(ReferenceSpec("old", {"t": table(0.5, trials=1)}),)))
+        assert "reference old has one trial a question" in session.standings().warnings[0]
+
+
+class TestGoals:
+    def test_a_reference_can_be_the_baseline(self):
+        spec = against(make_spec(2, 60, goal="baseline", model="old"), old=0.5, other=0.9)
+        session = drive(Session(spec), coin([0.95, 0.05]))
+        found = {(call[0], call[1]) for call in calls(session)}
+        assert found == {(("old", "m0"), "worse"), (("old", "m1"), "better")}
+        assert session.stopped.reason == "resolved"
+
+    def test_the_best_of_models_and_references_is_found(self):
+        spec = against(make_spec(3, 60, goal="top-k", k=1), old=0.5, older=0.3)
+        session = drive(Session(spec), coin([0.95, 0.4, 0.2]))
+        assert session.stopped.reason == "resolved"
+        found = {(call[0], call[1]) for call in calls(session)}
+        assert (("m0", "old"), "better") in found
+        assert session.roster.issued[2] < session.roster.issued[0]
+
+    def test_pairs_may_name_a_reference(self):
+        spec = against(make_spec(2, 60, goal="pairs", pairs=(("old", "m1"),)), old=0.9)
+        session = drive(Session(spec), coin([0.5, 0.1]))
+        assert [(call[0], call[1]) for call in calls(session)] == [(("old", "m1"), "better")]
+        assert session.roster.issued[0] == 0
+
+    def test_goals_about_single_models_leave_references_out(self):
+        spec = against(make_spec(2, 60, goal="threshold", value=0.5), old=0.5)
+        session = drive(Session(spec), coin([0.95, 0.05]))
+        assert [pair.first for pair in session.standings().pairs] == ["m0", "m1"]
+
+
+class TestDecisions:
+    def test_pairs_of_models_are_decided_as_without_references(self):
+        plain = make_spec(3, 40, family="pair", equivalence=0.2)
+        answer = coin([0.9, 0.5, 0.45], spread=0.1)
+        alone = drive(Session(plain), answer)
+        beside = drive(Session(against(plain, old=0.7)), answer)
+        assert [call for call in calls(beside) if "old" not in call[0]] == calls(alone)
+
+    def test_several_tasks_are_combined(self):
+        spec = make_spec(2, 40)
+        spec = replace(spec, tasks=(*spec.tasks, TaskSpec("u", tuple(f"q{n}" for n in range(25)))))
+        session = drive(Session(against(spec, old=0.5)), coin([0.95, 0.05]))
+        found = {(call[0], call[1]) for call in calls(session)}
+        assert {(("m0", "old"), "better"), (("m1", "old"), "worse")} <= found
+
+    def test_missing_trials_are_skipped(self):
+        session = Session(against(make_spec(1, 60), old=0.2))
+        drive(session, coin([0.9]), missing=lambda request: request.key.step % 3 == 0)
+        assert calls(session)[0][1] == "better"
+        assert session.standings().pairs[0].questions < session.standings().pairs[0].trials
+
+    def test_a_practical_tie_is_found(self):
+        spec = against(make_spec(1, 200, equivalence=0.1), old=0.5)
+        assert calls(drive(Session(spec), coin([0.5])))[0][1] == "tie"
+
+    def test_a_reference_that_always_gave_the_same_answer_divides_by_no_zero(self):
+        with np.errstate(all="raise", under="ignore"):
+            same = drive(Session(against(make_spec(1, 200, equivalence=0.05), old=1.0)), coin([1.0]))
+            other = drive(Session(against(make_spec(1, 200), old=0.0)), coin([1.0]))
+        assert calls(same)[0][1] == "tie"
+        assert calls(other)[0][1] == "better"
+
+
+class TestRefusals:
+    def refused(self, spec, references, words, **goal):
+        with pytest.raises(SessionError, match=words):
+            Session(replace(spec, references=tuple(references)))
+
+    def test_counts_of_another_shape(self):
+        self.refused(
+            make_spec(1, 30),
+            [ReferenceSpec("old", {"t": table(0.5, 29)})],
+            r"'old' needs counts of shape \(30, 2\) \(questions x categories\) for task 't', got \(29, 2\)",
+        )
+
+    def test_a_task_without_counts(self):
+        self.refused(make_spec(1, 30), [ReferenceSpec("old", {})], "for task 't', got none")
+
+    def test_no_trial_or_negative_counts(self):
+        for counts in (np.zeros((30, 2), dtype=int), table(0.5) - 100):
+            self.refused(
+                make_spec(1, 30), [ReferenceSpec("old", {"t": counts})], "must not be negative, and not all 0"
+            )
+
+    def test_a_name_that_is_taken(self):
+        self.refused(make_spec(2, 30), [ReferenceSpec("m1", {"t": table(0.5)})], "two models are called 'm1'")
+
+    def test_the_exact_rule(self):
+        self.refused(
+            make_spec(1, 30, rule="exact"),
+            [ReferenceSpec("old", {"t": table(0.5)})],
+            "the rule exact reads single trials, which references do not have",
+        )
+
+    def test_a_pair_of_two_references(self):
+        self.refused(
+            make_spec(1, 30, goal="pairs", pairs=(("a", "b"),)),
+            [ReferenceSpec(name, {"t": table(0.5)}) for name in "ab"],
+            "a and b are both references: there is nothing left to ask",
+        )

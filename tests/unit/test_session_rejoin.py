@@ -1,0 +1,53 @@
+"""A model that was not needed for a while and is needed again (best k of close models)."""
+
+import pytest
+from session_scripts import calls, coin, drive, make_spec
+
+from adaptive_eval.core.session import Session
+
+MEANS = [0.85, 0.6, 0.6, 0.2]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("most", [1, 3])
+def test_it_catches_up_and_the_run_ends_resolved(seed, most):
+    spec = make_spec(4, 30, goal="top-k", k=2, equivalence=0.1, max_passes=60, seed=seed)
+    answer = coin(MEANS, seed=seed)
+    wide = drive(Session(spec), answer, slots=16)
+    narrow = drive_in_all(Session(spec), answer, most)
+    assert wide.stopped.reason == narrow.stopped.reason == "resolved"
+    assert calls(narrow) == calls(wide)
+
+
+def test_nothing_is_asked_of_the_others_while_it_catches_up():
+    spec = make_spec(4, 30, goal="top-k", k=2, equivalence=0.1, max_passes=60, seed=3)
+    session = drive_in_all(Session(spec), coin(MEANS, seed=3), 1)
+    last = max(decision.step for decision in session.decisions if decision.kind == "pair")
+    assert max(session.roster.issued) <= last + 1
+
+
+def test_without_free_slots_the_run_waits_instead_of_ending():
+    session = Session(make_spec(2, 30, max_passes=60))
+    assert session.ask({"m0": 0, "m1": 0}) == []
+    assert session.stopped is None
+
+
+def drive_in_all(session, answer, most):
+    """Run a session with at most so many trials in flight over all models."""
+    from adaptive_eval.trial import TrialOutcome
+
+    while session.stopped is None:
+        requests = session.ask(most)
+        session.tell([TrialOutcome(request.key, answer(request)) for request in requests])
+    return session
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_nearest_pair_does_not_run_away_from_those_that_hold_up_its_call(seed):
+    """Calls are made in the order of steps: lowest-z must not feed one pair while others have no trial."""
+    means = [0.65, 0.5, 0.5, 0.35]
+    spec = make_spec(4, 30, goal="top-k", equivalence=0.1, max_passes=100, policy="lowest-z", seed=seed)
+    session = drive_in_all(Session(spec), coin(means, seed=seed), 1)
+    last = max(decision.step for decision in session.decisions if decision.kind == "pair")
+    assert session.stopped.reason == "resolved"
+    assert max(session.roster.issued) <= 2 * last + 32

@@ -1,0 +1,121 @@
+"""Several tasks in one run: one schedule, each task's own sums, one verdict with the tasks' weights."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from session_scripts import calls, drive, make_spec
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import TaskSpec
+from adaptive_eval.core.standings import from_json, to_json
+from adaptive_eval.report.phrases import task_rows, task_words
+
+
+def two_tasks(overall="macro", **parts):
+    spec = make_spec(3, 1, **parts)
+    tasks = (
+        TaskSpec("easy", tuple(f"e{number}" for number in range(40))),
+        TaskSpec("hard", tuple(f"h{number}" for number in range(20)), (0.0, 0.5, 1.0)),
+    )
+    return replace(spec, tasks=tasks, overall=overall)
+
+
+def answer(request):
+    model = int(request.key.model[1:])
+    rng = np.random.default_rng([3, model, request.key.step])
+    chance = {"e": [0.9, 0.8, 0.5], "h": [0.7, 0.4, 0.1]}[request.question[0]][model]
+    right = int(rng.random() < chance)
+    return right if request.question[0] == "e" else 2 * right
+
+
+def test_tasks_are_walked_in_proportion_to_their_sizes():
+    schedule = Session(two_tasks()).board.schedule
+    assert schedule.local(30) == (20, 10)
+    assert schedule.local(300) == (200, 100)
+
+
+@pytest.mark.parametrize("overall", ["macro", "pooled"])
+def test_the_score_weighs_the_tasks(overall):
+    session = Session(two_tasks(overall, goal="budget", trials=3 * 600))
+    drive(session, answer, slots=3)
+    weights = {"macro": (0.5, 0.5), "pooled": (2 / 3, 1 / 3)}[overall]
+    for model, line in enumerate(session.standings().models):
+        truth = weights[0] * [0.9, 0.8, 0.5][model] + weights[1] * [0.7, 0.4, 0.1][model]
+        assert line.score == pytest.approx(truth, abs=0.05)
+        assert line.low <= truth <= line.high
+
+
+@pytest.mark.parametrize(
+    ("overall", "weights", "expected"),
+    [
+        ("macro", (1.0, 3.0), (0.25, 0.75)),
+        ("pooled", (1.0, 1.0), (2 / 3, 1 / 3)),
+        ("pooled", (1.0, 2.0), (0.5, 0.5)),
+    ],
+)
+def test_a_tasks_own_weight_comes_on_top(overall, weights, expected):
+    spec = two_tasks(overall, goal="budget", trials=3 * 600)
+    tasks = tuple(replace(task, weight=weight) for task, weight in zip(spec.tasks, weights, strict=True))
+    session = drive(Session(replace(spec, tasks=tasks)), answer, slots=3)
+    assert session.spec.task_weights == pytest.approx(expected)
+    standings = session.standings()
+    for row, line in enumerate(standings.models):
+        own = [task.scores[row] for task in standings.tasks]
+        assert line.score == pytest.approx(expected[0] * own[0].score + expected[1] * own[1].score)
+        assert all(one.low < one.score < one.high for one in own)
+
+
+def test_every_task_is_shown_in_its_own_units():
+    spec = two_tasks(goal="budget", trials=3 * 300)
+    graded = replace(spec.tasks[1], weights=(-1.0, 0.0, 3.0))
+    session = drive(Session(replace(spec, tasks=(spec.tasks[0], graded))), answer, slots=3)
+    standings = session.standings()
+    easy, hard = standings.tasks
+    assert (easy.task, easy.questions, easy.weight) == ("easy", 40, 0.5)
+    assert hard.scores[0].score == pytest.approx(-1.0 + 4.0 * 0.7, abs=0.5)
+    assert all(one.low >= -1.0 and one.high <= 3.0 for one in hard.scores)
+    assert from_json(json.loads(json.dumps(to_json(standings)))) == standings
+
+
+def test_the_report_says_what_each_task_weighs():
+    session = drive(Session(two_tasks("pooled", goal="budget", trials=3 * 300)), answer, slots=3)
+    standings = session.standings()
+    assert task_words(standings.tasks[0]) == "easy (40 questions, weight 66.7 %)"
+    rows = task_rows(standings)
+    assert [row[0] for row in rows] == ["m0", "m1", "m2"]
+    assert f"{standings.tasks[1].scores[2].score:.3f} [" in rows[2][2]
+
+
+def test_before_the_first_trial_no_task_has_a_score():
+    assert all(one.score is None for task in Session(two_tasks()).standings().tasks for one in task.scores)
+
+
+@pytest.mark.parametrize("overall", ["macro", "pooled"])
+def test_decisions_do_not_depend_on_arrival(overall):
+    spec = two_tasks(overall, equivalence=0.1, max_passes=100)
+    plain = drive(Session(spec), answer, slots=4)
+    assert plain.stopped.reason == "resolved"
+    for seed in range(4):
+        session = drive(Session(spec), answer, slots=3 + 5 * seed, rng=np.random.default_rng(seed))
+        assert calls(session) == calls(plain)
+
+
+def test_no_call_before_ten_questions_in_every_task():
+    spec = two_tasks(max_passes=4)
+    session = drive(
+        Session(spec),
+        lambda request: (2 if request.question[0] == "h" else 1) * int(request.key.model == "m0"),
+    )
+    first = min(call[2] for call in calls(session))
+    local = session.board.schedule.local(first)
+    assert all(
+        walk.seen(steps) >= 10 for walk, steps in zip(session.board.schedule.walks, local, strict=True)
+    )
+
+
+def test_ranges_that_differ_are_reported_in_unit_scores():
+    spec = make_spec(2, 1)
+    tasks = (TaskSpec("a", ("q1", "q2")), TaskSpec("b", ("q3",), (0.0, 10.0)))
+    assert replace(spec, tasks=tasks).scale == (0.0, 1.0)

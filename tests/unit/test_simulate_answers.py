@@ -1,0 +1,251 @@
+"""Sources of simulated answers: what they draw, what they say is true, when they run out."""
+
+import numpy as np
+import pytest
+from session_scripts import make_spec
+from simulation_scripts import again, recorded_coins
+
+from adaptive_eval.core.spec import AllocationSpec, ModelSpec, SessionSpec, TaskSpec
+from adaptive_eval.errors import UsageError
+from adaptive_eval.simulate import (
+    BiasedCoins,
+    GivenChances,
+    Latency,
+    RecordedAnswers,
+    RecordedOutcomes,
+    simulate,
+)
+from adaptive_eval.simulate.answers import ENDLESS, asked
+from scorio.sequential.walk import Schedule
+
+SEED = np.random.SeedSequence(11)
+
+
+def begin(answers, spec, seed=SEED):
+    schedule = Schedule([len(task.questions) for task in spec.tasks], spec.seed)
+    return answers.begin(spec, schedule, again(seed)), schedule
+
+
+class TestCoins:
+    def test_answers_have_the_stated_means(self):
+        spec = make_spec(3, 50)
+        stream, _ = begin(BiasedCoins((0.1, 0.5, 0.95)), spec)
+        outcomes = stream.take(np.arange(3), 0, 50 * 400)
+        # The mean over complete passes varies by trials alone: at most √(0.25/20000) = 0.0035.
+        assert outcomes.mean(axis=1) == pytest.approx([0.1, 0.5, 0.95], abs=5 * 0.0035)
+
+    def test_a_right_answer_is_the_best_category_of_the_rubric_wherever_it_stands(self):
+        spec = make_spec(2, 20, weights=(0.5, 2.0, -1.0))
+        stream, _ = begin(BiasedCoins((1.0, 0.0)), spec)
+        outcomes = stream.take(np.arange(2), 0, 60)
+        assert set(outcomes[0].tolist()) == {1}
+        assert set(outcomes[1].tolist()) == {2}
+
+    def test_truth_is_in_score_units(self):
+        spec = make_spec(2, 20, weights=(-1.0, 3.0))
+        assert BiasedCoins((0.25, 1.0)).truth(spec) == pytest.approx([0.0, 3.0])
+
+    def test_pieces_and_other_models_change_no_answer(self):
+        spec = make_spec(3, 30)
+        whole, _ = begin(BiasedCoins((0.3, 0.5, 0.7)), spec)
+        pieces, _ = begin(BiasedCoins((0.3, 0.5, 0.7)), spec)
+        expected = whole.take(np.arange(3), 0, 100)
+        first = pieces.take(np.array([1]), 0, 40)
+        others = pieces.take(np.array([2, 0]), 0, 100)
+        second = pieces.take(np.array([1]), 40, 100)
+        assert np.array_equal(np.concatenate([first, second], axis=1)[0], expected[1])
+        assert np.array_equal(others, expected[[2, 0]])
+
+    def test_each_task_has_the_stated_mean(self):
+        tasks = (TaskSpec("s", tuple("abcdef")), TaskSpec("t", tuple("uvwxyz")[:4]))
+        spec = SessionSpec((ModelSpec("a"),), tasks)
+        stream, schedule = begin(BiasedCoins((0.4,), concentration=1.0), spec)
+        outcomes, (questions, _) = stream.take(np.array([0]), 0, 40_000)[0], asked(schedule, 0, 40_000)
+        for task in (questions < 6, questions >= 6):
+            assert outcomes[task].mean() == pytest.approx(0.4, abs=0.02)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (((),), "means must be numbers in"),
+            (((0.5, 1.5),), "means must be numbers in"),
+            (((0.5,), 0.0), "concentration must be positive"),
+            (((0.5,), 8.0, 2.0), "correlation must lie in"),
+        ],
+    )
+    def test_refuses_what_is_no_coin(self, arguments, message):
+        with pytest.raises(UsageError, match=message):
+            BiasedCoins(*arguments)
+
+    def test_refuses_another_number_of_models(self):
+        with pytest.raises(UsageError, match="answers are given for 1 models, the run has 2"):
+            BiasedCoins((0.5,)).truth(make_spec(2, 10))
+
+
+class TestGivenChances:
+    def test_every_category_comes_up_as_often_as_it_should(self):
+        chances = np.tile([0.2, 0.5, 0.3], (1, 10, 1))
+        spec = make_spec(1, 10, weights=(0.0, 1.0, 4.0))
+        stream, _ = begin(GivenChances(chances), spec)
+        outcomes = stream.take(np.array([0]), 0, 30_000)[0]
+        shares = np.bincount(outcomes, minlength=3) / outcomes.size
+        assert shares == pytest.approx([0.2, 0.5, 0.3], abs=5 * 0.003)
+        assert GivenChances(chances).truth(spec) == pytest.approx([0.5 + 1.2])
+
+    def test_chances_belong_to_their_questions(self):
+        chances = np.tile(np.arange(10) % 2.0, (1, 1))
+        stream, schedule = begin(GivenChances(chances), make_spec(1, 10))
+        questions, _ = asked(schedule, 0, 50)
+        assert np.array_equal(stream.take(np.array([0]), 0, 50)[0], questions % 2)
+
+    @pytest.mark.parametrize(
+        ("chances", "message"),
+        [
+            (np.zeros(3), "must have shape"),
+            (np.full((1, 2), 1.2), "must be probabilities"),
+            (np.full((1, 2, 2), 0.4), "must sum to 1"),
+        ],
+    )
+    def test_refuses_what_is_no_chance(self, chances, message):
+        with pytest.raises(UsageError, match=message):
+            GivenChances(chances)
+
+    def test_refuses_other_questions_and_categories(self):
+        with pytest.raises(UsageError, match="given for 4 questions, the run has 10"):
+            GivenChances(np.full((1, 4), 0.5)).truth(make_spec(1, 10))
+        with pytest.raises(UsageError, match="given for 3 categories, task 't' has 2"):
+            GivenChances(np.full((1, 10, 3), 1 / 3)).truth(make_spec(1, 10))
+
+
+class TestRecorded:
+    def test_replays_every_trial_once_and_then_runs_out(self):
+        recorded = recorded_coins((0.3, 0.6), questions=7, trials=5)
+        spec = make_spec(2, 7)
+        stream, schedule = begin(RecordedAnswers(recorded), spec)
+        assert stream.limit.tolist() == [35, 35]
+        outcomes, (questions, _) = stream.take(np.arange(2), 0, 35), asked(schedule, 0, 35)
+        for model in range(2):
+            for question in range(7):
+                replayed = sorted(outcomes[model, questions == question].tolist())
+                assert replayed == sorted(recorded.categories[model, question].tolist())
+
+    def test_a_models_walk_ends_where_a_question_has_no_trial_left(self):
+        categories = np.ones((2, 3, 4), dtype=np.int16)
+        categories[1, 2, 2:] = -1
+        recorded = RecordedOutcomes(("m0", "m1"), tuple(("t", f"q{i}") for i in range(3)), categories)
+        stream, schedule = begin(RecordedAnswers(recorded), make_spec(2, 3))
+        questions, repeats = asked(schedule, 0, 12)
+        end = int(np.flatnonzero((questions == 2) & (repeats == 2))[0])
+        assert stream.limit.tolist() == [12, end]
+
+    def test_shuffles_within_cells_and_keeps_missing_trials_last(self):
+        recorded = recorded_coins((0.5,), questions=30, trials=8, shortest=3)
+        spec = make_spec(1, 30)
+        orders = set()
+        for child in SEED.spawn(5):
+            stream, _ = begin(RecordedAnswers(recorded), spec, child)
+            walked = int(stream.limit[0])
+            orders.add(tuple(stream.take(np.array([0]), 0, min(walked, 60))[0].tolist()))
+        assert len(orders) == 5
+
+    def test_unshuffled_replays_in_the_recorded_order(self):
+        recorded = recorded_coins((0.5,), questions=6, trials=4)
+        stream, schedule = begin(RecordedAnswers(recorded, shuffled=False), make_spec(1, 6))
+        questions, repeats = asked(schedule, 0, 24)
+        assert np.array_equal(
+            stream.take(np.array([0]), 0, 24)[0], recorded.categories[0, questions, repeats]
+        )
+
+    def test_truth_is_the_mean_over_questions_of_all_their_trials(self):
+        categories = np.array([[[1, 1, 0, 0], [1, -1, -1, -1]]])
+        recorded = RecordedOutcomes(("m0",), (("t", "q0"), ("t", "q1")), categories)
+        assert RecordedAnswers(recorded).truth(make_spec(1, 2)) == pytest.approx([0.75])
+        assert recorded.scores() == pytest.approx(np.array([[0.5, 1.0]]))
+
+    def test_refuses_a_cell_without_trials(self):
+        categories = np.array([[[1, 1], [-1, -1]]])
+        recorded = RecordedOutcomes(("m0",), (("t", "q0"), ("t", "q1")), categories)
+        with pytest.raises(UsageError, match="model 'm0' has no recorded trial of question 'q1'"):
+            RecordedAnswers(recorded).truth(make_spec(1, 2))
+
+    def test_refuses_other_models_and_rounds(self):
+        answers = RecordedAnswers(recorded_coins((0.5, 0.6), questions=20))
+        with pytest.raises(UsageError, match="models and questions of the run"):
+            answers.truth(make_spec(2, 10))
+        spec = SessionSpec(
+            (ModelSpec("m0"), ModelSpec("m1")),
+            (TaskSpec("t", tuple(f"q{number}" for number in range(20))),),
+            allocation=AllocationSpec("round-robin", "rounds"),
+        )
+        with pytest.raises(UsageError, match="along the schedule only"):
+            begin(answers, spec)
+
+    @pytest.mark.parametrize(
+        ("models", "questions", "categories", "message"),
+        [
+            (("a",), (("t", "q"),), np.zeros((2, 1, 1), int), "must have shape"),
+            (("a", "a"), (("t", "q"),), np.zeros((2, 1, 1), int), "model 'a' is there twice"),
+            (("a",), (("t", "q"), ("t", "q")), np.zeros((1, 2, 1), int), "is there twice"),
+            (("a",), (("t", "q"),), np.array([[[-1, 1]]]), "followed by another"),
+            (("a",), (("t", "q"),), np.array([[[0.5]]]), "whole numbers"),
+            (("a",), (("t", "q"),), np.array([[[-2]]]), "whole numbers"),
+            ((), (), np.zeros((0, 0, 3), int), "no recorded outcomes"),
+        ],
+    )
+    def test_refuses_what_are_no_outcomes(self, models, questions, categories, message):
+        with pytest.raises(UsageError, match=message):
+            RecordedOutcomes(models, questions, categories)
+
+    def test_selects_models_in_the_given_order(self):
+        recorded = recorded_coins((0.1, 0.9, 0.5))
+        chosen = recorded.only(["m2", "m0"])
+        assert chosen.models == ("m2", "m0")
+        assert np.array_equal(chosen.categories[1], recorded.categories[0])
+        with pytest.raises(UsageError, match="no outcomes of model 'x'; there are m0, m1, m2"):
+            recorded.only(["x"])
+
+    def test_every_category_needs_a_weight(self):
+        recorded = RecordedOutcomes(("a",), (("t", "q"),), np.array([[[2, 0]]]))
+        with pytest.raises(UsageError, match="outcomes have category 2, but only 2 weights"):
+            recorded.task_specs((0.0, 1.0))
+        assert recorded.task_specs((0.0, 1.0, 3.0))[0].weights == (0.0, 1.0, 3.0)
+
+
+def test_endless_sources_say_so():
+    stream, _ = begin(BiasedCoins((0.5,)), make_spec(1, 5))
+    assert stream.limit.tolist() == [ENDLESS]
+
+
+class TestLatency:
+    def test_depends_on_model_and_outcome(self):
+        latency = Latency((1.0, 4.0), sigma=0.0, best_factor=0.25)
+        rng = np.random.default_rng(0)
+        assert latency.draw(0, 0.0, rng) == pytest.approx(1.0)
+        assert latency.draw(1, 0.0, rng) == pytest.approx(4.0)
+        assert latency.draw(1, 1.0, rng) == pytest.approx(1.0)
+
+    def test_is_lognormal_around_its_median(self):
+        rng = np.random.default_rng(3)
+        logs = np.log([Latency(2.0, sigma=0.5).draw(0, 0.0, rng) for _ in range(4000)])
+        assert logs.mean() == pytest.approx(np.log(2.0), abs=5 * 0.5 / np.sqrt(4000))
+        assert logs.std() == pytest.approx(0.5, abs=5 * 0.5 / np.sqrt(8000))
+
+    @pytest.mark.parametrize(
+        ("values", "message"),
+        [
+            ({"median": 0.0}, "median latency"),
+            ({"median": ()}, "median latency"),
+            ({"sigma": -1.0}, "sigma of the latency"),
+            ({"best_factor": 0.0}, "best_factor"),
+            ({"tick": float("nan")}, "tick"),
+        ],
+    )
+    def test_refuses_impossible_times(self, values, message):
+        with pytest.raises(UsageError, match=message):
+            Latency(**values)
+
+
+def test_one_model_has_nothing_to_compare():
+    spec = SessionSpec((ModelSpec("a"),), (TaskSpec("t", ("q1", "q2")),))
+    with pytest.raises(UsageError, match="compares models and there is one"):
+        simulate(spec, BiasedCoins((0.5,)), 3, seed=1)

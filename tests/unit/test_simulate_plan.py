@@ -1,0 +1,221 @@
+"""Costs and limits of simulated runs, what is assumed of models, and the plan made of both."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from session_scripts import make_spec
+from simulation_scripts import bounded_spec, recorded_coins
+from test_simulate_result import make_result
+
+from adaptive_eval.core.spec import BudgetSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.errors import UsageError
+from adaptive_eval.simulate import BiasedCoins, GivenChances, Latency, simulate
+from adaptive_eval.simulate.assumptions import assumed_answers, default_means
+from adaptive_eval.simulate.limits import Workload, cost_of, cut_at, steps_within
+from adaptive_eval.simulate.planning import plan
+
+TRIALS = st.lists(st.lists(st.integers(0, 50), min_size=3, max_size=3), min_size=1, max_size=5)
+COSTS = st.lists(st.floats(0.01, 10.0), min_size=3, max_size=3)
+
+
+def cost_up_to(trials, cost, step, parallel):
+    """Return the cost of the first `step` steps, step by step."""
+    total = 0.0
+    for number in range(step):
+        active = [c for c, end in zip(cost, trials, strict=True) if end > number]
+        total += (max(active) if parallel else sum(active)) if active else 0.0
+    return total
+
+
+class TestLimits:
+    @given(trials=TRIALS, cost=COSTS, parallel=st.booleans())
+    def test_cost_is_that_of_every_step(self, trials, cost, parallel):
+        expected = [cost_up_to(row, cost, 50, parallel) for row in trials]
+        assert cost_of(np.array(trials), cost, parallel=parallel) == pytest.approx(expected)
+
+    @given(trials=TRIALS, cost=COSTS, parallel=st.booleans(), share=st.floats(0.0, 1.5))
+    def test_steps_within_a_limit_cost_no_more_and_one_more_would(self, trials, cost, parallel, share):
+        limit = share * max(cost_of(np.array(trials), cost, parallel=parallel).max(), 0.01)
+        steps = steps_within(np.array(trials), cost, limit, parallel=parallel)
+        for row, step in zip(trials, steps, strict=True):
+            if np.isinf(step):
+                assert cost_up_to(row, cost, 50, parallel) <= limit * (1 + 1e-9)
+            else:
+                whole = int(np.floor(step + 1e-9))
+                assert cost_up_to(row, cost, whole, parallel) <= limit * (1 + 1e-9)
+                assert cost_up_to(row, cost, whole + 1, parallel) >= limit * (1 - 1e-9)
+
+    def test_a_cut_run_loses_the_verdicts_that_fell_later(self):
+        result = make_result([[1, 2], [1, 2]], gap=[0.1, 0.0])
+        late = cut_at(result, np.array([29.5, np.inf]))
+        assert late.verdict.tolist() == [[0, 0], [1, 2]]
+        assert late.decided_at.tolist() == [[-1, -1], [30, 30]]
+        assert late.trials.tolist() == [[29, 29], [40, 40]]
+        assert late.reason == ("budget", "resolved")
+        assert cut_at(result, np.array([30.0, 30.0])).verdict.tolist() == [[1, 2], [1, 2]]
+
+    def test_a_cut_run_is_the_run_under_that_budget(self):
+        """Cutting at a trial budget leaves the verdicts of a session that had the budget."""
+        coins = BiasedCoins((0.8, 0.55, 0.3))
+        whole = simulate(bounded_spec(), coins, 6, 2, in_flight=1, workers=1)
+        budget = int(0.6 * whole.total.min())
+        limited = simulate(bounded_spec(trials=budget), coins, 6, 2, in_flight=1, workers=1)
+        cut = cut_at(whole, steps_within(whole.trials, [1.0] * 3, budget))
+        assert np.array_equal(cut.verdict, limited.verdict)
+        assert np.all(np.abs(cut.total - limited.total) < 3)
+
+    def test_expected_time_is_close_to_the_simulated_one(self):
+        coins = BiasedCoins((0.62, 0.5, 0.38))
+        latency = Latency(1.0, sigma=0.3)
+        result = simulate(bounded_spec(max_passes=60), coins, 6, 2, 9, latency, workers=1)
+        mean = np.exp(0.5 * 0.3**2)
+        expected = cost_of(result.trials, [mean / 3] * 3, parallel=True)
+        assert expected.mean() == pytest.approx(result.time.mean(), rel=0.25)
+
+
+class TestAssumptions:
+    spec = make_spec(3, 20)
+
+    def test_stated_means_are_coins(self):
+        answers = assumed_answers(self.spec, {"m2": 0.2, "m0": 0.9, "m1": 0.5}, concentration=2.0)
+        assert answers == BiasedCoins((0.9, 0.5, 0.2), 2.0)
+
+    def test_nothing_known_is_an_even_spread(self):
+        assert assumed_answers(self.spec, {}).truth(self.spec) == pytest.approx([0.3, 0.5, 0.7])
+        assert default_means(1) == (0.5,)
+
+    def test_earlier_outcomes_become_chances_that_are_never_certain(self):
+        recorded = recorded_coins((0.1, 0.5, 0.9), questions=20, trials=3, seed=2)
+        answers = assumed_answers(self.spec, {}, recorded)
+        assert isinstance(answers, GivenChances)
+        assert answers.truth(self.spec) == pytest.approx(recorded.scores().mean(axis=1))
+        assert np.all((answers.chances > 0.0) & (answers.chances < 1.0))
+
+    def test_more_trials_pull_chances_to_what_was_seen(self):
+        from adaptive_eval.simulate import RecordedOutcomes
+
+        rng = np.random.default_rng(1)
+        truth = np.tile([0.1, 0.9], 10)
+        categories = (rng.random((3, 20, 400)) < truth[None, :, None]).astype(np.int16)
+        names = ("m0", "m1", "m2")
+        recorded = RecordedOutcomes(names, tuple(("t", f"q{number}") for number in range(20)), categories)
+        fitted = assumed_answers(self.spec, {}, recorded).chances[0, :, 1]
+        assert fitted == pytest.approx(truth, abs=0.08)
+
+    def test_a_stated_mean_stands_beside_earlier_outcomes(self):
+        recorded = recorded_coins((0.1, 0.5), questions=20, trials=5)
+        answers = assumed_answers(self.spec, {"m2": 0.75}, recorded)
+        assert answers.truth(self.spec)[2] == pytest.approx(0.75)
+        assert answers.truth(self.spec)[:2] == pytest.approx(recorded.scores().mean(axis=1))
+
+    def test_questions_never_seen_get_the_models_mean(self):
+        recorded = recorded_coins((0.25,), questions=10, trials=6)
+        spec = SessionSpec((ModelSpec("m0"),), make_spec(1, 20).tasks)
+        chances = assumed_answers(spec, {}, recorded).chances[0, :, 1]
+        assert chances[10:] == pytest.approx(np.full(10, recorded.scores().mean()))
+
+    def test_refuses_unknown_names_and_gaps(self):
+        with pytest.raises(UsageError, match="'x', which is no model of the run"):
+            assumed_answers(self.spec, {"x": 0.5})
+        with pytest.raises(UsageError, match="nothing is known of m1, m2; assume a mean"):
+            assumed_answers(self.spec, {"m0": 0.5})
+        with pytest.raises(UsageError, match="none of the questions of task"):
+            assumed_answers(make_spec(1, 2), {}, renamed(recorded_coins((0.5,), questions=3)))
+
+    def test_refuses_tasks_with_different_categories(self):
+        tasks = (TaskSpec("t", tuple(f"q{n}" for n in range(9))), TaskSpec("u", ("x",), (0.0, 1.0, 2.0)))
+        spec = SessionSpec((ModelSpec("m0"), ModelSpec("m1")), tasks)
+        recorded = recorded_coins((0.5,), questions=9)
+        with pytest.raises(UsageError, match=r"none of the questions of task 'u'"):
+            assumed_answers(spec, {"m1": 0.5}, recorded)
+
+
+def renamed(recorded):
+    from adaptive_eval.simulate import RecordedOutcomes
+
+    questions = tuple(("other", name) for _, name in recorded.questions)
+    return RecordedOutcomes(recorded.models, questions, recorded.categories)
+
+
+class TestPlan:
+    coins = BiasedCoins((0.75, 0.5, 0.25))
+    work = (Workload(100.0, 300.0, usd=0.001, seconds=0.5, disk_bytes=840.0),) * 3
+
+    def planned(self, spec=None, margins=(0.1, 0.2), **parts):
+        spec = spec or bounded_spec(max_passes=30)
+        values = {"replicates": 12, "seed": 1, "workers": 1, "equal": BiasedCoins((0.5,) * 3), **parts}
+        return plan(spec, self.coins, self.work, margins, **values)
+
+    def test_compares_policies_and_margins(self):
+        rows = self.planned().rows
+        assert [(row.policy, row.margin) for row in rows] == [
+            ("round-robin", 0.1),
+            ("uniform", 0.1),
+            ("round-robin", 0.2),
+            ("uniform", 0.2),
+            ("fixed N=30", None),
+        ]
+        adaptive, uniform, wide, _, fixed = rows
+        assert adaptive.trials.median < uniform.trials.median < fixed.trials.median
+        assert wide.trials.median <= adaptive.trials.median
+        assert fixed.trials.median == 3 * 30 * 30
+        assert adaptive.any_wrong == uniform.any_wrong
+
+    def test_costs_follow_from_trials(self):
+        row = self.planned().rows[0]
+        assert row.tokens.median == pytest.approx(400.0 * row.trials.median)
+        assert row.usd.median == pytest.approx(0.001 * row.trials.median)
+        assert row.disk_bytes.median == pytest.approx(840.0 * row.trials.median)
+        assert 0.0 < row.hours.median < row.trials.median * 0.5 / 3600
+
+    def test_what_is_unknown_stays_unknown(self):
+        rows = plan(
+            bounded_spec(), self.coins, (Workload(),) * 3, (0.1,), replicates=3, seed=1, workers=1
+        ).rows
+        assert all(row.tokens is row.usd is row.hours is row.disk_bytes is None for row in rows)
+
+    @pytest.mark.parametrize(
+        "budget",
+        [BudgetSpec(trials=60), BudgetSpec(tokens=24_000), BudgetSpec(usd=0.06), BudgetSpec(wall_clock=10.0)],
+    )
+    def test_a_budget_ends_every_way_of_running_it(self, budget):
+        spec = bounded_spec(max_passes=30)
+        limited = SessionSpec(spec.models, spec.tasks, stopping=spec.stopping, budget=budget)
+        adaptive = self.planned(limited).rows[0]
+        assert adaptive.trials.high <= 60
+        assert adaptive.resolved.share < 1.0
+        assert adaptive.open > self.planned().rows[0].open
+
+    def test_the_budget_table_rises_with_the_budget(self):
+        budgets = self.planned().budgets
+        decided = [share for _, _, share in budgets]
+        assert decided == sorted(decided)
+        assert budgets[0][1].share <= budgets[-1][1].share
+        assert decided[-1] == pytest.approx(1.0)
+
+    def test_equal_models_are_the_worst_case(self):
+        worst = self.planned().all_equal
+        assert worst.trials.median > self.planned().rows[0].trials.median
+        assert worst.winners < 0.2
+
+    def test_other_policies_are_simulated_by_themselves(self):
+        spec = bounded_spec(policy="lowest-z", max_passes=30)
+        rows = self.planned(spec).rows
+        assert rows[0].policy == "lowest-z"
+        assert rows[0].trials.median > 0
+
+    def test_progress_names_what_is_simulated(self):
+        seen = []
+        self.planned(report=lambda what, done, total: seen.append((what, done, total)))
+        assert {what for what, _, _ in seen} >= {"margin 0.1", "margin 0.2", "fixed N=30"}
+        assert max(done for _, done, _ in seen) == 12
+
+    def test_refuses_what_does_not_fit(self):
+        with pytest.raises(UsageError, match="workload is given for 2 models"):
+            plan(bounded_spec(), self.coins, self.work[:2], (0.1,), 2, 1)
+        with pytest.raises(UsageError, match="at least one margin"):
+            self.planned(margins=())
+        endless = SessionSpec(bounded_spec().models, bounded_spec().tasks, stopping=StoppingSpec())
+        with pytest.raises(UsageError, match="nothing bounds a run"):
+            self.planned(endless)

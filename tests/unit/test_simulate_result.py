@@ -1,0 +1,107 @@
+"""What counts as wrong, and how rates, costs and tables are made of verdicts."""
+
+import numpy as np
+import pytest
+
+from adaptive_eval.simulate import Rate, SimulationResult
+
+
+def make_result(verdict, gap, **parts):
+    verdict = np.array(verdict, dtype=np.int8)
+    runs, pairs = verdict.shape
+    values = {
+        "models": ("a", "b"),
+        "pairs": tuple((f"x{number}", f"y{number}") for number in range(pairs)),
+        "truth": np.array([0.5, 0.4]),
+        "gap": np.array(gap, dtype=float),
+        "margin": None,
+        "verdict": verdict,
+        "decided_at": np.where(verdict == 0, -1, 30),
+        "trials": np.full((runs, 2), 40),
+        "score": np.full((runs, 2), 0.5),
+        "steps": np.full(runs, 40),
+        "time": np.full(runs, 40.0),
+        "reason": ("resolved",) * runs,
+        "exhausted": np.zeros((runs, 2), dtype=bool),
+        "one_by_one": True,
+        **parts,
+    }
+    return SimulationResult(**values)
+
+
+class TestErrors:
+    def test_a_winner_against_the_truth_is_wrong(self):
+        result = make_result([[1, -1, 1, -1]], gap=[0.1, 0.1, -0.1, -0.1])
+        assert result.wrong.tolist() == [[False, True, True, False]]
+        assert result.wrong_sign.tolist() == [[False, True, True, False]]
+
+    def test_between_equals_any_winner_is_wrong_but_of_no_wrong_sign(self):
+        result = make_result([[1, -1, 2, 0]], gap=[0.0, 1e-15, 0.0, 0.0])
+        assert result.wrong.tolist() == [[True, True, False, False]]
+        assert not result.wrong_sign.any()
+
+    def test_a_tie_is_wrong_from_the_margin_on(self):
+        result = make_result([[2, 2, 2, 0]], gap=[0.05, 0.049, -0.3, 0.3], margin=0.05)
+        assert result.wrong_tie.tolist() == [[True, False, True, False]]
+        assert result.wrong_ties == Rate(2, 3)
+
+    def test_without_a_margin_no_tie_can_be_wrong(self):
+        assert make_result([[2]], gap=[0.5]).wrong_ties == Rate(0, 0)
+
+    def test_contrasts_without_a_true_difference_are_never_wrong(self):
+        result = make_result([[2, 0]], gap=[np.nan, np.nan], margin=0.1)
+        assert not result.wrong.any()
+        assert not result.wrong_tie.any()
+
+    def test_family_wise_counts_runs_and_worst_pair_counts_pairs(self):
+        result = make_result([[1, 1, 0], [-1, 1, 0], [-1, -1, 0]], gap=[0.0, 0.1, 0.1])
+        assert result.family_wise == Rate(3, 3)
+        assert result.wrong_calls == Rate(4, 9)
+        assert result.worst_pair == (("x0", "y0"), Rate(3, 3))
+
+
+class TestRate:
+    def test_interval_covers_the_share_and_needs_no_events(self):
+        assert Rate(0, 60).interval() == pytest.approx((0.0, 0.0596), abs=1e-4)
+        low, high = Rate(5, 50).interval()
+        assert low < 0.1 < high
+        assert Rate(0, 0).interval() == (0.0, 1.0)
+        assert np.isnan(Rate(0, 0).share)
+
+    def test_interval_covers_at_least_as_often_as_it_says(self):
+        from scipy.stats import binom
+
+        for p in (0.01, 0.05, 0.3):
+            covered = 0.0
+            for count in range(101):
+                low, high = Rate(count, 100).interval(0.9)
+                covered += binom.pmf(count, 100, p) * (low <= p <= high)
+            assert covered >= 0.9
+
+    def test_reads_as_per_cent(self):
+        assert str(Rate(1, 20)) == "5.0 % [0.1, 24.9]"
+        assert str(Rate(0, 0)) == "–"
+
+
+class TestTrialsAndTables:
+    def test_uniform_walks_everyone_to_the_stop(self):
+        result = make_result([[1], [0]], gap=[0.1], steps=np.array([40, 7]))
+        assert result.uniform_total.tolist() == [80, 14]
+        in_flight = make_result([[1]], gap=[0.1], one_by_one=False)
+        with pytest.raises(ValueError, match="must be simulated by itself"):
+            _ = in_flight.uniform_total
+
+    def test_shares_of_verdicts(self):
+        result = make_result([[1, -1, 2, 0]], gap=[0.1] * 4)
+        assert (result.share("decided"), result.share("tie"), result.share("open")) == (0.5, 0.25, 0.25)
+
+    def test_tables_are_plain_columns_of_equal_length(self):
+        result = make_result([[1, 2], [0, 1]], gap=[0.1, 0.0], margin=0.05)
+        for table, rows in (("replicates", 2), ("pairs", 2), ("models", 2)):
+            columns = result.to_columns(table)
+            assert {len(column) for column in columns.values()} == {rows}
+            assert all(type(value) in (int, float, str) for column in columns.values() for value in column)
+            assert result.to_rows(table)[0] == {name: column[0] for name, column in columns.items()}
+        assert result.to_columns("replicates")["wrong_winners"] == [0, 1]
+        assert result.to_columns("pairs")["tie"] == [0.0, 0.5]
+        assert result.reasons == {"resolved": 2}

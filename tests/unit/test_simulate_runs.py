@@ -1,0 +1,169 @@
+"""Running replicates: seeds, processes, progress, costs of concurrency, and what is refused."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from session_scripts import make_spec
+from simulation_scripts import bounded_spec, recorded_coins
+
+from adaptive_eval.core.spec import ReferenceSpec, SessionSpec
+from adaptive_eval.errors import UsageError
+from adaptive_eval.simulate import BiasedCoins, GivenChances, Latency, RecordedAnswers, simulate
+from adaptive_eval.simulate.fixed import simulate_fixed
+from adaptive_eval.trial import Usage
+
+COINS = BiasedCoins((0.85, 0.55, 0.3))
+
+
+def same(a, b):
+    return np.array_equal(a.verdict, b.verdict) and np.array_equal(a.trials, b.trials)
+
+
+class TestReplicates:
+    def test_do_not_depend_on_the_number_of_processes(self):
+        one = simulate(bounded_spec(), COINS, 9, seed=4, in_flight=1, workers=1)
+        two = simulate(bounded_spec(), COINS, 9, seed=4, in_flight=1, workers=2)
+        assert same(one, two)
+        assert np.array_equal(one.score, two.score)
+
+    def test_may_be_run_by_an_executor_of_ones_own(self):
+        one = simulate(bounded_spec(), COINS, 9, seed=4, in_flight=1, workers=1)
+        with ThreadPoolExecutor(2) as threads:
+            assert same(one, simulate(bounded_spec(), COINS, 9, seed=4, in_flight=1, workers=threads))
+
+    def test_a_longer_simulation_begins_with_the_shorter_one(self):
+        short = simulate(bounded_spec(), COINS, 3, seed=4, in_flight=8, workers=1)
+        long = simulate(bounded_spec(), COINS, 5, seed=4, in_flight=8, workers=1)
+        assert np.array_equal(short.trials, long.trials[:3])
+
+    def test_differ_from_each_other_and_between_seeds(self):
+        a = simulate(bounded_spec(), COINS, 6, seed=1, in_flight=1, workers=1)
+        b = simulate(bounded_spec(), COINS, 6, seed=2, in_flight=1, workers=1)
+        assert len(set(a.total.tolist())) > 1
+        assert not same(a, b)
+
+    def test_report_progress_to_the_end(self):
+        seen = []
+        simulate(
+            bounded_spec(), COINS, 5, seed=1, in_flight=1, workers=1, progress=lambda *at: seen.append(at)
+        )
+        assert seen == sorted(seen)
+        assert seen[-1] == (5, 5)
+
+
+class TestWhatIsSpent:
+    def test_uniform_total_is_what_the_uniform_policy_takes(self):
+        adaptive = simulate(bounded_spec(), COINS, 6, seed=3, in_flight=1, workers=1)
+        uniform = simulate(bounded_spec(policy="uniform"), COINS, 6, seed=3, in_flight=1, workers=1)
+        assert np.array_equal(adaptive.verdict, uniform.verdict)
+        assert np.array_equal(adaptive.uniform_total, uniform.total)
+        assert np.all(adaptive.total <= uniform.total)
+
+    def test_concurrency_costs_trials_and_saves_time(self):
+        latency = Latency(1.0, 0.3)
+        slow = simulate(bounded_spec(), COINS, 4, 3, 2, latency, workers=1)
+        fast = simulate(bounded_spec(), COINS, 4, 3, 60, latency, workers=1)
+        assert np.array_equal(slow.verdict, fast.verdict)
+        assert np.all(fast.time < slow.time / 4)
+        assert np.all(fast.total >= slow.total)
+
+    def test_time_is_latency_times_trials_when_one_is_in_flight(self):
+        result = simulate(bounded_spec(), COINS, 2, 3, 1, Latency(2.0, sigma=0.0), workers=1)
+        assert result.time == pytest.approx(2.0 * result.total)
+
+    def test_a_trial_budget_is_never_exceeded(self):
+        result = simulate(bounded_spec(trials=50), BiasedCoins((0.5,) * 3), 4, 1, 16, workers=1)
+        assert result.reasons == {"budget": 4}
+        assert result.total.tolist() == [50] * 4
+
+    def test_a_token_budget_ends_a_run_whose_trials_use_tokens(self):
+        spec = bounded_spec(max_passes=None, tokens=20_000, max_tokens=100, prompt_bounds=(50,) * 30)
+        usage = (Usage(40, 60),) * 3
+        result = simulate(spec, BiasedCoins((0.5,) * 3), 2, 1, 4, workers=1, usage=usage)
+        assert result.reasons == {"budget": 2}
+        assert np.all(100 * result.total <= 20_000)
+        assert np.all(100 * result.total > 18_000)
+
+    def test_a_run_without_stopping_spends_its_budget(self):
+        spec = bounded_spec(goal="budget", policy="top-two", trials=120)
+        result = simulate(spec, COINS, 3, 1, 8, workers=1)
+        assert result.total.tolist() == [120] * 3
+
+
+class TestRecorded:
+    def test_a_run_ends_where_the_trials_end(self):
+        recorded = recorded_coins((0.5, 0.5), questions=12, trials=4)
+        spec = make_spec(2, 12)
+        result = simulate(spec, RecordedAnswers(recorded), 5, 1, in_flight=1, workers=1)
+        assert set(result.reasons) <= {"partial", "endpoints", "resolved"}
+        assert result.exhausted.any(axis=1).all()
+        assert result.total.max() <= recorded.trials
+
+    def test_a_goal_without_stopping_uses_everything(self):
+        recorded = recorded_coins((0.2, 0.5, 0.6), questions=12, trials=4)
+        spec = make_spec(3, 12, goal="budget")
+        result = simulate(spec, RecordedAnswers(recorded), 2, 1, in_flight=7, workers=1)
+        assert result.total.tolist() == [recorded.trials] * 2
+
+
+class TestReferences:
+    def test_a_finished_model_is_compared_and_asked_nothing(self):
+        right = np.full(30, 18)
+        reference = ReferenceSpec("old", {"t": np.stack([20 - right, right], axis=1)})
+        plain = bounded_spec(1, 30, goal="ranking")
+        spec = SessionSpec(plain.models, plain.tasks, stopping=plain.stopping, references=(reference,))
+        result = simulate(spec, GivenChances(np.full((1, 30), 0.2)), 4, 1, in_flight=1, workers=1)
+        assert result.pairs == (("m0", "old"),)
+        assert result.gap == pytest.approx([-0.7])
+        assert result.verdict.tolist() == [[-1]] * 4
+        assert result.models == ("m0",)
+
+
+class TestFixed:
+    def test_takes_every_trial_and_looks_once(self):
+        result = simulate_fixed(bounded_spec(), COINS, 7, replicates=4, seed=1, workers=1)
+        assert result.total.tolist() == [3 * 30 * 7] * 4
+        assert np.array_equal(result.verdict, np.ones((4, 3)))
+
+    def test_one_look_errs_as_often_as_its_threshold_says(self):
+        """z ≥ 1.645 on both sides is 10 %; 400 runs of one pair: five standard errors are 7.5 points."""
+        tied = GivenChances(np.full((2, 30), 0.5))
+        result = simulate_fixed(bounded_spec(2), tied, 40, replicates=400, seed=1, workers=1)
+        assert result.family_wise.share == pytest.approx(0.10, abs=0.075)
+
+    def test_needs_as_many_recorded_trials(self):
+        recorded = recorded_coins((0.5, 0.6), questions=12, trials=4)
+        answers = RecordedAnswers(recorded)
+        assert simulate_fixed(make_spec(2, 12), answers, 4, 2, 1, workers=1).total.tolist() == [96, 96]
+        with pytest.raises(UsageError, match="fewer than 5 recorded trials"):
+            simulate_fixed(make_spec(2, 12), answers, 5, 2, 1, workers=1)
+
+    def test_holds_models_against_a_number(self):
+        spec = bounded_spec(goal="threshold", value=0.5)
+        result = simulate_fixed(spec, COINS, 20, replicates=3, seed=1, workers=1)
+        assert result.verdict[:, [0, 2]].tolist() == [[1, -1]] * 3
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"replicates": 0}, "replicates must be at least 1"),
+            ({"in_flight": 0}, "in_flight must be at least 1"),
+            ({"workers": 0}, "workers must be at least 1"),
+            ({"seed": -1}, "seed must not be negative"),
+        ],
+    )
+    def test_arguments_out_of_range(self, arguments, message):
+        values = {"replicates": 2, "seed": 1, "in_flight": 1, "workers": 1, **arguments}
+        with pytest.raises(UsageError, match=message):
+            simulate(bounded_spec(), COINS, **values)
+
+    def test_runs_that_might_never_stop(self):
+        with pytest.raises(UsageError, match="nothing bounds a run"):
+            simulate(bounded_spec(max_passes=None), COINS, 2, 1, in_flight=1, workers=1)
+
+    def test_errors_of_a_process_reach_the_caller(self):
+        with pytest.raises(UsageError, match="answers are given for 2 models, the run has 3"):
+            simulate(bounded_spec(), BiasedCoins((0.5, 0.6)), 2, 1, workers=2)

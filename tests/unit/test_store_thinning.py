@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+from adaptive_eval.store.thinning import KEEP_ALL, expired_by
+
+
+def kept_after(total: int) -> list[int]:
+    kept: set[int] = set()
+    for newest in range(total):
+        kept.add(newest)
+        for number in expired_by(newest):
+            kept.remove(number)  # KeyError where a number expires twice
+    return sorted(kept)
+
+
+def test_recent_and_first_are_kept_and_spacing_stays_under_two_percent_of_the_age():
+    total = 20_000
+    kept = kept_after(total)
+    assert kept[0] == 0
+    assert kept[-KEEP_ALL:] == list(range(total - KEEP_ALL, total))
+    assert all(newer - older <= max(1, (total - older) / 64) for older, newer in pairwise(kept))
+
+
+def test_history_grows_with_the_logarithm():
+    sizes = [len(kept_after(total)) for total in (1_000, 2_000, 4_000, 8_000, 16_000, 32_000)]
+    assert all(newer - older <= KEEP_ALL // 2 + 1 for older, newer in pairwise(sizes))
+    assert sizes[-1] < 700
+
+
+def test_nothing_expires_while_all_are_recent():
+    assert kept_after(KEEP_ALL + 1) == list(range(KEEP_ALL + 1))

@@ -1,0 +1,249 @@
+"""The writer on a file system that does not cooperate."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from adaptive_eval.errors import RunExists, RunFileError, RunLocked, RunNotFound
+from adaptive_eval.store import RunDiskFull, RunReader, RunWriter, TrialRecord
+from adaptive_eval.store.files import RunFiles, open_for_writing
+from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
+
+
+def trial(step: int, text: str = "42") -> TrialRecord:
+    request = TrialRequest(TrialKey("a", step), "t", f"q{step}", 0, 7)
+    return TrialRecord(request, 1000.0, Completion(text, "stop"), Score(1, text))
+
+
+def stored(run: Path) -> list[int]:
+    with RunReader(run) as reader:
+        return [record.request.key.step for record in reader.trials()]
+
+
+def meta(run: Path) -> dict[str, str]:
+    with RunReader(run) as reader:
+        return reader.meta()
+
+
+@pytest.fixture
+def run(tmp_path) -> Path:
+    return tmp_path / "run"
+
+
+# Creation
+
+
+def test_a_file_where_the_directory_should_be(tmp_path):
+    (tmp_path / "run").write_text("mine")
+    with pytest.raises(RunFileError, match="a file of this name is where the run's directory should be"):
+        RunWriter.create(tmp_path / "run", meta={})
+    with pytest.raises(RunFileError, match="a part of the path is a file"):
+        RunWriter.create(tmp_path / "run" / "first", meta={})
+    assert (tmp_path / "run").read_text() == "mine"
+
+
+def test_a_creation_that_was_interrupted_is_no_run_and_can_be_repeated(run):
+    run.mkdir()
+    draft = RunFiles(run).draft
+    draft.write_bytes(b"half a database")
+    draft.with_name("run.db.new-journal").write_bytes(b"and its journal")
+    for use in (RunReader, RunWriter.open):
+        with pytest.raises(RunNotFound, match="Its creation was interrupted: start it again"):
+            use(run)
+    RunWriter.create(run, meta={"seed": "1"}).close()
+    assert sorted(path.name for path in run.iterdir()) == ["run.db", "run.lock"]
+
+
+def test_a_creation_that_fails_leaves_no_run_and_no_lock(run):
+    RunFiles(run).draft.mkdir(parents=True)
+    with pytest.raises(RunFileError, match="error creating"):
+        RunWriter.create(run, meta={})
+    assert not RunFiles(run).database.exists()
+    RunFiles(run).draft.rmdir()
+    RunWriter.create(run, meta={}).close()
+
+
+def test_the_log_of_a_vanished_run_is_not_replayed_into_a_new_one(run):
+    with RunWriter.create(run, meta={}) as writer:
+        writer.outcome(trial(0))
+        writer.commit()
+        log = RunFiles(run).wal.read_bytes()
+    RunFiles(run).database.unlink()
+    RunFiles(run).wal.write_bytes(log)
+    with pytest.raises(RunExists, match=r"belongs to a run whose run\.db is gone"):
+        RunWriter.create(run, meta={})
+    RunFiles(run).wal.unlink()
+    RunWriter.create(run, meta={}).close()
+    assert stored(run) == []
+
+
+def test_a_wrong_durability_is_named(run):
+    with pytest.raises(ValueError, match="durability is 'fast': choose 'full' or 'normal'"):
+        RunWriter.create(run, meta={}, durability="fast")
+
+
+@pytest.mark.parametrize(("durability", "level"), [("full", 2), ("normal", 1)])
+def test_durability_sets_when_sqlite_waits_for_the_disk(run, durability, level):
+    RunWriter.create(run, meta={}).close()
+    db = open_for_writing(RunFiles(run), durability)
+    assert db.execute("PRAGMA synchronous").fetchone() == (level,)
+    assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    db.close()
+
+
+# Commits that fail
+
+
+def test_after_a_full_disk_the_waiting_rows_are_kept_and_nothing_is_half_written(run):
+    with RunWriter.create(run, meta={}) as writer:
+        writer.outcome(trial(0))
+        writer.commit()
+        (pages,) = writer._db.execute("PRAGMA page_count").fetchone()
+        writer._db.execute(f"PRAGMA max_page_count = {pages + 2}")
+        for step in range(1, 50):
+            writer.outcome(trial(step, chr(0x4E00 + step) * 100))
+        writer.set_meta("state", "running")
+        for _ in range(2):
+            with pytest.raises(RunDiskFull, match=r"run\.db: no space left on the disk\. Free some space"):
+                writer.commit()
+            assert stored(run) == [0]
+        assert meta(run) == {}
+        writer._db.execute("PRAGMA max_page_count = 1000000")
+        writer.outcome(trial(50))
+        assert writer.outcome(trial(1)) is False
+        assert writer.commit() == 50
+    assert stored(run) == list(range(51))
+
+
+def test_a_program_that_holds_the_database_is_named_as_the_cause(run):
+    with RunWriter.create(run, meta={}) as writer:
+        writer._db.execute("PRAGMA busy_timeout = 1")
+        other = sqlite3.connect(run / "run.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        writer.outcome(trial(0))
+        with pytest.raises(RunLocked, match="another program holds the database's lock"):
+            writer.commit()
+        other.execute("ROLLBACK")
+        other.close()
+        assert writer.commit() == 1
+    assert stored(run) == [0]
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_deleted_under_the_writer_is_noticed(run, replaced):
+    writer = RunWriter.create(run, meta={})
+    writer.outcome(trial(0))
+    if replaced:
+        shutil.copy(run / "run.db", run / "copy")
+        (run / "copy").rename(run / "run.db")
+    else:
+        (run / "run.db").unlink()
+    with pytest.raises(RunFileError, match="was replaced or deleted while this process writes to it"):
+        writer.commit()
+    with pytest.raises(RunFileError, match="was replaced or deleted"):
+        writer.close()
+
+
+def test_a_commit_whose_end_was_not_seen_can_be_repeated(run):
+    """As after Ctrl-C between SQLite's commit and ours: the rows are in the file and still waiting."""
+    with RunWriter.create(run, meta={}) as writer:
+        for step in range(3):
+            writer.launch([trial(step).request], at=1.0)
+            writer.outcome(trial(step))
+        writer._db.execute("BEGIN")
+        writer._pending.write()
+        writer._db.execute("COMMIT")
+        assert writer.commit() == 3
+        with writer.reader() as reader:
+            assert reader.launched() == []
+    assert stored(run) == [0, 1, 2]
+
+
+def test_the_writer_can_be_closed_when_its_last_commit_fails(run):
+    writer = RunWriter.create(run, meta={})
+    writer._db.execute("PRAGMA max_page_count = 1")
+    writer.outcome(trial(0, "".join(chr(0x4E00 + step * step % 20_000) for step in range(100_000))))
+    with pytest.raises(RunDiskFull):
+        writer.close()
+    writer.close()
+    with RunWriter.open(run) as again:
+        assert again.outcome(trial(0)) is True
+
+
+# Readers beside a writer
+
+
+def test_a_reader_in_the_middle_of_a_result_neither_blocks_nor_sees_the_writer(run):
+    with RunWriter.create(run, meta={}) as writer:
+        for step in range(300):
+            writer.outcome(trial(step))
+        writer.commit()
+        with writer.reader() as reader:
+            trials = reader.trials()
+            first = next(trials)
+            for step in range(300, 600):
+                writer.outcome(trial(step))
+                writer.commit()
+            # no read transaction is open between batches, so the log can be merged whole
+            assert writer._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
+            assert [first.request.key.step, *(record.request.key.step for record in trials)] == list(
+                range(300)
+            )
+            assert reader.count() == 600
+
+
+def test_a_reader_may_be_used_from_other_threads(run):
+    from concurrent.futures import ThreadPoolExecutor
+
+    with RunWriter.create(run, meta={}) as writer:
+        for step in range(100):
+            writer.outcome(trial(step))
+    with RunReader(run) as reader, ThreadPoolExecutor(4) as pool:
+        counts = pool.map(lambda _: (reader.count(), len(list(reader.trials()))), range(20))
+        assert set(counts) == {(100, 100)}
+
+
+def test_a_commit_may_come_from_another_thread(run):
+    from concurrent.futures import ThreadPoolExecutor
+
+    with RunWriter.create(run, meta={}) as writer, ThreadPoolExecutor(1) as pool:
+        for step in range(20):
+            writer.outcome(trial(step))
+            assert pool.submit(writer.commit).result() == 1
+    assert stored(run) == list(range(20))
+
+
+def test_a_closed_run_is_one_file_and_reading_leaves_nothing_behind(run):
+    with RunWriter.create(run, meta={}) as writer:
+        writer.outcome(trial(0))
+    before = (run / "run.db").read_bytes()
+    assert stored(run) == [0]
+    assert (run / "run.db").read_bytes() == before
+    assert sorted(path.name for path in run.iterdir()) == ["run.db", "run.lock"]
+
+
+def test_a_reader_follows_a_run_that_is_closed_and_continued(run):
+    RunWriter.create(run, meta={}).close()
+    with RunReader(run) as reader:
+        for sitting in range(3):
+            with RunWriter.open(run) as writer:
+                writer.outcome(trial(sitting))
+                writer.commit()
+                assert reader.count() == sitting + 1
+            assert reader.count() == sitting + 1
+    assert stored(run) == [0, 1, 2]
+
+
+def test_an_attached_reader_does_not_hold_up_the_closing(run):
+    writer = RunWriter.create(run, meta={})
+    writer.outcome(trial(0))
+    with RunReader(run) as reader:
+        assert reader.count() == 0
+        writer.close()
+        assert reader.count() == 1
+    RunWriter.open(run).close()
+    assert sorted(path.name for path in run.iterdir()) == ["run.db", "run.lock"]

@@ -1,0 +1,274 @@
+"""convergence@n is what its definition says, replicate by replicate."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from study_reference import convergence_at, ranking
+
+from scorio.study import (
+    NEVER,
+    Bootstrap,
+    Convergence,
+    GoldStandard,
+    IndependentRuns,
+    Metric,
+    biased_coins,
+    convergence,
+    convergence_growth,
+    model_subsets,
+    rank_trajectory,
+    recorded_gold,
+    replicate_trials,
+    worst_trajectory,
+)
+
+AVG = Metric("avg")
+
+
+def recorded(models: int = 4, questions: int = 5, trials: int = 12, seed: int = 1) -> np.ndarray:
+    return biased_coins(np.linspace(0.2, 0.9, models), questions, seed=seed).sample(trials, seed=seed + 1)
+
+
+def gold_ranks(outcomes: np.ndarray) -> list[int]:
+    return ranking(outcomes, "avg", 1)
+
+
+@pytest.mark.parametrize("resampling", ["columns", "columns-per-model", "rows"])
+@pytest.mark.parametrize("metric", [AVG, Metric("bayes"), Metric("pass_at_k", k=2), Metric("pass_at_k", k=4)])
+@pytest.mark.parametrize("confirm", [0, 1, 3])
+def test_every_replicate_agrees_with_the_definition(resampling: str, metric: Metric, confirm: int) -> None:
+    outcomes = recorded()
+    source = Bootstrap(outcomes, resampling)
+    result = convergence(source, metric, replicates=60, seed=9, confirm=confirm)
+    gold = gold_ranks(outcomes)
+    for index, at in enumerate(result.at):
+        drawn = np.asarray(replicate_trials(source, index, seed=9))
+        expected = convergence_at(drawn, gold, metric.name, metric.k, confirm)
+        assert (None if at == NEVER else at) == expected
+    assert len({int(at) for at in result.at}) > 3, "the case must not be trivial"
+
+
+def test_ties_in_the_gold_standard_must_be_matched() -> None:
+    outcomes = recorded(models=3, questions=2, trials=6, seed=5)
+    outcomes[1] = outcomes[2]
+    source = Bootstrap(outcomes, "columns-per-model")
+    result = convergence(source, AVG, replicates=200, seed=2)
+    assert result.gold.has_ties
+    gold = gold_ranks(outcomes)
+    for index, at in enumerate(result.at):
+        drawn = np.asarray(replicate_trials(source, index, seed=2))
+        assert (None if at == NEVER else at) == convergence_at(drawn, gold, "avg", 1, 1)
+    assert 0 < result.never < 1
+
+
+def test_a_tied_pair_that_moves_together_converges_at_once() -> None:
+    outcomes = np.zeros((3, 4, 10), dtype=int)
+    outcomes[1:] = 1
+    result = convergence(Bootstrap(outcomes), AVG, replicates=20, seed=1)
+    assert result.at.tolist() == [1] * 20
+    assert (
+        convergence(Bootstrap(outcomes), Metric("pass_at_k", k=3), replicates=5, seed=1).at.tolist()
+        == [3] * 5
+    )
+
+
+def test_independent_runs_converge_to_the_true_ranking() -> None:
+    source = IndependentRuns(biased_coins([0.1, 0.9], 20, seed=1), 10)
+    result = convergence(source, AVG, replicates=50, seed=1)
+    assert result.never == 0
+    assert result.gold.order.tolist() == [1, 0]
+
+
+def test_weighted_outcomes_rank_by_their_score() -> None:
+    rng = np.random.default_rng(3)
+    outcomes = rng.integers(0, 3, (3, 4, 9))
+    weights = [0.25, -1.0, 0.7]
+    source = Bootstrap(outcomes, weights=weights)
+    result = convergence(source, AVG, replicates=40, seed=4)
+    scores = np.array([25, -100, 70])[outcomes].sum(axis=(1, 2))
+    assert result.gold.order.tolist() == np.argsort(-scores).tolist()
+    worst = worst_trajectory(source, result)
+    assert worst.convergence(result.gold) == (None if result.never else result.at.max())
+
+
+def test_coarse_weights_that_do_not_fit_64_bits_keep_ties() -> None:
+    outcomes = np.array([[[0, 1, 2, 2]], [[2, 2, 1, 0]], [[0, 0, 0, 0]]])
+    source = Bootstrap(outcomes, weights=[0.0, 1 / 3, 1414.213562373095])
+    assert source.tolerance > 0
+    assert source.gold().competition_ranks().tolist() == [1, 1, 3]
+
+
+def test_the_gold_standard_may_be_the_metrics_own() -> None:
+    outcomes = recorded(seed=8)
+    metric = Metric("pass_at_k", k=4)
+    own = recorded_gold(outcomes, metric)
+    assert own.competition_ranks().tolist() == ranking(outcomes, "pass_at_k", 4)
+    result = convergence(Bootstrap(outcomes), metric, replicates=30, seed=1, gold=own)
+    for index, at in enumerate(result.at):
+        drawn = np.asarray(replicate_trials(Bootstrap(outcomes), index, seed=1))
+        expected = convergence_at(drawn, ranking(outcomes, "pass_at_k", 4), "pass_at_k", 4, 1)
+        assert (None if at == NEVER else at) == expected
+
+
+@pytest.mark.parametrize("resampling", ["columns", "rows"])
+def test_a_shorter_study_sees_the_first_replicates_of_a_longer_one(resampling: str) -> None:
+    source = Bootstrap(recorded(), resampling)
+    long = convergence(source, AVG, replicates=1000, seed=3)
+    assert np.array_equal(convergence(source, AVG, replicates=300, seed=3).at, long.at[:300])
+
+
+def test_workers_do_not_change_the_result() -> None:
+    source, metric = Bootstrap(recorded()), Metric("pass_at_k", k=3)
+    alone = convergence(source, metric, replicates=3000, seed=3)
+    for executor in (ThreadPoolExecutor(3), ProcessPoolExecutor(2)):
+        with executor:
+            shared = convergence(source, metric, replicates=3000, seed=3, executor=executor)
+        assert np.array_equal(alone.at, shared.at)
+
+
+def test_another_seed_is_another_study() -> None:
+    source = Bootstrap(recorded())
+    first, second = (convergence(source, AVG, replicates=300, seed=seed).at for seed in (1, 2))
+    assert not np.array_equal(first, second)
+
+
+def example(at: list[int]) -> Convergence:
+    gold = GoldStandard.from_scores([2.0, 1.0])
+    return Convergence(AVG, gold, 5, np.array(at, dtype=np.int32), np.random.SeedSequence(1))
+
+
+def test_summaries_keep_the_replicates_that_never_converge_apart() -> None:
+    result = example([1, 3, 3, NEVER])
+    assert result.pmf().tolist() == [0.25, 0, 0.5, 0, 0]
+    assert result.cdf().tolist() == [0.25, 0.25, 0.75, 0.75, 0.75]
+    assert result.never == 0.25
+    assert result.converged.tolist() == [True, True, True, False]
+    assert result.mean == pytest.approx(7 / 3)
+    assert result.mean_at_least == 3.0
+    assert (result.quantile(0.25), result.quantile(0.5), result.quantile(0.76)) == (1, 3, float("inf"))
+    assert result.worst == 3
+    assert example([2, 4, 4]).worst == 1
+
+
+def test_summaries_when_nothing_converges() -> None:
+    result = example([NEVER, NEVER])
+    assert np.isnan(result.mean)
+    assert (result.never, result.mean_at_least, result.quantile(1.0)) == (1.0, 5.0, float("inf"))
+    with pytest.raises(ValueError, match=r"q must lie in \(0, 1\], got 0"):
+        result.quantile(0)
+
+
+def test_worst_trajectory_is_the_worst_replicate() -> None:
+    source = Bootstrap(recorded(models=3, seed=20))
+    result = convergence(source, AVG, replicates=200, seed=3)
+    trajectory = worst_trajectory(source, result)
+    drawn = np.asarray(replicate_trials(source, result.worst, seed=3))
+    assert trajectory.ranks.tolist() == [ranking(drawn[:, :, :n], "avg", 1) for n in range(1, 13)]
+    assert trajectory.convergence(result.gold) == (None if result.never else result.at.max())
+
+
+@pytest.mark.parametrize("metric", [AVG, Metric("pass_at_k", k=3)])
+def test_rank_trajectory_follows_the_recorded_order(metric: Metric) -> None:
+    outcomes = recorded(seed=6)
+    trajectory = rank_trajectory(outcomes, metric)
+    assert trajectory.trials.tolist() == list(range(metric.first, 13))
+    expected = [ranking(outcomes[:, :, :n], metric.name, metric.k) for n in trajectory.trials]
+    assert trajectory.ranks.tolist() == expected
+    gold = recorded_gold(outcomes)
+    for confirm in (0, 1, 4):
+        settled = convergence_at(outcomes, gold_ranks(outcomes), metric.name, metric.k, confirm)
+        assert trajectory.convergence(gold, confirm=confirm) == settled
+
+
+def test_rank_trajectory_that_matches_at_the_last_trial_only_needs_confirmation() -> None:
+    trajectory = rank_trajectory([[[0, 1, 1]], [[1, 0, 0]]], AVG)
+    gold = recorded_gold([[[0, 1, 1]], [[1, 0, 0]]])
+    assert trajectory.convergence(gold) is None
+    assert trajectory.convergence(gold, confirm=0) == 3
+    assert trajectory.convergence(GoldStandard.from_scores([0.0, 1.0]), confirm=0) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"replicates": 0}, "replicates must be at least 1, got 0"),
+        ({"confirm": -1}, r"confirm must lie in \[0, 11\], got -1"),
+        ({"confirm": 12}, r"confirm must lie in \[0, 11\], got 12"),
+        ({"gold": GoldStandard.from_scores([1.0, 2.0])}, "gold must rank the source's 4 models, got 2"),
+    ],
+)
+def test_bad_requests_are_named(options: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        convergence(Bootstrap(recorded()), AVG, **{"replicates": 5, "seed": 1, **options})
+
+
+def test_a_metric_that_needs_more_trials_or_binary_outcomes_is_refused() -> None:
+    with pytest.raises(ValueError, match="k must be at most the 12 trials of a replicate, got Pass@13"):
+        convergence(Bootstrap(recorded()), Metric("pass_at_k", k=13), replicates=5, seed=1)
+    weighted = Bootstrap(recorded(), weights=[0.0, 1.0])
+    with pytest.raises(ValueError, match="metric must be avg or bayes for weighted outcomes, got Pass@2"):
+        convergence(weighted, Metric("pass_at_k", k=2), replicates=5, seed=1)
+
+
+@pytest.mark.parametrize("metric", [AVG, Metric("pass_at_k", k=2)])
+def test_growth_is_convergence_of_each_subset(metric: Metric) -> None:
+    outcomes = recorded(models=5, seed=12)
+    outcomes[3] = outcomes[1]
+    source = Bootstrap(outcomes)
+    subsets = [(0, 4), (4, 0, 2), (1, 3), (3, 2, 1, 0), (0, 1, 2, 3, 4)]
+    growth = convergence_growth(source, subsets, metric, replicates=400, seed=5)
+    assert growth.sizes.tolist() == [2, 3, 2, 4, 5]
+    for row, subset in enumerate(subsets):
+        # Rankings of a subset from the pool's replicates: the same columns, fewer models.
+        gold = source.gold().subset(subset)
+        ats = [
+            convergence_at(
+                np.asarray(replicate_trials(source, index, seed=5))[list(subset)],
+                gold.competition_ranks().tolist(),
+                metric.name,
+                metric.k,
+                1,
+            )
+            for index in range(100)
+        ]
+        first = convergence_growth(source, [subset], metric, replicates=100, seed=5)
+        assert first.never[0] == pytest.approx(ats.count(None) / 100)
+        assert first.pmf[0].tolist() == pytest.approx([ats.count(n) / 100 for n in range(1, 13)])
+        assert growth.pmf[row].sum() + growth.never[row] == pytest.approx(1)
+
+
+def test_growth_of_the_whole_pool_is_convergence() -> None:
+    source = Bootstrap(recorded(models=5, seed=12))
+    whole = convergence(source, AVG, replicates=500, seed=5)
+    growth = convergence_growth(source, [range(5)], AVG, replicates=500, seed=5)
+    assert growth.pmf[0].tolist() == whole.pmf().tolist()
+    assert growth.mean_at_least[0] == pytest.approx(whole.mean_at_least)
+    assert growth.mean[0] == pytest.approx(whole.mean)
+
+
+def test_growth_with_no_convergence_has_no_mean() -> None:
+    source = Bootstrap(recorded(models=3))
+    backwards = GoldStandard(source.gold().order[::-1].copy(), source.gold().tied)
+    growth = convergence_growth(source, [(0, 1, 2)], AVG, replicates=50, seed=5, gold=backwards)
+    assert growth.never.tolist() == [1.0]
+    assert np.isnan(growth.mean[0])
+    assert growth.mean_at_least.tolist() == [12.0]
+
+
+@pytest.mark.parametrize("subset", [(1,), (1, 1), (0, 7), (-1, 2)])
+def test_bad_subsets_are_refused(subset: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="subsets must hold at least two different models from 0 to 3"):
+        convergence_growth(Bootstrap(recorded()), [subset], AVG, replicates=5, seed=1)
+
+
+def test_model_subsets_are_different_and_sorted() -> None:
+    subsets = model_subsets(6, 3, 20, seed=1)
+    assert len(set(subsets)) == 20
+    assert all(tuple(sorted(set(subset))) == subset for subset in subsets)
+    with pytest.raises(ValueError, match=r"number must lie in \[1, 20\], got 21"):
+        model_subsets(6, 3, 21, seed=1)
+    with pytest.raises(ValueError, match=r"size must lie in \[2, 6\], got 7"):
+        model_subsets(6, 7, 1, seed=1)

@@ -1,0 +1,220 @@
+"""The keys that studies rank by are the metrics, and equal scores have equal keys."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations, combinations_with_replacement
+
+import numpy as np
+import pytest
+
+from scorio.eval import _kernels
+from scorio.study import Metric, paper_metrics
+from scorio.study._exact import integer_grid
+
+
+def over_all_subsets(metric: Metric, right: int, n: int) -> Fraction:
+    """The definition: average over every choice of k of the n trials."""
+    trials = [1] * right + [0] * (n - right)
+    values = [score_of_subset(metric, sum(subset)) for subset in combinations(trials, metric.k)]
+    return sum(values, Fraction(0)) / len(values)
+
+
+def score_of_subset(metric: Metric, hits: int) -> Fraction:
+    k = metric.k
+    if metric.name == "pass_at_k":
+        return Fraction(hits >= 1)
+    if metric.name == "pass_hat_k":
+        return Fraction(hits == k)
+    if metric.name == "maj_at_k":
+        return Fraction(2 * hits > k)
+    if metric.name == "g_pass_at_k_tau":
+        return Fraction(hits >= 1 and hits >= Fraction(repr(metric.tau)) * k)
+    if metric.name == "mg_pass_at_k":
+        # 2/k times the number of thresholds i/k above one half that the subset reaches (paper, Eq. 24).
+        return Fraction(2, k) * sum(hits >= i for i in range(-(-k // 2) + 1, k + 1))
+    assert metric.name == "threshold_spectrum_at_k"
+    assert metric.weights is not None
+    return sum((Fraction(repr(w)) for r, w in enumerate(metric.weights, 1) if hits >= r), Fraction(0))
+
+
+SUBSET_METRICS = [
+    *(Metric("pass_at_k", k=k) for k in (1, 2, 3, 6)),
+    *(Metric("pass_hat_k", k=k) for k in (1, 3, 6)),
+    *(Metric("maj_at_k", k=k) for k in (1, 2, 5)),
+    *(Metric("mg_pass_at_k", k=k) for k in (2, 3, 6)),
+    *(Metric("g_pass_at_k_tau", k=k, tau=tau) for k in (3, 5) for tau in (0.0, 0.2, 0.5, 0.6, 1.0)),
+    Metric("threshold_spectrum_at_k", k=3, weights=(0.1, 0.2, 0.7)),
+]
+
+
+@pytest.mark.parametrize("metric", SUBSET_METRICS, ids=lambda m: f"{m.label}-{m.tau}")
+def test_keys_are_proportional_to_the_mean_over_all_subsets(metric: Metric) -> None:
+    n = 6
+    keys = metric.keys(np.arange(n + 1)[:, None], n)
+    scores = [over_all_subsets(metric, right, n) for right in range(n + 1)]
+    assert metric.tolerance(n, 1) == 0
+    assert any(scores)
+    scale = Fraction(int(keys[n]), 1) / scores[n]
+    assert [Fraction(int(key)) for key in keys] == [scale * score for score in scores]
+
+
+def test_auc_is_the_trapezoid_of_pass_at_1_to_k() -> None:
+    n, k = 7, 4
+    passed = [
+        [over_all_subsets(Metric("pass_at_k", k=j), c, n) for c in range(n + 1)] for j in range(1, k + 1)
+    ]
+    expected = [
+        sum(((passed[j][c] + passed[j + 1][c]) / 2 for j in range(k - 1)), Fraction(0)) / (k - 1)
+        for c in range(n + 1)
+    ]
+    keys = Metric("auc_at_k", k=k).keys(np.arange(n + 1)[:, None], n)
+    assert [Fraction(int(key), int(keys[n])) for key in keys] == expected
+
+
+def test_auc_of_one_is_pass_of_one() -> None:
+    right = np.arange(6)[:, None]
+    assert np.array_equal(Metric("auc_at_k").keys(right, 5), Metric("pass_at_k").keys(right, 5))
+
+
+def test_naive_pass_plugs_in_the_observed_rate() -> None:
+    keys = Metric("naive_pass_at_k", k=3).keys(np.arange(5)[:, None], 4)
+    assert [Fraction(int(key), int(keys[4])) for key in keys] == [
+        1 - (1 - Fraction(c, 4)) ** 3 for c in range(5)
+    ]
+
+
+@pytest.mark.parametrize("name", ["avg", "bayes"])
+def test_avg_and_bayes_add_up_right_answers(name: str) -> None:
+    assert Metric(name).keys(np.array([[3, 4], [0, 8]]), 9).tolist() == [7, 8]
+
+
+def kernel_scores(metric: Metric, correct: np.ndarray, n: int) -> np.ndarray:
+    kernels = {
+        "pass_at_k": lambda: _kernels.pass_at_k(correct, n, metric.k),
+        "pass_hat_k": lambda: _kernels.pass_hat_k(correct, n, metric.k),
+        "mg_pass_at_k": lambda: _kernels.mg_pass_at_k(correct, n, metric.k),
+        "maj_at_k": lambda: _kernels.maj_at_k(correct, n, metric.k),
+        "auc_at_k": lambda: _kernels.auc_at_k(correct, n, metric.k),
+        "g_pass_at_k_tau": lambda: _kernels.g_pass_at_k_tau(correct, n, metric.k, metric.tau),
+        "geom_at_k": lambda: _kernels.geom_at_k(correct, n, metric.k, *metric.powers),
+        "geom_ds_at_k": lambda: _kernels.geom_ds_at_k(correct, n, metric.k, *metric.powers),
+    }
+    return np.asarray(kernels[metric.name]())
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        Metric("pass_at_k", k=8),
+        Metric("pass_hat_k", k=4),
+        Metric("mg_pass_at_k", k=7),
+        Metric("maj_at_k", k=5),
+        Metric("auc_at_k", k=6),
+        Metric("g_pass_at_k_tau", k=20, tau=0.55),
+        Metric("geom_at_k", k=3, powers=(0.3, 0.9)),
+        Metric("geom_ds_at_k", k=3),
+    ],
+    ids=lambda m: m.label,
+)
+def test_keys_order_models_as_the_metric_of_scorio_eval(metric: Metric) -> None:
+    rng = np.random.default_rng(5)
+    correct = rng.integers(0, 81, (300, 30))
+    scores = kernel_scores(metric, correct, 80)
+    keys = metric.keys(correct, 80)
+    # One scale for all keys: a monotone, and for these metrics linear, image of the score.
+    slope = keys[np.argmax(scores)] / scores.max()
+    np.testing.assert_allclose(keys / slope, scores, rtol=1e-9, atol=1e-12)
+
+
+def test_geo_spectrum_blends_pass_and_mg_pass() -> None:
+    rng = np.random.default_rng(6)
+    correct = rng.integers(0, 41, (50, 10))
+    metric = Metric("geo_spectrum_at_k", k=4, lam=0.3)
+    expected = (
+        np.asarray(_kernels.pass_at_k(correct, 40, 4)) ** 0.3
+        * np.asarray(_kernels.mg_pass_at_k(correct, 40, 4)) ** 0.7
+    )
+    keys = metric.keys(correct, 40)
+    np.testing.assert_allclose(keys / keys.max(), expected / expected.max(), rtol=1e-9)
+
+
+def test_equal_rational_scores_tie_where_float_sums_differ() -> None:
+    metric, n, questions = Metric("pass_at_k", k=3), 10, 4
+    floats = np.asarray(_kernels.pass_at_k(np.arange(n + 1)[:, None], n, 3))
+    groups: dict[int, list[tuple[int, ...]]] = {}
+    for counts in combinations_with_replacement(range(n + 1), questions):
+        groups.setdefault(int(metric.keys(np.array(counts), n)), []).append(counts)
+    exact = {
+        counts: sum((over_all_subsets(metric, c, n) for c in counts), Fraction(0))
+        for counts in combinations_with_replacement(range(n + 1), questions)
+    }
+    assert len(groups) == len(set(exact.values()))
+    assert all(len({exact[counts] for counts in members}) == 1 for members in groups.values())
+    misled = [g for g in groups.values() if len({float(floats[list(c)].sum()) for c in g}) > 1]
+    assert misled, "the point of integer keys: plain float sums would split some ties"
+
+
+def test_numerators_too_long_for_64_bits_are_rounded_and_still_tie() -> None:
+    metric, n, questions = Metric("pass_at_k", k=500), 1000, 30
+    tolerance = metric.tolerance(n, questions)
+    assert tolerance > 0
+    rng = np.random.default_rng(1)
+    counts = rng.integers(0, 6, questions)
+    shuffled = metric.keys(np.stack([counts, rng.permutation(counts)]), n)
+    assert abs(int(shuffled[0] - shuffled[1])) <= tolerance
+    worse = counts.copy()
+    worse[np.argmax(worse)] -= 1
+    assert metric.keys(counts, n) - metric.keys(worse, n) > tolerance
+
+
+def test_keys_do_not_depend_on_how_many_rows_are_asked_at_once() -> None:
+    metric = Metric("pass_at_k", k=4)
+    correct = np.random.default_rng(2).integers(0, 81, (7, 11, 300)).astype(np.uint8)
+    together = metric.keys(correct, 80)
+    assert together.shape == (7, 11)
+    assert together.tolist() == [[int(metric.keys(model, 80)) for model in row] for row in correct]
+
+
+def test_integer_grid_is_the_smallest_exact_one() -> None:
+    grid, tolerance = integer_grid([Fraction(0), Fraction(2, 15), Fraction(2, 5)], 1000)
+    assert (grid.tolist(), tolerance) == ([0, 1, 3], 0)
+    assert integer_grid([Fraction(0), Fraction(0)], 10)[0].tolist() == [0, 0]
+
+
+def test_first_number_of_trials_and_labels() -> None:
+    assert [metric.first for metric in paper_metrics()] == [1, 2, 4, 8, 1, 4, 4]
+    assert [metric.label for metric in paper_metrics()] == [
+        "Bayes@N",
+        "Pass@2",
+        "Pass@4",
+        "Pass@8",
+        "naive Pass@4",
+        "G-Pass@4 (tau=0.5)",
+        "mG-Pass@4",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"name": "pass@k"}, "name must be one of .*'pass@k'"),
+        ({"name": "pass_at_k", "k": 0}, "k must be a positive int, got 0"),
+        ({"name": "pass_at_k", "k": 2.0}, "k must be a positive int, got 2.0"),
+        ({"name": "g_pass_at_k_tau", "tau": 1.5}, r"tau must lie in \[0, 1\], got 1.5"),
+        ({"name": "g_pass_at_k_tau", "tau": float("nan")}, "tau must lie"),
+        ({"name": "geo_spectrum_at_k", "lam": -0.1}, r"lam must lie in \[0, 1\], got -0.1"),
+        ({"name": "geom_at_k", "powers": (0.5, -1.0)}, "powers must be two finite numbers"),
+        ({"name": "threshold_spectrum_at_k", "k": 2}, "weights must be 2 numbers .* got None"),
+        ({"name": "threshold_spectrum_at_k", "k": 2, "weights": (0.9, 0.9)}, "sum to at most 1"),
+        ({"name": "threshold_spectrum_at_k", "k": 2, "weights": (-0.1, 0.9)}, "not negative"),
+    ],
+)
+def test_bad_parameters_are_named(arguments: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Metric(**arguments)
+
+
+def test_a_table_below_k_is_refused() -> None:
+    with pytest.raises(ValueError, match="n must be at least 4 for Pass@4, got 3"):
+        Metric("pass_at_k", k=4).keys(np.array([1]), 3)

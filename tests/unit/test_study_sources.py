@@ -1,0 +1,252 @@
+"""Coins have the stated means, bootstraps resample what they say, and a seed means the same replicates."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from scorio.study import (
+    PAPER_MEANS,
+    Bootstrap,
+    Coins,
+    GoldStandard,
+    IndependentRuns,
+    biased_coins,
+    replicate_trials,
+)
+from scorio.study.sources import Resampling
+
+
+@pytest.mark.parametrize("concentration", [0.3, 2.0, 8.0, 500.0])
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 1.0])
+def test_coins_have_exactly_the_stated_means(concentration: float, correlation: float) -> None:
+    means = (0.0, 0.003, *PAPER_MEANS, 0.999, 1.0)
+    coins = biased_coins(means, 30, seed=4, concentration=concentration, correlation=correlation)
+    np.testing.assert_allclose(coins.p.mean(axis=1), means, rtol=0, atol=1e-14)
+    assert coins.p.min() >= 0
+    assert coins.p.max() <= 1
+    assert tuple(coins.means) == means
+
+
+def test_coins_spread_around_their_mean_by_the_concentration() -> None:
+    loose, tight = (biased_coins([0.5], 500, seed=1, concentration=c).p.std() for c in (1.0, 100.0))
+    assert loose == pytest.approx(np.sqrt(0.25 / 2), rel=0.1)
+    assert tight == pytest.approx(np.sqrt(0.25 / 101), rel=0.1)
+
+
+def test_correlation_makes_models_agree_on_hard_questions() -> None:
+    def agreement(correlation: float) -> float:
+        p = biased_coins([0.4, 0.6], 2000, seed=3, correlation=correlation).p
+        return float(np.corrcoef(p)[0, 1])
+
+    assert abs(agreement(0.0)) < 0.1
+    assert 0.4 < agreement(0.5) < 0.6
+    assert agreement(1.0) > 0.99
+
+
+def test_a_seed_gives_the_same_coins_and_a_generator_new_ones_each_time() -> None:
+    assert np.array_equal(biased_coins(seed=7).p, biased_coins(seed=7).p)
+    rng = np.random.default_rng(7)
+    assert not np.array_equal(biased_coins(seed=rng).p, biased_coins(seed=rng).p)
+
+
+def test_sampling_follows_the_probabilities() -> None:
+    coins = Coins([[0.0, 1.0, 0.3]])
+    outcomes = coins.sample(20_000, seed=1)
+    assert outcomes.shape == (1, 3, 20_000)
+    assert outcomes[0, 0].sum() == 0
+    assert outcomes[0, 1].sum() == 20_000
+    assert abs(outcomes[0, 2].mean() - 0.3) < 6 * np.sqrt(0.21 / 20_000)
+
+
+def test_subset_keeps_stated_means() -> None:
+    coins = biased_coins(seed=1).subset([9, 8])
+    assert coins.means.tolist() == [0.6213, 0.608]
+
+
+@pytest.mark.parametrize(
+    ("p", "means", "words"),
+    [
+        ([0.5, 0.5], None, "p must be a matrix"),
+        ([[0.5, 1.5]], None, r"p must lie in \[0, 1\], got .*1.5"),
+        ([[0.5, float("nan")]], None, "p must lie"),
+        ([[0.5, 0.7]], [0.5], "means must be the means of the rows"),
+    ],
+)
+def test_bad_coins_are_refused(p: object, means: object, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Coins(p, means)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"means": [1.2]}, r"means must be a list of numbers in \[0, 1\]"),
+        ({"questions": 0}, "questions must be at least 1, got 0"),
+        ({"concentration": 0.0}, "concentration must be positive"),
+        ({"correlation": 1.5}, r"correlation must lie in \[0, 1\], got 1.5"),
+        ({"seed": -1}, "seed must be a non-negative int"),
+        ({"seed": 1.5}, "seed must be"),
+        ({"seed": True}, "seed must be"),
+    ],
+)
+def test_bad_requests_for_coins_are_named(arguments: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        biased_coins(**{"seed": 1, **arguments})
+
+
+def labelled_outcomes() -> np.ndarray:
+    """Every (model, question, trial) has a code of its own, so that a draw can be traced."""
+    return np.arange(2 * 3 * 5).reshape(2, 3, 5)
+
+
+def traced(resampling: Resampling, trials: int = 40) -> np.ndarray:
+    outcomes = labelled_outcomes()
+    source = Bootstrap(outcomes, resampling, trials=trials, weights=np.arange(30.0))
+    return np.asarray(replicate_trials(source, 0, seed=1))
+
+
+def test_column_bootstrap_draws_whole_trials_with_replacement() -> None:
+    drawn = traced("columns")
+    trial = drawn % 5
+    assert drawn.shape == (2, 3, 40)
+    assert np.array_equal(drawn // 5, np.broadcast_to(labelled_outcomes()[:, :, :1] // 5, drawn.shape))
+    assert np.all(trial == trial[0, 0])
+    assert set(trial[0, 0]) == set(range(5))
+
+
+def test_columns_per_model_draws_whole_trials_of_each_model() -> None:
+    trial = traced("columns-per-model") % 5
+    assert np.all(trial == trial[:, :1])
+    assert not np.array_equal(trial[0], trial[1])
+
+
+def test_row_bootstrap_draws_every_question_by_itself() -> None:
+    drawn = traced("rows")
+    assert np.array_equal(drawn // 5, np.broadcast_to(labelled_outcomes()[:, :, :1] // 5, drawn.shape))
+    rows = (drawn % 5).reshape(6, 40)
+    assert len({tuple(row) for row in rows}) == 6
+    assert all(set(row) == set(range(5)) for row in rows)
+
+
+@pytest.mark.parametrize("resampling", ["columns", "columns-per-model", "rows"])
+def test_totals_are_the_cells_added_up(resampling: Resampling) -> None:
+    source = Bootstrap(np.random.default_rng(0).integers(0, 2, (3, 4, 6)), resampling)
+    cells = source.cells(np.random.default_rng(1), 5)
+    totals = source.totals(np.random.default_rng(1), 5)
+    for by_question, total in zip(cells, totals, strict=True):
+        assert np.array_equal(by_question.sum(axis=2), total)
+
+
+def test_rows_of_binary_outcomes_keep_certain_questions_certain() -> None:
+    outcomes = np.zeros((2, 3, 5), dtype=int)
+    outcomes[0, 1] = 1
+    outcomes[1, 2, :2] = 1
+    drawn = np.asarray(replicate_trials(Bootstrap(outcomes, "rows", trials=60), 5, seed=1))
+    assert drawn[0].sum(axis=1).tolist() == [0, 60, 0]
+    assert drawn[1, :2].sum() == 0
+    assert 0 < drawn[1, 2].sum() < 60
+
+
+def test_more_than_255_recorded_trials_and_drawn_ones() -> None:
+    outcomes = np.zeros((1, 1, 300), dtype=int)
+    outcomes[0, 0, :299] = 1
+    for resampling in ("columns", "rows"):
+        source = Bootstrap(outcomes, resampling, trials=400)
+        drawn = np.asarray(replicate_trials(source, 0, seed=1))
+        assert drawn.sum() > 380
+        total = sum(int(step.sum()) for step in source.totals(np.random.default_rng(1), 1))
+        assert total > 380
+
+
+def test_totals_of_independent_runs_are_the_cells_added_up() -> None:
+    source = IndependentRuns(biased_coins(seed=1), 4)
+    cells, totals = (draw(np.random.default_rng(1), 5) for draw in (source.cells, source.totals))
+    for by_question, total in zip(cells, totals, strict=True):
+        assert np.array_equal(by_question.sum(axis=2), total)
+
+
+def test_a_replicate_has_as_many_trials_as_were_recorded_unless_told_otherwise() -> None:
+    outcomes = np.zeros((2, 3, 5), dtype=int)
+    assert Bootstrap(outcomes).trials == 5
+    assert replicate_trials(Bootstrap(outcomes, trials=9), 0, seed=1).shape == (2, 3, 9)
+
+
+def test_gold_standard_is_the_average_of_all_recorded_trials() -> None:
+    outcomes = np.zeros((3, 2, 4), dtype=int)
+    outcomes[1, 0, :3] = 1
+    outcomes[2, 1, 1:] = 1
+    gold = Bootstrap(outcomes).gold()
+    assert gold.competition_ranks().tolist() == [3, 1, 1]
+
+
+def test_weights_mean_the_decimal_numbers_they_are_written_as() -> None:
+    # 0.1 + 0.2 and 0.3 + 0 are equal scores, though not as floats.
+    outcomes = np.array([[[1, 2]], [[3, 0]]])
+    gold = Bootstrap(outcomes, weights=[0.0, 0.1, 0.2, 0.3]).gold()
+    assert gold.tied.tolist() == [True]
+
+
+def test_weights_in_any_order_and_negative() -> None:
+    outcomes = np.array([[[0, 0, 1]], [[2, 1, 1]], [[0, 2, 2]]])
+    gold = Bootstrap(outcomes, weights=[-1.5, 0.25, 2.0]).gold()
+    assert gold.order.tolist() == [1, 2, 0]
+
+
+def test_inputs_are_not_modified() -> None:
+    outcomes = np.random.default_rng(0).integers(0, 2, (2, 3, 4))
+    before = outcomes.copy()
+    replicate_trials(Bootstrap(outcomes), 0, seed=1)
+    assert np.array_equal(outcomes, before)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "options", "words"),
+    [
+        ([[0, 1]], {}, "outcomes must have shape"),
+        ([[[0, 2]]], {}, "outcomes must be 0 or 1 without weights, got 2"),
+        ([[[0, -1]]], {}, "outcomes must not be negative, got -1"),
+        ([[[0, 0.5]]], {}, "outcomes must be whole numbers"),
+        ([[[0, float("nan")]]], {}, "outcomes must be whole numbers"),
+        ([[["0", "1"]]], {}, "outcomes must be whole numbers"),
+        ([[[0, 2]]], {"weights": [0.0, 1.0]}, "outcomes must be below the 2 categories of weights, got 2"),
+        ([[[0, 1]]], {"weights": [0.0, float("inf")]}, "weights must be a list of finite numbers"),
+        ([[[0, 1]]], {"trials": 0}, "trials must be at least 1, got 0"),
+        ([[[0, 1]]], {"resampling": "row"}, "resampling must be 'columns'.*got 'row'"),
+    ],
+)
+def test_bad_outcomes_are_refused(outcomes: object, options: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Bootstrap(outcomes, **options)
+
+
+def test_a_source_survives_pickling_for_other_processes() -> None:
+    source = Bootstrap(np.random.default_rng(0).integers(0, 2, (2, 3, 4)), "rows")
+    copy = pickle.loads(pickle.dumps(source))
+    assert np.array_equal(replicate_trials(copy, 3, seed=1), replicate_trials(source, 3, seed=1))
+    runs = pickle.loads(pickle.dumps(IndependentRuns(biased_coins(seed=1), 5)))
+    assert runs.gold().order[0] == 10
+
+
+def test_a_negative_replicate_is_refused() -> None:
+    with pytest.raises(ValueError, match="index must not be negative, got -1"):
+        replicate_trials(Bootstrap([[[0, 1]]]), -1, seed=1)
+
+
+def test_gold_standard_ranks_and_ties() -> None:
+    gold = GoldStandard.from_scores([0.2, 0.9, 0.5, 0.9])
+    assert gold.has_ties
+    assert gold.dense_ranks().tolist() == [3, 1, 2, 1]
+    assert gold.competition_ranks().tolist() == [4, 1, 3, 1]
+    assert gold.subset([0, 2]).order.tolist() == [1, 0]
+    assert gold.subset([3, 1]).tied.tolist() == [True]
+
+
+@pytest.mark.parametrize(
+    ("scores", "words"), [([[1.0]], "scores must be a list"), ([1.0, float("nan")], "scores must be finite")]
+)
+def test_bad_gold_scores_are_refused(scores: object, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        GoldStandard.from_scores(scores)

@@ -1,0 +1,293 @@
+"""Loading tasks: every format, every way of mapping fields, every mistake with its line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from adaptive_eval.errors import DatasetError
+from adaptive_eval.tasks import load_task
+from adaptive_eval.trial import Message
+
+ROWS = [
+    {"id": "a", "input": "2 + 2?", "target": "4"},
+    {"id": "b", "input": "3 + 3?", "target": "6"},
+    {"id": "c", "input": "4 + 4?", "target": "8"},
+]
+
+
+def write(tmp_path, name, content):
+    file = tmp_path / name
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    elif isinstance(content, str):
+        file.write_text(content, encoding="utf-8")
+    else:
+        file.write_text("".join(json.dumps(row) + "\n" for row in content), encoding="utf-8")
+    return file
+
+
+def message_of(file, **options):
+    with pytest.raises(DatasetError) as caught:
+        load_task("t", file, **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("q.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS)),
+        ("q.ndjson", "\n\n".join(json.dumps(row) for row in ROWS)),
+        ("q.JSONL", "\ufeff" + "\r\n".join(json.dumps(row) for row in ROWS)),
+        ("q.json", json.dumps(ROWS, indent=2)),
+        ("q.json", "".join(json.dumps(row) + "\n" for row in ROWS)),
+        ("q.csv", "id,input,target\na,2 + 2?,4\nb,3 + 3?,6\nc,4 + 4?,8\n"),
+        ("q.csv", '\ufeffid,input,target\r\n"a","2 + 2?",4\r\n\r\nb,3 + 3?,6\r\nc,4 + 4?,8'),
+        ("q.tsv", "id\tinput\ttarget\na\t2 + 2?\t4\nb\t3 + 3?\t6\nc\t4 + 4?\t8\n"),
+    ],
+)
+def test_every_format_gives_the_same_task(tmp_path, name, content):
+    task = load_task("t", write(tmp_path, name, content))
+    assert [(q.id, q.target, q.fields["input"]) for q in task.questions] == [
+        (row["id"], row["target"], row["input"]) for row in ROWS
+    ]
+    reference = load_task("t", write(tmp_path, "reference.jsonl", ROWS))
+    assert task.content_hash == reference.content_hash
+    assert task.by_id["b"] is task.questions[1]
+    assert task.source == str(tmp_path / name)
+
+
+def test_fields_are_mapped_by_name(tmp_path):
+    rows = [{"key": 7, "problem": "2 + 2?", "meta": {"answer": 4.5}, "hint": True, "a.b": "dotted"}]
+    task = load_task(
+        "t",
+        write(tmp_path, "q.jsonl", rows),
+        fields={"id": "key", "input": "problem", "target": "meta.answer", "note": "a.b"},
+        prompt="{input} ({hint}, {note})",
+        system="Be brief.",
+    )
+    question = task.questions[0]
+    assert (question.task, question.id, question.target) == ("t", "7", "4.5")
+    assert task.render(question) == (Message("system", "Be brief."), Message("user", "2 + 2? (true, dotted)"))
+
+
+@pytest.mark.parametrize(
+    ("row", "fields", "target"),
+    [
+        ({"choices": ["red", "blue"]}, {}, "B"),
+        ({"choices": {"text": ["red", "blue"], "label": ["1", "2"]}, "target": "2"}, {}, "B"),
+        ({"choices": {"A": "red", "B": "blue"}}, {}, "B"),
+        ({"options": ["red", "blue"]}, {"choices": "options"}, "B"),
+        ({"deep": {"options": ["red", "blue"]}}, {"choices": "deep.options"}, "B"),
+        ({"one": "red", "two": "blue", "three": ""}, {"choices": ("one", "two", "three")}, "B"),
+        ({"choices": '["red", "blue"]'}, {}, "B"),
+    ],
+)
+def test_options_come_in_every_shape(tmp_path, row, fields, target):
+    file = write(tmp_path, "q.jsonl", [{"input": "?", "target": "B", **row}])
+    task = load_task("t", file, fields=fields, prompt="{input}\n{choices}")
+    question = task.questions[0]
+    assert (question.choices, question.target) == (("red", "blue"), target)
+    assert task.render(question)[0].content == "?\nA. red\nB. blue"
+
+
+def test_an_id_is_made_from_content_where_none_is_given(tmp_path):
+    rows = [{"input": row["input"], "target": row["target"]} for row in ROWS]
+    forward = load_task("t", write(tmp_path, "f.jsonl", rows))
+    backward = load_task("t", write(tmp_path, "b.jsonl", rows[::-1]))
+    assert [q.id for q in forward.questions] == [q.id for q in backward.questions][::-1]
+    assert len({q.id for q in forward.questions}) == 3
+    assert all(len(q.id) == 16 for q in forward.questions)
+
+
+def test_limit_and_shuffle_depend_on_ids_and_seed_only(tmp_path):
+    rows = [{"id": n, "input": f"{n}?", "target": n} for n in range(50)]
+    file, reverse = write(tmp_path, "f.jsonl", rows), write(tmp_path, "r.jsonl", rows[::-1])
+    plain = load_task("t", file, limit=5)
+    assert [q.id for q in plain.questions] == ["0", "1", "2", "3", "4"]
+    shuffled = load_task("t", file, shuffle=1, limit=5)
+    assert [q.id for q in shuffled.questions] == [
+        q.id for q in load_task("t", reverse, shuffle=1, limit=5).questions
+    ]
+    assert {q.id for q in load_task("t", file, shuffle=1).questions} == {str(n) for n in range(50)}
+    assert shuffled.questions != plain.questions
+    assert shuffled.questions != load_task("t", file, shuffle=2, limit=5).questions
+    assert len(load_task("t", file, limit=500).questions) == 50
+
+
+def test_the_hash_is_over_what_is_asked_and_what_is_right(tmp_path):
+    file = write(tmp_path, "q.jsonl", ROWS)
+    base = load_task("t", file).content_hash
+    assert load_task("other", file).content_hash == base
+    noted = write(tmp_path, "noted.jsonl", [{**row, "note": "x"} for row in ROWS])
+    assert load_task("t", noted).content_hash == base
+    changed = [
+        load_task("t", file, prompt="{input} Think."),
+        load_task("t", file, system="Be brief."),
+        load_task("t", file, limit=2),
+        load_task("t", write(tmp_path, "order.jsonl", ROWS[::-1])),
+        load_task("t", write(tmp_path, "target.jsonl", [{**ROWS[0], "target": "5"}, *ROWS[1:]])),
+        load_task("t", write(tmp_path, "id.jsonl", [{**ROWS[0], "id": "z"}, *ROWS[1:]])),
+    ]
+    assert len({base, *(task.content_hash for task in changed)}) == 7
+
+
+def test_every_bad_row_is_reported_at_once(tmp_path):
+    file = write(
+        tmp_path,
+        "q.jsonl",
+        b'{"id": "a", "input": "x", "target": "1"}\n'
+        b'{"id": "a", "input": "y", "target": "2"}\n'
+        b'{"id": "b", "input": "", "target": "3"}\n'
+        b'{"id": "c", "input": "z"}\n'
+        b'{"id": "d", "input": "z", "target": null}\n'
+        b'{"id": "e", "input": "z", "target": [1]}\n'
+        b"\n"
+        b'{"id": "f", "input": "z"\n'
+        b"[1, 2]\n"
+        b'{"id": "g", "input": "caf\xe9", "target": "1"}\n'
+        b'{"id": "h", "input": "z", "target": "1", "id": "i"}\n'
+        b'{"id": "j", "input": "z", "target": NaN}\n'
+        b'{"id": "k", "input": "\\ud800", "target": "1"}\n'
+        b'{"id": "l", "input": "z", "target": "1"} trailing\n'
+        b'{"id": "m\\u0000", "input": "z", "target": "1"}\n'
+        b'{"input": "z", "target": "1"}\n',
+    )
+    lines = message_of(file).splitlines()
+    assert lines[0] == f"{file}: 14 problems"
+    expected = {
+        2: "the id 'a' is already on line 1",
+        3: "the field 'input' is empty",
+        4: "the field 'target' is missing",
+        5: "the field 'target' is empty",
+        6: "the field 'target' is a list",
+        8: "not valid JSON",
+        9: "a row must be an object with named fields, not [1, 2]",
+        10: "byte 26 of the line (0xe9) is not UTF-8",
+        11: "'id' is there twice",
+        12: "NaN is not a JSON value",
+        13: "surrogate",
+        14: "more follows after the object: 'trailing'",
+        15: "the id must be printable",
+        16: "the field 'id' is missing",
+    }
+    for text, (number, words) in zip(lines[1:], expected.items(), strict=True):
+        assert text.startswith(f"  line {number}: "), text
+        assert words in text
+
+
+def test_a_long_list_of_problems_is_cut(tmp_path):
+    file = write(tmp_path, "q.jsonl", [{"id": n, "input": "x", "target": ""} for n in range(1, 101)])
+    lines = message_of(file).splitlines()
+    assert lines[0].endswith(": 100 problems")
+    assert len(lines) == 22
+    assert lines[-1] == "  … and 80 more"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("q.jsonl", "", "the file has no rows"),
+        ("q.jsonl", "\n \n", "the file has no rows"),
+        ("q.json", "[]", "the file has no rows"),
+        ("q.csv", "id,input,target\n", "the file has no rows"),
+        ("q.csv", "", "the file has no rows"),
+        ("q.jsonl", "\xff\xfe{}".encode("latin-1"), "UTF-16"),
+        ("q.json", '[{"input": "x", "target": "1"}', "line 1: not valid JSON"),
+        ("q.json", '[\n{"input": "x", "target": "1"}\n{"input": "y"}]', "line 2: not valid JSON"),
+        ("q.json", '[\n{"input": "x", "target": "1"},\n{"input": }]', "line 3: not valid JSON"),
+        ("q.json", '[{"input": "x", "target": "1"}] x', "not valid JSON"),
+        ("q.json", "[" * 100_000, "nested too deeply"),
+        ("q.jsonl", "[" * 100_000, "nested too deeply"),
+        ("q.jsonl", '{"input": "x", "target": ' + "9" * 5000 + "}", "too many digits"),
+        ("q.csv", "id,input,target\na,b\n", "line 2: has 2 cells and the first line names 3 columns"),
+        ("q.csv", 'id,input,target\na,"b\nc",1\nd,"e\n', "not readable as CSV"),
+        ("q.csv", "id,id,input,target\na,b,c,1\n", "the column 'id' is there twice"),
+        ("q.xml", "<a/>", "cannot tell the format from the ending '.xml'; use one of .csv, .json"),
+    ],
+)
+def test_a_bad_file_is_named_with_its_place(tmp_path, name, content, words):
+    file = write(tmp_path, name, content)
+    message = message_of(file)
+    assert str(file) in message
+    assert words in message
+
+
+def test_line_numbers_are_those_of_the_file(tmp_path):
+    rows = ['{"id": "a", "input": "x", "target": "1"}', '{\n "id": "b",\n "input": "",\n "target": "1"\n}']
+    file = write(tmp_path, "q.json", f"\n\n[\n{rows[0]},\n\n{rows[1]}\n]\n")
+    assert "line 6: the field 'input' is empty" in message_of(file)
+    table = write(tmp_path, "q.csv", 'id,input,target\na,"two\nlines",1\nb,,2\n')
+    assert "line 4: the field 'input' is empty" in message_of(table)
+
+
+def test_a_missing_file_or_folder_is_named(tmp_path):
+    assert "there is no such file" in message_of(tmp_path / "none.jsonl")
+    (tmp_path / "folder.jsonl").mkdir()
+    assert "cannot be read" in message_of(tmp_path / "folder.jsonl")
+
+
+def test_a_column_that_no_row_has_is_named_once(tmp_path):
+    file = write(tmp_path, "q.jsonl", [{"question": "x", "answr": "1"}] * 3)
+    message = message_of(file, fields={"input": "question", "target": "answer"})
+    assert message.count("no row has the column 'answer' (did you mean 'answr'?)") == 1
+    assert "map it with fields: {target: COLUMN}; columns: question, answr" in message
+
+
+def test_an_unknown_field_in_the_prompt_is_named(tmp_path):
+    file = write(tmp_path, "q.jsonl", ROWS)
+    message = message_of(file, prompt="{inptu} in {words}")
+    assert "the prompt asks for {inptu}, which is no field (did you mean 'input'?)" in message
+    assert "fields: id, input; " in message
+    assert "for a brace in the text write {{words}}" in message
+
+
+@pytest.mark.parametrize(
+    ("prompt", "fields", "words"),
+    [
+        ("What?", {}, "the prompt has no {field}"),
+        ("{{input}}", {}, "the prompt has no {field}"),
+        ("{input} {target}", {}, "shows the model the right answer: {target}"),
+        ("{input} {answer}", {"target": "answer"}, "shows the model the right answer: {answer}"),
+    ],
+)
+def test_a_useless_prompt_is_refused(tmp_path, prompt, fields, words):
+    file = write(tmp_path, "q.jsonl", [{**row, "answer": row["target"]} for row in ROWS])
+    assert words in message_of(file, prompt=prompt, fields=fields)
+
+
+def test_a_field_that_is_shown_and_asked_for_is_fine(tmp_path):
+    file = write(tmp_path, "q.jsonl", [{"text": "repeat me"}])
+    task = load_task("t", file, fields={"input": "text", "target": "text"}, prompt="{input}")
+    assert task.questions[0].target == "repeat me"
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"choices": "red, blue"}, "is not a list of options"),
+        ({"choices": ["red"]}, "has 1 options"),
+        ({"choices": [str(n) for n in range(27)]}, "has 27 options"),
+        ({"choices": ["red", ""]}, "is empty"),
+        ({"choices": ["red", ["blue"]]}, "is a list and not text"),
+        ({"choices": "[red, blue]"}, "begins like a JSON list and is none"),
+        ({"choices": {"text": "red", "label": ["A"]}}, "is not a list of options"),
+    ],
+)
+def test_bad_options_are_named(tmp_path, row, words):
+    file = write(tmp_path, "q.jsonl", [{"input": "?", "target": "A", **row}])
+    assert f"line 1: the field 'choices' {words}" in message_of(file, prompt="{input} {choices}")
+
+
+def test_targets_are_checked_by_the_scorer_with_their_lines(tmp_path):
+    file = write(tmp_path, "q.jsonl", ROWS)
+    message = message_of(
+        file, check_target=lambda question: None if question.target != "6" else f"{question.target} is odd"
+    )
+    assert message.splitlines()[1:] == ["  line 2: 6 is odd"]
+
+
+def test_equal_rows_without_ids_are_duplicates(tmp_path):
+    file = write(tmp_path, "q.jsonl", [{"input": "x", "target": "1"}] * 2)
+    assert "line 2: this very question is already on line 1" in message_of(file)

@@ -1,0 +1,230 @@
+"""Datasets that are no text file, rows filtered, worked examples, conversations, shuffled options."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from adaptive_eval.errors import DatasetError
+from adaptive_eval.tasks import FewShot, PromptTemplate, load_task
+from adaptive_eval.tasks.sources import read_source
+from adaptive_eval.tasks.variant import shuffled
+from adaptive_eval.trial import Message, Question
+
+ROWS = [
+    {"id": "a", "input": "1 + 1?", "target": "2", "level": 1, "hard": False},
+    {"id": "b", "input": "2 + 2?", "target": "4", "level": 2, "hard": False},
+    {"id": "c", "input": "3 * 3?", "target": "9", "level": 2, "hard": True},
+]
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, ROWS)), encoding="utf-8")
+    return path
+
+
+def ids(task):
+    return [question.id for question in task.questions]
+
+
+def test_parquet_gives_what_json_lines_give(tmp_path, file):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.Table.from_pylist(ROWS), tmp_path / "rows.parquet")
+    from_parquet, from_lines = load_task("t", tmp_path / "rows.parquet"), load_task("t", file)
+    assert from_parquet.content_hash == from_lines.content_hash
+    assert ids(from_parquet) == ["a", "b", "c"]
+
+
+def test_values_that_json_has_not_become_text(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import datetime
+    import decimal
+
+    day, price = datetime.date(2025, 1, 2), decimal.Decimal("1.50")
+    row = {"input": "when?", "target": day, "price": price, "image": b"\x00", "list": [{"a": day}]}
+    parquet.write_table(arrow.Table.from_pylist([row]), tmp_path / "rows.parquet")
+    question = load_task("t", tmp_path / "rows.parquet", prompt="{input} {price}").questions[0]
+    assert (question.target, question.fields["price"]) == ("2025-01-02", "1.50")
+
+
+@pytest.mark.parametrize("content", [b"no parquet", b""])
+def test_a_broken_parquet_file_is_named(tmp_path, content):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "rows.parquet").write_bytes(content)
+    with pytest.raises(DatasetError, match="not readable as Parquet"):
+        load_task("t", tmp_path / "rows.parquet")
+    with pytest.raises(DatasetError, match="there is no such file"):
+        load_task("t", tmp_path / "other.parquet")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_hugging_face_folder_by_split(tmp_path):
+    pytest.importorskip("datasets")
+    folder = tmp_path / "mathset"
+    folder.mkdir()
+    (folder / "train.jsonl").write_text(json.dumps(ROWS[0]), encoding="utf-8")
+    (folder / "test.jsonl").write_text("\n".join(map(json.dumps, ROWS[1:])), encoding="utf-8")
+    assert ids(load_task("t", "hf:./mathset", base=tmp_path)) == ["b", "c"]
+    assert ids(load_task("t", "hf:./mathset", base=tmp_path, split="train")) == ["a"]
+    with pytest.raises(DatasetError, match=r"hf:\./mathset \(split 'dev'\): cannot be loaded"):
+        load_task("t", "hf:./mathset", base=tmp_path, split="dev")
+    with pytest.raises(DatasetError, match="there is no such folder"):
+        load_task("t", "hf:./nowhere", base=tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_what_the_library_has_saved_to_disk(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    saved = datasets.DatasetDict({"test": datasets.Dataset.from_list(ROWS)})
+    saved.save_to_disk(str(tmp_path / "saved"))
+    assert ids(load_task("t", "hf:./saved", base=tmp_path)) == ["a", "b", "c"]
+    with pytest.raises(DatasetError, match="has no split 'dev'; it has test"):
+        load_task("t", "hf:./saved", base=tmp_path, split="dev")
+
+
+def test_a_function_gives_rows(tmp_path, monkeypatch):
+    code = "def rows():\n    return ({'input': f'{n}?', 'target': n} for n in range(3))\n\nsix = 6\n"
+    code += "def text():\n    return 'no rows'\n\ndef broken():\n    return [1]\n"
+    (tmp_path / "own_dataset.py").write_text(code, encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    task = load_task("t", "python:own_dataset:rows")
+    assert [question.target for question in task.questions] == ["0", "1", "2"]
+    for name, words in {
+        "own_dataset": "write python:module:function",
+        "no_such_module:rows": "cannot be imported",
+        "own_dataset:six": "has no function 'six'",
+        "own_dataset:text": "returned str, not rows",
+        "own_dataset:broken": "line 1: a row must be a mapping",
+    }.items():
+        with pytest.raises(DatasetError, match=words):
+            load_task("t", f"python:{name}")
+
+
+@pytest.mark.parametrize(
+    ("keep", "left"),
+    [
+        ({"level": ["2"]}, ["b", "c"]),
+        ({"level": ["1", "2"], "hard": ["false"]}, ["a", "b"]),
+        ({}, ["a", "b", "c"]),
+    ],
+)
+def test_rows_are_filtered_by_value(file, keep, left):
+    assert ids(load_task("t", file, keep=keep)) == left
+
+
+def test_a_filter_that_leaves_nothing_or_names_nothing_is_refused(file):
+    with pytest.raises(DatasetError, match="filter: no row has"):
+        load_task("t", file, keep={"level": ["7"]})
+    with pytest.raises(DatasetError, match="filter: there is no column 'levle'; there are id, input"):
+        load_task("t", file, keep={"levle": ["1"]})
+
+
+def test_worked_examples_from_the_dataset_are_not_asked(file):
+    few = FewShot(2, PromptTemplate.parse("It is {target}."))
+    task = load_task("t", file, prompt="Q: {input}", few_shot=few, system="Be brief.")
+    assert ids(task) == ["c"]
+    assert task.render(task.questions[0]) == (
+        Message("system", "Be brief."),
+        Message("user", "Q: 1 + 1?"),
+        Message("assistant", "It is 2."),
+        Message("user", "Q: 2 + 2?"),
+        Message("assistant", "It is 4."),
+        Message("user", "Q: 3 * 3?"),
+    )
+    assert task.content_hash != load_task("t", file, prompt="Q: {input}", system="Be brief.").content_hash
+
+
+def test_worked_examples_from_another_file(tmp_path, file):
+    (tmp_path / "shots.csv").write_text("input,target\n5 + 5?,10\n6 + 6?,12\n", encoding="utf-8")
+    few = FewShot(1, PromptTemplate.parse("{target}"), "shots.csv")
+    task = load_task("t", file, few_shot=few, base=tmp_path)
+    assert ids(task) == ["a", "b", "c"]
+    assert [message.content for message in task.render(task.questions[0])] == ["5 + 5?", "10", "1 + 1?"]
+    with pytest.raises(DatasetError, match="3 worked examples are wanted and there are 2"):
+        load_task("t", file, few_shot=FewShot(3, few.answer, "shots.csv"), base=tmp_path)
+
+
+def test_a_conversation_is_asked_as_given(tmp_path):
+    talk = [
+        {"role": "system", "content": "You are {terse}."},
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Hello"},
+        {"role": "user", "content": "2 + 2?"},
+    ]
+    path = tmp_path / "talks.jsonl"
+    path.write_text(json.dumps({"id": "a", "talk": talk, "target": "4"}), encoding="utf-8")
+    task = load_task("t", path, fields={"messages": "talk"})
+    assert task.render(task.questions[0]) == tuple(Message(one["role"], one["content"]) for one in talk)
+
+
+@pytest.mark.parametrize(
+    ("talk", "words"),
+    [
+        ("hello", "is not a list of messages"),
+        ([], "is not a list of messages"),
+        ([{"role": "user"}], "is not a list of messages"),
+        (["hello"], "is not a list of messages"),
+        ([{"role": "assistant", "content": "4"}], "ends with a message of 'assistant', not of the user"),
+    ],
+)
+def test_what_is_no_conversation_is_named(tmp_path, talk, words):
+    path = tmp_path / "talks.jsonl"
+    path.write_text(json.dumps({"talk": talk, "target": "4"}), encoding="utf-8")
+    with pytest.raises(DatasetError, match=f"line 1: .*{words}"):
+        load_task("t", path, fields={"messages": "talk"})
+
+
+def test_a_column_called_messages_that_is_not_mapped_means_nothing(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"input": "2?", "target": "2", "messages": "three"}), encoding="utf-8")
+    task = load_task("t", path)
+    assert task.render(task.questions[0]) == (Message("user", "2?"),)
+
+
+COLOURS = ("red", "blue", "green", "black")
+
+
+def test_options_are_shuffled_by_seed_and_the_target_moves_with_them():
+    question = Question("t", "q", "C", {"input": "Grass?", "choices": ""}, COLOURS)
+    orders = {shuffled(question, seed).choices for seed in range(200)}
+    assert len(orders) == 24
+    for seed in range(200):
+        one = shuffled(question, seed)
+        assert one == shuffled(question, seed)
+        assert one.choices["ABCD".index(one.target)] == "green"
+        assert f"{one.target}. green" in one.fields["choices"]
+
+
+def test_a_task_shows_each_trial_its_own_order(tmp_path):
+    row = {"id": "q", "input": "Grass?", "options": COLOURS, "target": "green"}
+    path = tmp_path / "colours.jsonl"
+    path.write_text(json.dumps(row), encoding="utf-8")
+    fields = {"choices": "options"}
+    task = load_task("t", path, prompt="{input}\n{choices}", fields=fields, shuffle_options=True)
+    first, second = (task.asked(task.questions[0], seed) for seed in (1, 2))
+    assert task.render(first) != task.render(second)
+    still = load_task("t", path, prompt="{input}\n{choices}", fields=fields)
+    assert still.asked(still.questions[0], 1) == still.questions[0]
+    assert still.content_hash != task.content_hash
+
+
+def test_options_that_cannot_be_followed_are_refused(tmp_path, file):
+    path = tmp_path / "colours.jsonl"
+    row = {"id": "q", "input": "Grass?", "choices": COLOURS, "target": "2"}
+    path.write_text(json.dumps(row), encoding="utf-8")
+    with pytest.raises(DatasetError, match="an option's letter or text, not '2'"):
+        load_task("t", path, prompt="{input} {choices}", shuffle_options=True)
+    with pytest.raises(DatasetError, match="shuffle_options needs options"):
+        load_task("t", file, shuffle_options=True)
+
+
+def test_a_source_without_rows_says_so(monkeypatch, tmp_path):
+    (tmp_path / "own_empty.py").write_text("def rows():\n    return []\n", encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert read_source("python:own_empty:rows").problems == ((0, "the dataset has no rows"),)

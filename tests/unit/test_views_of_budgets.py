@@ -1,0 +1,93 @@
+"""Every view names every budget: of the run, of a model, of a task; and what of it is presumed."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import run_examples as runs
+import standings_examples as examples
+
+from adaptive_eval.core.standings import BudgetLine
+from adaptive_eval.monitor.json_lines import JsonLines
+from adaptive_eval.monitor.metrics import RunMetrics
+from adaptive_eval.monitor.plain import PlainLines
+from adaptive_eval.monitor.snapshot import RunHeader, budget_use, run_view
+from adaptive_eval.monitor.terminal import draw
+from adaptive_eval.report import summarise
+from adaptive_eval.report.html import to_html
+from adaptive_eval.report.markdown import to_markdown
+from adaptive_eval.store import RunReader
+
+BUDGETS = (
+    BudgetLine("trials", 500.0, 24.0, 20_000.0),
+    BudgetLine("tokens", 40_000.0, 9_000.0, 50_000.0, presumed=1_200.0),
+    BudgetLine("usd", 1.5, 0.25, 9.0),
+    BudgetLine("prompt_tokens", 700.0, 0.0, 2_000.0, "model", "oak"),
+    BudgetLine("trials", 90.0, 3.0, 100.0, "task", "planks"),
+)
+EXPECTED = (
+    "tokens",
+    "USD",
+    "prompt tokens of oak",
+    "trials of task planks",
+    "$9.00",
+    "2,000",
+    "80 %",
+    "90 %",
+)
+
+
+@pytest.fixture
+def view():
+    standings = replace(examples.midrun(), budgets=BUDGETS)
+    return run_view(RunHeader("forest"), examples.snapshot_of(standings), [])
+
+
+def test_the_terminal(view):
+    said = "\n".join(line.plain for line in draw(view, 140, 60))
+    assert all(words in said for words in EXPECTED)
+
+
+def test_plain_lines_name_the_run_s_own(view):
+    (progress,) = (line for line in PlainLines(every=0.0).lines(view, 1.0) if " progress " in line)
+    assert "40k of 50k tokens, $1.50 of $9.00 USD" in progress
+    assert "oak: " not in progress
+
+
+def test_json_and_metrics_tell_them_apart(view):
+    assert [line["owner"] for line in json.loads(JsonLines().line(view))["budgets"]] == [
+        "",
+        "",
+        "",
+        "oak",
+        "planks",
+    ]
+    metrics = RunMetrics("forest")
+    metrics.update(view.at, 60.0, view.standings, ())
+    samples = {
+        (sample.name, sample.labels["scope"], sample.labels["owner"], sample.labels["budget"]): sample.value
+        for family in metrics.collect()
+        for sample in family.samples
+        if "scope" in sample.labels
+    }
+    assert samples["adaptive_eval_budget_limit", "task", "planks", "trials"] == 100
+    assert samples["adaptive_eval_budget_presumed", "run", "", "tokens"] == 1_200
+
+
+def test_each_has_its_own_rate(view):
+    earlier = replace(view.standings, budgets=tuple(replace(line, spent=0.0) for line in BUDGETS))
+    rates = [budget_use(line, earlier, 10.0).rate for line in BUDGETS]
+    assert rates == [line.spent / 10.0 for line in BUDGETS]
+
+
+def test_the_reports(tmp_path):
+    runs.make_run(tmp_path / "forest")
+    with RunReader(tmp_path / "forest") as reader:
+        summary = summarise(reader)
+    expected = (*EXPECTED, "Budgets", "1,200 tokens of what is spent are presumed")
+    limited = replace(summary, standings=replace(summary.standings, budgets=BUDGETS))
+    for text in (to_markdown(limited), to_html(limited)):
+        assert all(words in text for words in expected)
+    trials = BudgetLine("trials", 5.0, 0.0, None)
+    free = replace(summary, standings=replace(summary.standings, budgets=(trials,)))
+    assert all("Budgets" not in text for text in (to_markdown(free), to_html(free)))
