@@ -1,0 +1,177 @@
+"""Tables of single pairs: errors at ties, rules, coverage, margins, trials to a call, stored results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+
+import numpy as np
+from decisions_options import Options, below, heading, mark, percent, pooled, row, split
+from decisions_pairs import WEIGHTS, Pairs, Verdicts, against_stored, paths, verdicts
+
+from adaptive_eval.simulate import Rate
+
+PER_CELL = 4000
+"""Pairs of one cell of a table at scale 1."""
+SIZES = ((10, 100), (30, 100), (127, 40), (500, 8), (2000, 2), (14_000, 1))
+"""Questions M, and the passes that are watched."""
+MEANS = (0.05, 0.3, 0.6, 0.95)
+SHAPES = (8.0, 0.5)
+"""Concentration of the question chances: paper-like, bimodal."""
+
+
+def ties(options: Options) -> None:
+    heading(
+        "Any winner at a true tie, a look after every trial (rule anytime, per pair; target 5 %)",
+        "questions x passes, outcomes", "all means and shapes", "worst of 8 cells", "",
+    )  # fmt: skip
+    number = options.number(PER_CELL, 25)
+    for place, (questions, passes) in enumerate(SIZES):
+        for kind, outcome in enumerate(WEIGHTS):
+            rates = []
+            for cell, (mean, concentration) in enumerate(product(MEANS, SHAPES)):
+                boards = split(number, 200 if questions < 1000 else 25)
+                seeds = options.seeds(len(boards), 1, place, kind, cell)
+                pairs = [Pairs(size, questions, mean, 0.0, concentration, outcome) for size in boards]
+                jobs = [
+                    partial(verdicts, one, passes, seed, {}) for one, seed in zip(pairs, seeds, strict=True)
+                ]
+                rates.append(pooled(options.run(jobs))[0])
+            whole = Rate(sum(rate.count for rate in rates), sum(rate.total for rate in rates))
+            worst = max(rates, key=lambda rate: rate.share)
+            row(f"{questions} x {passes}, {outcome}", percent(whole), percent(worst), mark(whole, 0.05))
+
+
+def rules(options: Options) -> None:
+    heading(
+        "The same by rule: 30 questions, mean 0.4, 100 passes; zscore is looked at after every pass",
+        "rule", "any winner at a tie", "wrong sign at a gap of 5 points", "trials to it", "",
+    )  # fmt: skip
+    number = options.number(PER_CELL, 100)
+    for place, rule in enumerate(("anytime", "directional", "budgeted", "exact", "zscore")):
+        results = []
+        for kind, gap in enumerate((0.0, 0.05)):
+            boards = split(number, 100)
+            seeds = options.seeds(len(boards), 2, place, kind)
+            jobs = [
+                partial(verdicts, Pairs(size, 30, 0.4, gap), 100, seed, {"rule": rule})
+                for size, seed in zip(boards, seeds, strict=True)
+            ]
+            results.append(pooled(options.run(jobs)))
+        (tied, _, _), (wrong, _, steps) = results
+        promised = {"directional": "wrong sign only", "zscore": "no promise"}.get(rule, mark(tied, 0.05))
+        row(rule, percent(tied), percent(wrong), f"{np.mean(steps):,.0f}" if steps.size else "–", promised)
+
+
+def coverage(options: Options) -> None:
+    heading(
+        "Watched all along: naive |z| ≥ 1.645 at a tie, and anytime intervals that ever miss (target 5 %)",
+        "questions x passes, mean, true gap", "naive z", "interval of difference", "interval of score", "",
+    )  # fmt: skip
+    number = options.number(PER_CELL, 60)
+    for place, (questions, passes) in enumerate(((30, 40), (127, 10), (500, 4), (2000, 1))):
+        for cell, (mean, gap) in enumerate(((0.05, 0.0), (0.1, 0.0), (0.4, 0.1), (0.9, 0.0), (0.85, 0.1))):
+            boards = split(number, 100)
+            seeds = options.seeds(len(boards), 3, place, cell)
+            jobs = [
+                partial(paths, Pairs(size, questions, mean, gap), passes, seed)
+                for size, seed in zip(boards, seeds, strict=True)
+            ]
+            found = options.run(jobs)
+            pairs, scores = sum(one.pairs for one in found), sum(one.scores for one in found)
+            difference = Rate(sum(one.difference_missed for one in found), pairs)
+            score = Rate(sum(one.score_missed for one in found), scores)
+            naive = f"{sum(one.naive for one in found) / pairs:.0%}" if gap == 0.0 else "–"
+            marks = f"{mark(difference, 0.05)} {mark(score, 0.05)}"
+            row(f"{questions} x {passes}, {mean}, {gap}", naive, percent(difference), percent(score), marks)
+
+
+def margins(options: Options) -> None:
+    heading(
+        "Ties called at a true gap of exactly the margin (target 5 %), and where they belong",
+        "questions, margin", "tie at gap = margin", "winner at gap = 0", "tie at gap = 0", "",
+    )  # fmt: skip
+    for place, (questions, margin, passes) in enumerate(
+        ((30, 0.05, 400), (30, 0.1, 100), (500, 0.05, 25), (2000, 0.05, 6))
+    ):
+        results = []
+        for kind, gap in enumerate((margin, 0.0)):
+            boards = split(options.number(PER_CELL, 60), 100)
+            seeds = options.seeds(len(boards), 4, place, kind)
+            jobs = [
+                partial(verdicts, Pairs(size, questions, 0.5, gap), passes, seed, {"equivalence": margin})
+                for size, seed in zip(boards, seeds, strict=True)
+            ]
+            results.append(pooled(options.run(jobs)))
+        (_, false_ties, _), (wrong, right_ties, _) = results
+        marks = f"{mark(false_ties, 0.05)} {mark(wrong, 0.05)}"
+        row(f"{questions}, {margin}", percent(false_ties), percent(wrong), percent(right_ties), marks)
+
+
+def gaps(options: Options) -> None:
+    heading(
+        "Trials of each model to a call (pairs that are not called within the passes are left out)",
+        "questions, gap, means and questions", "mean", "median", "called, wrong sign", "target",
+    )  # fmt: skip
+    everything = tuple(product((0.05, 0.3, 0.6, 0.75), SHAPES))
+    for place, (questions, gap, passes, most) in enumerate(
+        (
+            (30, 0.1, 80, None), (30, 0.2, 40, None), (500, 0.05, 40, None), (500, 0.1, 10, None),
+            (2000, 0.05, 8, 700), (2000, 0.1, 3, 250), (14_000, 0.1, 1, None),
+        )
+    ):  # fmt: skip
+        number = options.number(PER_CELL // (8 if questions < 10_000 else 40), 6)
+        results = []
+        for cell, (mean, concentration) in enumerate(everything):
+            boards = split(number, 50)
+            seeds = options.seeds(len(boards), 5, place, cell)
+            pairs = [Pairs(size, questions, mean, gap, concentration) for size in boards]
+            jobs = [partial(verdicts, one, passes, seed, {}) for one, seed in zip(pairs, seeds, strict=True)]
+            results.append(options.run(jobs))
+        for name, chosen in (
+            ("all", results),
+            ("middle means, paper-like", results[2:6:2]),
+            ("middle means, bimodal", results[3:6:2]),
+        ):
+            wrong, _, steps = pooled(one for cell in chosen for one in cell)
+            called = f"{steps.size / wrong.total:.0%}, {percent(wrong)}"
+            target = ""
+            if most is not None and name == "all":
+                target = f"≤ {most}: mean {below(steps.mean(), most)}, median {below(np.median(steps), most)}"
+            row(
+                f"{questions}, {gap}, {name}",
+                f"{steps.mean():,.0f}",
+                f"{np.median(steps):,.0f}",
+                called,
+                target,
+            )
+
+
+def stored(options: Options) -> None:
+    heading(
+        "A new model against stored results on all questions (unequal progress)",
+        "questions, stored trials", "any winner at a tie", "trials at gap 0.1", "a fresh pair takes", "",
+    )  # fmt: skip
+    number = options.number(PER_CELL, 60)
+    for place, (questions, depth, passes) in enumerate(((30, 80, 60), (500, 8, 6), (2000, 2, 2))):
+        boards = split(number, 50)
+        results = []
+        for kind, (gap, way) in enumerate(((0.0, "stored"), (0.1, "stored"), (0.1, "fresh"))):
+            seeds = options.seeds(len(boards), 6, place, kind)
+            pairs = [Pairs(size, questions, 0.45, gap) for size in boards]
+            jobs: list[Callable[[], Verdicts]] = [
+                partial(against_stored, one, depth, passes, seed)
+                if way == "stored"
+                else partial(verdicts, one, passes, seed, {})
+                for one, seed in zip(pairs, seeds, strict=True)
+            ]
+            results.append(pooled(options.run(jobs)))
+        (tied, _, _), (_, _, new), (_, _, fresh) = results
+        row(
+            f"{questions}, {depth}",
+            percent(tied),
+            f"{new.mean():,.0f}",
+            f"{fresh.mean():,.0f}",
+            mark(tied, 0.05),
+        )

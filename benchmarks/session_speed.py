@@ -1,0 +1,170 @@
+"""Time the session itself: ask and tell, replay, simulated runs, memory.
+
+    python benchmarks/session_speed.py [--profile] [--only ask-tell,replay,simulate,memory]
+
+CPU seconds of this process, so that a busy machine distorts little; the simulation is timed by the clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import pstats
+import resource
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.processes import available_cores
+from adaptive_eval.simulate import BiasedCoins, simulate
+from adaptive_eval.trial import TrialKey, TrialOutcome
+from scorio.study import PAPER_MEANS, biased_coins
+
+
+def make_spec(models: int, questions: int, **stopping: object) -> SessionSpec:
+    return SessionSpec(
+        tuple(ModelSpec(f"m{number}") for number in range(models)),
+        (TaskSpec("t", tuple(f"q{number}" for number in range(questions))),),
+        stopping=StoppingSpec(**stopping),  # type: ignore[arg-type]
+    )
+
+
+def ask_and_tell(session: Session, chances: np.ndarray, batch: int, trials: int) -> tuple[int, float, float]:
+    """Drive a session; return the trials, and the CPU seconds of ask and of tell."""
+    rng = np.random.default_rng(1)
+    done, asking, telling = 0, 0.0, 0.0
+    while session.stopped is None and done < trials:
+        begin = time.process_time()
+        requests = session.ask(batch)
+        asked = time.process_time()
+        outcomes = [
+            TrialOutcome(
+                request.key,
+                int(rng.random() < chances[int(request.key.model[1:]), int(request.question[1:])]),
+            )
+            for request in requests
+        ]
+        begin_tell = time.process_time()
+        session.tell(outcomes)
+        telling += time.process_time() - begin_tell
+        asking += asked - begin
+        done += len(outcomes)
+    return done, asking, telling
+
+
+def time_ask_tell() -> None:
+    chances = biased_coins(np.linspace(0.2, 0.8, 20), 500, seed=1, correlation=0.5).p
+    for batch, trials, target in ((64, 50_000, 30), (1, 8_000, 150)):
+        session = Session(make_spec(20, 500, equivalence=0.03, max_passes=5))
+        done, asking, telling = ask_and_tell(session, chances, batch, trials)
+        print(
+            f"ask + tell, 20 models x 500 questions, batches of {batch}: "
+            f"{1e6 * (asking + telling) / done:.1f} µs a trial (ask {1e6 * asking / done:.1f}, "
+            f"tell {1e6 * telling / done:.1f}; {done:,} trials; target {target})"
+        )
+
+
+def time_replay() -> None:
+    """Replay 20 models x 30 questions x 80 trials on four benchmarks: the paper's 192,000 trials."""
+    means = np.linspace(0.2, 0.8, 20)
+    seconds, trials = 0.0, 0
+    for benchmark in range(4):
+        chances = biased_coins(means, 30, seed=benchmark, correlation=0.5).p
+        session = Session(make_spec(20, 30, equivalence=0.03, max_passes=80))
+        rng = np.random.default_rng(benchmark)
+        questions = session.board.schedule.walks[0].question(0, 2400)
+        outcomes = (rng.random((20, 2400)) < chances[:, questions]).astype(int)
+        log = [
+            [
+                TrialOutcome(TrialKey(f"m{model}", step), int(outcomes[model, step]))
+                for step in range(start, start + 200)
+                for model in range(20)
+            ]
+            for start in range(0, 2400, 200)
+        ]
+        begin = time.process_time()
+        session.replay(log)
+        seconds += time.process_time() - begin
+        trials += outcomes.size
+    print(
+        f"replay of {trials:,} trials: {seconds:.1f} s, {1e6 * seconds / trials:.1f} µs a trial (target 10 s)"
+    )
+
+
+def time_simulation() -> None:
+    runs = 1000
+    spec = make_spec(11, 30, equivalence=0.03, max_passes=80)
+    begin = time.perf_counter()
+    result = simulate(spec, BiasedCoins(PAPER_MEANS), runs, seed=1, in_flight=1)
+    seconds = time.perf_counter() - begin
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(
+        f"{runs} runs of the 11 coins ({result.total.mean():,.0f} trials each): {seconds:.0f} s by the "
+        f"clock, {used.ru_utime + used.ru_stime:.0f} CPU seconds on {available_cores()} cores "
+        "(target 120 s on 2)"
+    )
+    begin_cpu = time.process_time()
+    simulate(spec, BiasedCoins(PAPER_MEANS), 5, seed=1, in_flight=64, workers=1)
+    print(f"one such run with 64 in flight, asked and told: {(time.process_time() - begin_cpu) / 5:.2f} s")
+
+
+def measure_memory() -> None:
+    """Replay one trial of every cell of 100 models x 14,000 questions, as a run file hands them out."""
+    models, questions, steps = 100, 14_000, 40
+    rng = np.random.default_rng(1)
+
+    def log() -> Iterator[list[TrialOutcome]]:
+        for start in range(0, questions, steps):
+            outcomes = rng.integers(0, 2, (steps, models)).tolist()
+            yield [
+                TrialOutcome(TrialKey(f"m{model}", start + step), outcomes[step][model])
+                for step in range(steps)
+                for model in range(models)
+            ]
+
+    tracemalloc.start()
+    session = Session(make_spec(models, questions, equivalence=0.001, max_passes=80))
+    start_up, _ = tracemalloc.get_traced_memory()
+    session.replay(log())
+    now, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    print(
+        f"state at {models} models x {questions:,} questions: {start_up / 1e6:.0f} MB at the start, "
+        f"{now / 1e6:.0f} MB after {session.budget.told:,} trials (target 50); with temporary arrays at most "
+        f"{peak / 1e6:.0f} MB"
+    )
+
+
+SECTIONS: dict[str, Callable[[], None]] = {
+    "ask-tell": time_ask_tell,
+    "replay": time_replay,
+    "simulate": time_simulation,
+    "memory": measure_memory,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", default=",".join(SECTIONS), help="sections, separated by commas")
+    parser.add_argument("--profile", action="store_true", help="say where the time goes")
+    given = parser.parse_args(arguments)
+    profile = cProfile.Profile() if given.profile else None
+    for name in given.only.split(","):
+        if name not in SECTIONS:
+            parser.error(f"--only {name}: choose from {', '.join(SECTIONS)}")
+        if profile is not None:
+            profile.runcall(SECTIONS[name])
+        else:
+            SECTIONS[name]()
+    if profile is not None:
+        pstats.Stats(profile).sort_stats("tottime").print_stats(25)
+
+
+if __name__ == "__main__":
+    main()
