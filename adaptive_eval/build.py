@@ -305,9 +305,12 @@ def _names_functions(config: RunConfig) -> bool:
 
 
 def make_importable(folder: Path) -> None:
-    """Let the functions that a config names lie beside it in `folder`, as its other files do."""
-    if str(folder.resolve()) not in sys.path:
-        sys.path.insert(0, str(folder.resolve()))
+    """Let the functions that a config names lie beside it in `folder`, as its other files do.
+
+    The folder comes first, before those of configs that the process has built earlier.
+    """
+    place = str(folder.resolve())
+    sys.path[:] = [place, *(other for other in sys.path if other != place)]
 
 
 def continue_run(built: Built, directory: Path) -> RunWriter:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -15,6 +17,9 @@ from adaptive_eval.scoring.workers import in_worker, require_workers
 from adaptive_eval.trial import Completion, Question, Score, Signal
 
 __all__ = ["CallableScorer", "find_function"]
+
+_IMPORT = 600.0
+"""Seconds that the import of a function's module may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,8 @@ class CallableScorer:
         """Return what is wrong with the function, or None; any target will do."""
         require_workers("the scorer python")
         try:
-            find_function(self.function)
-        except UsageError as error:
+            _require_function(self.function, tuple(sys.path))
+        except (UsageError, Undecided) as error:
             return str(error)
         return None
 
@@ -109,6 +114,16 @@ def find_function(name: str) -> Callable[..., Any]:
         raise UsageError(f"{name!r}: the module {module} has no function {attribute!r}")
     function: Callable[..., Any] = found
     return function
+
+
+@lru_cache
+def _require_function(name: str, path: tuple[str, ...]) -> None:
+    """Raise unless the processes that will call the function find it along `path`."""
+    in_worker(_find, name, limit=_IMPORT)
+
+
+def _find(name: str) -> None:
+    find_function(name)
 
 
 def _call(name: str, answer: str, question: dict[str, Any]) -> Any:

@@ -56,17 +56,21 @@ def in_worker(
     ------
     Undecided
         If it takes too long, raises, or its process dies.
+    UsageError
+        As the function raised it: the mistake is not one of the answer.
 
     Examples
     --------
     >>> in_worker(divmod, 7, 2)
     (3, 1)
     """
-    future = _pool(imports).schedule(function, args=arguments, timeout=limit)
+    future = _pool(imports, tuple(sys.path)).schedule(function, args=arguments, timeout=limit)
     error = future.exception()
     if error is None:
         result: Result = future.result()
         return result
+    if isinstance(error, UsageError):
+        raise error
     if isinstance(error, TimeoutError):
         raise Undecided(f"took longer than {limit:g} s")
     what = "" if not str(error).strip() else f": {str(error).strip().splitlines()[0][:200]}"
@@ -85,8 +89,12 @@ def require_workers(needed_by: str) -> None:
 
 
 @lru_cache
-def _pool(imports: str) -> Any:
-    """Return the pool of processes that have imported a module; one a core, at most eight, or as bounded."""
+def _pool(imports: str, path: tuple[str, ...]) -> Any:
+    """Return the pool of processes that have imported a module; one a core, at most eight, or as bounded.
+
+    They look for modules along `path`. A pool that began before a config's folder was on it knows none of the
+    functions there, and one that looked elsewhere first may know another function by the same name.
+    """
     if sys.platform == "win32":
         raise UsageError("scorers that work in processes of their own need Linux or macOS")
     pool = library("pebble", "this scorer", "pebble").ProcessPool(
@@ -94,14 +102,15 @@ def _pool(imports: str) -> Any:
         max_tasks=5000,
         context=get_context("forkserver"),
         initializer=_begin,
-        initargs=[imports],
+        initargs=[imports, path],
     )
     atexit.register(_end, pool)
     return pool
 
 
-def _begin(imports: str) -> None:
+def _begin(imports: str, path: tuple[str, ...]) -> None:
     """Prepare a worker: leave Ctrl-C to the run, bound its memory, import what its work needs."""
+    sys.path[:] = path
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))

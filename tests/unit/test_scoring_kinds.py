@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from adaptive_eval.build import make_importable
 from adaptive_eval.errors import UsageError
 from adaptive_eval.scoring import build_scorer
 from adaptive_eval.scoring.library import library
@@ -123,6 +124,26 @@ def test_a_functions_signals_and_extraction_are_kept():
 )
 def test_a_function_that_is_not_there_is_named(function, words):
     assert words in build_scorer("python", {"function": function}).check_target(Question("t", "q", "x"))
+
+
+def test_functions_of_one_name_beside_two_configs_are_told_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    in_worker(divmod, 1, 1)  # processes are up that look in neither folder
+    for folder, right in (("one", True), ("two", False)):
+        (tmp_path / folder).mkdir()
+        code = f"def judge(answer, question):\n    return {right}\n"
+        (tmp_path / folder / "scorer_of_this_folder.py").write_text(code, encoding="utf-8")
+    for folder, category in (("one", 1), ("two", 0), ("one", 1)):
+        make_importable(tmp_path / folder)
+        options = {"function": "scorer_of_this_folder:judge"}
+        assert build_scorer("python", options).check_target(Question("t", "q", "x")) is None
+        assert score("python", "x", "x", options).category == category
+
+
+def test_a_function_that_is_gone_stops_the_scoring_and_is_no_wrong_answer():
+    scorer = build_scorer("python", {"function": "no_such_module:f"})
+    with pytest.raises(UsageError, match="'no_such_module:f': the module cannot be imported"):
+        scorer.score(Completion("x", "stop"), Question("t", "q", "x"))
 
 
 @pytest.mark.parametrize(
