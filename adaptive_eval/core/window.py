@@ -13,6 +13,7 @@ __all__ = ["Evidence", "EvidenceWindow"]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+Counts = NDArray[np.integer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Evidence:
     difference: Floats
     variance: Floats
     guarded: Floats
-    questions: Ints
+    questions: Counts
 
 
 _EMPTY: dict[str, tuple[type[np.generic], float]] = {
@@ -40,7 +41,7 @@ _EMPTY: dict[str, tuple[type[np.generic], float]] = {
     "difference": (np.float64, 0.0),
     "variance": (np.float64, np.inf),
     "guarded": (np.float64, np.inf),
-    "questions": (np.int64, 0),
+    "questions": (np.int32, 0),
 }
 
 
@@ -107,6 +108,6 @@ class EvidenceWindow:
         have = self._table["tied"].shape[1]
         if width <= have:
             return
-        pad = ((0, 0), (0, width + width // 4 + 64 - have))
+        pad = ((0, 0), (0, width + width // 4 - have))
         for name, table in self._table.items():
             self._table[name] = np.pad(table, pad, constant_values=_EMPTY[name][1])
