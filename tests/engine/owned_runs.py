@@ -1,0 +1,41 @@
+"""Scripted scenes run to their end under an owned clock."""
+
+from __future__ import annotations
+
+import asyncio
+
+from owned_clock import run_owned
+from scripted import Scene
+
+from adaptive_eval.core.standings import StopVerdict
+
+
+def run(scene: Scene) -> StopVerdict:
+    """Run `scene` and return its verdict."""
+    return run_owned(scene.run())
+
+
+def elapsed(scene: Scene) -> tuple[StopVerdict, float]:
+    """Run `scene`; return verdict and seconds."""
+
+    async def main() -> tuple[StopVerdict, float]:
+        verdict = await scene.run()
+        return verdict, asyncio.get_running_loop().time()
+
+    return run_owned(main())
+
+
+def interrupted(scene: Scene, *times: float) -> tuple[StopVerdict, float]:
+    """Run `scene` with a request to stop at each of `times`; return verdict and seconds."""
+
+    async def main() -> tuple[StopVerdict, float]:
+        runner = scene.runner()
+        loop = asyncio.get_running_loop()
+        for at in times:
+            loop.call_at(at, runner.request_stop)
+        verdict = await runner.run()
+        return verdict, loop.time()
+
+    found = run_owned(main())
+    scene.check()
+    return found

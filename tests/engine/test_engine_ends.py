@@ -1,0 +1,151 @@
+"""The runner when it is told to end: interrupts and deadlines, under an owned clock."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+from owned_clock import run_owned
+from owned_runs import elapsed, interrupted, run
+from scripted import Scene, busy
+
+from adaptive_eval.engine.deadlines import Deadlines
+from adaptive_eval.engine.runner import RunnerOptions
+from adaptive_eval.trial import Score, TrialKey
+
+
+def test_the_first_interrupt_drains():
+    scene = Scene(steps={"a": 1000}, concurrency=4, scripts={"a": lambda step, attempt: 10.0 + step % 4})
+    verdict, seconds = interrupted(scene, 25.0)
+    assert verdict.reason == "interrupted"
+    assert set(scene.recorder.outcomes) == set(scene.recorder.launched)
+    assert len(scene.controller.told) == len(scene.recorder.outcomes)
+    assert not any(record.after_stop for record in scene.recorder.outcomes.values())
+    assert 25.0 < seconds <= 25.0 + 13.0
+    assert not scene.endpoints["a"].cancelled
+    assert scene.journal.index(("end", "interrupted")) > max(
+        index for index, entry in enumerate(scene.journal) if entry[0] == "tell"
+    )
+
+
+def test_the_second_interrupt_cancels():
+    scene = Scene(steps={"a": 1000}, concurrency=4, scripts={"a": lambda step, attempt: 10.0})
+    verdict, seconds = interrupted(scene, 25.0, 26.0)
+    assert verdict.reason == "interrupted"
+    assert seconds == pytest.approx(26.0)
+    assert sorted(scene.endpoints["a"].cancelled) == [8, 9, 10, 11]
+    # Launched, no outcome: a resumed run asks them again.
+    assert set(scene.recorder.launched) - set(scene.recorder.outcomes) == {
+        TrialKey("a", step) for step in (8, 9, 10, 11)
+    }
+
+
+def test_interrupts_before_the_first_launch():
+    scene = Scene(steps={"a": 10})
+
+    async def main():
+        runner = scene.runner()
+        runner.request_stop()
+        runner.request_stop()
+        return await runner.run()
+
+    assert run_owned(main()).reason == "interrupted"
+    assert not scene.recorder.launched
+
+
+def test_an_interrupt_while_draining_after_the_verdict_cancels_at_once():
+    scene = Scene(steps={"a": 10}, concurrency=10, scripts={"a": lambda step, attempt: 1.0 + 100.0 * step})
+    scene.controller.resolve_after = 1
+    verdict, seconds = interrupted(scene, 50.0)
+    assert verdict.reason == "resolved"
+    assert seconds == pytest.approx(50.0)
+
+
+def test_an_interrupt_breaks_off_waits():
+    scene = Scene(steps={"a": 4}, concurrency=4, scripts={"a": lambda step, attempt: busy(300.0)})
+    _, seconds = interrupted(scene, 5.0)
+    assert seconds == pytest.approx(5.0)
+    assert not scene.recorder.outcomes
+
+
+def test_a_verdict_that_falls_while_draining_stands():
+    scene = Scene(steps={"a": 4}, concurrency=4, scripts={"a": lambda step, attempt: 10.0})
+    verdict, _ = interrupted(scene, 5.0)
+    assert verdict.reason == "resolved"
+
+
+def test_an_answer_that_is_being_scored_is_kept_even_when_all_is_cancelled():
+    class SlowScoring:
+        async def score(self, request, completion):
+            await asyncio.sleep(3.0)
+            return Score(1)
+
+    scene = Scene(steps={"a": 100}, concurrency=2, scoring=SlowScoring())
+    _, seconds = interrupted(scene, 2.0, 2.5)
+    assert seconds == pytest.approx(4.0)
+    assert set(scene.recorder.outcomes) == {TrialKey("a", 0), TrialKey("a", 1)}
+
+
+def test_the_deadline_drains():
+    scene = Scene(
+        steps={"a": 10_000},
+        concurrency=4,
+        scripts={"a": lambda step, attempt: 10.0},
+        options=RunnerOptions(deadlines=Deadlines(65.25)),
+    )
+    verdict, seconds = elapsed(scene)
+    assert verdict.reason == "budget"
+    assert "65.25 s" in verdict.text
+    assert seconds == pytest.approx(70.0)
+    assert set(scene.recorder.outcomes) == set(scene.recorder.launched)
+    assert len(scene.controller.told) == 28
+
+
+def test_the_deadline_cancels_when_told_to():
+    scene = Scene(
+        steps={"a": 10_000},
+        concurrency=4,
+        scripts={"a": lambda step, attempt: 10.0},
+        options=RunnerOptions(deadlines=Deadlines(65.25), at_deadline="cancel"),
+    )
+    verdict, seconds = elapsed(scene)
+    assert verdict.reason == "budget"
+    assert seconds == pytest.approx(65.25)
+    assert len(scene.recorder.outcomes) == 24
+
+
+def test_earlier_sittings_count_towards_the_deadline():
+    options = RunnerOptions(deadlines=Deadlines(100.0), elapsed=90.0)
+    scene = Scene(steps={"a": 10_000}, scripts={"a": lambda step, attempt: 1.0}, options=options)
+    verdict, seconds = elapsed(scene)
+    assert verdict.reason == "budget"
+    assert seconds == pytest.approx(10.0, abs=1.0)
+    last = scene.recorder.of("snapshot")[-1]
+    assert last.elapsed == pytest.approx(90.0 + seconds)
+    (line,) = last.standings["budgets"]
+    assert (line["name"], line["limit"]) == ("wall_clock", 100.0)
+    assert line["spent"] == pytest.approx(last.elapsed)
+
+
+def test_a_model_whose_time_is_up_stops_alone():
+    scene = Scene(
+        steps={"slow": 1000, "fast": 60},
+        concurrency=4,
+        scripts={"slow": lambda step, attempt: 10.0, "fast": lambda step, attempt: 5.0},
+        options=RunnerOptions(deadlines=Deadlines(models={"slow": 30.25, "fast": 3600.0})),
+    )
+    verdict = run(scene)
+    assert verdict.reason == "resolved"
+    assert scene.controller.stopped_models == {"slow": "its wall clock limit of 30.25 s is reached"}
+    assert set(scene.recorder.outcomes) == set(scene.recorder.launched)  # what was out came back
+    assert Counter(key.model for key in scene.recorder.outcomes) == {"slow": 16, "fast": 60}
+    lines = scene.recorder.of("snapshot")[-1].standings["budgets"]
+    assert [(line["scope"], line["owner"], line["spent"], line["limit"]) for line in lines] == [
+        ("model", "slow", 30.25, 30.25),
+        ("model", "fast", pytest.approx(75.0), 3600.0),
+    ]
+
+
+def test_the_time_of_a_task_ends_the_run():
+    deadlines = Deadlines(run=100.0, tasks={"maths": 20.5, "prose": 50.0})
+    scene = Scene(steps={"a": 10_000}, options=RunnerOptions(deadlines=deadlines))
+    assert run(scene).text == "the wall clock limit of 20.5 s of task 'maths' is reached"
