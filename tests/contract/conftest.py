@@ -1,4 +1,4 @@
-"""A cluster of Ray on this machine, for the tests marked so; ./scripts/ray runs them."""
+"""A mimic for the tests that ask one, and a cluster of Ray on this machine for those marked so."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mimic_client import SPEC, set_faults
 from ray_here import KEY, Cluster
 
 from adaptive_eval.build import Built
 from adaptive_eval.config import ExecutorConfig
+from adaptive_eval.endpoints.mimic import MimicProcess
 from adaptive_eval.engine.protocols import Executor
 from adaptive_eval.executors import workplace_of
 
@@ -48,3 +50,16 @@ def on_ray(cluster: Cluster) -> Callable[[Built], AbstractAsyncContextManager[Ex
             return workplace.executor(built)
 
     return open_
+
+
+@pytest.fixture(scope="module")
+def mimic() -> Iterator[MimicProcess]:
+    with MimicProcess(SPEC) as process:
+        yield process
+
+
+@pytest.fixture
+def faulty(mimic: MimicProcess) -> Iterator[Callable[..., None]]:
+    """Set faults of the whole server for one test."""
+    yield lambda *faults: set_faults(mimic, *faults)
+    set_faults(mimic)

@@ -5,103 +5,33 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 import openai
 import pytest
+from mimic_client import (
+    ASK,
+    QUESTIONS,
+    SPEC,
+    answer,
+    ask,
+    chat,
+    collect,
+    stats,
+    texts,
+    wait_until,
+)
 from openai import AsyncOpenAI
 
 from adaptive_eval.endpoints.mimic import (
-    KnownQuestion,
-    LatencySpec,
     MimicProcess,
     MimicSpec,
     ModelSpec,
-    TokenSpec,
 )
 from adaptive_eval.endpoints.mimic.examinee import Examinee
 from adaptive_eval.endpoints.mimic.tokens import count_tokens
-
-T = TypeVar("T")
-
-QUESTIONS = (
-    KnownQuestion("sum", "Ann has 17 apples and buys 25 more. How many apples does she have?", "42"),
-    KnownQuestion("city", "What is the capital of Peru?", "B", ("Quito", "Lima", "La Paz", "Bogota")),
-)
-ASK = QUESTIONS[0].question
-SPEC = MimicSpec(
-    models=(
-        ModelSpec("sage", mean=1.0),
-        ModelSpec("fool", mean=0.0),
-        ModelSpec("coin", mean=0.5, tokens=TokenSpec(prompt_overhead=5, completion_median=40)),
-        ModelSpec("small", mean=0.5, context_length=64),
-        ModelSpec("slow", mean=0.5, latency=LatencySpec(median=0.3, sigma=0.0)),
-        ModelSpec("glacial", mean=0.5, latency=LatencySpec(median=3600.0, sigma=0.0)),
-        ModelSpec("popular", mean=0.5, latency=LatencySpec(median=3600.0, sigma=0.0)),
-        ModelSpec(
-            "talker", mean=0.5, tokens=TokenSpec(completion_median=20_000), latency=LatencySpec(median=600.0)
-        ),
-    ),
-    questions=QUESTIONS,
-    seed=7,
-)
-
-
-@pytest.fixture(scope="module")
-def mimic() -> Iterator[MimicProcess]:
-    with MimicProcess(SPEC) as process:
-        yield process
-
-
-@asynccontextmanager
-async def client_of(process: MimicProcess, **options: Any) -> AsyncIterator[AsyncOpenAI]:
-    options = {"api_key": "any", "max_retries": 0, "timeout": 120.0, **options}
-    async with AsyncOpenAI(base_url=process.base_url, **options) as client:
-        yield client
-
-
-def ask(process: MimicProcess, use: Callable[[AsyncOpenAI], Awaitable[T]], **options: Any) -> T:
-    """Run `use` with a client of `process`."""
-
-    async def run() -> T:
-        async with client_of(process, **options) as client:
-            return await use(client)
-
-    return asyncio.run(run())
-
-
-def chat(client: AsyncOpenAI, model: str = "coin", content: str = ASK, **parameters: Any) -> Awaitable[Any]:
-    messages: list[Any] = [{"role": "user", "content": content}]
-    return client.chat.completions.create(model=model, messages=messages, **parameters)
-
-
-def answer(process: MimicProcess, model: str = "coin", content: str = ASK, **parameters: Any) -> Any:
-    return ask(process, lambda client: chat(client, model, content, **parameters))
-
-
-def texts(response: Any) -> list[str]:
-    return [choice.message.content for choice in response.choices]
-
-
-def stats(process: MimicProcess) -> Any:
-    return httpx.get(f"{process.url}/mimic/stats").json()
-
-
-def set_faults(process: MimicProcess, *faults: dict[str, Any], model: str | None = None) -> None:
-    body = {"faults": list(faults)} | ({} if model is None else {"model": model})
-    httpx.post(f"{process.url}/mimic/faults", json=body).raise_for_status()
-
-
-@pytest.fixture
-def faulty(mimic: MimicProcess) -> Iterator[Callable[..., None]]:
-    """Set faults of the whole server for one test."""
-    yield lambda *faults: set_faults(mimic, *faults)
-    set_faults(mimic)
-
 
 # What it says
 
@@ -243,20 +173,6 @@ def test_log_probabilities_belong_to_the_tokens_of_the_text(mimic: MimicProcess)
     assert bytes(entries[0].bytes).decode() == entries[0].token
     again = answer(mimic, seed=3, logprobs=True, top_logprobs=4)
     assert again.choices[0].logprobs == response.choices[0].logprobs
-
-
-async def collect(stream: Any) -> tuple[dict[int, str], dict[int, str], Any, list[float]]:
-    """Return texts and finish reasons by choice, the usage, and all log-probabilities."""
-    said: dict[int, str] = {}
-    finish: dict[int, str] = {}
-    usage, logprobs = None, []
-    async for chunk in stream:
-        usage = chunk.usage or usage
-        for choice in chunk.choices:
-            said[choice.index] = said.get(choice.index, "") + (choice.delta.content or "")
-            finish |= {choice.index: choice.finish_reason} if choice.finish_reason else {}
-            logprobs += [entry.logprob for entry in choice.logprobs.content] if choice.logprobs else []
-    return said, finish, usage, logprobs
 
 
 def test_a_stream_says_what_the_whole_answer_says(mimic: MimicProcess) -> None:
@@ -457,180 +373,6 @@ def test_a_wrong_key_is_refused_everywhere_but_for_health() -> None:
         assert httpx.get(f"{locked.url}/health").status_code == 200
         assert ask(locked, chat, api_key="right-key").choices
         assert "right-key" not in httpx.get(f"{locked.url}/mimic/stats").text
-
-
-# Faults
-
-
-def test_a_rate_limit_says_when_to_come_back(mimic: MimicProcess, faulty: Callable[..., None]) -> None:
-    faulty({"kind": "status", "status": 429, "retry_after": 1.5, "first": 1})
-    with pytest.raises(openai.RateLimitError) as caught:
-        answer(mimic)
-    assert caught.value.response.headers["retry-after"] == "1.5"
-    assert caught.value.code == "rate_limit_exceeded"
-    assert answer(mimic).choices
-
-
-@pytest.mark.parametrize("status", [500, 503])
-def test_a_server_error_has_its_status(mimic: MimicProcess, faulty: Callable[..., None], status: int) -> None:
-    faulty({"kind": "status", "status": status})
-    with pytest.raises(openai.InternalServerError) as caught:
-        answer(mimic)
-    assert caught.value.status_code == status
-    assert "retry-after" not in caught.value.response.headers
-
-
-@pytest.mark.parametrize("after", [0.0, 0.5])
-def test_a_hang_lasts_until_the_client_leaves(
-    mimic: MimicProcess, faulty: Callable[..., None], after: float
-) -> None:
-    faulty({"kind": "hang", "after": after})
-    before = stats(mimic)["models"]["coin"]["answers"]
-    with pytest.raises(openai.APITimeoutError):
-        ask(mimic, chat, timeout=0.2)
-    faulty()
-    wait_until(lambda: stats(mimic)["in_flight"] == 0)
-    assert stats(mimic)["models"]["coin"]["answers"] == before
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Ask again until `condition` holds; each question is a round trip to the server."""
-    deadline = monotonic() + 60
-    while not condition():
-        assert monotonic() < deadline
-
-
-def test_a_hang_with_an_end_is_only_a_delay(mimic: MimicProcess, faulty: Callable[..., None]) -> None:
-    whole = texts(answer(mimic, seed=1))
-    faulty({"kind": "hang", "seconds": 0.2})
-    began = monotonic()
-    assert texts(answer(mimic, seed=1)) == whole
-    assert monotonic() - began >= 0.2
-
-
-@pytest.mark.parametrize("after", [0.0, 0.5, 1.0])
-def test_a_dropped_connection_is_an_error(
-    mimic: MimicProcess, faulty: Callable[..., None], after: float
-) -> None:
-    faulty({"kind": "drop", "after": after, "first": 1})
-
-    async def use(client: AsyncOpenAI) -> None:
-        with pytest.raises(openai.APIConnectionError):
-            await chat(client)
-        assert (await chat(client)).choices
-
-    ask(mimic, use)
-
-
-def test_a_stream_can_break_in_the_middle(mimic: MimicProcess, faulty: Callable[..., None]) -> None:
-    faulty({"kind": "drop", "after": 0.5})
-
-    async def use(client: AsyncOpenAI) -> None:
-        chunks = aiter(await chat(client, stream=True))
-        for _ in range(4):
-            await anext(chunks)
-        with pytest.raises(openai.APIConnectionError):
-            await collect(chunks)
-
-    ask(mimic, use)
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_malformed_json_cannot_be_read(
-    mimic: MimicProcess, faulty: Callable[..., None], stream: bool
-) -> None:
-    faulty({"kind": "malformed"})
-    body = {"model": "coin", "messages": [{"role": "user", "content": ASK}], "stream": stream}
-    response = httpx.post(f"{mimic.base_url}/chat/completions", json=body)
-    assert response.status_code == 200
-    lines = response.text.split("\n\n") if stream else [response.text]
-    payloads = [line.removeprefix("data: ") for line in lines if line and line != "data: [DONE]"]
-    assert sum(not is_json(payload) for payload in payloads) == 1
-
-    async def use(client: AsyncOpenAI) -> None:
-        answered = await chat(client, stream=stream)
-        if stream:
-            await collect(answered)
-
-    # The client passes the parser's error on as it is.
-    with pytest.raises(json.JSONDecodeError):
-        ask(mimic, use)
-
-
-def is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except json.JSONDecodeError:
-        return False
-    return True
-
-
-@pytest.mark.parametrize("reason", ["abort", "length"])
-def test_an_answer_can_be_cut_off(mimic: MimicProcess, faulty: Callable[..., None], reason: str) -> None:
-    whole = answer(mimic, seed=1)
-    faulty({"kind": "cut_off", "finish_reason": reason})
-    half = answer(mimic, seed=1)
-    assert half.choices[0].finish_reason == reason
-    assert texts(whole)[0].startswith(texts(half)[0])
-    assert half.usage.completion_tokens == whole.usage.completion_tokens // 2
-
-
-def test_a_careless_error_repeats_the_key(mimic: MimicProcess, faulty: Callable[..., None]) -> None:
-    faulty({"kind": "echo_key"})
-    with pytest.raises(openai.InternalServerError) as caught:
-        ask(mimic, chat, api_key="sk-very-secret")
-    assert "sk-very-secret" in caught.value.message
-
-
-def test_faults_of_one_model_leave_the_others_alone(mimic: MimicProcess) -> None:
-    set_faults(mimic, {"kind": "status", "status": 500}, model="fool")
-    with pytest.raises(openai.InternalServerError):
-        answer(mimic, "fool")
-    assert answer(mimic, "sage").choices
-    assert stats(mimic)["models"]["fool"]["faults"] == {"status": 1}
-    set_faults(mimic, model="fool")
-    assert answer(mimic, "fool").choices
-
-
-def test_attempts_are_counted_for_each_request(mimic: MimicProcess, faulty: Callable[..., None]) -> None:
-    faulty({"kind": "status", "status": 503, "attempts": 2})
-
-    async def use(client: AsyncOpenAI) -> list[bool]:
-        fates = []
-        for seed in (1, 1, 2, 1, 2, 2):
-            try:
-                await chat(client, seed=seed)
-                fates.append(True)
-            except openai.InternalServerError:
-                fates.append(False)
-        return fates
-
-    assert ask(mimic, use) == [False, False, False, True, False, True]
-
-
-def test_faults_that_make_no_sense_are_refused(mimic: MimicProcess) -> None:
-    for body, words in (
-        ({"faults": [{"kind": "explode"}]}, "faults[0].kind: 'explode' is none of"),
-        ({"faults": {}}, "is not a list"),
-        ({"fault": []}, "must be an object with faults"),
-        ({"faults": [], "model": "nobody"}, "nobody"),
-    ):
-        response = httpx.post(f"{mimic.url}/mimic/faults", json=body)
-        assert response.status_code in (400, 404)
-        assert words in response.json()["error"]["message"]
-    assert httpx.post(f"{mimic.url}/mimic/faults", content=b"{").status_code == 400
-
-
-def test_a_slow_start_answers_503_and_then_serves() -> None:
-    body = {"model": "coin", "prompt": "x"}
-    never, soon = (MimicSpec(SPEC.models, slow_start=seconds) for seconds in (3600.0, 0.5))
-    with httpx.Client() as client, MimicProcess(never) as starting:
-        assert client.get(f"{starting.url}/health").status_code == 503
-        assert client.get(f"{starting.base_url}/models").status_code == 503
-        assert client.post(f"{starting.base_url}/completions", json=body).status_code == 503
-    with httpx.Client() as client, MimicProcess(soon) as starting:
-        wait_until(lambda: client.get(f"{starting.url}/health").status_code == 200)
-        assert client.post(f"{starting.base_url}/completions", json=body).status_code == 200
 
 
 # Counts

@@ -1,0 +1,105 @@
+"""A mimic with models of every kind, and what the tests ask it through the OpenAI client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from time import monotonic
+from typing import Any, TypeVar
+
+import httpx
+from openai import AsyncOpenAI
+
+from adaptive_eval.endpoints.mimic import (
+    KnownQuestion,
+    LatencySpec,
+    MimicProcess,
+    MimicSpec,
+    ModelSpec,
+    TokenSpec,
+)
+
+T = TypeVar("T")
+
+QUESTIONS = (
+    KnownQuestion("sum", "Ann has 17 apples and buys 25 more. How many apples does she have?", "42"),
+    KnownQuestion("city", "What is the capital of Peru?", "B", ("Quito", "Lima", "La Paz", "Bogota")),
+)
+ASK = QUESTIONS[0].question
+SPEC = MimicSpec(
+    models=(
+        ModelSpec("sage", mean=1.0),
+        ModelSpec("fool", mean=0.0),
+        ModelSpec("coin", mean=0.5, tokens=TokenSpec(prompt_overhead=5, completion_median=40)),
+        ModelSpec("small", mean=0.5, context_length=64),
+        ModelSpec("slow", mean=0.5, latency=LatencySpec(median=0.3, sigma=0.0)),
+        ModelSpec("glacial", mean=0.5, latency=LatencySpec(median=3600.0, sigma=0.0)),
+        ModelSpec("popular", mean=0.5, latency=LatencySpec(median=3600.0, sigma=0.0)),
+        ModelSpec(
+            "talker", mean=0.5, tokens=TokenSpec(completion_median=20_000), latency=LatencySpec(median=600.0)
+        ),
+    ),
+    questions=QUESTIONS,
+    seed=7,
+)
+
+
+@asynccontextmanager
+async def client_of(process: MimicProcess, **options: Any) -> AsyncIterator[AsyncOpenAI]:
+    options = {"api_key": "any", "max_retries": 0, "timeout": 120.0, **options}
+    async with AsyncOpenAI(base_url=process.base_url, **options) as client:
+        yield client
+
+
+def ask(process: MimicProcess, use: Callable[[AsyncOpenAI], Awaitable[T]], **options: Any) -> T:
+    """Run `use` with a client of `process`."""
+
+    async def run() -> T:
+        async with client_of(process, **options) as client:
+            return await use(client)
+
+    return asyncio.run(run())
+
+
+def chat(client: AsyncOpenAI, model: str = "coin", content: str = ASK, **parameters: Any) -> Awaitable[Any]:
+    messages: list[Any] = [{"role": "user", "content": content}]
+    return client.chat.completions.create(model=model, messages=messages, **parameters)
+
+
+def answer(process: MimicProcess, model: str = "coin", content: str = ASK, **parameters: Any) -> Any:
+    return ask(process, lambda client: chat(client, model, content, **parameters))
+
+
+def texts(response: Any) -> list[str]:
+    return [choice.message.content for choice in response.choices]
+
+
+def stats(process: MimicProcess) -> Any:
+    return httpx.get(f"{process.url}/mimic/stats").json()
+
+
+def set_faults(process: MimicProcess, *faults: dict[str, Any], model: str | None = None) -> None:
+    body = {"faults": list(faults)} | ({} if model is None else {"model": model})
+    httpx.post(f"{process.url}/mimic/faults", json=body).raise_for_status()
+
+
+async def collect(stream: Any) -> tuple[dict[int, str], dict[int, str], Any, list[float]]:
+    """Return texts and finish reasons by choice, the usage, and all log-probabilities."""
+    said: dict[int, str] = {}
+    finish: dict[int, str] = {}
+    usage, logprobs = None, []
+    async for chunk in stream:
+        usage = chunk.usage or usage
+        for choice in chunk.choices:
+            said[choice.index] = said.get(choice.index, "") + (choice.delta.content or "")
+            finish |= {choice.index: choice.finish_reason} if choice.finish_reason else {}
+            logprobs += [entry.logprob for entry in choice.logprobs.content] if choice.logprobs else []
+    return said, finish, usage, logprobs
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Ask again until `condition` holds; each question is a round trip to the server."""
+    deadline = monotonic() + 60
+    while not condition():
+        assert monotonic() < deadline
