@@ -20,7 +20,6 @@ from adaptive_eval.errors import EndpointError, PermanentEndpointError, Transien
 from adaptive_eval.trial import Message, Usage
 
 ASK = [Message("user", "What is 2 + 2?")]
-MODELS = {"object": "list", "data": [{"id": "tiny"}, {"id": "tiny-lora"}]}
 
 
 @dataclass(frozen=True)
@@ -66,14 +65,6 @@ def ask(api, handler, *, seed=7, **options):
                 return await chat.complete(ASK, seed=seed), server
             except EndpointError as error:
                 return error, server
-
-    return asyncio.run(main())
-
-
-def probe(handler, model="tiny"):
-    async def main():
-        async with serving(handler) as server, OpenAIChat(server.url, model) as chat:
-            return await chat.probe()
 
     return asyncio.run(main())
 
@@ -444,105 +435,6 @@ def test_a_failed_request_for_several_answers_is_one_failure(api):
     error, server = sample(api, reply(503, {"error": {"message": "busy"}}), n=4)
     assert isinstance(error, TransientEndpointError)
     assert len(server.requests) == 1
-
-
-def test_probe_lists_what_is_served():
-    found = probe(reply(200, MODELS))
-    assert found.models == ("tiny", "tiny-lora")
-    assert found.latency > 0.0
-    assert found.note == ""
-
-
-@pytest.mark.parametrize(
-    ("card", "length"),
-    [
-        ({"max_model_len": 512}, 512),
-        ({"context_length": 8192}, 8192),
-        ({"context_window": 100, "max_model_len": None}, 100),
-        ({"meta": {"n_ctx": 4096}}, 4096),
-        ({"max_model_len": "512", "meta": 3}, None),
-        ({"max_model_len": True}, None),
-        ({}, None),
-    ],
-)
-def test_probe_says_how_long_the_context_is(card, length):
-    assert (
-        probe(
-            reply(200, {"data": [{"id": "other", "max_model_len": 1}, {"id": "tiny", **card}]})
-        ).context_length
-        == length
-    )
-
-
-@pytest.mark.parametrize("prefix", ["", "/team/proxy"])
-def test_what_a_server_offers_beside_v1(prefix):
-    async def handler(request, writer):
-        await reply(200 if request.target == f"{prefix}/health" else 404, "")(request, writer)
-
-    async def main():
-        async with serving(handler) as server:
-            chat = OpenAIChat(f"http://127.0.0.1:{server.port}{prefix}/v1", "tiny")
-            async with chat:
-                return [await chat.offers(path) for path in ("/health", "/metrics")]
-
-    assert asyncio.run(main()) == [True, False]
-
-
-def test_probe_names_the_model_that_was_meant():
-    with pytest.raises(PermanentEndpointError) as raised:
-        probe(reply(200, MODELS), model="tiny-lorra")
-    assert raised.value.kind == "not_found"
-    assert "does not serve 'tiny-lorra'. Did you mean 'tiny-lora'? It serves: tiny, tiny-lora." in str(
-        raised.value
-    )
-
-
-def test_probe_of_a_server_with_many_models_is_bounded():
-    data = {"data": [{"id": f"vendor/model-{i}"} for i in range(300)]}
-    with pytest.raises(PermanentEndpointError, match="and 290 more") as raised:
-        probe(reply(200, data))
-    assert len(str(raised.value)) < 500
-
-
-@pytest.mark.parametrize(
-    "handler",
-    [
-        reply(404, {"detail": "Not Found"}),
-        reply(200, {"data": []}),
-        reply(200, {"object": "list"}),
-        reply(200, []),
-    ],
-)
-def test_probe_passes_a_server_that_lists_nothing_and_says_so(handler):
-    found = probe(handler)
-    assert found.models == ()
-    assert "'tiny'" in found.note
-
-
-def test_probe_says_where_v1_is_missing():
-    async def handler(request, writer):
-        body = MODELS if request.target.endswith("/v1/v1/models") else {"detail": "Not Found"}
-        await reply(200 if body is MODELS else 404, body)(request, writer)
-
-    with pytest.raises(PermanentEndpointError, match=r"has no /models, but .*/v1 has: add /v1"):
-        probe(handler)
-
-
-def test_probe_of_a_server_that_wants_a_key():
-    with pytest.raises(PermanentEndpointError, match="401"):
-        probe(reply(401, {"error": "Unauthorized"}))
-
-
-def test_probe_of_a_server_that_is_down():
-    async def main(url):
-        async with OpenAIChat(url, "tiny") as chat:
-            await chat.probe()
-
-    with refusing() as port:
-        url = f"http://127.0.0.1:{port}/v1"
-        with pytest.raises(TransientEndpointError) as raised:
-            asyncio.run(main(url))
-    assert str(raised.value) == f"{url}: connection refused; is the server running?"
 
 
 def test_openai_is_not_imported_before_it_is_used():
