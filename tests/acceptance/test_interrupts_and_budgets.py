@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shlex
 import signal
 import socket
 import subprocess
@@ -210,9 +211,8 @@ def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path: Path, mimic:
         assert served(mimic)["requests"] == limit
         assert report(run)["run"]["stop"]["reason"] == "budget"
         assert f"{limit} of {limit} trials" in done.out
-        assert done.out.splitlines()[-1].startswith(
-            "Raise the budget and go on: adaptive-eval resume run -o "
-        )
+        go_on = f"adaptive-eval resume run -o budget.trials={2 * limit}"
+        assert done.out.splitlines()[-1] == f"Raise the budget and go on: {go_on}"
     assert in_process("resume", "run", cwd=tmp_path).code == 3, "the raised budget is part of the run"
     assert len(trials(run)) == 130
 
@@ -258,8 +258,9 @@ def test_a_cap_on_passes_ends_the_run(tmp_path: Path, mimic: MimicProcess) -> No
     assert report(run)["run"]["stop"]["reason"] == "max_passes"
     steps = [record.request.key.step for record in trials(run)]
     assert max(steps) == 39
-    assert "stopping.max_passes" in done.out.splitlines()[-1]
-    assert in_process("resume", "run", "-o", "stopping.max_passes=2", cwd=tmp_path).code == 3
+    said, _, command = done.out.splitlines()[-1].partition("adaptive-eval ")
+    assert (said, command) == ("Allow more passes and go on: ", "resume run -o stopping.max_passes=2")
+    assert in_process(*shlex.split(command), cwd=tmp_path).code == 3
     assert max(record.request.key.step for record in trials(run)) == 79
 
 
@@ -286,7 +287,7 @@ def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path: Path, mimic: M
     (line,) = (one for one in report(run)["budgets"] if one["owner"] == "guesser")
     assert (line["name"], line["limit"], line["spent"]) == ("usd", 0.01, pytest.approx(dollars))
     assert "USD of guesser" in (run / "report.md").read_text("utf-8")
-    go_on = "adaptive-eval resume run -o 'models[guesser].budget.NAME=VALUE'"
+    go_on = "adaptive-eval resume run -o 'models[guesser].budget.usd=0.02'"
     assert done.out.splitlines()[-1] == f"Raise the budget and go on: {go_on}"
     more = in_process("resume", "run", "-o", "models[guesser].budget.usd=5", cwd=tmp_path)
     assert more.code == 0, more
@@ -301,7 +302,7 @@ def test_a_task_s_budget_ends_the_run(tmp_path: Path, mimic: MimicProcess) -> No
     assert done.code == 3
     assert "budget of task arithmetic ended before the goal was reached: 43 of 43 trials" in done.out
     assert len(trials(run)) == served(mimic)["requests"] == 43
-    assert done.out.splitlines()[-1].endswith("resume run -o 'tasks[arithmetic].budget.NAME=VALUE'")
+    assert done.out.splitlines()[-1].endswith("resume run -o 'tasks[arithmetic].budget.trials=86'")
     further = ("resume", "run", "-o", "tasks[arithmetic].budget.trials=60")
     assert in_process(*further, cwd=tmp_path).code == 3
     assert len(trials(run)) == 60
