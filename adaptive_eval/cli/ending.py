@@ -8,6 +8,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from adaptive_eval.cli.raising import more_passes, raised_budgets
+from adaptive_eval.config import RunConfig
 from adaptive_eval.core.standings import StopReason
 from adaptive_eval.monitor.attach import Attachment
 from adaptive_eval.monitor.ending import render_summary
@@ -18,40 +20,36 @@ from adaptive_eval.store import RunReader
 __all__ = ["show_end"]
 
 
-_GO_ON: dict[StopReason, tuple[str, str]] = {
-    "interrupted": ("Go on with", ""),
-    "budget": ("Raise the budget and go on", " -o budget.NAME=VALUE"),
-    "max_passes": ("Allow more passes and go on", " -o stopping.max_passes=NUMBER"),
-    "endpoints": ("When the endpoints answer again, go on with", ""),
-    "partial": ("When the endpoints answer again, go on with", ""),
+_GO_ON: dict[StopReason, str] = {
+    "interrupted": "Go on with",
+    "budget": "Raise the budget and go on",
+    "max_passes": "Allow more passes and go on",
+    "endpoints": "When the endpoints answer again, go on with",
+    "partial": "When the endpoints answer again, go on with",
 }
 
 
-def show_end(console: Console, directory: Path, paths: ReportPaths, reason: StopReason) -> None:
-    """Print verdict, ranking, where the report is, and how a run that is not resolved goes on."""
+def show_end(
+    console: Console, directory: Path, config: RunConfig, paths: ReportPaths, reason: StopReason
+) -> None:
+    """Print verdict, ranking, where the report is, and how a run that is not resolved goes on.
+
+    What is to be raised stands there as a command that can be given as it is: it doubles the limit.
+    """
     with RunReader(directory) as reader:
         view = Attachment(reader, time.time).view()
     console.print(render_summary(view, paths.html))
     if reason in _GO_ON:
-        words, overrides = _GO_ON[reason]
-        raised = _budget_to_raise(view)
-        if reason in ("budget", "partial") and raised is not None:
-            words, overrides = _GO_ON["budget"][0], f" -o {shlex.quote(raised)}"
-        command = f"adaptive-eval resume {shlex.quote(str(directory))}{overrides}"
-        console.print(f"{words}: {command}", soft_wrap=True)
+        words, overrides = _going_on(view, config, reason)
+        command = ["adaptive-eval", "resume", str(directory)]
+        for override in overrides:
+            command += ["-o", override]
+        console.print(f"{words}: {shlex.join(command)}", soft_wrap=True)
 
 
-def _budget_to_raise(view: RunView) -> str | None:
-    """Return the setting of a model's or task's own budget that has ended the run or left pairs open."""
-    spent = [
-        one.models[0] for one in view.decisions if one.kind == "model_stopped" and one.verdict == "budget"
-    ]
-    stopped = {line.model for line in view.models if line.state == "stopped"}
-    for model in reversed(spent):
-        if model in stopped:
-            return f"models[{model}].budget.NAME=VALUE"
-    ended = view.stop.text if view.stop is not None else ""
-    for line in view.standings.budgets:
-        if line.scope == "task" and ended.startswith(f"budget of task {line.owner} ended "):
-            return f"tasks[{line.owner}].budget.NAME=VALUE"
-    return None
+def _going_on(view: RunView, config: RunConfig, reason: StopReason) -> tuple[str, list[str]]:
+    """Return what to say before the command, and the settings that it takes."""
+    if reason == "max_passes":
+        return _GO_ON[reason], [more_passes(config)]
+    raised = raised_budgets(view, config)
+    return _GO_ON["budget" if raised else reason], raised

@@ -128,7 +128,7 @@ def sit(built: Built, directory: Path, display: str | None, metrics: MetricsOpti
             _store_standings(session, writer, past)
             click.echo(f"{directory} is complete already; run --new starts over and keeps it.")
     track(built, directory)
-    show_end(console, directory, write_reports(directory), verdict.reason)
+    show_end(console, directory, built.config, write_reports(directory), verdict.reason)
     return exit_code_of_stop(verdict.reason)
 
 
