@@ -1,6 +1,7 @@
 """Settings of the whole suite."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -8,6 +9,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 sys.path.insert(0, str(Path(__file__).parent / "unit"))  # shared example builders
+
+# A shell that runs the suite in the background has Ctrl-C ignored; all that the suite starts would inherit that.
+for _ignored, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_ignored) is signal.SIG_IGN:
+        signal.signal(_ignored, _usual)
 
 # The same examples every time, however slow the machine is; HYPOTHESIS_PROFILE=search draws others, and more.
 settings.register_profile(
