@@ -10,7 +10,7 @@ from hypothesis.internal.conjecture import providers
 
 sys.path.insert(0, str(Path(__file__).parent / "unit"))  # shared example builders
 
-# A shell that runs the suite in the background has Ctrl-C ignored; all that the suite starts would inherit that.
+# A shell that runs the suite in the background has Ctrl-C ignored, and all that it starts would inherit that.
 for _ignored, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(_ignored) is signal.SIG_IGN:
         signal.signal(_ignored, _usual)
