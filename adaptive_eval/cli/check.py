@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from adaptive_eval.cli.exit_codes import ENDED_FIRST, FAILED, RESOLVED
+from adaptive_eval.cli.options import examples
 from adaptive_eval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +17,13 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("check")
+@click.command(
+    "check",
+    epilog=examples(
+        "adaptive-eval check runs/nightly --not-worse candidate:production --margin 0.02",
+        "adaptive-eval check runs/nightly --at-least candidate:0.8",
+    ),
+)
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
 @click.option("--not-worse", metavar="NEW:OLD", multiple=True, help="NEW is not worse than OLD. Repeatable.")
 @click.option(
@@ -24,14 +31,10 @@ __all__ = ["command"]
 )
 @click.option("--at-least", metavar="MODEL:SCORE", multiple=True, help="MODEL scores at least so much.")
 def command(run: Path, not_worse: tuple[str, ...], margin: float, at_least: tuple[str, ...]) -> int:
-    r"""Say whether claims about the models of the run in the directory RUN hold.
+    """Say whether claims about the models of the run in the directory RUN hold.
 
     The confidence is that of the run, whose intervals hold whenever one looks. Exit codes: 0 all hold; 5 one
     does not; 3 the trials so far cannot tell.
-
-    \b
-    adaptive-eval check runs/nightly --not-worse candidate:production --margin 0.02
-    adaptive-eval check runs/nightly --at-least candidate:0.8
     """
     from adaptive_eval import claims
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from adaptive_eval.cli.options import examples
 from adaptive_eval.errors import RunFileError, UsageError
 
 if TYPE_CHECKING:
@@ -22,11 +23,31 @@ TABLES = ("csv", "jsonl", "parquet")
 FOLDERS = ("lm-eval", "inspect")
 TEXTS = ("model-card", "latex", "markdown")
 
+SUFFIXES = {
+    ".csv": ("csv",),
+    ".jsonl": ("jsonl",),
+    ".parquet": ("parquet",),
+    ".tex": ("latex",),
+    ".md": ("markdown", "model-card"),
+    ".yaml": ("model-card",),
+}
+"""What a file with such a name can hold; the first of them where nothing else is said."""
 
-@click.command("export")
+
+@click.command(
+    "export",
+    epilog=examples(
+        "adaptive-eval export runs/aime --out aime.parquet",
+        "adaptive-eval export runs/long --format parquet --out trials",
+        "adaptive-eval export runs/aime --format model-card",
+    ),
+)
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
 @click.option(
-    "--format", "form", required=True, type=click.Choice([*TABLES, *FOLDERS, *TEXTS]), help="What to write."
+    "--format",
+    "form",
+    type=click.Choice([*TABLES, *FOLDERS, *TEXTS]),
+    help=f"What to write. Default: what the name of --out says ({', '.join(SUFFIXES)}).",
 )
 @click.option(
     "--out",
@@ -41,21 +62,17 @@ TEXTS = ("model-card", "latex", "markdown")
     help="Most rows of a part, for Parquet in a folder. Default: 100,000.",
 )
 @click.option("--no-texts", is_flag=True, help="Leave prompts and answers out of a table.")
-def command(run: Path, form: str, out: Path | None, part_rows: int | None, no_texts: bool) -> None:
-    r"""Write the run in the directory RUN for other tools.
+def command(run: Path, form: str | None, out: Path | None, part_rows: int | None, no_texts: bool) -> None:
+    """Write the run in the directory RUN for other tools.
 
     csv, jsonl, parquet: a row a trial, for pandas, polars and the like; parquet to a PATH that does not end
     in .parquet is a folder of parts, for long runs. lm-eval: samples and results as lm-evaluation-harness
     writes them. inspect: logs that Inspect's viewer opens. model-card: the model-index of a Hugging Face
     model card. latex, markdown: the table for a paper.
-
-    \b
-    adaptive-eval export runs/aime --format parquet --out aime.parquet
-    adaptive-eval export runs/long --format parquet --out trials
-    adaptive-eval export runs/aime --format model-card
     """
     from adaptive_eval.store import RunReader
 
+    form = _form(form, out)
     if out is None and form in ("parquet", *FOLDERS):
         raise UsageError(f"--format {form} is no text for a terminal; say where to with --out")
     in_parts = form == "parquet" and out is not None and out.suffix.lower() != ".parquet"
@@ -80,6 +97,26 @@ def command(run: Path, form: str, out: Path | None, part_rows: int | None, no_te
             raise
         except OSError as error:
             raise RunFileError(f"{out or 'standard output'}: cannot be written: {error.strerror}") from None
+
+
+def _form(form: str | None, out: Path | None) -> str:
+    """Return what to write: as given, or as the name of the file says; the two must not contradict."""
+    if out is None:
+        if form is None:
+            raise UsageError("say what to write: --format csv, for instance, or --out with a name like x.csv")
+        return form
+    fitting = SUFFIXES.get(out.suffix.lower())
+    if form is None:
+        if fitting is None:
+            known = f"{', '.join(list(SUFFIXES)[:-1])} and {list(SUFFIXES)[-1]}"
+            raise UsageError(f"--out {out}: only names in {known} say what to write; say it with --format")
+        return fitting[0]
+    if fitting is not None and form not in fitting:
+        raise UsageError(
+            f"--out {out} contradicts --format {form}: a name in {out.suffix} is for {' or '.join(fitting)}; "
+            "change one of them"
+        )
+    return form
 
 
 def _write_parts(reader: RunReader, out: Path, part_rows: int | None, *, texts: bool) -> None:

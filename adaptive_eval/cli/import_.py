@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from adaptive_eval.cli.log_options import choices_of, log_options
+from adaptive_eval.cli.options import examples
 from adaptive_eval.cli.simulating import decision_options, numbers, progress_bar
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
@@ -20,7 +21,13 @@ if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
 __all__ = ["command"]
 
 
-@click.command("import")
+@click.command(
+    "import",
+    epilog=examples(
+        "adaptive-eval import lm_eval_out/ logs/*.eval --out runs/imported",
+        "adaptive-eval import trials.csv --out runs/table --goal baseline=old --equivalence 0.02",
+    ),
+)
 @click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SOURCES…")
 @click.option(
     "--out", required=True, type=click.Path(file_okay=False, path_type=Path), metavar="RUN",
@@ -32,16 +39,12 @@ __all__ = ["command"]
 @decision_options(watched=False, some_models=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(**options: Any) -> None:
-    r"""Write results of other tools as a run that report, monitor, analyze and the others take.
+    """Write results of other tools as a run that report, monitor, analyze and the others take.
 
     SOURCES are files, or the folders that a tool writes to; what they are is seen from their content: samples
     of lm-evaluation-harness (--log_samples), Inspect logs (.eval, .json), lighteval details, evalscope
     reviews, promptfoo results, tables with a row a trial (CSV, JSONL, Parquet, npz), runs of adaptive-eval.
     Several become one table of models, questions and trials. Nothing is imported where anything is wrong.
-
-    \b
-    adaptive-eval import lm_eval_out/ logs/*.eval --out runs/imported
-    adaptive-eval import trials.csv --out runs/table --goal baseline=old --equivalence 0.02
     """
     from adaptive_eval.interop.detect import open_logs
     from adaptive_eval.interop.import_run import import_logs

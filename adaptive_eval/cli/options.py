@@ -8,7 +8,14 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["config_options", "disk_option", "display_option", "metrics_options", "override_option"]
+__all__ = [
+    "config_options",
+    "disk_option",
+    "display_option",
+    "examples",
+    "metrics_options",
+    "override_option",
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -54,3 +61,8 @@ def metrics_options(command: Command) -> Command:
         help="Keep Prometheus metrics in FILE, for a textfile collector.",
     )
     return port(file(command))
+
+
+def examples(*commands: str) -> str:
+    """Return the end of a command's help: examples, each on a line of its own."""
+    return "\n".join(["\b", "Examples:", *(f"  {command}" for command in commands)])

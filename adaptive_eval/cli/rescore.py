@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from adaptive_eval.cli.options import examples
 from adaptive_eval.cli.simulating import progress_bar, workers_of
 from adaptive_eval.errors import UsageError
 
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("rescore")
+@click.command(
+    "rescore",
+    epilog=examples(
+        "adaptive-eval rescore runs/aime --rubric format-aware --rubric strict-compliance",
+        "adaptive-eval rescore runs/aime --scorer '{kind: numeric, tolerance: 0.01}'",
+    ),
+)
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
 @click.option(
     "--rubric",
@@ -58,13 +65,9 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    r"""Score the stored answers of the run in the directory RUN anew and show who ranks where.
+    """Score the stored answers of the run in the directory RUN anew and show who ranks where.
 
     Nothing is asked. The scoring that the run was decided by stays; the new one is stored beside it.
-
-    \b
-    adaptive-eval rescore runs/aime --rubric format-aware --rubric strict-compliance
-    adaptive-eval rescore runs/aime --scorer '{kind: numeric, tolerance: 0.01}'
     """
     from adaptive_eval.build import build, config_of_run
     from adaptive_eval.grading import MIMIC

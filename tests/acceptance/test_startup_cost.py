@@ -56,6 +56,9 @@ def test_every_command_has_a_help_that_loads_nothing_heavy(command: str) -> None
     done = asked_for_help(command, "--help")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"Usage: adaptive-eval {command} ")
+    assert "\\" not in done.stdout, "marks for the formatter are not for the reader"
+    *_, examples = done.stdout.partition("\n  Examples:\n")
+    assert all(line.startswith("    adaptive-eval ") for line in examples.splitlines()), examples
     loaded = cli.get_command(Context(cli), command)
     assert loaded is not None
     for parameter in loaded.params:

@@ -127,8 +127,9 @@ def test_a_folder_of_something_else_is_left_alone(run, tmp_path):
         done.exception
     )
     assert (out / "chapter1.tex").read_text() == "years of work"
-    done = command("export", run, "--format", "parquet", "--out", tmp_path / "source.csv")
-    assert "source.csv is a file; name a folder for the parts" in str(done.exception)
+    (tmp_path / "notes").write_text("a file")
+    done = command("export", run, "--format", "parquet", "--out", tmp_path / "notes")
+    assert "notes is a file; name a folder for the parts" in str(done.exception)
 
 
 @pytest.mark.parametrize(

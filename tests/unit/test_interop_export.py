@@ -124,6 +124,67 @@ def test_tables_for_papers(run):
     assert "| Rank |" in command("export", run, "--format", "markdown").output
 
 
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("x.csv", "csv"),
+        ("X.JSONL", "jsonl"),
+        ("x.y.tex", "latex"),
+        ("x.md", "markdown"),
+        ("card.yaml", "model-card"),
+    ],
+)
+def test_the_name_of_the_file_says_what_to_write(run, tmp_path, name, form):
+    assert command("export", run, "--out", tmp_path / name).exit_code == 0
+    written = (tmp_path / name).read_bytes()
+    assert written.decode() == command("export", run, "--format", form).stdout_bytes.decode()
+
+
+def test_a_name_in_parquet_is_one_file(run, tmp_path):
+    pytest.importorskip("pyarrow", reason="this test is for where Parquet can be written")
+    assert command("export", run, "--out", tmp_path / "x.parquet").exit_code == 0
+    same(run, tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("name", ["x.txt", "trials", ".csv", "x.csv.gz", "x.json"])
+def test_a_name_that_says_nothing_needs_a_format(run, tmp_path, name):
+    result = command("export", run, "--out", tmp_path / name)
+    assert str(result.exception) == (
+        f"--out {tmp_path / name}: only names in .csv, .jsonl, .parquet, .tex, .md and .yaml say what to "
+        "write; say it with --format"
+    )
+    assert command("export", run, "--format", "csv", "--out", tmp_path / name).exit_code == 0
+    assert (tmp_path / name).read_text("utf-8").startswith("model,")
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "fitting"),
+    [
+        ("x.parquet", "csv", "parquet"),
+        ("x.csv", "parquet", "csv"),
+        ("x.md", "latex", "markdown or model-card"),
+        ("x.jsonl", "lm-eval", "jsonl"),
+    ],
+)
+def test_a_name_may_not_contradict_the_format(run, tmp_path, name, form, fitting):
+    result = command("export", run, "--format", form, "--out", tmp_path / name)
+    assert str(result.exception) == (
+        f"--out {tmp_path / name} contradicts --format {form}: a name in {(tmp_path / name).suffix} is for "
+        f"{fitting}; change one of them"
+    )
+    assert not (tmp_path / name).exists()
+
+
+def test_neither_format_nor_file(run):
+    assert "say what to write: --format csv" in str(command("export", run).exception)
+
+
+def test_a_model_card_may_be_a_readme(run, tmp_path):
+    out = tmp_path / "README.md"
+    assert command("export", run, "--format", "model-card", "--out", out).exit_code == 0
+    assert out.read_text("utf-8").startswith("model-index:")
+
+
 @pytest.mark.parametrize("form", ["parquet", "lm-eval", "inspect"])
 def test_what_is_no_text_asks_for_a_place(run, form):
     result = command("export", run, "--format", form)
