@@ -17,7 +17,7 @@
     │       └── RunDamaged          not a run file, or its contents are corrupted
     ├── EndpointError               one request failed
     │   ├── TransientEndpointError  worth another attempt (429, 5xx, timeouts, dropped connections)
-    │   │   └── ScorerUnavailable   a judge or verifier could not be asked; the answer is kept
+    │   │   └── ScorerUnavailable   judge, verifier or scoring process is not to be had; the answer is kept
     │   └── PermanentEndpointError  no attempt will succeed (400, 401, 403, 404, 422); stops the model
     ├── EndpointsUnusable           no goal can be reached with the endpoints that answer; exit code 4
     ├── WorkersLost                 every worker of the executor has gone; the run can be resumed; exit code 4
@@ -211,7 +211,7 @@ class TransientEndpointError(EndpointError):
 
 
 class ScorerUnavailable(TransientEndpointError):
-    """A judge or verifier could not be asked: the answer it was to score is kept, and scored later."""
+    """A judge, a verifier or a process that scores is not to be had: the answer is kept, and scored later."""
 
 
 class PermanentEndpointError(EndpointError):

@@ -56,12 +56,12 @@ class Worker:
         """
         for model in self._setup.models:
             endpoint_at(model, _NOWHERE)
+        most = max(1, math.ceil(self._setup.cpus))
+        bound_workers(most)  # before a check has started any
         for task in self._setup.tasks:
             problem = self._setup.scorers[task.name].check_target(task.questions[0])
             if problem is not None:
                 raise UsageError(f"task {task.name!r}: {problem}")
-        most = max(1, math.ceil(self._setup.cpus))
-        bound_workers(most)
         scoring = {
             task.name: TaskScoring(self._setup.scorers[task.name], self._setup.rubrics[task.name])
             for task in self._setup.tasks

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from adaptive_eval.errors import UsageError
+from adaptive_eval.errors import ScorerUnavailable, UsageError
 from adaptive_eval.scoring.extract import last_boxed
 from adaptive_eval.scoring.scorer import CUT_OFF, Undecided
 from adaptive_eval.scoring.text import answer_part, storable
-from adaptive_eval.scoring.workers import in_worker, require_workers
+from adaptive_eval.scoring.workers import Home, in_worker, require_workers
 from adaptive_eval.trial import Completion, Question, Score, Signal
 
 __all__ = ["CallableScorer", "find_function"]
@@ -53,13 +52,18 @@ class CallableScorer:
     strip_reasoning: bool = True
     right_from: float = 0.5
     time_limit: float = 60.0
+    home: Home = field(default_factory=Home.here, init=False, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Wherever it arrives, modules lie elsewhere.
+        return type(self), (self.function, self.strip_reasoning, self.right_from, self.time_limit)
 
     def check_target(self, question: Question) -> str | None:
         """Return what is wrong with the function, or None; any target will do."""
         require_workers("the scorer python")
         try:
-            _require_function(self.function, tuple(sys.path))
-        except (UsageError, Undecided) as error:
+            _require_function(self.function, self.home)
+        except (UsageError, Undecided, ScorerUnavailable) as error:
             return str(error)
         return None
 
@@ -78,13 +82,13 @@ class CallableScorer:
             "truncated": completion.finish_reason in CUT_OFF,
         }
         try:
-            result = _read(in_worker(_call, self.function, text, asked, limit=self.time_limit))
+            result = in_worker(_call, self.function, text, asked, limit=self.time_limit, home=self.home)
         except Undecided as error:
             return Score(0, None, signals, f"undecided: {storable(str(error))}")
         right = result["score"] >= self.right_from
         own = {name: value for name, value in result["signals"].items() if name not in signals}
         signals = {**signals, "is_correct": right, "score": result["score"], **own}
-        extracted = None if result["extracted"] is None else storable(str(result["extracted"]))
+        extracted = None if result["extracted"] is None else storable(result["extracted"])
         return Score(
             int(right), extracted, signals, storable(result["reason"]) or ("right" if right else "wrong")
         )
@@ -117,24 +121,21 @@ def find_function(name: str) -> Callable[..., Any]:
 
 
 @lru_cache
-def _require_function(name: str, path: tuple[str, ...]) -> None:
-    """Raise unless the processes that will call the function find it along `path`."""
-    in_worker(_find, name, limit=_IMPORT)
+def _require_function(name: str, home: Home) -> None:
+    """Raise unless the processes that will call the function find it."""
+    in_worker(_find, name, limit=_IMPORT, home=home)
 
 
 def _find(name: str) -> None:
     find_function(name)
 
 
-def _call(name: str, answer: str, question: dict[str, Any]) -> Any:
-    result = find_function(name)(answer, question)
-    if isinstance(result, Mapping):
-        return dict(result)
-    return result
+def _call(name: str, answer: str, question: dict[str, Any]) -> dict[str, Any]:
+    return _read(find_function(name)(answer, question))
 
 
 def _read(result: Any) -> dict[str, Any]:
-    """Return what the function said in full.
+    """Return what the function said in full, as values that any process can take.
 
     Raises
     ------
@@ -147,9 +148,21 @@ def _read(result: Any) -> dict[str, Any]:
         raise Undecided(f"the function returned {result!r:.100}, not a bool or a score from 0 to 1")
     signals = given.get("signals", {})
     numbers = {
-        str(name): value
+        str(name): _plain(value)
         for name, value in (signals.items() if isinstance(signals, Mapping) else ())
         if isinstance(value, bool | int | float)
     }
-    reason = str(given.get("reason", ""))
-    return {"score": float(score), "extracted": given.get("extracted"), "reason": reason, "signals": numbers}
+    extracted = given.get("extracted")
+    return {
+        "score": float(score),
+        "extracted": None if extracted is None else str(extracted),
+        "reason": str(given.get("reason", "")),
+        "signals": numbers,
+    }
+
+
+def _plain(value: bool | int | float) -> Signal:
+    """Return a number as one of Python's own: a subclass may be of a module that only the worker knows."""
+    if isinstance(value, bool | int):
+        return value if type(value) in (bool, int) else int(value)
+    return float(value)

@@ -1,6 +1,10 @@
 """Scorers of a user's own, for the scorer of kind python; imported by its worker processes."""
 
+import enum
+import os
+import signal
 import time
+from pathlib import Path
 
 
 def last_word_is_target(answer, question):
@@ -33,6 +37,53 @@ def hanging(answer, question):
 
 
 def dying(answer, question):
-    import os
-
     os._exit(3)
+
+
+def killed_once(answer, question):
+    mark = Path(question["fields"]["mark"])
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return True
+
+
+def hanging_once(answer, question):
+    hanging, again = (Path(question["fields"][name]) for name in ("hanging", "again"))
+    if hanging.exists():
+        again.touch()
+        return True
+    hanging.touch()
+    time.sleep(600)
+    return False
+
+
+class Awkward(Exception):
+    """Pickled, it cannot be made again."""
+
+    def __init__(self, code, words):
+        super().__init__(f"{code}: {words}")
+
+
+def awkward(answer, question):
+    raise Awkward(1, "no")
+
+
+class Level(enum.IntEnum):
+    high = 2
+
+
+class Found(str):
+    pass
+
+
+def of_own_types(answer, question):
+    return {"score": True, "extracted": Found("it"), "signals": {"level": Level.high}}
+
+
+def by_environment(answer, question):
+    return os.environ["OWN_SCORER_KEY"] == answer
+
+
+def by_file(answer, question):
+    return Path("key.txt").read_text(encoding="utf-8") == answer
