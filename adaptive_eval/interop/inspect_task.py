@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from adaptive_eval.errors import DatasetError
+from adaptive_eval.tasks.own_code import modules_of
 from adaptive_eval.trial import Message
 
 __all__ = ["SampleMessage", "inspect_rows", "load_inspect_task", "sample_id", "sample_text"]
@@ -49,14 +51,15 @@ def load_inspect_task(name: str, base: Path) -> Any:
     place, at, function = name.rpartition("@")
     if not (at and place and function):
         raise DatasetError(f"inspect:{name}: write inspect:FILE.py@TASK")
-    found = getattr(_module(place, base, name), function, None)
-    task = found() if callable(found) else None
+    with ExitStack() as stack:
+        found = getattr(_module(place, base, name, stack), function, None)
+        task = found() if callable(found) else None
     if not isinstance(task, library.Task):
         raise DatasetError(f"inspect:{name}: {place} has no task {function!r}")
     return task
 
 
-def _module(place: str, base: Path, name: str) -> Any:
+def _module(place: str, base: Path, name: str, stack: ExitStack) -> Any:
     if not place.endswith(".py"):
         try:
             return import_module(place)
@@ -66,12 +69,12 @@ def _module(place: str, base: Path, name: str) -> Any:
     if not path.is_file():
         raise DatasetError(f"inspect:{name}: there is no such file ({path})")
     folder = str(path.parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)  # for what the task imports from beside it
+    sys.path[:] = [folder, *(other for other in sys.path if other != folder)]  # for what it imports later
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    stack.enter_context(modules_of(path.parent, path.stem))
     sys.modules.setdefault(path.stem, module)
     try:
         spec.loader.exec_module(module)

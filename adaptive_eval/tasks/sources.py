@@ -7,10 +7,12 @@ import decimal
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from adaptive_eval.errors import DatasetError
+from adaptive_eval.tasks.own_code import modules_of
 from adaptive_eval.tasks.rows import Row, RowFile, read_rows
 
 __all__ = ["HUB", "INSPECT", "LM_EVAL", "PYTHON", "is_file_source", "read_source"]
@@ -63,7 +65,7 @@ def read_source(
     if dataset.startswith(HUB):
         return _numbered(_from_hub(dataset.removeprefix(HUB), base, split, subset))
     if dataset.startswith(PYTHON):
-        return _numbered(_from_function(dataset.removeprefix(PYTHON)))
+        return _numbered(_from_function(dataset.removeprefix(PYTHON), base))
     if dataset.startswith(INSPECT):
         from adaptive_eval.interop.inspect_task import inspect_rows
 
@@ -118,23 +120,24 @@ def _saved(datasets: Any, path: str, split: str) -> Iterator[Any]:
     yield from loaded
 
 
-def _from_function(name: str) -> Iterator[Any]:
+def _from_function(name: str, base: Path) -> list[Any]:
     module, colon, attribute = name.partition(":")
     if not (module and colon and attribute):
         raise DatasetError(f"{PYTHON}{name}: write python:module:function")
-    try:
-        function = getattr(import_module(module), attribute, None)
-    except ImportError as error:
-        raise DatasetError(f"{PYTHON}{name}: the module cannot be imported: {error}") from None
-    if not callable(function):
-        raise DatasetError(f"{PYTHON}{name}: the module {module} has no function {attribute!r}")
-    rows = function()
-    if not isinstance(rows, Iterable) or isinstance(rows, str | Mapping):
-        raise DatasetError(f"{PYTHON}{name}: it returned {type(rows).__name__}, not rows (mappings)")
-    for number, row in enumerate(rows):
-        if number >= MOST_ROWS:
-            raise DatasetError(f"{PYTHON}{name}: it gave more than {MOST_ROWS:,} rows and does not end")
-        yield row
+    with modules_of(base, module):
+        try:
+            function = getattr(import_module(module), attribute, None)
+        except ImportError as error:
+            raise DatasetError(f"{PYTHON}{name}: the module cannot be imported: {error}") from None
+        if not callable(function):
+            raise DatasetError(f"{PYTHON}{name}: the module {module} has no function {attribute!r}")
+        rows = function()
+        if not isinstance(rows, Iterable) or isinstance(rows, str | Mapping):
+            raise DatasetError(f"{PYTHON}{name}: it returned {type(rows).__name__}, not rows (mappings)")
+        found = list(islice(rows, MOST_ROWS + 1))
+    if len(found) > MOST_ROWS:
+        raise DatasetError(f"{PYTHON}{name}: it gave more than {MOST_ROWS:,} rows and does not end")
+    return found
 
 
 def _numbered(found: Iterable[Any]) -> RowFile:

@@ -1,11 +1,15 @@
 """Tasks of Inspect in a config, as far as they can be told without Inspect; and its scores."""
 
+import sys
+from types import ModuleType, SimpleNamespace
+
 import pytest
 
 from adaptive_eval.build import build
 from adaptive_eval.config import config_from_data, json_schema
 from adaptive_eval.errors import ConfigError, UsageError
 from adaptive_eval.interop.inspect_stopping import StopEarly
+from adaptive_eval.interop.inspect_task import load_inspect_task
 from adaptive_eval.scoring import InspectScorer
 from adaptive_eval.scoring.inspect_score import SampleCompletion
 from adaptive_eval.trial import Completion, Question
@@ -127,3 +131,20 @@ def test_early_stopping_wants_one_goal():
         StopEarly()
     with pytest.raises(UsageError, match="say when to stop"):
         StopEarly(width=0.1, threshold=0.5)
+
+
+def test_tasks_of_one_name_in_two_folders_are_told_apart(tmp_path, monkeypatch):
+    """Read by one process, with what each imports from beside it."""
+    library = ModuleType("inspect_ai")
+    library.Task = SimpleNamespace
+    monkeypatch.setitem(sys.modules, "inspect_ai", library)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    code = "import sys\nfrom inspect_ai import Task\n\nHERE = sys.modules[__name__].__file__\n\n"
+    code += "def sums():\n    import own_samples\n    return Task(place=HERE, samples=own_samples.NAME)\n"
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "own_sums.py").write_text(code, encoding="utf-8")
+        (tmp_path / folder / "own_samples.py").write_text(f"NAME = {folder!r}\n", encoding="utf-8")
+    for folder in ("one", "two", "one"):
+        task = load_inspect_task("own_sums.py@sums", tmp_path / folder)
+        assert (task.place, task.samples) == (str(tmp_path / folder / "own_sums.py"), folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 
@@ -228,3 +229,32 @@ def test_a_source_without_rows_says_so(monkeypatch, tmp_path):
     (tmp_path / "own_empty.py").write_text("def rows():\n    return []\n", encoding="utf-8")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     assert read_source("python:own_empty:rows").problems == ((0, "the dataset has no rows"),)
+
+
+def test_modules_of_one_name_beside_two_configs_are_told_apart(tmp_path, monkeypatch):
+    """In whatever order a process reads them, and also what they import from beside them."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for folder in ("one", "two"):
+        (tmp_path / folder / "own_package").mkdir(parents=True)
+        (tmp_path / folder / "own_package" / "__init__.py").touch()
+        (tmp_path / folder / "own_package" / "parts.py").write_text(f"TEXT = {folder!r}\n", encoding="utf-8")
+        code = "import own_package.parts\n\ndef rows():\n    from own_package.parts import TEXT\n"
+        code += f"    yield {{'input': {folder!r}, 'target': own_package.parts.TEXT}}\n"
+        code += "    yield {'input': 'late', 'target': TEXT}\n"
+        (tmp_path / folder / "own_rows.py").write_text(code, encoding="utf-8")
+    for folder in ("one", "two", "one"):
+        rows = read_source("python:own_rows:rows", tmp_path / folder).rows
+        assert [row.values["input"] for row in rows] == [folder, "late"]
+        assert {row.values["target"] for row in rows} == {folder}
+
+
+def test_a_module_that_the_process_has_is_its_own_afterwards(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "mine"), *sys.path])
+    for folder in ("mine", "config"):
+        (tmp_path / folder).mkdir()
+        code = f"def rows():\n    return [{{'input': {folder!r}, 'target': '1'}}]\n"
+        (tmp_path / folder / "own_twice.py").write_text(code, encoding="utf-8")
+    mine = importlib.import_module("own_twice")
+    found = read_source("python:own_twice:rows", tmp_path / "config").rows
+    assert found[0].values["input"] == "config"
+    assert sys.modules["own_twice"] is mine
