@@ -130,18 +130,25 @@ def retirement(spec: SessionSpec, comparison: Comparison, model: int, trials: in
     goal, names, name = comparison.goal, spec.names, spec.names[model]
     separated: list[str] = []
     tied: list[str] = []
+    lost: list[str] = []
     last = 0
     for row in np.flatnonzero((goal.first == model) | (goal.second == model)).tolist():
         last = max(last, int(comparison.decided_at[row]))
-        if goal.single[row] or comparison.verdict[row] == 0:
+        if goal.single[row] or (comparison.verdict[row] == 0 and not comparison.lost[row]):
             continue
         other = int(goal.second[row] if goal.first[row] == model else goal.first[row])
+        if comparison.lost[row]:
+            lost.append(names[other])
+            continue
         (tied if comparison.verdict[row] == 2 else separated).append(names[other])
     parts = []
     if separated:
         parts.append(f"separated from {_and(separated)}")
     if tied:
         parts.append(f"tied with {_and(tied)}")
+    if lost:
+        whose = "pair" if len(lost) == 1 else "pairs"
+        parts.append(f"its open {whose} with {_and(lost)} cannot be decided any more")
     step = last or comparison.frontier
     reason = "; ".join(parts) or "no open pair needs it"
     text = f"{name} retired after {step:,} trials: {reason}"
@@ -221,7 +228,8 @@ def _amount(budget: str, value: float) -> str:
 
 def pass_cap(spec: SessionSpec) -> str:
     """Say that every model has walked as far as allowed."""
-    return f"every model still needed has done {spec.stopping.max_passes} passes (max_passes)"
+    passes = spec.stopping.max_passes
+    return f"every model still needed has done {passes} pass{'' if passes == 1 else 'es'} (max_passes)"
 
 
 def _and(names: list[str]) -> str:

@@ -20,7 +20,7 @@ from adaptive_eval.wording.numbers import (
     trimmed,
 )
 from adaptive_eval.wording.stored import NAME, STARTED_AT
-from adaptive_eval.wording.verdicts import family_words, is_single, verdict_words
+from adaptive_eval.wording.verdicts import family_words, is_single, left_open, verdict_words
 
 __all__ = [
     "TASKS_NOTE",
@@ -149,7 +149,9 @@ def earlier_words(standings: Standings) -> list[str]:
 
 def state_words(line: ModelStanding, standings: Standings) -> str:
     """Return a model's state with its note."""
-    state = line.state if standings.stop is None else _STATES[line.state]
+    state: str = line.state
+    if standings.stop is not None:
+        state = "unresolved" if line.model in left_open(standings) else _STATES[line.state]
     return f"{state}: {line.note}" if line.note else state
 
 

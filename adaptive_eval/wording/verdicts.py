@@ -16,6 +16,7 @@ __all__ = [
     "flipped",
     "is_single",
     "is_width",
+    "left_open",
     "of_kind",
     "oriented",
     "pair_name",
@@ -166,6 +167,17 @@ def pair_name(pair: PairStanding, names: Mapping[str, str] | None = None) -> str
     """
     first, second = (names.get(name, name) if names else name for name in (pair.first, pair.second))
     return f"{first}, {second}" if pair.kind == "width" else f"{first} − {second}"
+
+
+def left_open(standings: Standings) -> frozenset[str]:
+    """Return the models that are asked no more because the other model of an open pair has stopped.
+
+    Nothing more can be decided about them, and yet they are not resolved.
+    """
+    stopped = {line.model for line in standings.models if line.state == "stopped"}
+    retired = {line.model for line in standings.models if line.state == "retired"}
+    pairs = [(pair.first, pair.second) for pair in standings.pairs if pair.verdict == "open"]
+    return frozenset(one for pair in pairs if stopped & set(pair) for one in pair if one in retired)
 
 
 def tied_groups(standings: Standings) -> tuple[tuple[str, ...], ...]:

@@ -44,6 +44,7 @@ from adaptive_eval.wording.numbers import (
 from adaptive_eval.wording.verdicts import (
     family_words,
     is_single,
+    left_open,
     oriented,
     saved_words,
     tie_words,
@@ -195,6 +196,7 @@ def run_context(view: RunView, tally: Tally) -> dict[str, Any]:
         "axis": common_axis(values),
         "decimals": decimals_for(values),
         "noun": _noun(standings),
+        "left_open": left_open(standings),
         "ties": tied_groups(standings),
         "resolved": resolved_words(standings),
         "resolved_share": _resolved_share(view),

@@ -1,0 +1,64 @@
+"""A model that nobody can be compared with any more, because the others have stopped, is not resolved."""
+
+from __future__ import annotations
+
+import pytest
+import standings_examples as examples
+from session_scripts import coin, drive, make_spec
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.monitor.leaderboard import leaderboard
+from adaptive_eval.monitor.snapshot import RunHeader, run_view
+from adaptive_eval.monitor.web.pages import render, run_context
+from adaptive_eval.monitor.web.tally import Tally
+from adaptive_eval.report.phrases import state_words
+from adaptive_eval.wording.verdicts import left_open
+
+
+def retired_because(session: Session) -> str:
+    return [decision.text for decision in session.decisions if decision.kind == "retired"][-1]
+
+
+@pytest.fixture
+def alone() -> Session:
+    """A run whose third model is left without anybody to compare it with."""
+    session = Session(make_spec(3, 40))
+    session.stop_model("m0", "gone")
+    session.stop_model("m1", "gone")
+    return session
+
+
+def test_why_it_is_asked_no_more(alone):
+    assert retired_because(alone) == (
+        "m2 retired after 0 trials: its open pairs with m0 and m1 cannot be decided any more"
+    )
+
+
+def test_what_was_decided_is_said_too():
+    session = Session(make_spec(3, 40))
+    session.stop_model("m1", "gone")
+    drive(session, coin([0.95, 0.5, 0.05]))
+    reasons = [decision.text for decision in session.decisions if decision.kind == "retired"]
+    assert [reason.partition(": ")[2] for reason in reasons] == [
+        "separated from m2; its open pair with m1 cannot be decided any more",
+        "separated from m0; its open pair with m1 cannot be decided any more",
+    ]
+    assert left_open(session.standings()) == {"m0", "m2"}
+
+
+def test_every_view_calls_it_unresolved(alone):
+    standings = alone.standings()
+    view = run_view(RunHeader("demo"), examples.snapshot_of(standings))
+    assert left_open(standings) == {"m2"}
+    lines = [line.plain.split() for line in leaderboard(view, 100, 10)]
+    assert {line[1]: line[-1] for line in lines[1:]} == {"m0": "stopped", "m1": "stopped", "m2": "unresolved"}
+    assert [state_words(line, standings) for line in standings.models if line.model == "m2"] == ["unresolved"]
+    assert "unresolved" in render("parts/board", **run_context(view, Tally()))
+
+
+def test_a_model_with_a_verdict_on_every_pair_is_resolved():
+    session = drive(Session(make_spec(3, 40)), coin([0.95, 0.5, 0.05]))
+    standings = session.standings()
+    assert session.stopped.reason == "resolved"
+    assert left_open(standings) == frozenset()
+    assert {state_words(line, standings) for line in standings.models} == {"resolved"}
