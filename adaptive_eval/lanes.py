@@ -30,6 +30,7 @@ from adaptive_eval.engine.server import ServerLimits
 from adaptive_eval.errors import UsageError
 from adaptive_eval.grading import MIMIC
 from adaptive_eval.trial import Message
+from adaptive_eval.wording.numbers import listing
 
 __all__ = ["endpoint_at", "endpoints_of", "lanes_of", "limits_of", "prompt_bound", "server_limits"]
 
@@ -42,12 +43,19 @@ def endpoints_of(
     Raises
     ------
     UsageError
-        If an environment variable that a model names is not set.
+        If environment variables that models name are not set; all of them are named.
     """
-    return {
-        model.name: tuple(_endpoint(model, address, mimic_url) for address in model.addresses)
-        for model in models
-    }
+    pools: dict[str, tuple[OpenAIEndpoint, ...]] = {}
+    wrong: dict[str, list[str]] = {}
+    for model in models:
+        try:
+            pools[model.name] = tuple(_endpoint(model, address, mimic_url) for address in model.addresses)
+        except UsageError as error:
+            wrong.setdefault(str(error), []).append(model.name)
+    if wrong:
+        found = [f"{listing(names)}: {words}" for words, names in wrong.items()]
+        raise UsageError(found[0] if len(found) == 1 else "\n  ".join([f"{len(found)} mistakes", *found]))
+    return pools
 
 
 def lanes_of(

@@ -67,6 +67,18 @@ class Address:
         """
         return self.base.removesuffix("/v1")
 
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port alone.
+
+        Examples
+        --------
+        >>> Address.read("http://gpu1:8000/team/v1").origin
+        'http://gpu1:8000'
+        """
+        parts = urlsplit(self.base)
+        return f"{parts.scheme}://{parts.netloc}"
+
 
 def read_key(variable: str | None, environ: Mapping[str, str]) -> str | None:
     r"""Look up an API key.

@@ -89,6 +89,8 @@ class OpenAIEndpoint(ABC):
         send_seed: bool = True,
     ) -> None:
         self.model = model
+        self._key_variable = api_key_env
+        self._own_headers = bool(headers)
         self._parameters = {**(sampling or {}), **(extra_body or {})}
         for field in _OURS:
             if field in self._parameters:
@@ -264,7 +266,13 @@ class OpenAIEndpoint(ABC):
             if error.status in (404, 405):
                 await self._refuse_address_without_v1()
                 note = f"{self.url} does not list its models; whether it serves {self.model!r} is not known"
+                if await self._serves_at_v1():
+                    note += f", but {self._exchange.address.origin}/v1 does: is that the address?"
                 return Probe((), time.perf_counter() - started, note)
+            if error.status == 401:
+                raise PermanentEndpointError(
+                    self._about_the_key(error), kind=error.kind, status=error.status
+                ) from None
             raise
         except TransientEndpointError as error:
             if error.kind == "connection":
@@ -313,6 +321,25 @@ class OpenAIEndpoint(ABC):
             raise PermanentEndpointError(
                 f"{self.url} has no /models, but {self.url}/v1 has: add /v1 to the address", kind="not_found"
             )
+
+    async def _serves_at_v1(self) -> bool:
+        """Return whether the model is listed where most servers have their API, which is not the address."""
+        elsewhere = f"{self._exchange.address.origin}/v1"
+        if elsewhere == self.url:
+            return False
+        try:
+            listed = self._exchange.json(await self._exchange.get(f"{elsewhere}/models"))
+        except EndpointError:
+            return False
+        return self.model in model_ids(listed)
+
+    def _about_the_key(self, error: PermanentEndpointError) -> str:
+        said = str(error).rstrip(".")
+        if self._key_variable is not None:
+            return f"{said}; is the key in {self._key_variable} the right one?"
+        if self._own_headers:
+            return f"{said}; are the headers right?"
+        return f"{said}; no key was sent: name the variable that holds it in api_key_env"
 
     async def aclose(self) -> None:
         """Close the connections. The endpoint cannot be used afterwards."""

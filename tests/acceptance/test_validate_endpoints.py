@@ -66,3 +66,56 @@ def test_a_probe_without_endpoints_is_refused(config: Path) -> None:
     done = in_process("validate", config, "--probe", "--offline", cwd=config.parent)
     assert done.code == 2
     assert "keep one of the two" in done.err
+
+
+def test_a_wrong_path_is_noticed_where_the_model_is_found_under_another(
+    config: Path, mimic: MimicProcess
+) -> None:
+    config.write_text(config.read_text().replace("/v1", "/v2"))
+    done = in_process("validate", config, cwd=config.parent)
+    assert done.code == 0, done
+    assert (
+        f"whether it serves 'good' is not known, but {mimic.base_url} does: is that the address?" in done.out
+    )
+
+
+def test_every_key_that_is_missing_is_named_with_its_models(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("KEY_ONE", "KEY_TWO"):
+        monkeypatch.delenv(name, raising=False)
+    text = config.read_text()
+    config.write_text(text.replace("sampling", "api_key_env: KEY_ONE, sampling"))
+    done = in_process("validate", config, cwd=config.parent)
+    assert done.code == 2
+    assert done.err == (
+        "error: good and deaf: api_key_env: the environment variable KEY_ONE is not set; export it first\n"
+    )
+    config.write_text(
+        text.replace("sampling", "api_key_env: KEY_ONE, sampling", 1).replace(
+            "api: c", "api_key_env: KEY_TWO, api: c"
+        )
+    )
+    done = in_process("validate", config, cwd=config.parent)
+    assert done.err == (
+        "error: 2 mistakes\n"
+        "  good: api_key_env: the environment variable KEY_ONE is not set; export it first\n"
+        "  deaf: api_key_env: the environment variable KEY_TWO is not set; export it first\n"
+    )
+
+
+def test_a_refused_key_is_asked_about(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY_ONE", "sk-wrong")
+    spec = MimicSpec(models=(ModelSpec("good", mean=0.5), ModelSpec("deaf", mean=0.5)), api_key="sk-right")
+    with MimicProcess(spec) as locked:
+        text = CONFIG.format(url=locked.base_url).replace("sampling", "api_key_env: KEY_ONE, sampling", 1)
+        config.write_text(text.replace("api: completions", "headers: {X-Team: a}", 1))
+        done = in_process("validate", config, cwd=config.parent)
+        assert done.code == 4
+        said = f"{locked.base_url}: HTTP 401 Unauthorized: Incorrect API key provided"
+        assert f"  good: {said}; is the key in KEY_ONE the right one?\n" in done.err
+        assert f"  deaf: {said}; are the headers right?\n" in done.err
+        config.write_text(CONFIG.format(url=locked.base_url))
+        done = in_process("validate", config, cwd=config.parent)
+        hint = "no key was sent: name the variable that holds it in api_key_env"
+        assert f"  good: {said}; {hint}\n" in done.err
