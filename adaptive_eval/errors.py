@@ -57,6 +57,7 @@ __all__ = [
     "TransientEndpointError",
     "UsageError",
     "WorkersLost",
+    "in_words",
 ]
 
 
@@ -228,3 +229,16 @@ class WorkersLost(AdaptiveEvalError):
 
 class SessionError(AdaptiveEvalError):
     """The session was driven wrongly: an unknown trial, or an outcome that contradicts an earlier one."""
+
+
+def in_words(error: Exception) -> str:
+    """Return what an error of the system says, without its number and the path, which a message names itself.
+
+    Examples
+    --------
+    >>> in_words(FileNotFoundError(2, "No such file or directory", "x.jsonl"))
+    'No such file or directory'
+    >>> in_words(OverflowError("bind(): port must be 0-65535."))
+    'bind(): port must be 0-65535.'
+    """
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

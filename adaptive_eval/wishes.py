@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from adaptive_eval.config import RubricConfig, RunConfig, ScorerConfig
 from adaptive_eval.config.document import read_document
+from adaptive_eval.config.problems import plain_problems
 from adaptive_eval.config.rubric import by_schema
-from adaptive_eval.config.section import by_kind
+from adaptive_eval.config.section import Section, by_kind
 from adaptive_eval.errors import UsageError
 
 __all__ = ["Wish", "read_rubric", "read_scorer", "tracked"]
@@ -39,6 +40,13 @@ class Wish:
     by_task: Mapping[str, RubricConfig] = field(default_factory=dict)
 
 
+class _Written(Section):
+    """What options hold, with the grammar of a config and its words for what is wrong."""
+
+    scorer: Annotated[ScorerConfig, Field(discriminator="kind"), BeforeValidator(by_kind)] | None = None
+    rubric: Annotated[RubricConfig, BeforeValidator(by_schema)] | None = None
+
+
 def read_rubric(text: str) -> RubricConfig:
     """Read a rubric as it is written in a config: a schema's name, or a mapping.
 
@@ -54,8 +62,8 @@ def read_rubric(text: str) -> RubricConfig:
     >>> read_rubric("{schema: binary, weights: [0, 2]}").category_weights
     (0.0, 2.0)
     """
-    rubric = _validated(TypeAdapter(RubricConfig), by_schema(_parsed(text, "rubric")), "rubric")
-    assert isinstance(rubric, RubricConfig)
+    rubric = _written(text, "rubric").rubric
+    assert rubric is not None
     try:
         weights = rubric.category_weights
     except ValueError as error:
@@ -84,8 +92,7 @@ def read_scorer(text: str) -> Any:
     >>> read_scorer("{kind: numeric, tolerance: 0.1}").tolerance
     0.1
     """
-    adapter: TypeAdapter[Any] = TypeAdapter(Annotated[ScorerConfig, Field(discriminator="kind")])
-    return _validated(adapter, by_kind(_parsed(text, "scorer")), "scorer")
+    return _written(text, "scorer").scorer
 
 
 def tracked(config: RunConfig) -> list[Wish]:
@@ -97,18 +104,14 @@ def tracked(config: RunConfig) -> list[Wish]:
     return [Wish(name, by_task=rubrics) for name, rubrics in by_name.items()]
 
 
-def _parsed(text: str, option: str) -> Any:
+def _written(text: str, option: str) -> _Written:
     document = read_document(text)
     if document.problems or document.data is None:
         what = document.problems[0].message if document.problems else "it is empty"
         raise UsageError(f"--{option} {text!r}: {what}")
-    return document.data
-
-
-def _validated(adapter: TypeAdapter[Any], data: Any, option: str) -> Any:
     try:
-        return adapter.validate_python(data)
+        return _Written.model_validate({option: document.data})
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in found["loc"])
-        raise UsageError(f"--{option}: {place + ': ' if place else ''}{found['msg']}") from None
+        (_, *place), words = next(plain_problems(error, _Written))
+        where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
+        raise UsageError(f"--{option} {text!r}: {where + ': ' if where else ''}{words}") from None

@@ -10,7 +10,7 @@ import click
 
 from adaptive_eval.endpoints.mimic.spec import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
 from adaptive_eval.endpoints.mimic.spec_json import spec_from_json
-from adaptive_eval.errors import UsageError
+from adaptive_eval.errors import UsageError, in_words
 
 __all__ = ["command"]
 
@@ -88,7 +88,7 @@ def _spec_from_options(
     api_key_env: str | None,
 ) -> MimicSpec:
     try:
-        wait = LatencySpec(median=0.2 if latency is None else latency)
+        wait = _latency(latency)
         return MimicSpec(
             models=tuple(_model(text, wait) for text in models or _DEFAULT_MODELS),
             seed=seed or 0,
@@ -107,7 +107,17 @@ def _model(text: str, latency: LatencySpec) -> ModelSpec:
         value = None
     if not name or value is None:
         raise UsageError(f"--model {text!r} is not NAME=MEAN, such as expert=0.9")
-    return ModelSpec(name, mean=value, latency=latency)
+    try:
+        return ModelSpec(name, mean=value, latency=latency)
+    except ValueError as error:
+        raise UsageError(f"--model {text!r}: {error}") from None
+
+
+def _latency(seconds: float | None) -> LatencySpec:
+    try:
+        return LatencySpec(median=0.2 if seconds is None else seconds)
+    except ValueError as error:
+        raise UsageError(f"--latency: {error}") from None
 
 
 def _variable(name: str) -> str:
@@ -129,7 +139,7 @@ def _spec_from_file(path: str) -> MimicSpec:
     try:
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from None
+        raise UsageError(f"{path}: cannot be read: {in_words(error)}") from None
     return spec_from_json(text, path)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval.endpoints.mimic.spec import AnswerKind, DatasetSpec, KnownQuestion, MimicSpec
-from adaptive_eval.errors import DatasetError
+from adaptive_eval.errors import DatasetError, in_words
 
 __all__ = ["Answerable", "load_answer_key"]
 
@@ -69,7 +69,7 @@ def _read_jsonl(dataset: DatasetSpec) -> list[tuple[str, KnownQuestion]]:
     try:
         lines = Path(dataset.path).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"{dataset.path}: cannot be read: {error}") from None
+        raise DatasetError(f"{dataset.path}: cannot be read: {in_words(error)}") from None
     rows: list[tuple[str, KnownQuestion]] = []
     for number, line in enumerate(lines, start=1):
         if line.strip():

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from adaptive_eval.endpoints.mimic.app import create_app
 from adaptive_eval.endpoints.mimic.delivery import CLOSE_EXTENSION
 from adaptive_eval.endpoints.mimic.spec import MimicSpec
-from adaptive_eval.errors import UsageError
+from adaptive_eval.errors import UsageError, in_words
 
 __all__ = ["serve"]
 
@@ -96,7 +96,9 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.listen(_BACKLOG)
     except (OSError, OverflowError) as error:
         listener.close()
-        raise UsageError(f"cannot listen on {host} port {port}: {error}; choose another, or port 0") from None
+        raise UsageError(
+            f"cannot listen on {host} port {port}: {in_words(error)}; choose another, or port 0"
+        ) from None
     return listener
 
 

@@ -11,7 +11,7 @@ from types import FrameType
 
 import uvicorn
 
-from adaptive_eval.errors import UsageError
+from adaptive_eval.errors import UsageError, in_words
 from adaptive_eval.monitor.web.app import create_app
 from adaptive_eval.monitor.web.folder import open_folder
 from adaptive_eval.monitor.web.guard import new_token
@@ -104,6 +104,6 @@ def _listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listener.close()
         raise UsageError(
-            f"cannot listen on {host} port {port}: {error}; choose another --host, or --port 0"
+            f"cannot listen on {host} port {port}: {in_words(error)}; choose another --host, or --port 0"
         ) from None
     return listener
