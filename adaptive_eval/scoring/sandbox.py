@@ -50,7 +50,11 @@ _FOR_ROOT = ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
 
 
 class SandboxFailed(Exception):
-    """The sandbox could not be entered: this says nothing about the program."""
+    """The sandbox could not be entered, or was killed: this says nothing about the program."""
+
+
+class _Killed(Exception):
+    """The program, or the sandbox, was killed by a signal that nothing in there can hold against."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ class Outcome:
 
 
 def require_sandbox(python: str | None = None) -> None:
-    """Refuse where programs cannot be run safely; asked once.
+    """Refuse where programs cannot be run safely; asked until there is a sandbox, and then no more.
 
     Parameters
     ----------
@@ -112,12 +116,16 @@ def require_sandbox(python: str | None = None) -> None:
     UsageError
         If there is no bubblewrap, or it cannot make a sandbox here; the message says what to do.
     """
+    _require(python)
+
+
+@lru_cache
+def _require(python: str | None) -> None:
     problem = _problem(python)
     if problem is not None:
         raise UsageError(f"the scorer code runs programs in a sandbox, and there can be none here: {problem}")
 
 
-@lru_cache
 def _problem(python: str | None) -> str | None:
     if sys.platform != "linux":
         return f"it needs Linux and bubblewrap, and this is {sys.platform}"
@@ -132,6 +140,9 @@ def _problem(python: str | None) -> str | None:
 
 def run_tests(code: str, tests: str, limits: Limits, python: str | None = None) -> Outcome:
     """Run code and then its tests in a sandbox.
+
+    A program that is killed may have done that itself, or used up its CPU time; or the system was out of
+    memory. It is run once more, and what comes of that counts.
 
     Parameters
     ----------
@@ -150,8 +161,16 @@ def run_tests(code: str, tests: str, limits: Limits, python: str | None = None) 
     Raises
     ------
     SandboxFailed
-        If the program was not begun.
+        If the program was not begun, or the sandbox around it was killed twice.
     """
+    try:
+        outcome = _run(code, tests, limits, python, is_last=False)
+    except _Killed:
+        outcome = _run(code, tests, limits, python, is_last=True)
+    return outcome
+
+
+def _run(code: str, tests: str, limits: Limits, python: str | None, *, is_last: bool) -> Outcome:
     task = {
         "code": _sendable(code),
         "tests": _sendable(tests),
@@ -169,12 +188,19 @@ def run_tests(code: str, tests: str, limits: Limits, python: str | None = None) 
                 os.close(send)
             with process:
                 late = not _ended(process, verdict, deadline, heard := _Heard())
+                passed = heard.verdict == _STARTED + secret
+                late = late or not (passed or _exited(process, deadline))
+                code_of_end = process.poll()
                 process.kill()  # all that is in the sandbox dies with it, and then the pipes close
                 _ended(process, verdict, time.monotonic() + _DYING, _Heard())
+    if passed:
+        return Outcome(True, "the tests pass")
+    if code_of_end in (-signal.SIGKILL, 128 + signal.SIGKILL) and not is_last:
+        raise _Killed
     if not heard.verdict.startswith(_STARTED):
         raise SandboxFailed(_last_line(heard.errors) or f"it did not begin within {limits.wall:g} s")
-    if heard.verdict == _STARTED + secret:
-        return Outcome(True, "the tests pass")
+    if code_of_end == -signal.SIGKILL:  # from outside: no program in there can see it
+        raise SandboxFailed("it was killed")
     return Outcome(False, _why(process.returncode, heard.errors, limits, late=late))
 
 
@@ -205,6 +231,15 @@ def _ended(process: subprocess.Popen[bytes], verdict: IO[bytes], deadline: float
                     heard.verdict = (heard.verdict + data)[:_SAID]
                 else:
                     heard.errors = (heard.errors + data)[-_SAID:]
+    return True
+
+
+def _exited(process: subprocess.Popen[bytes], deadline: float) -> bool:
+    """Wait for the end of the sandbox itself, whose pipes are closed; False at the deadline."""
+    try:
+        process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return False
     return True
 
 

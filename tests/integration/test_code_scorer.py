@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import stat
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -15,7 +16,7 @@ import pytest
 from mimic_runs import installed, mimic_config, run_config
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.scoring import build_scorer
+from adaptive_eval.scoring import build_scorer, sandbox
 from adaptive_eval.scoring.code import find_code
 from adaptive_eval.scoring.sandbox import Limits, SandboxFailed, require_sandbox, run_tests
 from adaptive_eval.store import RunReader
@@ -334,6 +335,60 @@ def test_a_sandbox_that_cannot_be_made_is_refused_with_its_own_words(tmp_path):
     _, result = run_config(tmp_path, mimic_config({"scorer": scorer}), by=by)
     assert result.exit_code == 2
     assert "No permissions to create new namespace" in result.stderr
+
+
+@sandboxed
+def test_a_sandbox_that_is_there_later_is_used_then(monkeypatch):
+    """As after `apt install bubblewrap` from a notebook."""
+    name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    python = f"{sys.base_prefix}/bin/../bin/{name}"  # one that no other test has asked about
+    with monkeypatch.context() as without:
+        without.setattr(shutil, "which", lambda _: None)
+        with pytest.raises(UsageError, match="apt install bubblewrap"):
+            require_sandbox(python)
+    require_sandbox(python)
+
+
+@pytest.fixture
+def out_of_memory(monkeypatch):
+    """Have sandboxes killed from outside once their program runs, as often as this list has items."""
+    kills: list[str] = []
+    run, ended = sandbox._run, sandbox._ended
+
+    def one(code, *arguments, **options):
+        return run("import time\ntime.sleep(60)" if kills else code, *arguments, **options)
+
+    def killed(process, verdict, deadline, heard):
+        if kills and process.poll() is None:
+            heard.verdict += os.read(verdict.fileno(), len("started\n"))
+            process.kill()
+            kills.pop()
+        return ended(process, verdict, deadline, heard)
+
+    monkeypatch.setattr(sandbox, "_run", one, raising=False)
+    monkeypatch.setattr(sandbox, "_ended", killed)
+    return kills
+
+
+@sandboxed
+def test_a_program_whose_sandbox_is_killed_is_run_again(out_of_memory):
+    out_of_memory += ["once"]
+    assert run_tests("x = 1", "assert x == 1", PATIENT).passed
+    assert not out_of_memory
+
+
+@sandboxed
+def test_an_answer_whose_sandbox_is_killed_again_stays_unscored(out_of_memory):
+    out_of_memory += ["once", "twice"]
+    with pytest.raises(SandboxFailed, match="it was killed"):
+        run_tests("x = 1", "assert x == 1", PATIENT)
+    assert not out_of_memory
+
+
+@sandboxed
+def test_a_program_that_kills_itself_fails_for_good():
+    outcome = run_tests("import os\nos.kill(os.getpid(), 9)", "pass", PATIENT)
+    assert (outcome.passed, outcome.reason) == (False, "used up its 20 s of CPU time, or was killed")
 
 
 @sandboxed
