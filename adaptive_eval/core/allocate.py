@@ -143,26 +143,34 @@ class LowestZ:
     def choose(self, view: AllocationView, free: Mapping[int, int]) -> Iterator[int]:
         """See :class:`Policy`."""
         issued, left = list(view.issued), dict(free)
-        most = 2 * min((issued[model] for model in np.flatnonzero(view.active).tolist()), default=0) + LEAD
+        active = np.flatnonzero(view.active).tolist()
+        most = 2 * min((issued[model] for model in active), default=0) + LEAD
+        named: set[int] = set()
         for pair in np.argsort(-view.closeness, kind="stable").tolist():
-            ends = [end for end in (int(view.first[pair]), int(view.second[pair])) if end >= 0]
+            both = [end for end in (int(view.first[pair]), int(view.second[pair])) if end >= 0]
+            named.update(both)
             while True:
-                ends = [end for end in ends if view.active[end] and left.get(end, 0) > 0]
+                ends = [end for end in both if view.active[end] and left.get(end, 0) > 0]
                 if not ends:
                     break
                 model = min(ends, key=lambda end: (issued[end], end))
-                if issued[model] >= most:
-                    break
-                others = [
-                    issued[end] for end in (int(view.first[pair]), int(view.second[pair])) if end != model
-                ]
-                if not _may_lead(
-                    issued[model], [other for other in others if other >= 0], view.window[model]
-                ):
+                partners = [issued[end] for end in both if end != model]
+                if issued[model] >= most or not _may_lead(issued[model], partners, view.window[model]):
                     break
                 yield model
                 issued[model] += 1
                 left[model] -= 1
+        # Where the goal does not stop, a model goes on without an open pair, and keeps up with the others.
+        others = [model for model in active if model not in named and left.get(model, 0) > 0]
+        ahead = max((issued[model] for model in active if model in named), default=None)
+        while others:
+            model = min(others, key=lambda other: (issued[other], other))
+            if ahead is not None and issued[model] >= ahead:
+                return
+            yield model
+            issued[model] += 1
+            left[model] -= 1
+            others = [other for other in others if left[other] > 0]
 
 
 class TopTwo:
@@ -192,7 +200,8 @@ class TopTwo:
         score, variance = view.scores()
         for _ in range(sum(left.values())):
             # A drawn model without a free slot gets nothing instead, or its trials would go to the others.
-            model = self._draw(np.array(members), score, variance * start / issued, rng)
+            now = variance[members] * start[members] / issued[members]
+            model = self._draw(np.array(members), score[members], now, rng)
             if left.get(model, 0) > 0:
                 yield model
                 issued[model] += 1
@@ -205,14 +214,14 @@ class TopTwo:
     def _draw(
         members: Ints, score: NDArray[np.float64], variance: NDArray[np.float64], rng: np.random.Generator
     ) -> int:
-        drawn = score[members] + np.sqrt(variance[members]) * rng.standard_normal(members.size)
-        order = members[np.argsort(-drawn)]
+        drawn = score + np.sqrt(variance) * rng.standard_normal(members.size)
+        order = np.argsort(-drawn)
         if order.size == 1:
-            return int(order[0])
+            return int(members[0])
         gap = score[order[:-1]] - score[order[1:]]
         cost = gap**2 / (variance[order[:-1]] + variance[order[1:]])
         at = int(np.argmin(cost))
-        return int(order[at + int(rng.random() < 0.5)])
+        return int(members[order[at + int(rng.random() < 0.5)]])
 
 
 def _may_lead(issued: int, partners: Sequence[int], window: int) -> bool:

@@ -122,7 +122,8 @@ class Board:
     def forget(self, before: int) -> None:
         """Let the cells drop per-step quantities before step `before` of the schedule."""
         for cells, local in zip(self.cells, self.schedule.local(before), strict=True):
-            cells.forget(local)
+            # The score at a step is kept at each task's own last step, which may lie before this one.
+            cells.forget(max(local - 1, 0))
 
     # ------------------------------------------------------------------ current scores
 

@@ -73,7 +73,8 @@ class Comparison:
     needed : ndarray of bool, shape (P,)
         Open contrasts that the goal needs and that can still get answers.
     members : list of int
-        Models of needed contrasts that are asked: no references.
+        Models of needed contrasts that are asked: no references. Where the goal does not stop, every model
+        that still gets answers.
     settled : ndarray of bool, shape (P,)
         Open contrasts whose call is certain and waits for others to reach its step.
     frontier : int
@@ -95,7 +96,6 @@ class Comparison:
         self.decided_at = np.full(pairs, -1, dtype=np.int64)
         self.needed = np.ones(pairs, dtype=bool)
         self.settled = np.zeros(pairs, dtype=bool)
-        self.members = self._members()
         self.frontier = 0
         self.progress = np.zeros(pairs, dtype=np.int64)
         self.difference = np.zeros(pairs)
@@ -105,6 +105,8 @@ class Comparison:
         self.statistic = np.full(pairs, -np.inf)
         self._sign = np.zeros(pairs, dtype=np.int8)
         self._lost = np.zeros(pairs, dtype=bool)
+        self._gone: set[int] = set()
+        self.members = self._members()
         self._called: list[float] = []
         # References have their scores from the start, the others when they are first reviewed.
         self._score = np.where(board.progress > 0, board.scores().difference[:, 0], 0.0)
@@ -246,9 +248,9 @@ class Comparison:
     def _fold(self) -> list[Call]:
         """Fold the steps that every needed contrast has reached."""
         calls: list[Call] = []
-        while self.needed.any():
+        while self.needed.any() or (self.members and not self.goal.stops):
             rows = np.flatnonzero(self.needed)
-            limit = int(min(self.progress[rows].min(), self._next_stop()))
+            limit = int(min(self._reached(rows), self._next_stop()))
             if limit <= self.frontier:
                 break
             won, tied = self._conditions(rows, self.frontier, limit)
@@ -263,6 +265,16 @@ class Comparison:
             calls.extend(self._call(int(rows[row]), bool(won[row, column])) for row in called)
             self._update_needed()
         return calls
+
+    def _reached(self, rows: Ints) -> int:
+        """Return the step that all of `rows` have reached, and all models where the goal does not stop.
+
+        Then models go on although every pair of theirs is decided, and rounds follow from their answers too.
+        """
+        reached = self.progress[rows]
+        if not self.goal.stops:
+            reached = np.concatenate([reached, self.board.progress[self.members]])
+        return int(reached.min())
 
     def _next_stop(self) -> float:
         """Return the next step at which the fold must pause, whatever has been read beyond it."""
@@ -280,6 +292,9 @@ class Comparison:
 
     def _conditions(self, rows: Ints, start: int, stop: int) -> tuple[Bools, Bools]:
         """Return where contrasts win and where they tie, each of shape (rows, steps)."""
+        if rows.size == 0:
+            none = np.zeros((0, stop - start), dtype=bool)
+            return none, none
         peak, tied = self._window.read(rows, start, stop)
         fixed = self.rule.fixed_threshold
         if fixed is not None:
@@ -322,6 +337,8 @@ class Comparison:
         self.members = self._members()
 
     def _members(self) -> list[int]:
+        if not self.goal.stops:
+            return [model for model in range(len(self.spec.models)) if model not in self._gone]
         sides = np.concatenate([self.goal.first[self.needed], self.goal.second[self.needed]])
         asked = np.unique(sides[(sides >= 0) & (sides < len(self.spec.models))])
         return [int(model) for model in asked]
@@ -387,6 +404,7 @@ class Comparison:
 
     def lose(self, model: int) -> None:
         """Give up the undecided contrasts of a model that will get no more answers."""
+        self._gone.add(model)
         theirs = (self.goal.first == model) | (self.goal.second == model)
         self._lost |= theirs & (self.verdict == OPEN)
         self._update_needed()

@@ -243,14 +243,12 @@ class Issuer:
         """
         if not self._limited:
             return
-        comparison = self.comparison
-        sides = np.concatenate(
-            [comparison.goal.first[comparison.open], comparison.goal.second[comparison.open]]
-        )
+        comparison, goal = self.comparison, self.comparison.goal
+        sides = np.concatenate([goal.first[comparison.open], goal.second[comparison.open]])
         for model in sorted(self._limited):
             if model in self.roster.stopped or self.roster.flying[model]:
                 continue
-            if (sides == model).any() and self._own_budget_refuses(model):
+            if (not goal.stops or (sides == model).any()) and self._own_budget_refuses(model):
                 yield model, self.budget.models[model]
 
     def _refusing(self, model: int) -> Account | None:
