@@ -16,6 +16,7 @@ from adaptive_eval.cli.simulating import decision_options, numbers, progress_bar
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.spec import SessionSpec, TaskSpec
+    from adaptive_eval.interop.found import Choices
     from adaptive_eval.interop.import_run import Imported
 
 __all__ = ["command"]
@@ -50,8 +51,9 @@ def command(**options: Any) -> None:
     from adaptive_eval.interop.import_run import import_logs
 
     weights = None if options["weights"] is None else numbers(options["weights"], "--weights")
-    logs = open_logs(options["sources"], choices_of(options))
-    decide = partial(_session, {**options, "recorded": True})
+    choices = choices_of(options)
+    logs = open_logs(options["sources"], choices)
+    decide = partial(_session, {**options, "recorded": True}, choices)
     with progress_bar() as report:
         imported = import_logs(
             logs,
@@ -64,11 +66,14 @@ def command(**options: Any) -> None:
     _show(imported, len(logs), as_json=options["as_json"])
 
 
-def _session(options: Mapping[str, Any], models: tuple[str, ...], tasks: tuple[TaskSpec, ...]) -> SessionSpec:
+def _session(
+    options: Mapping[str, Any], choices: Choices, models: tuple[str, ...], tasks: tuple[TaskSpec, ...]
+) -> SessionSpec:
     """Return the session that decides; one model alone is only estimated, unless something else is asked."""
     from adaptive_eval.cli.simulated_run import session_spec
     from adaptive_eval.interop.import_run import default_spec
 
+    choices.require_renamed(models)
     if len(models) == 1 and options["goal"] == "ranking":
         return default_spec(models, tasks)
     return session_spec(options, models, tasks)

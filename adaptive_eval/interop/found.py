@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -143,6 +144,24 @@ class Choices:
             raise UsageError(f"{path}: it does not say which model answered; name it with --model NAME")
         return self.rename.get(name, name)
 
+    def require_renamed(self, models: Collection[str]) -> None:
+        """Refuse a new name for a model that no log has.
+
+        Parameters
+        ----------
+        models : collection of str
+            The models that were found, by the names they have now.
+
+        Raises
+        ------
+        UsageError
+            If one that was to be renamed is not there.
+        """
+        for old, new in self.rename.items():
+            if new not in models:
+                known = ", ".join(models)
+                raise UsageError(f"--rename {old}={new}: no log has a model {old!r}; there are {known}")
+
 
 @dataclass(frozen=True)
 class Log:
@@ -181,20 +200,26 @@ def checked(log: Log) -> Iterator[Found]:
     Raises
     ------
     UsageError
-        At the end, with everything that is wrong with the file. Whoever keeps what came before must discard
-        it then.
+        At the end, with everything that is wrong with the file, what is wrong in the same way with many rows
+        once. Whoever keeps what came before must discard it then.
     """
-    flaws: list[Flaw] = []
+    first: dict[str, Flaw] = {}
+    like: Counter[str] = Counter()
     number = 0
     for piece in log.read():
         if isinstance(piece, Found):
             yield piece
             continue
         number += 1
-        if len(flaws) < MOST_FLAWS:
-            flaws.append(piece)
-    if flaws:
-        raise flawed(log.path, flaws, number)
+        if len(first) < MOST_FLAWS or piece.words in first:
+            first.setdefault(piece.words, piece)
+            like[piece.words] += 1
+    if first:
+        flaws = [
+            replace(flaw, words=f"{words}; and {like[words] - 1:,} more like it") if like[words] > 1 else flaw
+            for words, flaw in first.items()
+        ]
+        raise flawed(log.path, flaws, number - like.total() + len(flaws))
 
 
 def flawed(path: Path, flaws: Iterable[Flaw], number: int | None = None) -> UsageError:

@@ -80,7 +80,9 @@ def read_recorded(paths: Sequence[Path], choices: Choices | None = None) -> Reco
         outcomes, models, questions = archive_outcomes(paths[0])
         return RecordedOutcomes(tuple(models), tuple((DEFAULT_TASK, name) for name in questions), outcomes)
     logs = open_logs(paths, choices, texts=False)
-    return tabulate(_trials(logs))
+    recorded = tabulate(_trials(logs))
+    choices.require_renamed(recorded.models)
+    return recorded
 
 
 def recorded_weights(paths: Sequence[Path]) -> tuple[float, ...] | None:

@@ -31,6 +31,7 @@ undo the last commits, never part of one."""
 _BUSY_SECONDS = 5.0
 _ONE_THREAD_ONLY = sqlite3.threadsafety != 3  # 3: this SQLite serialises calls itself, as nearly all do
 _PAGE_BYTES = 8192  # on SQLite's 4096 two answers of 4 KB fit, compressed, and a fifth stays empty
+_RUNS_NAMED = 8
 _WAL_KEPT_BYTES = 64 * 1024 * 1024  # a log grown behind a slow reader is cut back to this
 
 
@@ -98,8 +99,27 @@ class RunFiles:
     def require_present(self) -> None:
         """Raise RunNotFound where there is no run."""
         if not self.database.exists():
-            hint = " Its creation was interrupted: start it again." if self.draft.exists() else ""
-            raise RunNotFound(f"no run at {self.directory}: it has no run.db.{hint}")
+            raise RunNotFound(f"no run at {self.directory}: {self._in_place_of_a_run()}")
+
+    def _in_place_of_a_run(self) -> str:
+        """Say what is there, where no run is, and what to do."""
+        if self.directory.is_file():
+            if self.directory.name == self.database.name:
+                return f"a run is named by its directory, {self.directory.parent}"
+            if self.directory.suffix in (".yaml", ".yml"):
+                return f"it is a file. A config is run with `adaptive-eval run {self.directory}`"
+            return "it is a file; name the directory of a run"
+        if not self.directory.exists():
+            return "there is no such directory"
+        if self.draft.exists():
+            return "it has no run.db. Its creation was interrupted: start it again"
+        runs = sorted(path.parent.name for path in self.directory.glob("*/run.db"))
+        if runs:
+            more = f" and {len(runs) - _RUNS_NAMED} more" if len(runs) > _RUNS_NAMED else ""
+            return (
+                f"it has no run.db, but holds runs: {', '.join(runs[:_RUNS_NAMED])}{more}. Name one of them"
+            )
+        return "it has no run.db"
 
 
 def _uri(path: Path, query: str) -> str:

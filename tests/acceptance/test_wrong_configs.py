@@ -282,6 +282,26 @@ def test_a_run_that_is_not_there(folder: Path, command: str) -> None:
     check_nothing_left(folder)
 
 
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("nowhere", "no run at nowhere: there is no such directory"),
+        ("my.yaml", "no run at my.yaml: it is a file. A config is run with `adaptive-eval run my.yaml`"),
+        ("data.csv", "no run at data.csv: it is a file; name the directory of a run"),
+        ("runs", "no run at runs: it has no run.db, but holds runs: a, b. Name one of them"),
+        ("runs/a/run.db", "no run at runs/a/run.db: a run is named by its directory, runs/a"),
+        ("half", "no run at half: it has no run.db. Its creation was interrupted: start it again"),
+        (".", "no run at .: it has no run.db"),
+    ],
+)
+def test_what_is_there_where_no_run_is(tmp_path: Path, place: str, words: str) -> None:
+    for name in ("runs/a", "runs/b", "runs/c", "half"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("my.yaml", "data.csv", "runs/a/run.db", "runs/b/run.db", "half/run.db.new"):
+        (tmp_path / name).write_text("x")
+    assert in_process("report", place, cwd=tmp_path).err == f"error: {words}\n"
+
+
 def test_a_run_that_another_process_is_writing(tmp_path: Path) -> None:
     with MimicProcess(mimic_spec()) as server:
         config = write_config(tmp_path, quickstart(base_url=server.base_url))

@@ -223,6 +223,15 @@ def test_the_command_says_what_it_did(tmp_path):
     assert data["models"] == {"old": 1.0, "new": 0.0}
 
 
+def test_a_new_name_for_a_model_that_is_not_there_is_refused(tmp_path):
+    table, out = tmp_path / "trials.csv", tmp_path / "run"
+    table.write_text("model,question,category\na,q1,1\nb,q1,0\n")
+    words = "--rename aa=c: no log has a model 'aa'; there are a, b"
+    assert str(command("import", table, "--out", out, "--rename", "aa=c").exception) == words
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["trials.csv"]
+    assert str(command("analyze", table, "--rename", "aa=c").exception) == words
+
+
 def test_analyze_takes_the_same_choices(tmp_path):
     table = csv(tmp_path / "x.csv", "old,q,1,0", "new,q,0,1", head="model,question,em,f1")
     result = command(

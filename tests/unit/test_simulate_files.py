@@ -94,11 +94,23 @@ class TestRefusals:
             read_recorded([jsonl(tmp_path / "x.jsonl", [row])])
 
     def test_all_bad_rows_are_reported_together_but_not_without_end(self, tmp_path):
-        bad = [{"model": "a", "question": "q", "category": "x"}] * 30
+        bad = [{"model": "a", "question": "q", "category": f"x{number}"} for number in range(30)]
         with pytest.raises(UsageError) as caught:
             read_recorded([jsonl(tmp_path / "x.jsonl", bad)])
         assert str(caught.value).count("\n") == 11
         assert "… and 20 more" in str(caught.value)
+
+    def test_what_is_wrong_with_many_rows_alike_is_said_once(self, tmp_path):
+        alike = [{"model": "a", "question": "q", "category": "x"}] * 30
+        other = {"model": "a", "category": 1}
+        path = jsonl(tmp_path / "x.jsonl", [*alike, other])
+        with pytest.raises(UsageError) as caught:
+            read_recorded([path])
+        _, first, second = str(caught.value).split("\n")
+        assert first.startswith("  line 1: category: 'x' is not a category")
+        assert first.endswith("; and 29 more like it")
+        assert second.startswith("  line 31: there is no question")
+        assert "more" not in second
 
     def test_a_trial_given_twice(self):
         with pytest.raises(UsageError, match="trial 0 of model 'a' on question 'q' is there twice"):
