@@ -147,7 +147,7 @@ class ServedScorer:
             raise CannotScore(f"was not asked: {error}") from None
         usage: Usage | None = None
         try:
-            response = _client(self.endpoint, self.api_key_env, self.timeout).chat.completions.create(
+            response = self._client().chat.completions.create(
                 model=self.model,
                 messages=[{**message, "content": _sendable(message["content"])} for message in messages],
                 extra_body=dict(self.extra_body or {}),
@@ -166,6 +166,14 @@ class ServedScorer:
             self.account.charge(worst, usage)
         bill.spent = bill.spent + Spent(1, usage.prompt_tokens, usage.completion_tokens)
         return _reply(response)
+
+    def _client(self) -> Any:
+        key = "none" if self.api_key_env is None else os.environ.get(self.api_key_env)
+        if not key:
+            raise UsageError(
+                f"the key of {self.endpoint}: the environment variable {self.api_key_env} is not set"
+            )
+        return _client(self.endpoint, key, self.timeout)
 
     def _unavailable(self, what: str) -> ScorerUnavailable:
         return ScorerUnavailable(f"the {self.kind} {self.model} did not answer: {what}", kind=self.kind)
@@ -228,12 +236,9 @@ def _reply(response: Any) -> Reply:
 
 
 @lru_cache
-def _client(endpoint: str, api_key_env: str | None, timeout: float) -> Any:
+def _client(endpoint: str, key: str, timeout: float) -> Any:
     import openai
 
-    key = "none" if api_key_env is None else os.environ.get(api_key_env)
-    if not key:
-        raise UsageError(f"the key of {endpoint}: the environment variable {api_key_env} is not set")
     client = openai.OpenAI(base_url=endpoint, api_key=key, timeout=timeout, max_retries=_CLIENT_RETRIES)
     client.organization = client.project = None  # what the environment holds is meant for another server
     return client

@@ -18,6 +18,7 @@ class Scripted:
 
     def __init__(self, say: Callable[[dict[str, Any]], Any]) -> None:
         self.asked: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -28,6 +29,7 @@ class Scripted:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 server.asked.append(body)
+                server.keys.append(self.headers["Authorization"])
                 said = say(body)
                 if isinstance(said, int):
                     self.reply(said, {"error": {"message": "no"}})

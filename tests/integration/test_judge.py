@@ -106,6 +106,15 @@ def test_a_request_that_the_judge_refuses_leaves_the_answer_unscored(judge):
     assert (found.category, found.reason) == (None, "the judge wise refused the request (HTTP 400)")
 
 
+def test_a_key_that_is_set_right_later_is_the_one_that_is_sent(judge, monkeypatch):
+    """As from a notebook, where the first run was refused."""
+    server = judge(lambda body: verdict("correct"))
+    for key in ("mistyped", "right"):
+        monkeypatch.setenv("KEY_OF_THE_JUDGE", key)
+        scored(server, api_key_env="KEY_OF_THE_JUDGE")
+    assert server.keys == ["Bearer mistyped", "Bearer right"]
+
+
 @pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
 def test_a_judge_that_fails_is_asked_later(judge, status):
     with pytest.raises(ScorerUnavailable, match=f"the judge wise did not answer: HTTP {status}"):
