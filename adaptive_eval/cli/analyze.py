@@ -12,6 +12,7 @@ import click
 from adaptive_eval.cli.log_options import log_options
 from adaptive_eval.cli.simulating import (
     decision_options,
+    per_cent,
     print_json,
     print_table,
     progress_bar,
@@ -90,14 +91,14 @@ def _show(spec: SessionSpec, analysis: Analysis) -> None:
             ("ends", _ending(replay.reason), _endings(analysis)),
             (
                 "trials",
-                f"{total:,}: {1 - total / analysis.recorded:.0%} saved",
-                f"{shuffled.total.mean():,.0f}: {analysis.saved:.0%} saved; 80 % of replays "
+                f"{total:,}: {per_cent(1 - total / analysis.recorded)} saved",
+                f"{shuffled.total.mean():,.0f}: {per_cent(analysis.saved)} saved; 80 % of replays "
                 f"{shuffled.trials_quantile(0.1):,.0f} to {shuffled.trials_quantile(0.9):,.0f}",
             ),
             (
                 "pairs with a winner, tied, undecided",
                 ", ".join(f"{count}" for count in _verdicts(analysis)),
-                ", ".join(f"{shuffled.share(kind):.0%}" for kind in ("decided", "tie", "open")),
+                ", ".join(per_cent(shuffled.share(kind)) for kind in ("decided", "tie", "open")),
             ),
             ("any winner against the all-trial means", "", str(shuffled.family_wise)),
         ],
@@ -124,7 +125,7 @@ def _ending(reason: str) -> str:
 def _endings(analysis: Analysis) -> str:
     number = analysis.shuffled.replicates
     return "; ".join(
-        f"{count / number:.0%} {_ending(why)}" for why, count in analysis.shuffled.reasons.items()
+        f"{per_cent(count / number)} {_ending(why)}" for why, count in analysis.shuffled.reasons.items()
     )
 
 

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from adaptive_eval.cli.options import config_options
-from adaptive_eval.cli.simulating import print_json, print_table, progress_bar, simulation_options, workers_of
+from adaptive_eval.cli.simulating import (
+    per_cent,
+    print_json,
+    print_table,
+    progress_bar,
+    simulation_options,
+    workers_of,
+)
 from adaptive_eval.errors import UsageError
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
@@ -167,7 +174,7 @@ def _show(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates: in
     if worst is not None:
         click.echo(
             f"If all models were equally good: any wrong winner in {worst.any_wrong} of runs, "
-            f"{worst.trials.median:,.0f} trials, goal reached in {worst.resolved.share:.0%}."
+            f"{worst.trials.median:,.0f} trials, goal reached in {per_cent(worst.resolved.share)}."
         )
 
 

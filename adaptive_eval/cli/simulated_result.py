@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from adaptive_eval.cli.simulating import print_table
+from adaptive_eval.cli.simulating import per_cent, print_table
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.result import Rate, SimulationResult
@@ -43,7 +43,7 @@ def show_result(spec: SessionSpec, result: SimulationResult, others: Mapping[str
         print_table(
             ("<most often called wrongly", "<", "true gap", "wrong", "tie", "open"),
             [
-                (row["first"], row["second"], f"{row['gap']:+.4g}", *(f"{row[key]:.1%}" for key in
+                (row["first"], row["second"], f"{row['gap']:+.4g}", *(per_cent(row[key], 1) for key in
                  ("wrong", "tie", "open")))
                 for row in wrong if row["wrong"]
             ],
@@ -52,15 +52,15 @@ def show_result(spec: SessionSpec, result: SimulationResult, others: Mapping[str
 
 def _summary(result: SimulationResult, others: Mapping[str, float]) -> list[tuple[str, str]]:
     total = float(result.total.mean())
-    reasons = ", ".join(f"{100 * n / result.replicates:.1f} % {why}" for why, n in result.reasons.items())
+    reasons = ", ".join(f"{per_cent(n / result.replicates, 1)} {why}" for why, n in result.reasons.items())
     rows = [
         ("runs", f"{result.replicates:,}: {reasons}"),
         ("any wrong winner in a run", str(result.family_wise)),
         ("wrong winners among pairs", str(result.wrong_calls)),
         ("wrong ties among pairs a margin apart", str(result.wrong_ties)),
-        ("pairs with a winner", f"{result.share('decided'):.1%}"),
-        (_tied_words(result), f"{result.share('tie'):.1%}"),
-        ("pairs undecided", f"{result.share('open'):.1%}"),
+        ("pairs with a winner", per_cent(result.share("decided"), 1)),
+        (_tied_words(result), per_cent(result.share("tie"), 1)),
+        ("pairs undecided", per_cent(result.share("open"), 1)),
         (
             "trials of a run",
             f"{total:,.0f} on average; 80 % of runs "
@@ -70,12 +70,14 @@ def _summary(result: SimulationResult, others: Mapping[str, float]) -> list[tupl
     ]
     for name, value in others.items():
         if name.startswith("fixed:"):
-            rows.append((name, f"{value:.1%}"))
+            rows.append((name, per_cent(value, 1)))
         else:
             rows.append((f"against {name}", f"{value:,.0f} trials: {total / value:.2f} of them"))
     if result.exhausted.any():
         share = result.exhausted.any(axis=1).mean()
-        rows.append(("recorded trials ran out", f"in {share:.1%} of runs, for a model that was still needed"))
+        rows.append(
+            ("recorded trials ran out", f"in {per_cent(share, 1)} of runs, for a model that was still needed")
+        )
     return rows
 
 

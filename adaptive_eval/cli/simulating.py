@@ -27,6 +27,7 @@ __all__ = [
     "Report",
     "decision_options",
     "numbers",
+    "per_cent",
     "print_json",
     "print_table",
     "progress_bar",
@@ -238,6 +239,17 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
         table.add_row(*row)
     console.print(table)
     console.print()
+
+
+def per_cent(share: float, decimals: int = 0) -> str:
+    """Return a share as text, as rates with an interval are written.
+
+    Examples
+    --------
+    >>> per_cent(0.887, 1), per_cent(0.12)
+    ('88.7 %', '12 %')
+    """
+    return f"{100 * share:.{decimals}f} %"
 
 
 def print_json(data: Any) -> None:

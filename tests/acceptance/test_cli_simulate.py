@@ -44,6 +44,7 @@ class TestSimulate:
         assert "any wrong winner in a run" in done.out
         assert re.search(r"against uniform +[\d,]+ trials: 0\.\d\d of them", done.out)
         assert re.search(r"against fixed N=20 +1,800 trials", done.out)
+        assert not re.search(r"\d%", done.out), "a share is written as the rates beside it are"
         assert done.err == ""
         assert list(tmp_path.iterdir()) == []
 
@@ -186,7 +187,7 @@ class TestAnalyze:
         assert "3 models, 25 questions, 1,500 trials" in done.out
         assert re.search(r"high +0\.\d+ +0\.\d+ +0\.\d+ +1 +1–1 +500", done.out)
         assert "everything decided" in done.out
-        assert re.search(r"\d\d% saved", done.out)
+        assert re.search(r"\d\d % saved", done.out)
 
     def test_json_of_several_files(self, tmp_path: Path, outcomes: Path) -> None:
         lines = [
