@@ -29,6 +29,7 @@ _GAP = 2
 _PERCENT = 6
 _OPEN = "open pair"
 _PAIR_LEAST = 37
+_NAME_LEAST, _NAME_MOST = 4, 24
 _BAR_LEAST, _BAR_MOST = 6, 24
 _MATRIX_MODELS = 3
 _MATRIX_LABEL, _MATRIX_LABEL_MOST = 8, 24
@@ -161,7 +162,7 @@ def _open_table(rows: Sequence[OpenPair], width: int) -> list[Text]:
     )
     steps = Column("trials each", [short(row.pair.trials) for row in rows], "right")
     has_tie = any(row.tie is not None for row in rows)
-    wanted = max(cell_len(_OPEN), *(_width_of(row.pair, 24) for row in rows))
+    wanted = max(cell_len(_OPEN), *(_width_of(row.pair, _NAME_MOST) for row in rows))
     bars = 2 if has_tie else 1
     spare = width - (differences.width + _GAP) - bars * (_GAP + _PERCENT + _BAR_LEAST)
     least = min(wanted, _PAIR_LEAST, max(cell_len(_OPEN), spare))
@@ -174,7 +175,7 @@ def _open_table(rows: Sequence[OpenPair], width: int) -> list[Text]:
     pair_width = least + max(0, min(spare, wanted - least))
     spare -= pair_width - least
     bar = min(_BAR_MOST, _BAR_LEAST + max(0, spare) // bars)
-    names = _names_of([row.pair for row in rows], max(4, (pair_width - 3) // 2))
+    names = _fitting_names([row.pair for row in rows], pair_width)
     cols = [
         Column(_OPEN, [_relation(row.pair, names) for row in rows]),
         differences,
@@ -208,6 +209,15 @@ def _verdict(pair: PairStanding) -> Text:
 def _names_of(pairs: Sequence[PairStanding], width: int) -> dict[str, str]:
     models = dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second))
     return dict(distinct_labels(models, width))
+
+
+def _fitting_names(pairs: Sequence[PairStanding], width: int) -> dict[str, str]:
+    """Return the longest names with which every pair fits: a short one leaves its room to the other."""
+    for most in range(_NAME_MOST, _NAME_LEAST, -1):
+        names = _names_of(pairs, most)
+        if all(cell_len(_relation(pair, names)) <= width for pair in pairs):
+            return names
+    return _names_of(pairs, _NAME_LEAST)
 
 
 def _width_of(pair: PairStanding, most: int) -> int:

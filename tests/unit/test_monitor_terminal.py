@@ -103,6 +103,23 @@ def test_columns_are_dropped_rather_than_cut(moment, width):
     assert not any("…" in head for head in heads)
 
 
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_a_pair_is_named_whole_where_there_is_room(width):
+    base = examples.midrun()
+    names = {"oak": "baseline", "elm": "new"}
+    renamed = replace(
+        base,
+        models=tuple(replace(model, model=names.get(model.model, model.model)) for model in base.models),
+        pairs=tuple(
+            replace(pair, first=names.get(pair.first, pair.first), second=names.get(pair.second, pair.second))
+            for pair in base.pairs
+        ),
+    )
+    text = text_of(view_of(renamed), width, 40)
+    assert re.search(r"^ *.*(baseline \? new|new \? baseline) ", text, re.MULTILINE)
+    assert re.search(r"(baseline \? ash|ash \? baseline) ", text)
+
+
 def test_the_matrix_says_the_same_from_both_sides():
     text = text_of(view_of("finished"), 200, 60)
     rows = [
