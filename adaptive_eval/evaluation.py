@@ -180,7 +180,7 @@ async def evaluate_async(
 ) -> Evaluation:
     """Do what :func:`evaluate` does, within a running event loop."""
     with ExitStack() as stack:
-        folder = Path(out) if out is not None else _scratch(stack)
+        folder = Path(out).absolute() if out is not None else _scratch(stack)
         data = {
             "name": name or (folder.name if out is not None else "evaluation"),
             "seed": seed,

@@ -257,4 +257,4 @@ completion_tokens=3, cached_tokens=0))]]
 def _files(directory: Path | str, durability: Durability) -> RunFiles:
     if durability not in get_args(Durability):
         raise ValueError(f"durability is {durability!r}: choose 'full' or 'normal'")
-    return RunFiles(Path(directory))
+    return RunFiles(Path(directory).absolute())  # the process may change its folder while it writes

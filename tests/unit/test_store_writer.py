@@ -247,3 +247,16 @@ def test_an_attached_reader_does_not_hold_up_the_closing(run):
         assert reader.count() == 1
     RunWriter.open(run).close()
     assert sorted(path.name for path in run.iterdir()) == ["run.db", "run.lock"]
+
+
+def test_a_process_that_changes_its_folder_goes_on_writing_to_its_run(tmp_path, monkeypatch):
+    """As a model that is a function of a user's own may."""
+    monkeypatch.chdir(tmp_path)
+    with RunWriter.create("run", meta={"name": "x"}) as writer:
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        writer.set_meta("name", "y")
+        writer.commit()
+        with writer.reader() as reader:
+            assert reader.meta()["name"] == "y"
+    assert not list((tmp_path / "elsewhere").iterdir())
