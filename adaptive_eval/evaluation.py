@@ -98,7 +98,9 @@ def evaluate(
     ----------
     models : mapping of str to callable
         By name a function from prompt to answer, ``async`` or plain. See
-        :class:`adaptive_eval.function_endpoint.FunctionEndpoint` for what it may raise.
+        :class:`adaptive_eval.function_endpoint.FunctionEndpoint` for what it may raise. An asynchronous
+        client belongs to the event loop that first uses it, and every call here has a loop of its own: make
+        the client within the function, or await :func:`evaluate_async` for all evaluations in one loop.
     task : path, sequence of mappings, or mapping
         A dataset (file, ``hf:…``, ``python:…``); rows with ``input`` and ``target``, and ``id`` where they
         have one; or a task as in a config: ``{"dataset": …, "prompt": …, "scorer": …}``, where ``dataset``
@@ -180,7 +182,7 @@ async def evaluate_async(
 ) -> Evaluation:
     """Do what :func:`evaluate` does, within a running event loop."""
     with ExitStack() as stack:
-        folder = Path(out).absolute() if out is not None else _scratch(stack)
+        folder = _scratch(stack) if out is None else _absolute(out)
         data = {
             "name": name or (folder.name if out is not None else "evaluation"),
             "seed": seed,
@@ -232,6 +234,10 @@ def _standings(run: Evaluation | Standings | Place) -> Standings:
     if isinstance(run, Standings):
         return run
     return run.standings if isinstance(run, Evaluation) else standings_of(run)
+
+
+def _absolute(place: Place) -> Path:
+    return Path(place).absolute()  # a model's function may change the current folder
 
 
 def _scratch(stack: ExitStack) -> Path:

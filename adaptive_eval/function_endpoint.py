@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
@@ -16,6 +17,9 @@ __all__ = ["Answerer", "FunctionEndpoint"]
 Answer: TypeAlias = str | Completion
 Answerer: TypeAlias = Callable[[str], Answer | Awaitable[Answer]]
 """From the prompt to the answer; an ``async`` function, or a plain one, which runs in a thread."""
+
+_OTHER_LOOP = re.compile("event loop is closed|(?:different|another) (?:event )?loop", re.IGNORECASE)
+"""What asyncio says to somebody who uses what was made in another loop."""
 
 
 class FunctionEndpoint:
@@ -68,7 +72,7 @@ class FunctionEndpoint:
         TransientEndpointError
             If the function raises a ``TimeoutError`` or an ``OSError``.
         UsageError
-            If it returns neither text nor a completion.
+            If it returns neither text nor a completion, or uses what belongs to another event loop.
         """
         started = time.monotonic()
         try:
@@ -76,6 +80,14 @@ class FunctionEndpoint:
         except (TimeoutError, OSError) as error:
             kind = "timeout" if isinstance(error, TimeoutError) else "connection"
             raise TransientEndpointError(f"{type(error).__name__}: {error}", kind=kind) from None
+        except RuntimeError as error:
+            if not _OTHER_LOOP.search(str(error)):
+                raise
+            raise UsageError(
+                f"model {self._name!r}: {error}. Every call of evaluate has an event loop of its own, and an "
+                "asynchronous client belongs to the loop that first used it: make the client within the "
+                "function, or await evaluate_async for all evaluations in one loop"
+            ) from error
         if isinstance(answer, Completion):
             return answer
         if not isinstance(answer, str):

@@ -113,6 +113,19 @@ class TestEvaluate:
         with pytest.raises(ZeroDivisionError):
             evaluate(models={"broken": broken, "fine": coin(0.5)})
 
+    def test_a_client_of_an_earlier_calls_loop_is_named_with_what_to_do(self):
+        loops = []
+
+        async def client(prompt):
+            loops.append(asyncio.get_running_loop())
+            loops[0].call_soon(list)  # as a connection does that was opened there
+            return prompt
+
+        models = {"client": client, "other": lambda prompt: "7"}
+        evaluate(models=models, budget={"trials": 20})
+        with pytest.raises(UsageError, match=r"'client': Event loop is closed.*make the client within"):
+            evaluate(models=models, budget={"trials": 20})
+
     def test_the_goal_and_the_rest_are_as_in_a_config(self):
         found = evaluate(goal={"kind": "baseline", "model": "old"}, stopping={"equivalence": 0.1})
         assert found.standings.goal == "compare every model with old"
