@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from adaptive_eval.config.checks import check_all
 from adaptive_eval.config.document import Document, Place, dotted, read_document, write_document
 from adaptive_eval.config.overrides import Override, apply_overrides, override_text, read_overrides
-from adaptive_eval.config.problems import plain_problems
+from adaptive_eval.config.problems import meant_key, plain_problems
 from adaptive_eval.config.run import RunConfig
 from adaptive_eval.config.secrets import find_secrets, looks_like_secret, shown
 from adaptive_eval.errors import ConfigError, Problem
@@ -175,8 +175,14 @@ class _Collected:
             self._take(path, problem.path, problem.message, problem.line)
         self.covered += [path for path, _ in found if path]
 
-    def add(self, found: Iterator[tuple[Place, str]]) -> None:
-        """Take the finds of one kind of check, but for places that an earlier one has reported."""
+    def add(self, found: Iterable[tuple[Place, str]]) -> None:
+        """Take the finds of one kind of check, but for places that an earlier one has reported.
+
+        Where a key is misspelt, it is not missing too.
+        """
+        found = list(found)
+        meant = [(*path[:-1], key) for path, words in found if (key := meant_key(words))]
+        self.covered += [place for place in meant if place not in self.document.marks]
         fresh = [(path, words) for path, words in found if not self._is_covered(path)]
         for path, words in fresh:
             self._take(path, dotted(path), words, self.document.line(path))

@@ -16,7 +16,7 @@ from adaptive_eval.config.document import Place
 from adaptive_eval.config.secrets import shown
 from adaptive_eval.config.section import Section
 
-__all__ = ["did_you_mean", "plain_problems"]
+__all__ = ["did_you_mean", "meant_key", "plain_problems"]
 
 _ELSEWHERE = {
     ("SamplingConfig", "seed"): "every trial gets its own seed, derived from the run's seed at the top",
@@ -39,6 +39,19 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def meant_key(words: str) -> str | None:
+    """Return the key that somebody meant who wrote an unknown one; None where `words` say something else.
+
+    Examples
+    --------
+    >>> meant_key("unknown key; did you mean 'models'? (allowed here: name, models)")
+    'models'
+    >>> meant_key("'modle' is not one of model, task; did you mean 'model'?")
+    """
+    match = re.match(r"unknown key; did you mean '([^']+)'\?", words)
+    return match[1] if match else None
 
 
 def plain_problems(error: ValidationError, root: type[Section]) -> Iterator[tuple[Place, str]]:
@@ -170,6 +183,8 @@ def _missing(spot: _Spot) -> str:
 def _type_advice(kind: str, value: Any) -> str:
     if kind in ("int_type", "float_type") and isinstance(value, str) and re.fullmatch(r"[-+\d.eE]+", value):
         return "; remove the quotes"
+    if kind == "float_type" and isinstance(value, str) and re.fullmatch(r"\d{1,3}(\.\d+)? ?%", value):
+        return f"; write {float(value.rstrip(' %')) / 100:.6g}"
     if kind == "string_type" and isinstance(value, int | float):
         return "; put it in quotes"
     if kind == "tuple_type" and isinstance(value, str | int | float):
@@ -180,7 +195,9 @@ def _type_advice(kind: str, value: Any) -> str:
 def _out_of_range(kind: str, value: Any, context: Mapping[str, Any], spot: _Spot) -> str:
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
-        return f"{shown(value)} must be {words} {context[name]:g}"
+        percent = name == "lt" and context[name] == 1 and 2 <= value <= 100
+        advice = f"; write {value / 100:.6g} for {value:g} %" if percent else ""
+        return f"{shown(value)} must be {words} {context[name]:g}{advice}"
     if kind in ("too_short", "too_long"):
         bound = context["min_length"] if kind == "too_short" else context["max_length"]
         words = "at least" if kind == "too_short" else "at most"

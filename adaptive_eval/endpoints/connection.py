@@ -113,4 +113,9 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 def _tls_words(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the certificate is not accepted ({error.verify_message})"
-    return (error.reason or str(error)).replace("_", " ").lower()
+    words = (error.reason or str(error)).replace("_", " ").lower()
+    # What a server that speaks no TLS makes of it, by the words of OpenSSL 1.1 and 3.
+    plain = any(
+        sign in words for sign in ("wrong version number", "record layer failure", "unknown protocol")
+    )
+    return f"{words}; if the server speaks plain HTTP, write http:// for https://" if plain else words

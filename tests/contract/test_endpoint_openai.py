@@ -295,6 +295,7 @@ def test_tls_spoken_to_a_plain_port_is_permanent(api):
     with pytest.raises(PermanentEndpointError, match="TLS failed") as raised:
         asyncio.run(main())
     assert raised.value.kind == "connection"
+    assert "if the server speaks plain HTTP, write http:// for https://" in str(raised.value)
 
 
 def test_a_key_is_in_no_error_even_when_the_server_echoes_it(api, caplog):

@@ -218,7 +218,6 @@ def test_every_mistake_is_reported_at_once_in_file_order():
         "budget: {tokens: 50m, wall_clock: 3600}\n"
     )
     starts = [
-        "name: is missing",
         "line 1: nme: unknown key; did you mean 'name'?",
         "line 2: seed: 'one' is not a whole number",
         "line 4: models[0].name: 'a b' cannot be a name",
@@ -242,11 +241,53 @@ def test_every_mistake_is_reported_at_once_in_file_order():
         assert problem.startswith(start)
 
 
+def test_a_key_that_is_misspelt_is_one_mistake_and_not_missing_too():
+    text = (
+        "name: demo\n"
+        "models:\n"
+        "  - {name: a, endpoint: [http://gpu1:8000/v1], samplng: {max_tokens: 9}}\n"
+        "  - {name: b, endpoints: [http://gpu1:8000/v1], sampling: {max_tokens: 9}}\n"
+        "tasks: [{name: t, datset: t.jsonl, scorer: numeric}]\n"
+        "budget: {tokens: 50M}\n"
+    )
+    starts = [
+        "line 3: models[0].endpoint: unknown key; did you mean 'endpoints'?",
+        "line 3: models[0].samplng: unknown key; did you mean 'sampling'?",
+        "line 5: tasks[0].datset: unknown key; did you mean 'dataset'?",
+    ]
+    for problem, start in zip(problems_of(text), starts, strict=True):
+        assert problem.startswith(start)
+
+
+def test_what_is_wrong_with_a_key_beside_its_misspelt_twin_is_reported():
+    text = (
+        "name: demo\n"
+        "models:\n"
+        "  - {name: a, endpoints: [ftp://x], endpoint: [http://gpu1:8000/v1]}\n"
+        "  - {name: b, endpoints: [http://gpu1:8000/v1]}\n"
+        "tasks: [{name: t, dataset: t.jsonl, scorer: numeric}]\n"
+        "stopping: {confidence: 95, confidense: 0.95}\n"
+    )
+    starts = [
+        "line 3: models[0].endpoints[0]: 'ftp://x' is not an http(s) URL",
+        "line 3: models[0].endpoint: unknown key; did you mean 'endpoints'?",
+        "line 6: stopping.confidence: 95 must be less than 1; write 0.95 for 95 %",
+        "line 6: stopping.confidense: unknown key; did you mean 'confidence'?",
+    ]
+    for problem, start in zip(problems_of(text), starts, strict=True):
+        assert problem.startswith(start)
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
         ({"name": None}, "name: is missing; the run's name"),
         ({"name": "a/b"}, "name: 'a/b' cannot name a run (it names a folder)"),
+        ({"stopping": {"confidence": "95 %"}}, "stopping.confidence: '95 %' is not a number; write 0.95"),
+        (
+            {"stopping": {"confidence": 95}},
+            "stopping.confidence: 95 must be less than 1; write 0.95 for 95 %",
+        ),
         ({"name": ".."}, "name: '..' cannot name a run"),
         ({"name": ""}, "name: '' cannot name a run"),
         ({"name": 5}, "name: 5 is not text; put it in quotes"),
