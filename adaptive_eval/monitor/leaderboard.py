@@ -23,7 +23,7 @@ from adaptive_eval.wording.numbers import (
     short,
     usd,
 )
-from adaptive_eval.wording.verdicts import left_open
+from adaptive_eval.wording.verdicts import state_word
 
 __all__ = ["LEAST_WIDTH", "leaderboard"]
 
@@ -83,8 +83,7 @@ def _table(view: RunView, rows: Sequence[ModelStanding], width: int, bayes: bool
     rank = Column("rank", [rank_interval(row.rank_low, row.rank_high) for row in rows], "right")
     score = Column("score", [Text(fixed(row.score, decimals), style=HEADING) for row in rows], "right")
     trials = Column("trials", [_trials(row.trials) for row in rows], "right")
-    unresolved = left_open(view.standings)
-    state = Column("state", [_state(row, running, row.model in unresolved) for row in rows])
+    state = Column("state", [_state(state_word(row, view.standings, running=running)) for row in rows])
     shown = [row.model for row in rows]
     wanted = max(
         cell_len("model"), *(cell_len(name) for name in distinct_labels(shown, _LABEL_MOST).values())
@@ -143,14 +142,8 @@ def _bayes(row: ModelStanding, decimals: int) -> str:
     return NOTHING if row.mu is None else f"{fixed(row.mu, decimals)} ± {fixed(row.sigma, decimals)}"
 
 
-def _state(row: ModelStanding, running: bool, left_open: bool) -> Text:
-    if row.state == "stopped":
-        return Text("stopped", style=BAD)
-    if row.state == "reference":
-        return Text("reference")
-    if row.state == "retired" and (running or not left_open):
-        return Text("retired" if running else "resolved")
-    return Text("active", style=GOOD) if running else Text("unresolved")
+def _state(word: str) -> Text:
+    return Text(word, style={"stopped": BAD, "active": GOOD}.get(word, ""))
 
 
 def _missing_words(rest: Sequence[ModelStanding]) -> str:

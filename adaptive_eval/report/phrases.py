@@ -20,7 +20,7 @@ from adaptive_eval.wording.numbers import (
     trimmed,
 )
 from adaptive_eval.wording.stored import NAME, STARTED_AT
-from adaptive_eval.wording.verdicts import family_words, is_single, left_open, verdict_words
+from adaptive_eval.wording.verdicts import family_words, is_single, state_word, verdict_words
 
 __all__ = [
     "TASKS_NOTE",
@@ -54,7 +54,6 @@ __all__ = [
 _QUESTIONS = 10
 _KINDS = 5
 _SHORT = 200
-_STATES = {"active": "unresolved", "retired": "resolved", "stopped": "stopped", "reference": "reference"}
 
 
 TASKS_NOTE = (
@@ -149,9 +148,7 @@ def earlier_words(standings: Standings) -> list[str]:
 
 def state_words(line: ModelStanding, standings: Standings) -> str:
     """Return a model's state with its note."""
-    state: str = line.state
-    if standings.stop is not None:
-        state = "unresolved" if line.model in left_open(standings) else _STATES[line.state]
+    state = state_word(line, standings, running=standings.stop is None)
     return f"{state}: {line.note}" if line.note else state
 
 

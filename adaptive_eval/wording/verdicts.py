@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import replace
 
-from adaptive_eval.core.standings import ContrastKind, PairStanding, Standings, Verdict
+from adaptive_eval.core.standings import ContrastKind, ModelStanding, PairStanding, Standings, Verdict
 from adaptive_eval.wording.numbers import count, percent, trimmed
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "rule_words",
     "saved_words",
     "saving",
+    "state_word",
     "tie_words",
     "tied_groups",
     "verdict_words",
@@ -178,6 +179,14 @@ def left_open(standings: Standings) -> frozenset[str]:
     retired = {line.model for line in standings.models if line.state == "retired"}
     pairs = [(pair.first, pair.second) for pair in standings.pairs if pair.verdict == "open"]
     return frozenset(one for pair in pairs if stopped & set(pair) for one in pair if one in retired)
+
+
+def state_word(line: ModelStanding, standings: Standings, *, running: bool) -> str:
+    """Return a model's state as a view shows it: what it is doing, and of a run at rest how it stands."""
+    if line.state in ("stopped", "reference") or running:
+        return line.state
+    is_resolved = line.state == "retired" and line.model not in left_open(standings)
+    return "resolved" if is_resolved else "unresolved"
 
 
 def tied_groups(standings: Standings) -> tuple[tuple[str, ...], ...]:

@@ -312,6 +312,18 @@ def test_trials_are_paged_without_a_gap(client):
     assert len(seen) == len(set(seen)) == sum(map(sum, total))
 
 
+@pytest.mark.parametrize("run", ["forest", "under way"])
+def test_a_model_is_in_the_same_state_on_its_own_page_as_on_the_board(client, run):
+    board = client.get(f"/secret/runs/{run}/").text
+    rows = re.findall(
+        r'<tr data-key="m(\d+)">.*?<span class="chip[^"]*">(\w+)</span></td>\s*</tr>', board, re.DOTALL
+    )
+    assert len(rows) == len(runs.COINS)
+    for number, state in rows:
+        page = client.get(f"/secret/runs/{run}/models/{number}").text
+        assert re.findall(r"<dt>State</dt><dd>(\w+)</dd>", page) == [state]
+
+
 def test_trials_are_filtered_by_outcome(client):
     for outcome, wanted in (("0", "0"), ("1", "1"), ("missing", None)):
         text = client.get(f"/secret/runs/forest/models/1?outcome={outcome}").text

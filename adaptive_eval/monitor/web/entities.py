@@ -16,7 +16,14 @@ from starlette.exceptions import HTTPException
 from adaptive_eval.core.standings import PairStanding
 from adaptive_eval.monitor.labels import distinct_labels
 from adaptive_eval.monitor.snapshot import RunView
-from adaptive_eval.monitor.web.pages import LABEL, brief_labels, pair_numbers, pair_words, render
+from adaptive_eval.monitor.web.pages import (
+    LABEL,
+    brief_labels,
+    pair_numbers,
+    pair_words,
+    render,
+    state_words,
+)
 from adaptive_eval.monitor.web.tally import QuestionLine, Tally
 from adaptive_eval.monitor.web.trials import TrialFilter, shown, trial_page
 from adaptive_eval.store import RunReader, TrialRecord
@@ -94,6 +101,7 @@ class RunPages:
             "pair_number": pair_numbers(view),
             "label": distinct_labels(self._models, LABEL),
             "brief": self._brief,
+            "states": state_words(view),
             "decimals": decimals_for(values),
             "binary": tally.binary,
             "highest_category": max(1, tally.highest_category),

@@ -44,9 +44,9 @@ from adaptive_eval.wording.numbers import (
 from adaptive_eval.wording.verdicts import (
     family_words,
     is_single,
-    left_open,
     oriented,
     saved_words,
+    state_word,
     tie_words,
     tied_groups,
     verdict_words,
@@ -62,6 +62,7 @@ __all__ = [
     "render",
     "render_parts",
     "run_context",
+    "state_words",
 ]
 
 FIGURES = (
@@ -196,7 +197,7 @@ def run_context(view: RunView, tally: Tally) -> dict[str, Any]:
         "axis": common_axis(values),
         "decimals": decimals_for(values),
         "noun": _noun(standings),
-        "left_open": left_open(standings),
+        "states": state_words(view),
         "ties": tied_groups(standings),
         "resolved": resolved_words(standings),
         "resolved_share": _resolved_share(view),
@@ -205,6 +206,12 @@ def run_context(view: RunView, tally: Tally) -> dict[str, Any]:
         "saved": saved_words(standings),
         "problems": problems(view, tally),
     }
+
+
+def state_words(view: RunView) -> dict[str, str]:
+    """Return the state of every model."""
+    running = view.state == "running"
+    return {line.model: state_word(line, view.standings, running=running) for line in view.models}
 
 
 def brief_labels(view: RunView) -> dict[str, str]:
