@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import pickle
 import resource
 import signal
 import sys
@@ -129,11 +130,15 @@ def in_worker(
     """
     expired = library("pebble", "this scorer", "pebble").ProcessExpired
     key = _Key(imports, _most, home, () if home is None else tuple(sorted(os.environ.items())))
+    try:
+        work = pickle.dumps((function, arguments))
+    except RecursionError as error:  # an answer may be nested as deeply as it likes
+        raise Undecided(_words(error)) from None
     starts = deaths = 0
     while True:
         pool, begun = _pool(key), time.monotonic()
         try:
-            told = _worked_out(pool, limit, function, arguments)
+            told = _worked_out(pool, limit, work)
         except _PoolBroken:
             _retire(key, pool)
             starts += 1
@@ -185,10 +190,13 @@ class _Key(NamedTuple):
     environment: tuple[tuple[str, str], ...]
 
 
-def _worked_out(pool: Any, limit: float, function: Callable[..., Any], arguments: tuple[Any, ...]) -> _Told:
-    """Return what a worker of `pool` says; what it raises is about the worker, not about the function."""
+def _worked_out(pool: Any, limit: float, work: bytes) -> _Told:
+    """Return what a worker of `pool` says; what it raises is about the worker, not about the function.
+
+    Both ways go bytes: what the pool itself cannot pickle, or make again, breaks it.
+    """
     try:
-        future: Future[_Told] = pool.schedule(_tell, args=(function, arguments), timeout=limit)
+        future: Future[bytes] = pool.schedule(_tell, args=(work,), timeout=limit)
     except RuntimeError:  # it has broken, or was retired, since it was looked up
         raise _PoolBroken from None
     is_left = False
@@ -201,21 +209,24 @@ def _worked_out(pool: Any, limit: float, function: Callable[..., Any], arguments
             is_left = not pool.active
             continue
         if error is None:
-            return future.result()
+            told: _Told = pickle.loads(future.result())  # noqa: S301 - of our own worker
+            return told
         if isinstance(error, RuntimeError):  # BrokenProcessPool is one
             raise _PoolBroken from error
         raise error
 
 
-def _tell(function: Callable[..., Any], arguments: tuple[Any, ...]) -> _Told:
+def _tell(work: bytes) -> bytes:
     try:
-        return _Told(function(*arguments))
+        function, arguments = pickle.loads(work)  # noqa: S301 - of our own process
+        return pickle.dumps(_Told(function(*arguments)))
     except Undecided as error:
-        return _Told(None, Undecided, str(error))
+        told = _Told(None, Undecided, str(error))
     except UsageError as error:
-        return _Told(None, UsageError, str(error))
+        told = _Told(None, UsageError, str(error))
     except Exception as error:  # noqa: BLE001 - a function of anybody's
-        return _Told(None, Undecided, _words(error))
+        told = _Told(None, Undecided, _words(error))
+    return pickle.dumps(told)
 
 
 def _words(error: BaseException) -> str:

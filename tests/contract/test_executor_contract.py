@@ -29,6 +29,7 @@ from adaptive_eval.errors import (
     UsageError,
     WorkersLost,
 )
+from adaptive_eval.executors.worker import Worker
 from adaptive_eval.executors.workplace import setup_of
 from adaptive_eval.lanes import endpoint_at
 from adaptive_eval.store import RunReader
@@ -283,6 +284,18 @@ def test_what_is_sent_to_workers_holds_no_secret(
     monkeypatch.delenv("LAB_KEY")
     with pytest.raises(UsageError, match="LAB_KEY is not set"):
         asked(built, range(0), at_desks)
+
+
+def test_a_worker_bounds_its_processes_before_a_scorer_has_any(
+    mimic: MimicProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check of a function of one's own begins some already."""
+    setup, told = setup_of(built_at(mimic.base_url)), list[int]()
+    monkeypatch.setattr("adaptive_eval.executors.worker.bound_workers", told.append)
+    scorer = type(setup.scorers["arithmetic"])
+    monkeypatch.setattr(scorer, "check_target", lambda *_: None if told else "nothing is bounded yet")
+    asyncio.run(Worker(setup).start())
+    assert told == [1]
 
 
 @pytest.mark.parametrize(

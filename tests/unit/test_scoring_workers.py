@@ -66,6 +66,17 @@ def test_an_exception_that_cannot_be_sent_is_told_and_breaks_nothing():
     assert judged("own_scorer:plain") == (1, "right")
 
 
+@pytest.mark.parametrize("depth", [900, *range(970, 1001)])
+def test_an_answer_that_is_nested_as_deeply_as_can_be_read_is_judged_and_breaks_nothing(depth):
+    """There is a depth that can be read, and no longer be sent."""
+    pytest.importorskip("jsonschema")
+    scorer = build_scorer("json", {"schema": {"type": "array"}})
+    answer = "```json\n" + "[" * depth + "]" * depth + "\n```"
+    found = scorer.score(Completion(answer, "stop"), Question("t", "q", "x"))
+    assert found.category in (0, 1)
+    assert scorer.score(Completion("[1]", "stop"), Question("t", "q", "x")).category == 1
+
+
 def test_a_result_of_the_functions_own_types_is_told_in_plain_ones():
     scorer = build_scorer("python", {"function": "own_scorer:of_own_types"})
     found = scorer.score(Completion("x", "stop"), Question("t", "q", "x"))
