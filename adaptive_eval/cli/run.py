@@ -57,11 +57,18 @@ def command(
 
 
 def _set_aside(directory: Path) -> None:
-    """Rename an earlier run, so that nothing is lost."""
-    if not directory.exists():
+    """Rename an earlier run, so that nothing is lost; a directory that holds none stays where it is."""
+    if not any((directory / name).exists() for name in ("run.db", "run.db.new")):
         return
     from adaptive_eval.store.writer import RunWriter
 
+    if directory.name in ("", ".."):
+        directory = directory.resolve()
+    if Path.cwd().is_relative_to(directory.resolve()):
+        raise UsageError(
+            f"--new renames the directory of the earlier run, {directory}, and you are in it; start the "
+            "command somewhere else, or name another directory with --out"
+        )
     if (directory / "run.db").exists():
         RunWriter.open(directory).close()  # refuses while another process writes to it
     number = 1

@@ -152,6 +152,34 @@ def test_new_starts_over_and_keeps_the_earlier_run(home: Path, tmp_path: Path) -
     assert len(trials(tmp_path / "runs" / "quickstart")) == 20
 
 
+def test_new_leaves_a_directory_alone_that_holds_no_run(tmp_path: Path) -> None:
+    config = write_config(tmp_path, quickstart())
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter1.tex").write_text("years of work")
+    brief = ("-o", "budget.trials=5", "--display", "none")
+    assert in_process("run", config, "--out", "thesis", "--new", *brief, cwd=tmp_path).code == 3
+    assert (tmp_path / "thesis" / "chapter1.tex").read_text() == "years of work"
+    assert not (tmp_path / "thesis-1").exists()
+    assert len(trials(tmp_path / "thesis")) == 5
+
+
+def test_new_does_not_rename_the_directory_one_is_in(tmp_path: Path) -> None:
+    inside = tmp_path / "run" / "inside"
+    config = write_config(tmp_path, quickstart())
+    brief = ("-o", "budget.trials=5", "--display", "none")
+    assert in_process("run", config, "--out", "run", *brief, cwd=tmp_path).code == 3
+    inside.mkdir()
+    for place, out in ((tmp_path / "run", "."), (inside, "..")):
+        done = in_process("run", config, "--out", out, "--new", *brief, cwd=place)
+        assert done.code == 2
+        assert done.err.startswith(
+            f"error: --new renames the directory of the earlier run, {tmp_path / 'run'}, "
+        )
+    done = in_process("run", config, "--out", "run/inside/..", "--new", *brief, cwd=tmp_path)
+    assert done.code == 3
+    assert len(trials(tmp_path / "run-1")) == len(trials(tmp_path / "run")) == 5
+
+
 def test_the_report_can_be_written_again_elsewhere(home: Path, run: Path) -> None:
     done = in_process("report", run, "--output", "elsewhere", cwd=home)
     assert done.code == 0
