@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from adaptive_eval.errors import DatasetError
 
@@ -43,6 +43,7 @@ def lm_eval_rows(name: str, base: Path) -> Iterator[dict[str, Any]]:
         generate answers.
     """
     place = str(base.resolve())
+    _seen[name, place] = _sources(name, place)
     task = _task(name, place)
     shots = task.config.num_fewshot or 0
     for number, doc in enumerate(_documents(name, place)):
@@ -122,13 +123,39 @@ def _ends(task: Any) -> list[str]:
     return [found] if isinstance(found, str) else [end for end in found if end]
 
 
-@lru_cache(maxsize=64)
+_Sources: TypeAlias = tuple[tuple[str, int, int], ...]
+
+_seen: dict[tuple[str, str], _Sources] = {}
+"""The files of each task as they were when its rows were last asked for: an edited task is another one."""
+
+
+def _sources(name: str, base: str) -> _Sources:
+    """Return the files beside a task that is defined in a folder, with time and size."""
+    folder, slash, _ = name.rpartition("/")
+    if not slash:
+        return ()
+    found = []
+    for file in sorted((Path(base) / Path(folder).expanduser()).glob("*")):
+        status = file.stat()
+        found.append((file.name, status.st_mtime_ns, status.st_size))
+    return tuple(found)
+
+
 def _documents(name: str, base: str) -> list[Any]:
-    return list(_task(name, base).eval_docs)
+    return _documents_of(name, base, _seen.get((name, base), ()))
+
+
+def _task(name: str, base: str) -> Any:
+    return _loaded(name, base, _seen.get((name, base), ()))
 
 
 @lru_cache(maxsize=64)
-def _task(name: str, base: str) -> Any:
+def _documents_of(name: str, base: str, sources: _Sources) -> list[Any]:
+    return list(_loaded(name, base, sources).eval_docs)
+
+
+@lru_cache(maxsize=64)
+def _loaded(name: str, base: str, sources: _Sources) -> Any:
     try:
         manager = import_module("lm_eval.tasks").TaskManager
     except ModuleNotFoundError:

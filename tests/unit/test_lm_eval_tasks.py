@@ -1,10 +1,15 @@
 """Tasks of lm-evaluation-harness in a config, as far as they can be told without it."""
 
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
 import pytest
 
 from adaptive_eval.build import build
 from adaptive_eval.config import config_from_data
 from adaptive_eval.errors import DatasetError, UsageError
+from adaptive_eval.interop.lm_eval_task import lm_eval_rows
 from adaptive_eval.scoring import LmEvalScorer
 from adaptive_eval.trial import Question
 
@@ -22,7 +27,7 @@ def test_a_task_of_the_harness_needs_no_dataset_and_no_scorer():
 
 
 def test_without_the_library_it_is_named(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "lm_eval.tasks", None)
+    monkeypatch.setitem(sys.modules, "lm_eval.tasks", None)
     with pytest.raises(UsageError, match=r"pip install 'adaptive-eval\[lm-eval\]'"):
         build(config_from_data(config(lm_eval="gsm8k")))
 
@@ -32,3 +37,32 @@ def test_its_scorer_is_for_its_tasks(tmp_path):
     with pytest.raises(DatasetError, match="lm-eval is for tasks of lm-evaluation-harness"):
         build(config_from_data(config(dataset="x.jsonl", scorer="lm-eval"), tmp_path))
     assert "write lm_eval: NAME" in LmEvalScorer().check_target(Question("t", "q", "4"))
+
+
+def test_a_task_that_was_edited_is_the_new_one_to_the_next_run(tmp_path, monkeypatch):
+    """As in a notebook; the harness is stubbed."""
+
+    class Manager:
+        all_tasks = ("sums",)
+
+        def __init__(self, include_path, include_defaults):
+            self.words = Path(include_path, "sums.yaml").read_text(encoding="utf-8")
+
+        def load(self, names):
+            task = SimpleNamespace(
+                config=SimpleNamespace(num_fewshot=0),
+                OUTPUT_TYPE="generate_until",
+                eval_docs=[self.words],
+                doc_to_target=lambda doc: "4",
+                fewshot_context=lambda doc, num_fewshot: doc,
+            )
+            return {"tasks": {"sums": task}}
+
+    for name in ("lm_eval", "lm_eval.tasks", "datasets", "datasets.exceptions"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    sys.modules["lm_eval.tasks"].TaskManager = Manager
+    sys.modules["datasets.exceptions"].DatasetsError = OSError
+    (tmp_path / "own").mkdir()
+    for words in ("2 + 2?", "What is 2 + 2?", "What is 2 + 2?"):
+        (tmp_path / "own" / "sums.yaml").write_text(words, encoding="utf-8")
+        assert [row["input"] for row in lm_eval_rows("own/sums", tmp_path)] == [words]
