@@ -59,12 +59,20 @@ class CallableScorer:
         return type(self), (self.function, self.strip_reasoning, self.right_from, self.time_limit)
 
     def check_target(self, question: Question) -> str | None:
-        """Return what is wrong with the function, or None; any target will do."""
+        """Return what is wrong with the function, or None; any target will do.
+
+        Raises
+        ------
+        UsageError
+            If there can be no processes to call it in.
+        """
         require_workers("the scorer python")
         try:
             _require_function(self.function, self.home)
-        except (UsageError, Undecided, ScorerUnavailable) as error:
+        except (UsageError, Undecided) as error:
             return str(error)
+        except ScorerUnavailable as error:  # of every question the same
+            raise UsageError(f"the scorer python: {error}") from None
         return None
 
     def score(self, completion: Completion, question: Question) -> Score:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from adaptive_eval.build import make_importable
-from adaptive_eval.errors import ScorerUnavailable
+from adaptive_eval.errors import ScorerUnavailable, UsageError
 from adaptive_eval.scoring import build_scorer
 from adaptive_eval.scoring.workers import in_worker
 from adaptive_eval.trial import Completion, Question
@@ -65,6 +65,14 @@ def test_workers_that_cannot_start_leave_the_answer_unscored_until_they_can(tmp_
 def test_an_exception_that_cannot_be_sent_is_told_and_breaks_nothing():
     assert judged("own_scorer:awkward") == (0, "undecided: failed with Awkward: 1: no")
     assert judged("own_scorer:plain") == (1, "right")
+
+
+def test_where_no_process_can_be_started_a_function_is_refused_before_the_run(tmp_path, monkeypatch):
+    sys.path.insert(0, str(tmp_path))  # a home that has no processes yet
+    monkeypatch.setattr("adaptive_eval.scoring.workers._begin", divmod)  # which takes no such arguments
+    scorer = build_scorer("python", {"function": "own_scorer:plain"})
+    with pytest.raises(UsageError, match=r"the scorer python: the processes .* do not start"):
+        scorer.check_target(Question("t", "q", "x"))
 
 
 @pytest.mark.parametrize("depth", [900, *range(970, 1001)])
