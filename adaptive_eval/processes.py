@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 __all__ = ["available_cores", "process_pool"]
 
@@ -26,5 +28,14 @@ def process_pool(workers: int | Executor) -> Iterator[Executor]:
         return
     # A forked copy of a process with threads may lock up; the fork server has none.
     context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+    here = dict(os.environ), Path.cwd(), list(sys.path)
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=here) as pool:
         yield pool
+
+
+def _begin(environment: dict[str, str], folder: Path, path: list[str]) -> None:
+    """Give a process what its caller has now: the fork server keeps what there was when it began."""
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.path[:] = path
