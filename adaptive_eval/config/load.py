@@ -116,7 +116,7 @@ def parse_config(
     given, unreadable = read_overrides(overrides, document.data)
     collected = _Collected(document, given)
     data = apply_overrides(document.data, given)
-    base = Path(base_dir) if base_dir is not None else None
+    base = Path(base_dir).absolute() if base_dir is not None else None
     collected.secrets(find_secrets(Document(data, marks=document.marks), text))
     config: RunConfig | None = None
     try:

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from adaptive_eval.build import build
+from adaptive_eval.config import config_from_data
 from adaptive_eval.errors import DatasetError
 from adaptive_eval.tasks import FewShot, PromptTemplate, load_task
 from adaptive_eval.tasks.sources import read_source
@@ -258,3 +260,17 @@ def test_a_module_that_the_process_has_is_its_own_afterwards(tmp_path, monkeypat
     found = read_source("python:own_twice:rows", tmp_path / "config").rows
     assert found[0].values["input"] == "config"
     assert sys.modules["own_twice"] is mine
+
+
+def test_a_configs_relative_folder_is_that_of_its_reading(tmp_path, monkeypatch):
+    """A process may change its folder before it builds, to one with another file of the name."""
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        row = json.dumps({"input": folder, "target": "1"})
+        (tmp_path / folder / "rows.jsonl").write_text(row, encoding="utf-8")
+    models = [{"name": name, "endpoints": ["http://localhost:1/v1"]} for name in ("a", "b")]
+    tasks = [{"name": "t", "dataset": "rows.jsonl", "scorer": "exact"}]
+    monkeypatch.chdir(tmp_path / "one")
+    config = config_from_data({"name": "x", "models": models, "tasks": tasks}, ".")
+    monkeypatch.chdir(tmp_path / "two")
+    assert build(config).tasks[0].questions[0].fields["input"] == "one"
