@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,8 +133,7 @@ def load_task(
     if about_prompt is not None:
         problems.append((0, about_prompt))
     if check_target is not None:
-        checked = ((row.line, check_target(question)) for row, question in found)
-        problems += [(line, words) for line, words in checked if words is not None]
+        problems += _faults((row.line, check_target(question)) for row, question in found)
     if shuffle_options:
         problems += [(row.line, words) for row, question in found if (words := _unshufflable(question))]
     if problems:
@@ -200,6 +199,15 @@ def _split_off(
             f"{source}: {count} worked examples are wanted and there are {len(questions)} questions"
         )
     return tuple(questions[:count]), tuple(questions[count:])
+
+
+def _faults(checked: Iterable[tuple[int, str | None]]) -> list[tuple[int, str]]:
+    """Return what a scorer has against targets; what it says of all questions alike is no row's fault."""
+    said = list(checked)
+    first = said[0][1] if said else None
+    if len(said) > 1 and first is not None and all(words == first for _, words in said):
+        return [(0, first)]
+    return [(line, words) for line, words in said if words is not None]
 
 
 def _unshufflable(question: Question) -> str | None:

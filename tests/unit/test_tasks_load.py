@@ -288,6 +288,14 @@ def test_targets_are_checked_by_the_scorer_with_their_lines(tmp_path):
     assert message.splitlines()[1:] == ["  line 2: 6 is odd"]
 
 
+def test_what_the_scorer_says_of_every_question_is_said_once(tmp_path):
+    file = write(tmp_path, "q.jsonl", ROWS)
+    message = message_of(file, check_target=lambda _: "'foo:bar': the module cannot be imported")
+    assert message.splitlines() == [f"{file}: 1 problem", "  'foo:bar': the module cannot be imported"]
+    message = message_of(file, check_target=lambda question: "no" if question.id != "b" else None)
+    assert message.splitlines()[1:] == ["  line 1: no", "  line 3: no"]
+
+
 def test_equal_rows_without_ids_are_duplicates(tmp_path):
     file = write(tmp_path, "q.jsonl", [{"input": "x", "target": "1"}] * 2)
     assert "line 2: this very question is already on line 1" in message_of(file)
