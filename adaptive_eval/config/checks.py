@@ -277,6 +277,9 @@ def _stopping(config: Mapping[str, Any]) -> Found:
             ("stopping", "threshold"),
             f"belongs to the rule zscore; the rule {rule} follows from confidence",
         )
+    if rule in ("exact", "zscore") and _mapping(config.get("allocation")).get("questions") == "rounds":
+        reason = f"{rule} reads passes that ask every question equally often, and rounds ask some more often"
+        yield ("stopping", "rule"), f"{reason}; use questions: schedule, or the rule anytime"
 
 
 def _one_task(config: Mapping[str, Any]) -> Found:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from adaptive_eval.core.priors import EarlierTrials
 from adaptive_eval.core.references import FINISHED, check_references, load_references
 from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.core.spec_checks import check_spec
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import ContrastBlock, score_block
 from scorio.sequential.walk import Schedule
@@ -34,6 +35,8 @@ class Board:
 
     Raises
     ------
+    UsageError
+        If the spec cannot be run, see :func:`~adaptive_eval.core.spec_checks.check_spec`.
     SessionError
         If a reference or the prior does not fit the tasks.
 
@@ -48,6 +51,7 @@ class Board:
     """
 
     def __init__(self, spec: SessionSpec) -> None:
+        check_spec(spec)
         check_references(spec)
         self.spec = spec
         sizes = [len(task.questions) for task in spec.tasks]

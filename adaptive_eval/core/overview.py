@@ -15,6 +15,7 @@ from adaptive_eval.core.plugins import RULE_GROUP, package_of
 from adaptive_eval.core.references import reference_warnings
 from adaptive_eval.core.roster import Roster
 from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.core.spec_checks import spec_warnings
 from adaptive_eval.core.standings import (
     ModelStanding,
     ModelState,
@@ -46,7 +47,8 @@ def standings(
     stopped: StopVerdict | None,
 ) -> Standings:
     """Return the standings that follow from the parts of a session."""
-    warnings = [text for text in (comparison.rule.warning, *reference_warnings(spec)) if text]
+    foreseen = (comparison.rule.warning, *reference_warnings(spec), *spec_warnings(spec))
+    warnings = [text for text in foreseen if text]
     warnings.extend(budget.warnings())
     return Standings(
         goal=spec.goal.text,

@@ -24,6 +24,7 @@ from adaptive_eval.core.issuing import Issuer
 from adaptive_eval.core.overview import standings
 from adaptive_eval.core.roster import Flight, Roster
 from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.core.spec_checks import check_budgets
 from adaptive_eval.core.standings import Decision, Forecast, Standings, StopReason, StopVerdict
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import TrialKey, TrialRequest
@@ -42,6 +43,11 @@ class Session:
     spec : SessionSpec
         Models, tasks, goal, rule, allocation and budget.
 
+    Raises
+    ------
+    UsageError
+        If the spec cannot be run, or its budgets cannot be held.
+
     Examples
     --------
     >>> from adaptive_eval.core.spec import ModelSpec, SessionSpec, TaskSpec
@@ -59,6 +65,7 @@ class Session:
     """
 
     def __init__(self, spec: SessionSpec) -> None:
+        check_budgets(spec)
         self.spec = spec
         self.board = Board(spec)
         self.comparison = Comparison(spec, self.board)

@@ -135,6 +135,6 @@ def _outcome(
 def _reason(comparison: Comparison) -> StopReason:
     if comparison.needed.any():
         return "max_passes"
-    if not comparison.lost.any():
+    if comparison.met:
         return "resolved"
     return "partial" if (comparison.verdict != 0).any() else "endpoints"

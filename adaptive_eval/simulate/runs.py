@@ -13,6 +13,7 @@ from adaptive_eval.core.board import Board
 from adaptive_eval.core.goals import make_goal, sides
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.core.spec_checks import check_spec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.processes import available_cores, process_pool
 from adaptive_eval.simulate.answers import ENDLESS, Answers, Floats, to_score_units
@@ -108,10 +109,11 @@ def simulate(
         raise UsageError(f"replicates must be at least 1, got {replicates}")
     if in_flight < 1:
         raise UsageError(f"in_flight must be at least 1, got {in_flight}")
-    if make_goal(spec).first.size == 0:
-        raise UsageError(f"the goal ({spec.goal.text}) compares models and there is one; give two or more")
     if usage is None:
         spec = without_budgets(spec, but_trials=True)
+    check_spec(spec)
+    if make_goal(spec).first.size == 0:
+        raise UsageError(f"the goal ({spec.goal.text}) compares models and there is one; give two or more")
     truth = answers.truth(spec)
     fast = in_flight == 1 and latency is None and walks_in_lockstep(spec)
     job = _Job(spec, answers, in_flight, latency, usage, fast)

@@ -104,7 +104,10 @@ class ExactReader:
         log_e = np.full((pairs.size, stop - start), -np.inf)
         totals = np.zeros_like(log_e)
         for column in np.flatnonzero(self.cells.walk.complete(start, stop)).tolist():
-            self._read_pass(pairs, start + column + 1)
+            end = start + column + 1
+            # Where questions are asked a few times in a row, as many passes are complete together.
+            while self._passes[pairs[0]] < end // self.cells.walk.questions:
+                self._read_pass(pairs, end)
             log_e[:, column] = log_exact_evidence(self._total[pairs], self._spread[pairs])
             totals[:, column] = self._total[pairs]
         return log_e, totals

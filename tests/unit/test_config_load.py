@@ -400,6 +400,14 @@ def test_what_is_wrong_with_a_key_beside_its_misspelt_twin_is_reported():
         ),
         ({"stopping": {"threshold": 2}}, "stopping.threshold: belongs to the rule zscore"),
         ({"stopping": {"max_passes": 0}}, "stopping.max_passes: 0 must be at least 1"),
+        (
+            {"stopping": {"rule": "exact"}, "allocation": {"questions": "rounds"}},
+            "stopping.rule: exact reads passes that ask every question equally often, and rounds ask some",
+        ),
+        (
+            {"stopping": {"rule": "zscore"}, "allocation": {"questions": "rounds"}},
+            "stopping.rule: zscore reads passes that ask every question equally often",
+        ),
         ({"goal": "rankin"}, "'rankin' is not one of ranking, top-k"),
         ({"goal": {"kind": "ranking", "k": 1}}, "goal.k: unknown key"),
         ({"goal": {}}, "goal: kind is missing; write one of ranking, top-k, baseline"),

@@ -134,3 +134,14 @@ def test_trials_of_a_question_have_neighbouring_seeds_and_no_two_the_same():
     for (model, question, repeat), seed in seeds.items():
         assert 0 <= seed < 2**31
         assert seed == seeds[model, question, 0] + repeat
+
+
+def test_exact_reads_every_pass_of_answers_in_a_row():
+    """Passes that are complete together count like passes one after the other."""
+    decided = {}
+    for in_a_row in (1, 4):
+        spec = spec_of(in_a_row, models=2, rule="exact", equivalence=None, max_passes=81)
+        (call,) = calls(drive(Session(spec), coin(MEANS[:2], seed=1), slots=4))
+        decided[in_a_row] = call[2]
+    assert decided[4] % (4 * 20) == 20
+    assert decided[4] < 2 * decided[1]

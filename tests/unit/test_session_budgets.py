@@ -195,7 +195,9 @@ class TestTasks:
 
     def test_lines_show_every_limit_with_its_owner(self):
         spec = with_own(
-            make_spec(2, 30, trials=500), t=BudgetSpec(trials=11), m1=BudgetSpec(completion_tokens=900)
+            make_spec(2, 30, trials=500, max_tokens=100),
+            t=BudgetSpec(trials=11),
+            m1=BudgetSpec(completion_tokens=900),
         )
         lines = [(one.scope, one.owner, one.name, one.limit) for one in Session(spec).standings().budgets]
         assert lines == [

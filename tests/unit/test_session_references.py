@@ -125,7 +125,7 @@ class TestBoard:
         assert np.isfinite(forecast.trials.high)
 
     def test_says_where_a_reference_covers_a_part_only(self):
-        spec = make_spec(1, 30)
+        spec = make_spec(1, 30, max_passes=9)
         counts = table(0.5)
         counts[10:] = 0
         session = Session(replace(spec, references=(ReferenceSpec("old", {"t": counts}),)))

@@ -1,0 +1,237 @@
+"""Checks of a session's specification: what cannot be asked, decided or bounded is refused before a trial.
+
+A config is checked as it is read, each mistake with its line; this is for specifications made by hand, whose
+mistakes would otherwise show as a verdict that means nothing or a run that never ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from math import inf
+from typing import get_args
+
+import numpy as np
+
+from adaptive_eval.core.spec import BudgetSpec, GoalKind, GoalSpec, SessionSpec
+from adaptive_eval.errors import UsageError
+from scorio.sequential.evidence import MIN_QUESTIONS
+
+__all__ = ["check_budgets", "check_spec", "spec_warnings"]
+
+FAMILIES = ("holm", "ebh", "pair")
+
+
+def check_spec(spec: SessionSpec) -> None:
+    """Check that a specification can be run.
+
+    Raises
+    ------
+    UsageError
+        With the first mistake: its place, the value, and what can stand there.
+
+    Examples
+    --------
+    >>> from adaptive_eval.core.spec import ModelSpec, StoppingSpec, TaskSpec
+    >>> models, tasks = (ModelSpec("a"),), (TaskSpec("t", ("q",)),)
+    >>> check_spec(SessionSpec(models, tasks, stopping=StoppingSpec(confidence=2.0)))
+    Traceback (most recent call last):
+        ...
+    adaptive_eval.errors.UsageError: stopping.confidence: 2.0 must lie between 0.5 and 1
+    """
+    for check in (_names, _tasks, _goal, _stopping, _allocation):
+        _refuse_first(check(spec))
+
+
+def check_budgets(spec: SessionSpec) -> None:
+    """Check that the budgets of a session that spends can be held; a plan may do without.
+
+    Raises
+    ------
+    UsageError
+        If a limit is negative, or the worst case of a trial is unknown where a limit needs it.
+    """
+    _refuse_first(_budgets(spec))
+
+
+def _refuse_first(problems: Iterator[str]) -> None:
+    problem = next(problems, None)
+    if problem is not None:
+        raise UsageError(problem)
+
+
+def spec_warnings(spec: SessionSpec) -> Iterator[str]:
+    """Yield what a specification can never decide, although it can be run."""
+    stopping, goal = spec.stopping, spec.goal
+    reading = stopping.rule in ("anytime", "directional", "budgeted")
+    for task in spec.tasks:
+        size = len(task.questions)
+        if reading and size < MIN_QUESTIONS:
+            yield (
+                f"task {task.name} has {size} question{'' if size == 1 else 's'}: the rule {stopping.rule} "
+                f"decides nothing before {MIN_QUESTIONS} different questions of every task are answered; the "
+                "rule exact can call a winner on fewer"
+            )
+        if task.clusters is not None and len(set(task.clusters)) == 1 and size > 1:
+            yield (
+                f"all questions of task {task.name} are in one cluster: nothing can be said about a "
+                "population of clusters from one of it"
+            )
+    limits = (spec.budget, *(task.budget for task in spec.tasks))
+    for model in spec.models:
+        if model.price is None and any(budget.usd is not None for budget in (*limits, model.budget)):
+            yield f"{model.name} has no price: its trials count as free under a budget of usd"
+    bounded = stopping.max_passes is not None or any(_limits(budget) for budget in limits)
+    if not bounded and goal.kind == "budget":
+        yield "the goal budget spends a budget and there is none: the session goes on until it is ended"
+    elif not bounded and stopping.equivalence is None:
+        yield (
+            "nothing bounds this session: a tie would never stop it; set stopping.equivalence, "
+            "stopping.max_passes or a budget"
+        )
+
+
+def _names(spec: SessionSpec) -> Iterator[str]:
+    for section, names in (
+        ("models", [one.name for one in spec.models]),
+        ("tasks", [t.name for t in spec.tasks]),
+    ):
+        if not names:
+            yield f"{section}: there is none; give at least one"
+        yield from (f"{section}: {name!r} is there twice" for name in _doubled(names))
+
+
+def _tasks(spec: SessionSpec) -> Iterator[str]:
+    for task in spec.tasks:
+        place, size = f"task {task.name!r}", len(task.questions)
+        if size == 0:
+            yield f"{place}: there are no questions"
+        yield from (f"{place}: question {name!r} is there twice" for name in _doubled(task.questions))
+        if not 0.0 < task.weight < inf:
+            yield f"{place}: the weight must be more than 0 and finite, got {task.weight}"
+        if task.prompt_bounds is not None and len(task.prompt_bounds) != size:
+            entries = len(task.prompt_bounds)
+            yield f"{place}: prompt_bounds must have one entry a question ({size}), got {entries}"
+        if task.clusters is None:
+            continue
+        if len(task.clusters) != size:
+            yield f"{place}: clusters must have one entry a question ({size}), got {len(task.clusters)}"
+        if spec.stopping.target != "population":
+            yield f"{place}: clusters need stopping.target 'population', got {spec.stopping.target!r}"
+    if spec.overall not in ("macro", "pooled"):
+        yield f"overall: {spec.overall!r} is neither 'macro' nor 'pooled'"
+
+
+def _goal(spec: SessionSpec) -> Iterator[str]:
+    known = get_args(GoalKind)
+    for goal in spec.goal.parts:
+        if goal.kind not in known:
+            yield f"goal: {goal.kind!r} is not one of {', '.join(known)}"
+        yield from _GOALS.get(goal.kind, _nothing)(goal, spec)
+
+
+def _top(goal: GoalSpec, spec: SessionSpec) -> Iterator[str]:
+    count = len(spec.names)
+    if goal.k < 1 or (goal.k >= count and count > 1):
+        yield f"goal top-k: k must be at least 1 and less than the number of models ({count}), got {goal.k}"
+
+
+def _baseline(goal: GoalSpec, spec: SessionSpec) -> Iterator[str]:
+    if goal.model not in spec.names:
+        yield f"goal baseline: {goal.model!r} is no model of this session ({', '.join(spec.names)})"
+
+
+def _pairs(goal: GoalSpec, spec: SessionSpec) -> Iterator[str]:
+    if not goal.pairs:
+        yield "goal pairs: there is no pair; give at least one"
+    for pair in goal.pairs:
+        for name in pair:
+            if name not in spec.names:
+                yield f"goal pairs: {name!r} is no model of this session ({', '.join(spec.names)})"
+        if len(set(pair)) != 2:
+            yield f"goal pairs: a pair is two different models, got {pair!r}"
+
+
+def _width(goal: GoalSpec, spec: SessionSpec) -> Iterator[str]:
+    if not goal.width > 0.0:
+        yield f"goal width: the width must be more than 0, got {goal.width}"
+
+
+def _nothing(goal: GoalSpec, spec: SessionSpec) -> Iterator[str]:
+    yield from ()
+
+
+_GOALS = {"top-k": _top, "baseline": _baseline, "pairs": _pairs, "width": _width}
+
+
+def _stopping(spec: SessionSpec) -> Iterator[str]:
+    stopping, margin = spec.stopping, spec.stopping.equivalence
+    if not 0.5 < stopping.confidence < 1.0:
+        yield f"stopping.confidence: {stopping.confidence} must lie between 0.5 and 1"
+    if stopping.family not in FAMILIES:
+        yield f"stopping.family: {stopping.family!r} is not one of {', '.join(FAMILIES)}"
+    if stopping.target not in ("benchmark", "population"):
+        yield f"stopping.target: {stopping.target!r} is neither 'benchmark' nor 'population'"
+    if not stopping.threshold > 0.0:
+        yield f"stopping.threshold: {stopping.threshold} must be more than 0"
+    if stopping.max_passes is not None and stopping.max_passes < 1:
+        yield f"stopping.max_passes: {stopping.max_passes} must be at least 1"
+    if margin is None or not all(np.ptp(task.weights) > 0.0 for task in spec.tasks):
+        return  # weights that rank nothing are refused where scores are made of them
+    origin, unit = spec.scale
+    if not 0.0 < margin < unit:
+        yield (
+            f"stopping.equivalence: {margin:g} must be more than 0 and less than {unit:g}: scores go from "
+            f"{origin:g} to {origin + unit:g}"
+        )
+
+
+def _allocation(spec: SessionSpec) -> Iterator[str]:
+    questions, rule = spec.allocation.questions, spec.stopping.rule
+    if questions not in ("schedule", "rounds"):
+        yield f"allocation.questions: {questions!r} is neither 'schedule' nor 'rounds'"
+    if spec.allocation.in_a_row < 1:
+        yield f"allocation.in_a_row: must be at least 1, got {spec.allocation.in_a_row}"
+    if questions == "rounds" and spec.allocation.in_a_row > 1:
+        yield "allocation.in_a_row: rounds have an order of their own; use questions: schedule"
+    if questions == "rounds" and len(spec.tasks) > 1:
+        yield "allocation.questions: rounds are made for one task and there are several; use schedule"
+    if rule == "exact" and len(spec.tasks) > 1:
+        yield "stopping.rule: exact speaks of one task and there are several; use anytime"
+    if questions == "rounds" and rule in ("exact", "zscore"):
+        # After two passes no pass is complete any more: what is read there favours the questions asked often.
+        yield (
+            f"stopping.rule: {rule} reads passes that ask every question equally often, and rounds ask some "
+            "more often; use allocation.questions: schedule, or the rule anytime"
+        )
+
+
+def _budgets(spec: SessionSpec) -> Iterator[str]:
+    shared = [
+        ("budget", spec.budget),
+        *((f"budget of task {task.name!r}", task.budget) for task in spec.tasks),
+    ]
+    for model in spec.models:
+        for place, budget in (*shared, (f"budget of model {model.name!r}", model.budget)):
+            limits = _limits(budget)
+            yield from (
+                f"{place}: {name} must not be negative, got {v}" for name, v in limits.items() if not v >= 0
+            )
+            if limits.keys() & {"tokens", "completion_tokens", "usd"} and model.max_tokens is None:
+                yield (
+                    f"{place}: tokens can only be held when the longest answer is known; "
+                    f"{model.name!r} has no max_tokens"
+                )
+
+
+def _limits(budget: BudgetSpec) -> Mapping[str, float]:
+    limits = {field.name: getattr(budget, field.name) for field in fields(budget)}
+    return {name: limit for name, limit in limits.items() if limit is not None}
+
+
+def _doubled(names: Iterable[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            yield name
+        seen.add(name)
