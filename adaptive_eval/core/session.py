@@ -218,7 +218,7 @@ class Session:
         if len(self.roster.stopped) == len(self.spec.models):
             self._stop(*self._conclusion())
         elif exhausted is not None:
-            self._stop("budget", words.budget_spent(exhausted))
+            self._stop("budget", words.budget_spent(self.spec, exhausted))
         elif self._issuer.capped():
             self._stop("max_passes", words.pass_cap(self.spec))
 

@@ -194,12 +194,11 @@ def unusable(spec: SessionSpec, notes: Mapping[int, str]) -> str:
     return f"no pair can be decided with the endpoints that answer ({reasons})"
 
 
-def budget_spent(account: Account) -> str:
-    """Say that a budget ended the run."""
+def budget_spent(spec: SessionSpec, account: Account) -> str:
+    """Say that a budget ended the run; to spend it may have been the goal."""
     whose = "" if account.scope == "run" else f" of {account.scope} {account.owner}"
-    return (
-        f"budget{whose} ended before the goal was reached: {_used(account)}; the next trial might exceed it"
-    )
+    ended = "is spent" if spec.goal.kind == "budget" else "ended before the goal was reached"
+    return f"budget{whose} {ended}: {_used(account)}; the next trial might exceed it"
 
 
 def own_budget_spent(account: Account) -> str:

@@ -173,8 +173,11 @@ def pair_name(pair: PairStanding, names: Mapping[str, str] | None = None) -> str
 def left_open(standings: Standings) -> frozenset[str]:
     """Return the models that are asked no more because the other model of an open pair has stopped.
 
-    Nothing more can be decided about them, and yet they are not resolved.
+    Nothing more can be decided about them, and yet they are not resolved. Where the goal is reached, such as
+    the best k, what it left open was not needed.
     """
+    if standings.stop is not None and standings.stop.reason == "resolved":
+        return frozenset()
     stopped = {line.model for line in standings.models if line.state == "stopped"}
     retired = {line.model for line in standings.models if line.state == "retired"}
     pairs = [(pair.first, pair.second) for pair in standings.pairs if pair.verdict == "open"]

@@ -62,3 +62,15 @@ def test_a_model_with_a_verdict_on_every_pair_is_resolved():
     assert session.stopped.reason == "resolved"
     assert left_open(standings) == frozenset()
     assert {state_words(line, standings) for line in standings.models} == {"resolved"}
+
+
+def test_what_a_reached_goal_did_not_need_is_not_left_open():
+    """m0 beats m2, which stops while its pair with m1 is open; then m0 beats m1, and is the best."""
+    session, answer = Session(make_spec(3, 40, goal="top-k")), coin([1.0, 0.7, 0.2])
+    while session.standings().pairs[1].verdict == "open":
+        drive(session, answer, slots=1, most=1)
+    session.stop_model("m2", "gone")
+    drive(session, answer)
+    assert session.stopped.reason == "resolved"
+    assert [pair.verdict for pair in session.standings().pairs] == ["better", "better", "open"]
+    assert left_open(session.standings()) == frozenset()

@@ -34,6 +34,7 @@ class TestBudgetIsSpentThoughEveryPairIsDecided:
         session = drive(Session(self.spec(policy, order, trials=700)), coin(MEANS), slots=3)
         assert session.budget.told == 700
         assert session.stopped.reason == "budget"
+        assert session.stopped.text == "budget is spent: 700 of 700 trials; the next trial might exceed it"
         assert {pair.verdict for pair in session.standings().pairs}.isdisjoint({"open"})
 
     def test_by_the_others_when_one_model_has_spent_its_own(self, policy, order):
