@@ -56,9 +56,8 @@ def raised_budgets(view: RunView, config: RunConfig) -> list[str]:
 
 
 def _of_task(ended: str, task: str) -> bool:
-    return ended.startswith(f"budget of task {task} ended ") or ended.endswith(
-        f" of task {task!r} is reached"
-    )
+    spent = (f"budget of task {task} ended ", f"budget of task {task} is spent: ")
+    return ended.startswith(spent) or ended.endswith(f" of task {task!r} is reached")
 
 
 def _spent_models(view: RunView) -> list[str]:

@@ -207,9 +207,10 @@ def own_budget_spent(account: Account) -> str:
 
 
 def own_budgets_spent(spec: SessionSpec, notes: Mapping[int, str]) -> str:
-    """Say that the budgets of models ended before any pair was decided."""
+    """Say that the budgets of all models ended: before any pair was decided, unless the goal was to spend."""
     reasons = "; ".join(f"{spec.names[model]}: {reason}" for model, reason in notes.items())
-    return f"the budgets of models ended before a pair was decided ({reasons})"
+    before = "" if spec.goal.kind == "budget" else " before a pair was decided"
+    return f"the budgets of models ended{before} ({reasons})"
 
 
 def _used(account: Account) -> str:

@@ -176,7 +176,7 @@ def test_the_budget_holds_over_sittings_with_all_that_was_billed(tmp_path: Path)
         if "wall clock" not in session.stopped.text:
             break
     assert sittings > 3
-    assert "budget ended" in session.stopped.text
+    assert "budget is spent" in session.stopped.text
     assert billed > LIMITS.tokens - 2 * WORST
 
 

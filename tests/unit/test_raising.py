@@ -72,6 +72,7 @@ def test_it_is_the_limit_that_has_ended_the_run(view, config, lines, setting):
     "text",
     [
         "budget of task sums ended before the goal was reached: …",
+        "budget of task sums is spent: …",
         "the wall clock limit of 3 s of task 'sums' is reached",
     ],
 )

@@ -45,6 +45,15 @@ class TestBudgetIsSpentThoughEveryPairIsDecided:
         assert session.roster.issued[0] == 60
         assert session.budget.told == 700
 
+    def test_by_every_model_its_own(self, policy, order):
+        spec = self.spec(policy, order)
+        models = tuple(replace(model, budget=BudgetSpec(trials=70)) for model in spec.models)
+        session = drive(Session(replace(spec, models=models)), coin(MEANS), slots=3)
+        assert session.roster.issued == [70] * 3
+        assert session.stopped.reason == "budget"
+        assert session.stopped.text.startswith("the budgets of models ended (m")
+        assert session.stopped.text.count("its budget ended: 70 of 70 trials") == 3
+
     def test_to_the_cap_of_passes(self, policy, order):
         session = drive(Session(self.spec(policy, order, trials=10**6, max_passes=9)), coin(MEANS), slots=3)
         assert session.stopped.reason == "max_passes"
