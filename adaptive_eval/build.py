@@ -31,7 +31,8 @@ from adaptive_eval.core.spec import (
     StoppingSpec,
     TaskSpec,
 )
-from adaptive_eval.earlier import AnsweringFromEarlier, EarlierAnswers
+from adaptive_eval.earlier.answers import AnsweringFromEarlier, EarlierAnswers
+from adaptive_eval.earlier.runs import Previous, previous_of
 from adaptive_eval.endpoints.mimic.process import MimicProcess
 from adaptive_eval.endpoints.mimic.spec_json import spec_from_data
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
@@ -42,13 +43,8 @@ from adaptive_eval.engine.in_process import InProcess
 from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.errors import RunMismatch, UsageError
-from adaptive_eval.grading import MIMIC, Grading, ScorersAllowance, connected, scorer_endpoints, served
-from adaptive_eval.in_a_row import answers_in_a_row
 from adaptive_eval.independence import AuditedExecutor, IndependenceAudit, temperature_of
 from adaptive_eval.interop.inspect_task import SampleMessage
-from adaptive_eval.lanes import endpoints_of, lanes_of, prompt_bound, server_limits
-from adaptive_eval.previous import Previous, previous_of
-from adaptive_eval.rubrics import dump_thresholds, require_same_scoring, rubrics_of
 from adaptive_eval.scoring import Rubric, Scorer, TaskScoring, build_scorer
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
@@ -56,6 +52,10 @@ from adaptive_eval.tasks import FewShot, PromptTemplate, Task, load_task
 from adaptive_eval.tasks.sources import INSPECT
 from adaptive_eval.tasks.variant import target_option
 from adaptive_eval.trial import Message, Question, TrialRequest
+from adaptive_eval.wiring.grading import MIMIC, Grading, ScorersAllowance, connected, scorer_endpoints, served
+from adaptive_eval.wiring.in_a_row import answers_in_a_row
+from adaptive_eval.wiring.lanes import endpoints_of, lanes_of, prompt_bound, server_limits
+from adaptive_eval.wiring.rubrics import dump_thresholds, require_same_scoring, rubrics_of
 
 __all__ = ["Built", "build", "config_of_run", "continue_run", "make_importable"]
 
@@ -79,7 +79,7 @@ class Built:
     continued : mapping, optional
         Description of the run file that is continued.
     discoveries : mapping of str to Discovery
-        How servers are found, for the models whose servers are (:mod:`adaptive_eval.finding`).
+        How servers are found, for the models whose servers are (:mod:`adaptive_eval.wiring.finding`).
     """
 
     config: RunConfig

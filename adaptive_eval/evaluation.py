@@ -17,8 +17,8 @@ from adaptive_eval.build import Built, build, continue_run
 from adaptive_eval.claims import Claim, at_least, not_worse, standings_of
 from adaptive_eval.config import config_from_data
 from adaptive_eval.core.standings import ModelStanding, Standings, StopVerdict
+from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
 from adaptive_eval.errors import UsageError
-from adaptive_eval.function_endpoint import Answerer, FunctionEndpoint
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 
@@ -98,7 +98,7 @@ def evaluate(
     ----------
     models : mapping of str to callable
         By name a function from prompt to answer, ``async`` or plain. See
-        :class:`adaptive_eval.function_endpoint.FunctionEndpoint` for what it may raise. An asynchronous
+        :class:`adaptive_eval.endpoints.function.FunctionEndpoint` for what it may raise. An asynchronous
         client belongs to the event loop that first uses it, and every call here has a loop of its own: make
         the client within the function, or await :func:`evaluate_async` for all evaluations in one loop.
     task : path, sequence of mappings, or mapping

@@ -36,9 +36,9 @@ from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.runner import Runner
 from adaptive_eval.executors import workplace_of
 from adaptive_eval.executors.remote import RemoteExecutor
-from adaptive_eval.lanes import endpoint_at
 from adaptive_eval.store import RunWriter
 from adaptive_eval.trial import Completion, Question, Score
+from adaptive_eval.wiring.lanes import endpoint_at
 
 WAYS = ("here", "1 worker", "2 workers")
 

@@ -13,20 +13,20 @@ import click
 from adaptive_eval.build import Built, continue_run
 from adaptive_eval.config import BudgetGoal, RubricConfig
 from adaptive_eval.core.standings import StopVerdict
-from adaptive_eval.earlier import EarlierAnswers
+from adaptive_eval.earlier.answers import EarlierAnswers
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.engine.events import Event, Remarked
 from adaptive_eval.engine.runner import Runner
 from adaptive_eval.errors import EndpointsUnusable, UsageError
 from adaptive_eval.executors import Workplace
-from adaptive_eval.rubrics import (
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.wiring.rubrics import (
     observed_thresholds,
     rubrics_of,
     stored_signals,
     with_stored_thresholds,
 )
-from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.writer import RunWriter
 
 __all__ = ["PILOT", "RUN_FILE", "pilot_passes", "resumed", "with_pilot"]
 

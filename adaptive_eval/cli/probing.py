@@ -12,7 +12,7 @@ from adaptive_eval.endpoints.examination import Examination, examine
 from adaptive_eval.endpoints.listing import Probe
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.errors import EndpointError, EndpointsUnusable, TransientEndpointError
-from adaptive_eval.finding import Finder
+from adaptive_eval.wiring.finding import Finder
 
 __all__ = ["Probed", "probe_all", "report_endpoints", "require_usable"]
 

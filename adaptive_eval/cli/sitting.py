@@ -37,8 +37,6 @@ from adaptive_eval.engine.events import Decided, Draining, Event, Progress, Rema
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.engine.runner import Runner
 from adaptive_eval.executors import workplace_of
-from adaptive_eval.finding import Finder
-from adaptive_eval.grading import resume_accounts
 from adaptive_eval.independence import IndependenceAudit
 from adaptive_eval.monitor.live import LiveView
 from adaptive_eval.monitor.snapshot import RunHeader, run_view
@@ -46,6 +44,8 @@ from adaptive_eval.report import write_reports
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.wiring.finding import Finder
+from adaptive_eval.wiring.grading import resume_accounts
 from adaptive_eval.wording.stored import decision_from, started_at
 from adaptive_eval.wording.withdrawn import still_valid, withdrawals
 

@@ -10,10 +10,10 @@ import click
 
 from adaptive_eval.build import Built
 from adaptive_eval.errors import AdaptiveEvalError
-from adaptive_eval.rescoring import Rescoring, rescore
+from adaptive_eval.rescoring.rankings import Rescoring, rescore
+from adaptive_eval.rescoring.wishes import Wish, tracked
 from adaptive_eval.store import RunReader, RunWriter
 from adaptive_eval.store.codec import dump_json, load_json
-from adaptive_eval.wishes import Wish, tracked
 
 __all__ = ["track"]
 

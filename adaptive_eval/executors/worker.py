@@ -15,11 +15,11 @@ from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.engine.in_process import InProcess
 from adaptive_eval.errors import EndpointError, UsageError
 from adaptive_eval.executors.mail import Answered, Broken, Event, Failed, Job, Scored, Setup
-from adaptive_eval.grading import Grading
-from adaptive_eval.lanes import endpoint_at
 from adaptive_eval.scoring import TaskScoring
 from adaptive_eval.scoring.workers import bound_workers
 from adaptive_eval.trial import Completion, Score
+from adaptive_eval.wiring.grading import Grading
+from adaptive_eval.wiring.lanes import endpoint_at
 
 __all__ = ["Worker"]
 

@@ -11,7 +11,7 @@ from adaptive_eval.engine.in_process import InProcess
 from adaptive_eval.engine.protocols import Executor
 from adaptive_eval.executors.mail import Setup
 from adaptive_eval.executors.remote import RemoteExecutor
-from adaptive_eval.grading import served
+from adaptive_eval.wiring.grading import served
 
 __all__ = ["Here", "Workplace", "setup_of", "workplace_of"]
 

@@ -42,7 +42,7 @@ class About:
 def about_run(reader: RunReader) -> About:
     """Return what is known of a run: from its config, or for imported results from the trials themselves."""
     from adaptive_eval.build import config_of_run
-    from adaptive_eval.rubrics import rubric_of
+    from adaptive_eval.wiring.rubrics import rubric_of
 
     if IMPORTED in reader.meta():
         weights = run_weights(reader)

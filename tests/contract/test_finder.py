@@ -11,7 +11,7 @@ from adaptive_eval.config import config_from_data
 from adaptive_eval.endpoints.mimic import MimicProcess, MimicSpec, ModelSpec
 from adaptive_eval.engine.adaptive import AdaptiveConcurrency
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError, UsageError
-from adaptive_eval.finding import Finder
+from adaptive_eval.wiring.finding import Finder
 
 FILE = {"discover": "file", "path": "servers/*.txt"}
 

@@ -12,11 +12,11 @@ from run_examples import STARTED, Coins
 
 from adaptive_eval.build import build
 from adaptive_eval.config import config_from_data
+from adaptive_eval.earlier.runs import Previous
 from adaptive_eval.errors import RunNotFound, UsageError
 from adaptive_eval.interop.detect import open_logs
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
-from adaptive_eval.previous import Previous
 from adaptive_eval.store import RunWriter
 from adaptive_eval.trial import TrialKey, TrialRequest
 

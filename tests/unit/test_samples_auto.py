@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adaptive_eval.build import build
 from adaptive_eval.config import config_from_data
-from adaptive_eval.in_a_row import MOST, best_in_a_row
+from adaptive_eval.wiring.in_a_row import MOST, best_in_a_row
 
 LENGTHS = st.floats(1.0, 100_000.0)
 

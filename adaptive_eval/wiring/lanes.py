@@ -28,8 +28,8 @@ from adaptive_eval.engine.rates import RateLimit
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.server import ServerLimits
 from adaptive_eval.errors import UsageError
-from adaptive_eval.grading import MIMIC
 from adaptive_eval.trial import Message
+from adaptive_eval.wiring.grading import MIMIC
 from adaptive_eval.wording.numbers import listing
 
 __all__ = ["endpoint_at", "endpoints_of", "lanes_of", "limits_of", "prompt_bound", "server_limits"]

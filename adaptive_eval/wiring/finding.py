@@ -26,7 +26,7 @@ from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.endpoints.secrets import Redactor
 from adaptive_eval.engine.discovery import Discovery, Source
 from adaptive_eval.errors import TransientEndpointError
-from adaptive_eval.lanes import endpoint_at, limits_of
+from adaptive_eval.wiring.lanes import endpoint_at, limits_of
 
 __all__ = ["Finder", "source_of"]
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from adaptive_eval.core.standings import BudgetLine
-from adaptive_eval.earlier import EarlierAnswers
+from adaptive_eval.earlier.answers import EarlierAnswers
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.scoring import Scorer, ServedScorer, Spent, TaskScoring

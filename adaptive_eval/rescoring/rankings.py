@@ -18,15 +18,20 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.core.standings import Standings, to_json
 from adaptive_eval.errors import EndpointsUnusable, RunMismatch, ScorerUnavailable, UsageError
-from adaptive_eval.grading import connected
 from adaptive_eval.processes import available_cores, process_pool
-from adaptive_eval.rubrics import observed_thresholds, rubric_of, stored_thresholds, with_stored_thresholds
+from adaptive_eval.rescoring.wishes import Wish
 from adaptive_eval.scoring import IN_WORKERS, Rubric, Scorer, SignalMissing, attempt_signals, build_scorer
 from adaptive_eval.scoring.spread import Answers, score_here, score_spread
 from adaptive_eval.store import Rescored, RunReader, ScoringRecord, TrialRecord
 from adaptive_eval.tasks import Task
 from adaptive_eval.trial import Missing, Score, Signal, TrialKey, TrialOutcome, Usage
-from adaptive_eval.wishes import Wish
+from adaptive_eval.wiring.grading import connected
+from adaptive_eval.wiring.rubrics import (
+    observed_thresholds,
+    rubric_of,
+    stored_thresholds,
+    with_stored_thresholds,
+)
 
 __all__ = ["Rescoring", "rescore", "stored_scoring"]
 

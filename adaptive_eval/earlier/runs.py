@@ -22,7 +22,7 @@ from adaptive_eval.scoring import Rubric
 from adaptive_eval.tasks import Task
 
 if TYPE_CHECKING:  # reading earlier trials needs much that a run without them does not
-    from adaptive_eval.previous_trials import PreviousTrials, Wanted
+    from adaptive_eval.earlier.trials import PreviousTrials, Wanted
 
 __all__ = ["META", "Previous", "previous_of"]
 
@@ -148,7 +148,7 @@ def previous_of(
             return taken
     if not config.references and config.prior is None:
         return Previous(settings, (), None)
-    from adaptive_eval.previous_trials import Wanted
+    from adaptive_eval.earlier.trials import Wanted
 
     wanted = [Wanted(task, config.task(task.name), rubrics[task.name]) for task in tasks]
     references = [found for one in config.references for found in _references(one, config, wanted)]
@@ -157,7 +157,7 @@ def previous_of(
 
 
 def _read(place: str, config: RunConfig, wanted: Sequence[Wanted], *, all_tasks: bool) -> PreviousTrials:
-    from adaptive_eval.previous_trials import trials_of_file, trials_of_run
+    from adaptive_eval.earlier.trials import trials_of_file, trials_of_run
 
     path = config.base_dir / Path(place).expanduser()
     read = trials_of_file if path.is_file() else trials_of_run

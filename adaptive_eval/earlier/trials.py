@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from adaptive_eval.config import TaskConfig, difference
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.runs import IMPORTED
-from adaptive_eval.rubrics import stored_thresholds
 from adaptive_eval.scoring import Rubric
 from adaptive_eval.simulate.files import DEFAULT_TASK, read_recorded
 from adaptive_eval.simulate.recorded import NO_TRIAL, RecordedOutcomes
 from adaptive_eval.store.columns import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.tasks import Task
+from adaptive_eval.wiring.rubrics import stored_thresholds
 
 __all__ = ["PreviousTrials", "Wanted", "trials_of_file", "trials_of_run"]
 

@@ -1,0 +1,1 @@
+"""What a run takes from earlier: answers of its own earlier phases, models and trials of earlier runs."""

@@ -1,0 +1,1 @@
+"""Stored answers under another scorer or rubric, without asking anything."""
