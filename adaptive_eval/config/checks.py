@@ -14,7 +14,7 @@ from adaptive_eval.config.discovery import check_discovery
 from adaptive_eval.config.document import Place
 from adaptive_eval.config.previous import check_references, reference_names
 from adaptive_eval.config.problems import did_you_mean
-from adaptive_eval.config.rubric_checks import check_rubric, rubric_name
+from adaptive_eval.config.rubric_checks import check_rubric, rubric_name, score_range
 from adaptive_eval.config.secrets import shown
 from adaptive_eval.config.section import IN_INSPECT, MIMIC, by_kind
 from adaptive_eval.config.server import check_limits
@@ -280,6 +280,24 @@ def _stopping(config: Mapping[str, Any]) -> Found:
     if rule in ("exact", "zscore") and _mapping(config.get("allocation")).get("questions") == "rounds":
         reason = f"{rule} reads passes that ask every question equally often, and rounds ask some more often"
         yield ("stopping", "rule"), f"{reason}; use questions: schedule, or the rule anytime"
+    margin, scores = stopping.get("equivalence"), _scores(config)
+    if isinstance(margin, int | float) and scores is not None and margin >= scores[1] - scores[0]:
+        low, high = scores
+        yield (
+            ("stopping", "equivalence"),
+            f"{margin:g} must be less than {high - low:g}: scores go from {low:g} to {high:g}",
+        )
+
+
+def _scores(config: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the least and the greatest score of a model; None while a rubric is not well-formed.
+
+    Tasks whose rubrics span different ranges are reported from 0 to 1.
+    """
+    ranges = {score_range(task.get("rubric")) for _, task in _items(config, "tasks")}
+    if not ranges or None in ranges:
+        return None
+    return (0.0, 1.0) if len(ranges) > 1 else ranges.pop()
 
 
 def _one_task(config: Mapping[str, Any]) -> Found:

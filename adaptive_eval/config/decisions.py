@@ -160,8 +160,7 @@ class StoppingConfig(Section):
     equivalence: float | None = Field(
         default=None,
         gt=0,
-        lt=1,
-        description="Scores that differ by less are a tie; without it, none is ever called.",
+        description="Scores that differ by less are a tie, in units of the score; without it there are none.",
     )
     max_passes: int = Field(
         default=80,

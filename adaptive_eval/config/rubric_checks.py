@@ -13,7 +13,7 @@ from adaptive_eval.config.secrets import shown
 if TYPE_CHECKING:
     from scorio.categorical import Schema
 
-__all__ = ["LOGGED_SIGNALS", "check_rubric", "rubric_name"]
+__all__ = ["LOGGED_SIGNALS", "check_rubric", "rubric_name", "score_range"]
 
 LOGGED_SIGNALS = frozenset(
     {
@@ -90,6 +90,26 @@ def rubric_name(rubric: Any) -> str | None:
     schema = schema.get("schema", BINARY) if isinstance(schema, dict) else None
     name = schema.get("name", "own") if isinstance(schema, dict) else schema
     return name if isinstance(name, str) else None
+
+
+def score_range(rubric: Any) -> tuple[float, float] | None:
+    """Return the least and the greatest weight of a rubric as written; None where it is malformed.
+
+    Examples
+    --------
+    >>> score_range(None), score_range({"schema": "binary", "weights": (10, -5)})
+    ((0.0, 1.0), (-5.0, 10.0))
+    """
+    section = by_schema({} if rubric is None else rubric)
+    if not isinstance(section, dict):
+        return None
+    try:
+        weights = [
+            float(one) for one in section.get("weights", default_weights(section.get("schema", BINARY)))
+        ]
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return None  # another check says what is wrong
+    return (min(weights), max(weights)) if weights else None
 
 
 def _weights(weights: Any, expected: int, label: str, path: Place) -> Iterator[tuple[Place, str]]:

@@ -7,7 +7,7 @@ file. :mod:`adaptive_eval.build` makes a :class:`SessionSpec` from a config.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
 from typing import Literal, get_args
@@ -404,3 +404,35 @@ class SessionSpec:
             return 0.0, 1.0
         low, high = ranges.pop()
         return low, high - low
+
+    def rescored(self, weights: Mapping[str, tuple[float, ...]]) -> SessionSpec:
+        """Return the session with other weights of categories, by task.
+
+        Margin, widths and thresholds are in score units: they keep their share of the range of scores.
+
+        Examples
+        --------
+        >>> tasks = (TaskSpec("t", ("q1", "q2"), (0.0, 100.0)),)
+        >>> stopping = StoppingSpec(equivalence=8.0)
+        >>> spec = SessionSpec((ModelSpec("a"), ModelSpec("b")), tasks, stopping=stopping)
+        >>> spec.rescored({"t": (0.0, 0.5, 1.0)}).stopping.equivalence
+        0.08
+        """
+        tasks = tuple(replace(task, weights=weights.get(task.name, task.weights)) for task in self.tasks)
+        other = replace(self, tasks=tasks)
+        (origin, unit), (new_origin, new_unit) = self.scale, other.scale
+        if (origin, unit) == (new_origin, new_unit):
+            return other
+
+        def goal(old: GoalSpec) -> GoalSpec:
+            return replace(
+                old,
+                value=new_origin + (old.value - origin) / unit * new_unit,
+                width=old.width / unit * new_unit,
+                goals=tuple(goal(part) for part in old.goals),
+            )
+
+        margin = self.stopping.equivalence
+        if margin is not None:
+            margin = margin / unit * new_unit
+        return replace(other, goal=goal(self.goal), stopping=replace(self.stopping, equivalence=margin))

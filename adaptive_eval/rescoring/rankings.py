@@ -314,9 +314,7 @@ def _scorer(built: Built, tasks: Sequence[str], scorer: Any, mimic_url: str | No
 def _ranked(
     built: Built, outcomes: Sequence[TrialOutcome | Missing], weights: Mapping[str, tuple[float, ...]]
 ) -> Standings:
-    spec = built.spec
-    tasks = tuple(replace(task, weights=weights.get(task.name, task.weights)) for task in spec.tasks)
-    spec = replace(spec, tasks=tasks, prior=None)
+    spec = replace(built.spec.rescored(weights), prior=None)
     if spec.references:  # their answers are not here to be scored anew
         spec = replace(spec, references=(), goal=GoalSpec("ranking"))
     session = Session(spec)

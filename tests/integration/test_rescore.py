@@ -192,3 +192,14 @@ def test_what_a_model_wrote_does_nothing_to_the_terminal(tmp_path):
     assert not any(line.startswith("sage · forged") for line in shown.output.splitlines())
     line = json.loads(command("samples", out, "--json").output)
     assert line["answer"] == nasty
+
+
+def test_a_margin_in_points_is_no_margin_of_as_many_shares(tmp_path):
+    points = {"schema": "binary", "weights": [0, 100]}
+    config = mimic_config({"rubric": points}, budget={"trials": 300}, stopping={"equivalence": 8})
+    out, result = run_config(tmp_path, config)
+    assert result.exit_code in (0, 3), result
+    found = rankings(out, "--rubric", "binary", "--dry-run")
+    assert [100 * score for score in scores(found["binary"]).values()] == pytest.approx(
+        list(scores(found["as run"]).values())
+    )

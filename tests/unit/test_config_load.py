@@ -147,6 +147,15 @@ def test_a_minimal_config_has_the_documented_defaults():
     assert config.mimic is None
 
 
+def test_a_margin_is_in_the_units_of_the_scores():
+    points = {"schema": "binary", "weights": [-20, 80]}
+    config = parse_config(with_changes(tasks__0__rubric=points, stopping={"equivalence": 5}))
+    assert config.stopping.equivalence == 5
+    assert problems_of(with_changes(tasks__0__rubric=points, stopping={"equivalence": 100}))[0].endswith(
+        "stopping.equivalence: 100 must be less than 100: scores go from -20 to 80"
+    )
+
+
 def test_tasks_can_be_weighted():
     assert (config_from_data(MINIMAL).overall, config_from_data(MINIMAL).tasks[0].weight) == ("macro", 1.0)
     config = parse_config(with_changes(overall="pooled", tasks__0__weight=2))
@@ -392,7 +401,10 @@ def test_what_is_wrong_with_a_key_beside_its_misspelt_twin_is_reported():
         ({"tasks__0__limit": 0}, "limit: 0 must be at least 1"),
         ({"tasks__0__shuffle": "yes"}, "shuffle: 'yes' is neither true, false nor a seed"),
         ({"stopping": {"equivalence": 0}}, "stopping.equivalence: 0 must be greater than 0"),
-        ({"stopping": {"equivalence": 1}}, "stopping.equivalence: 1 must be less than 1"),
+        (
+            {"stopping": {"equivalence": 1}},
+            "stopping.equivalence: 1 must be less than 1: scores go from 0 to 1",
+        ),
         ({"stopping": {"confidence": 0.5}}, "stopping.confidence: 0.5 must be greater than 0.5"),
         (
             {"stopping": {"family": "bonferroni"}},
