@@ -309,8 +309,6 @@ class Runner:
                 case "scored":
                     records.append(self._ledger.outcome(flight, missing=None, after_stop=after_stop))
                 case "missing" | "unscored" as end:
-                    if flight.completion is not None and flight.score is None:
-                        self._controller.presume(flight.request.key)
                     reason = _why_missing(flight, end)
                     records.append(self._ledger.outcome(flight, missing=reason, after_stop=after_stop))
                     if self._fleet.is_barren(model):

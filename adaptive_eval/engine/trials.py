@@ -104,8 +104,6 @@ class TrialRunner:
         async def wait(seconds: float) -> None:
             _enter("waiting", flight)
             await self._clock.sleep(seconds)
-            if flight.recorded is not None:
-                await flight.recorded.wait()
 
         return await with_retries(
             lambda: self._attempt(flight),
@@ -148,6 +146,8 @@ class TrialRunner:
         """Ask once; again, wherever the failure is one of the server and another server is there."""
         failed: set[Member] = set()
         while True:
+            if flight.recorded is not None:
+                await flight.recorded.wait()
             member = await self._dispatch.admit(flight)
             _enter("asking", flight, member)
             used: int | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ from adaptive_eval.engine.lane import Lane
 from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
-from adaptive_eval.errors import EndpointError, TransientEndpointError
+from adaptive_eval.errors import EndpointError, ScorerUnavailable, TransientEndpointError
 from adaptive_eval.store import AttemptRecord, RunReader, RunWriter, TrialRecord
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 
@@ -110,7 +111,11 @@ def spec(limits: BudgetSpec = LIMITS) -> SessionSpec:
 
 
 def sit(
-    directory: Path, script, options: RunnerOptions | None = None, limits: BudgetSpec = LIMITS
+    directory: Path,
+    script,
+    options: RunnerOptions | None = None,
+    limits: BudgetSpec = LIMITS,
+    scoring: object | None = None,
 ) -> Session:
     """Run or go on with a real session and a real run file against scripted endpoints."""
     exists = (directory / "run.db").exists()
@@ -121,7 +126,7 @@ def sit(
             name: Lane((ScriptedEndpoint(script),), FixedConcurrency(8), RetryPolicy(attempts=3), requeues=1)
             for name in ("a", "b")
         }
-        parts = {"prompts": Prompts(), "executor": InProcess(ScoreByStep()), "clock": OwnedClock()}
+        parts = {"prompts": Prompts(), "executor": InProcess(scoring or ScoreByStep()), "clock": OwnedClock()}
         await Runner(session, writer, lanes, committer=VirtualCommitter(), options=options, **parts).run()
 
     with RunWriter.open(directory) if exists else RunWriter.create(directory, meta={}) as writer:
@@ -152,6 +157,30 @@ def test_a_later_sitting_presumes_what_the_earlier_one_did(tmp_path: Path) -> No
     assert [(line.name, line.spent, line.reserved) for line in second.budget.lines()] == [
         (line.name, line.spent, line.reserved) for line in first.budget.lines()
     ]
+
+
+class Away:
+    """A scorer that is out of reach for every fourth trial."""
+
+    async def score(self, request: TrialRequest, completion: Completion) -> Score:
+        if request.key.step % 4 == 0:
+            raise ScorerUnavailable("the judge wise did not answer", kind="judge")
+        return Score(1, completion.text)
+
+
+def test_an_answer_that_no_scorer_could_judge_is_charged_once(tmp_path: Path) -> None:
+    """It has been reported with its tokens: nothing is presumed of it, in this sitting or the next."""
+    limits = BudgetSpec(tokens=1_000)
+    first = sit(tmp_path / "run", lambda step, attempt: 1.0, limits=limits, scoring=Away())
+    with RunReader(tmp_path / "run") as reader:
+        answered = reader.count()
+        second = Session(spec(limits))
+        second.replay(reader.log(), reader.unanswered())
+    for session in (first, second):
+        assert presumed(session) == 0.0
+        tokens = next(line for line in session.budget.lines() if line.name == "tokens")
+        assert tokens.spent == ANSWERED * answered
+    assert tokens.spent > limits.tokens - 2 * WORST
 
 
 def test_the_budget_holds_over_sittings_with_all_that_was_billed(tmp_path: Path) -> None:
@@ -241,23 +270,31 @@ def test_an_interrupt_during_the_commit_of_a_launch_leaves_nothing_open() -> Non
     assert [record.error for record in scene.recorder.of("attempt")] == ["withdrawn"] * 4
 
 
-def test_no_further_attempt_is_made_before_a_billed_one_is_on_the_disk() -> None:
-    """Else a process that is killed between the two has paid for one that nobody knows of."""
+@pytest.mark.parametrize("servers", [1, 2])
+def test_no_further_attempt_is_made_before_a_billed_one_is_on_the_disk(servers: int) -> None:
+    """Else a process that is killed between the two has paid for one that nobody knows of.
+
+    With a second server the next attempt is made there, and without a wait.
+    """
+    sent: Counter[int] = Counter()
 
     def script(step: int, attempt: int):
-        return (0.1, failed("dropped") if attempt < 3 else None)
+        sent[step] += 1
+        scene.journal.append(("sent", TrialKey("a", step), sent[step]))
+        return (0.1, failed("dropped") if sent[step] < 3 else None)
 
-    scene = Scene(steps={"a": 4}, scripts={"a": script}, commit_seconds=0.5)
+    others = [ScriptedEndpoint(script, url=f"http://other{number}/v1") for number in range(1, servers)]
+    scene = Scene(steps={"a": 4}, scripts={"a": script}, others={"a": others}, commit_seconds=0.5)
     run_owned(scene.run())
-    journal = [entry for entry in scene.journal if entry[0] in ("attempt", "commit")]
     recorded: set[tuple[TrialKey, int]] = set()
     pending: set[tuple[TrialKey, int]] = set()
-    for kind, *fields in journal:
+    for kind, *fields in scene.journal:
         if kind == "commit":
             recorded |= pending
-        else:
+        elif kind == "attempt":
             record: AttemptRecord = fields[0]
             pending.add((record.key, record.attempt))
-            earlier = {(record.key, number) for number in range(1, record.attempt)}
-            assert earlier <= recorded
+        elif kind == "sent":
+            key, attempt = fields
+            assert {(key, number) for number in range(1, attempt)} <= recorded
     assert len(pending) == 12
