@@ -201,7 +201,10 @@ class IndependenceAudit:
 
 
 class AuditedExecutor:
-    """Has attempts made and answers scored by another executor, and shows each answer to the audit.
+    """Has attempts made and answers scored by another executor, and shows each answer to the audit, once.
+
+    An answer is scored again where its scorer was out of reach, and asked for again, with the same seed,
+    where it lacked something. Neither is a copy, so an answer is shown once it has its score.
 
     Parameters
     ----------
@@ -221,10 +224,11 @@ class AuditedExecutor:
         """Ask `endpoint` once for the answers to `requests`."""
         return self._executor.attempt(endpoint, messages, requests)
 
-    def score(self, request: TrialRequest, completion: Completion) -> Coroutine[Any, Any, Score]:
+    async def score(self, request: TrialRequest, completion: Completion) -> Score:
         """Return the category of `completion` as an answer to the trial's question."""
+        score = await self._executor.score(request, completion)
         self._audit.observe(request.key.model, (request.task, request.question), completion)
-        return self._executor.score(request, completion)
+        return score
 
 
 def _digest(data: bytes) -> bytes:

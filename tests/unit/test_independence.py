@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 import pytest
 
-from adaptive_eval.independence import IndependenceAudit, coincidence, temperature_of
-from adaptive_eval.trial import Completion
+from adaptive_eval.errors import ScorerUnavailable, TransientEndpointError
+from adaptive_eval.independence import AuditedExecutor, IndependenceAudit, coincidence, temperature_of
+from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
 
 QUESTIONS = [f"q{number}" for number in range(40)]
 WORDS = [f"word{number}" for number in range(500)]
@@ -147,3 +149,38 @@ def test_a_coincidence_is_ever_less_likely(size, temperature):
 )
 def test_the_temperature_of_a_model(parameters, expected):
     assert temperature_of(parameters) == expected
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        ScorerUnavailable("the judge wise did not answer", kind="judge"),
+        TransientEndpointError("the answer cannot be scored", kind="malformed"),
+    ],
+)
+def test_an_answer_that_waits_for_its_scorer_is_no_copy_of_itself(failure):
+    """Nor is one that is asked for again, with its seed, because it lacked something."""
+
+    class Executor:
+        def __init__(self):
+            self.asked = 0
+
+        async def score(self, request, completion):
+            self.asked += 1
+            if self.asked % 3:
+                raise failure
+            return Score(1, completion.text)
+
+    async def main():
+        for step, question in enumerate(QUESTIONS):
+            request = TrialRequest(TrialKey("m", step), "t", question, 0, seed=step)
+            completion = Completion(essay(question), "stop", response_id=f"chatcmpl-{question}-{step}")
+            for _ in range(2):
+                with pytest.raises(type(failure)):
+                    await executor.score(request, completion)
+            assert (await executor.score(request, completion)).category == 1
+
+    audit = IndependenceAudit({"m": 0.7})
+    executor = AuditedExecutor(Executor(), audit)
+    asyncio.run(main())
+    assert audit.warnings() == ()
