@@ -77,7 +77,7 @@ def promises(standings: Standings, target: str | None = None) -> Promises:
         margin = trimmed(standings.equivalence)
         holds.append(
             f"A tie says that the true difference is smaller than {margin}, not that it is zero. Where it is "
-            "exactly that large, simulations called a tie in about 2–3 % of runs."
+            "exactly that large, simulations called a tie in about 3 % of runs."
         )
     return Promises(tuple(holds), (*_limits(standings), *_reference(standings, target)))
 
