@@ -20,7 +20,7 @@ class AllowanceSpent(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Requests that were answered, with their tokens."""
+    """Requests that were answered, or may have been billed without an answer, with their tokens."""
 
     requests: int = 0
     prompt_tokens: int = 0
@@ -54,6 +54,9 @@ class ScorerLine:
 class ScorerAccount:
     """Counts what a scorer's requests cost and refuses what would exceed its budget; for many threads.
 
+    A request that may have been billed although no answer came of it, or no report of tokens, is counted at
+    its worst. What it cost is put on the bill of the next answer, since a run file keeps the bills alone.
+
     Parameters
     ----------
     limits : mapping of str to float, optional
@@ -67,6 +70,7 @@ class ScorerAccount:
     >>> worst = Spent(1, 400, 100)
     >>> account.reserve(worst)
     >>> account.charge(worst, Usage(300, 20))
+    Spent(requests=1, prompt_tokens=300, completion_tokens=20)
     >>> account.room(worst), account.spent.tokens
     (1, 320)
     """
@@ -78,6 +82,7 @@ class ScorerAccount:
         self._price = price
         self._lock = Lock()
         self._reserved = Spent()
+        self._unbilled = Spent()
         self.spent = Spent()
 
     def usd(self, spent: Spent) -> float:
@@ -102,12 +107,40 @@ class ScorerAccount:
                     raise AllowanceSpent(f"its budget of {limit:g} {unit} is used up")
             self._reserved = self._reserved + worst
 
-    def charge(self, worst: Spent, usage: Usage | None) -> None:
-        """Release a reservation and count what the request has really used; None for one that failed."""
+    def charge(self, worst: Spent, usage: Usage | None) -> Spent:
+        """Release a reservation, and count and return what the request is held to have used.
+
+        Parameters
+        ----------
+        worst : Spent
+            What was reserved.
+        usage : Usage or None
+            What was reported; None where the request may have been billed and nothing is known.
+        """
+        if usage is not None and usage.total_tokens:
+            used = Spent(1, usage.prompt_tokens, usage.completion_tokens)
+        else:  # without a budget of tokens or money a bound would only be a wrong figure
+            used = worst if self._limits.keys() & {"tokens", "usd"} else Spent(1)
         with self._lock:
             self._reserved = self._reserved + worst * -1
-            if usage is not None:
-                self.spent = self.spent + Spent(1, usage.prompt_tokens, usage.completion_tokens)
+            self.spent = self.spent + used
+        return used
+
+    def release(self, worst: Spent) -> None:
+        """Release the reservation of a request that has cost nothing."""
+        with self._lock:
+            self._reserved = self._reserved + worst * -1
+
+    def leave(self, spent: Spent) -> None:
+        """Keep what was spent on an answer that gets no bill now, for the bill of another one."""
+        with self._lock:
+            self._unbilled = self._unbilled + spent
+
+    def take(self) -> Spent:
+        """Return what was left for the next bill."""
+        with self._lock:
+            left, self._unbilled = self._unbilled, Spent()
+        return left
 
     def resume(self, spent: Spent) -> None:
         """Begin with what an earlier sitting has spent."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from adaptive_eval.errors import ScorerUnavailable, UsageError
+from adaptive_eval.errors import BILLED_STATUSES, ScorerUnavailable, UsageError
 from adaptive_eval.scoring.account import AllowanceSpent, ScorerAccount, Spent
 from adaptive_eval.scoring.text import answer_part
 from adaptive_eval.trial import Question, Score, Signal, Usage
@@ -22,8 +23,15 @@ LONGEST = 20_000
 _MESSAGE_OVERHEAD = 64
 """Tokens that a chat template adds to a message at most."""
 
-_CLIENT_RETRIES = 1
-"""A dropped connection or a busy server is tried once more at once; the run itself waits and tries again."""
+_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
+"""A dropped connection or a busy server is tried once more, after so many seconds or as many as it asks for
+up to the second number; the run itself waits and tries again."""
+
+_PASSING = frozenset({408, 409, 429})
+"""HTTP statuses below 500 after which a second try may succeed."""
+
+_NEVER_SENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
+"""What the HTTP libraries call failures before anything was sent, for which no server sends a bill."""
 
 _ABOUT_THE_REQUEST = frozenset({400, 413, 422})
 """HTTP statuses that speak of this one answer, such as one that is too long, and not of the server."""
@@ -138,6 +146,18 @@ class ServedScorer:
         ScorerUnavailable
             If the server cannot be reached or fails.
         """
+        try:
+            return self._ask(messages, bill, parameters)
+        except _Failed as failure:
+            if failure.pause is None:
+                raise self._unavailable(str(failure), bill) from None
+            time.sleep(failure.pause)
+        try:
+            return self._ask(messages, bill, parameters)
+        except _Failed as failure:
+            raise self._unavailable(str(failure), bill) from None
+
+    def _ask(self, messages: Sequence[Mapping[str, str]], bill: Bill, parameters: Mapping[str, Any]) -> Reply:
         import openai
 
         worst = Spent(1, _size(messages), self.longest_reply)
@@ -145,6 +165,7 @@ class ServedScorer:
             self.account.reserve(worst)
         except AllowanceSpent as error:
             raise CannotScore(f"was not asked: {error}") from None
+        billed = False
         usage: Usage | None = None
         try:
             response = self._client().chat.completions.create(
@@ -153,18 +174,26 @@ class ServedScorer:
                 extra_body=dict(self.extra_body or {}),
                 **parameters,
             )
-            usage = _usage(response)
+            billed, usage = True, _usage(response)
         except openai.APIStatusError as error:
             if error.status_code in _ABOUT_THE_REQUEST:
                 raise CannotScore(f"refused the request (HTTP {error.status_code})") from None
-            raise self._unavailable(f"HTTP {error.status_code}") from None
+            billed = error.status_code in BILLED_STATUSES or error.status_code == 408
+            raise _Failed(f"HTTP {error.status_code}", _pause(error.response)) from None
+        except openai.APIConnectionError as error:
+            billed = type(error.__cause__).__name__ not in _NEVER_SENT
+            raise _Failed(type(error).__name__, _PAUSE) from None
         except openai.OpenAIError as error:
-            raise self._unavailable(type(error).__name__) from None
+            raise _Failed(type(error).__name__) from None
         except ValueError:  # a body that is no JSON
-            raise self._unavailable("a malformed answer") from None
+            billed = True
+            raise _Failed("a malformed answer") from None
         finally:
-            self.account.charge(worst, usage)
-        bill.spent = bill.spent + Spent(1, usage.prompt_tokens, usage.completion_tokens)
+            if billed:
+                bill.spent = bill.spent + self.account.charge(worst, usage)
+            else:
+                self.account.release(worst)
+        bill.spent = bill.spent + self.account.take()
         return _reply(response)
 
     def _client(self) -> Any:
@@ -175,8 +204,17 @@ class ServedScorer:
             )
         return _client(self.endpoint, key, self.timeout)
 
-    def _unavailable(self, what: str) -> ScorerUnavailable:
+    def _unavailable(self, what: str, bill: Bill) -> ScorerUnavailable:
+        self.account.leave(bill.spent)
         return ScorerUnavailable(f"the {self.kind} {self.model} did not answer: {what}", kind=self.kind)
+
+
+class _Failed(Exception):
+    """A request has failed; `pause` is how long to wait before a second one, None where that is of no use."""
+
+    def __init__(self, what: str, pause: float | None = None) -> None:
+        super().__init__(what)
+        self.pause = pause
 
 
 def fenced(word: str, text: str) -> str:
@@ -211,6 +249,17 @@ def _sendable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+def _pause(response: Any) -> float | None:
+    """Return how long to wait after an HTTP error before a second try; None where that is of no use."""
+    if response.status_code < 500 and response.status_code not in _PASSING:
+        return None
+    try:
+        asked = float(response.headers.get("retry-after", _PAUSE))
+    except ValueError:
+        return _PAUSE
+    return asked if 0.0 <= asked <= _LONGEST_PAUSE else _PAUSE
+
+
 def _size(messages: Sequence[Mapping[str, str]]) -> int:
     texts = sum(len(_sendable(message["content"]).encode()) for message in messages)
     return texts + _MESSAGE_OVERHEAD * (len(messages) + 1)
@@ -239,6 +288,6 @@ def _reply(response: Any) -> Reply:
 def _client(endpoint: str, key: str, timeout: float) -> Any:
     import openai
 
-    client = openai.OpenAI(base_url=endpoint, api_key=key, timeout=timeout, max_retries=_CLIENT_RETRIES)
+    client = openai.OpenAI(base_url=endpoint, api_key=key, timeout=timeout, max_retries=0)
     client.organization = client.project = None  # what the environment holds is meant for another server
     return client

@@ -14,9 +14,13 @@ __all__ = ["Scripted", "labelled", "scripted_chat"]
 
 
 class Scripted:
-    """The server; `say` returns a reply's text, or text and log-probabilities, or a status to fail with."""
+    """The server; `say` returns a reply's text, or text and log-probabilities, or a status to fail with.
+
+    Where it returns None, the connection is dropped without a word.
+    """
 
     def __init__(self, say: Callable[[dict[str, Any]], Any]) -> None:
+        self.reports_usage = True
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         server = self
@@ -31,10 +35,16 @@ class Scripted:
                 server.asked.append(body)
                 server.keys.append(self.headers["Authorization"])
                 said = say(body)
+                if said is None:
+                    self.close_connection = True
+                    return
                 if isinstance(said, int):
                     self.reply(said, {"error": {"message": "no"}})
                     return
-                self.reply(200, completion(body, *(said if isinstance(said, tuple) else (said, None))))
+                found = completion(body, *(said if isinstance(said, tuple) else (said, None)))
+                if not server.reports_usage:
+                    del found["usage"]
+                self.reply(200, found)
 
             def reply(self, status: int, data: Any) -> None:
                 raw = json.dumps(data).encode()

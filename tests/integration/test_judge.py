@@ -156,6 +156,74 @@ def test_nothing_is_asked_about_an_empty_answer(judge):
     assert server.asked == []
 
 
+# What was billed without an answer
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Let a second try follow without a wait."""
+    monkeypatch.setattr("adaptive_eval.scoring.served._PAUSE", 0.0)
+
+
+def asking(server, **options):
+    return build_scorer("judge", {"endpoint": server.url, "model": "wise", **options})
+
+
+def judged(scorer, text="It is Paris."):
+    return scorer.score(Completion(text, "stop"), Question("t", "q", "Paris", {"input": "Capital?"}))
+
+
+@pytest.mark.parametrize(("first", "requests"), [(None, 2), (504, 2), (408, 2), (503, 1), (429, 1), (409, 1)])
+def test_a_first_try_that_may_have_been_billed_counts(judge, at_once, first, requests):
+    words = iter([first, verdict("correct")])
+    server = judge(lambda body: next(words))
+    scorer = asking(server, budget={"tokens": 1_000_000})
+    found = judged(scorer)
+    assert len(server.asked) == 2
+    assert found.signals["judge_requests"] == scorer.account.spent.requests == requests
+    tokens = scorer.account.spent.tokens
+    assert tokens == 110 if requests == 1 else tokens > 110 + scorer.longest_reply
+
+
+def test_what_an_unscored_answer_has_cost_is_on_the_bill_of_the_next(judge, at_once):
+    words = iter([None, None, verdict("correct"), verdict("wrong")])
+    scorer = asking(judge(lambda body: next(words)), budget={"requests": 100})
+    with pytest.raises(ScorerUnavailable):
+        judged(scorer)
+    assert [judged(scorer).signals["judge_requests"] for _ in range(2)] == [3, 1]
+    assert scorer.account.spent.requests == 4
+
+
+def test_a_judge_that_is_away_spends_nothing():
+    scorer = build_scorer(
+        "judge", {"endpoint": "http://127.0.0.1:9/v1", "model": "wise", "budget": {"requests": 1}}
+    )
+    for _ in range(2):
+        with pytest.raises(ScorerUnavailable):
+            judged(scorer)
+    assert scorer.account.spent.requests == 0
+
+
+def test_a_reply_without_a_report_of_tokens_counts_at_its_worst_where_tokens_are_limited(judge):
+    server = judge(lambda body: verdict("correct"))
+    server.reports_usage = False
+    limited, free = asking(server, budget={"tokens": 1_000_000}), asking(server, budget={"requests": 100})
+    for scorer in (limited, free):
+        assert judged(scorer).signals["judge_requests"] == 1
+    assert limited.account.spent.tokens > limited.longest_reply
+    assert free.account.spent.tokens == 0
+
+
+def test_the_judges_budget_holds_while_its_server_drops_connections(tmp_path, judge, at_once):
+    server = judge(lambda body: None if len(server.asked) % 3 else verdict("correct"))
+    scorer = {"kind": "judge", "endpoint": server.url, "model": "wise", "budget": {"requests": 40}}
+    config = mimic_config({"scorer": scorer}, goal="budget", budget={"trials": 80})
+    out, result = run_config(tmp_path, config)
+    assert result.exit_code == 3, result
+    assert 30 < len(server.asked) <= 40
+    assert budgets(out)["requests", "judge of arithmetic"]["spent"] == len(server.asked)
+
+
 # Against the reference, in both orders
 
 
