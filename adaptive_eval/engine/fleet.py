@@ -328,7 +328,7 @@ class Fleet:
 
     def _on_flight_end(self, flight: Flight) -> None:
         if flight.phase == "scoring" and flight.failure is not None and flight.completion is None:
-            self._count(flight)  # answered, and no scorer can use the answer
+            self._count((flight,))  # answered, and no scorer can use the answer
         self._leave(flight)
         self._ended.append(flight)
         self._announce()
@@ -364,16 +364,21 @@ class Fleet:
             return
         member.server.failed(result, sent_at=now - latency, now=now)
         if result.billed:
-            for one in flight.party:
-                self._count(one)
+            self._count(flight.party)
         if pool.failed(member, result, flight.request.key, now=now, longest=longest):
             assert self._tasks is not None
             self._prober.watch(member, self._tasks)
 
-    def _count(self, flight: Flight) -> None:
-        """Count an attempt that may have been billed; it is the last one where no budget allows another."""
-        if not self._presume(flight.request.key):
-            flight.last_attempt = True
-        flight.recorded = asyncio.Event()
-        self._unrecorded.append(flight.recorded)
+    def _count(self, party: Sequence[Flight]) -> None:
+        """Count an attempt that may have been billed; it is the last one where no budget allows another.
+
+        One request was made for all of `party`, and one would be again: what is counted for any of them may
+        forbid it.
+        """
+        verdicts = [self._presume(flight.request.key) for flight in party]
+        recorded = asyncio.Event()
+        for flight in party:
+            flight.last_attempt = flight.last_attempt or not all(verdicts)
+            flight.recorded = recorded
+        self._unrecorded.append(recorded)
         self._announce()

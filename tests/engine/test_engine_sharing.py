@@ -316,3 +316,20 @@ def test_limits_count_requests_and_break_up_none(limits):
     else:
         calls = [at for at, _ in scene.endpoints["a"].calls]
         assert all(later - earlier >= 0.999 for earlier, later in pairwise(calls))
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_budget_that_refuses_another_request_for_any_of_its_trials_ends_the_attempts(others):
+    """What the lost request is counted at may fit for its first trial and not for its last."""
+
+    def script(step, attempt):
+        return (0.1, TransientEndpointError("the connection was lost", kind="dropped"))
+
+    scene = Shared(steps={"a": 4, "b": 1}, scripts={"a": script}, concurrency=4)
+    scene.others = {"a": [Sampler(url=f"http://other{one}/v1", script=script) for one in range(others)]}
+    scene.controller.affords = lambda key: key.model == "b" or key.step < 3
+    scene.controller.resolve_after = 1
+    run(scene)
+    asked = [size for endpoint in scene.pool("a") for size in endpoint.sizes]
+    assert asked == [(0, 4)]
+    assert scene.controller.abandoned == {TrialKey("a", step): False for step in range(4)}
