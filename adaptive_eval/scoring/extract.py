@@ -22,7 +22,8 @@ _BEFORE_BOX = len(r"\\f")
 _ANCHORS = ("answer", "Answer", "ANSWER", "####", "答案")
 _STATED = re.compile(
     r"""
-    (?<!\w) answers?\b
+    (?<=<) answer [ ]? >
+    | (?<!\w) answers?\b
     (?: [ ](?:to|for|of)\b [^\n.:]{0,80}? )?
     (?: [ ]{1,3}(?: is | are | was | (?:would|will|must|should)[ ]be | = )(?:[ ](?:therefore|thus|indeed))?\b
       | [ *_)]{0,6} [:：=] )
@@ -33,7 +34,8 @@ _STATED = re.compile(
 )
 _HEADING = re.compile(r"^[#* \t]{0,8}(?:final )?answer[*: \t]{0,6}$", re.IGNORECASE | re.MULTILINE)
 _LONGEST_HEADING_LEAD = 14  # characters of a heading before its "answer"
-_LEAD = " \t\r\n:：*_"
+_LEAD = re.compile(r"(?:[ \t\r\n:：*_]|(?:\\\[|\$\$|```\w{0,12})(?=[ \t]{0,3}\n))*")
+_TAG_END = re.compile("</answer", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ def last_boxed(text: str) -> Extract | None:
 
 
 def last_stated(text: str) -> Extract | None:
-    r"""Return the line that follows the last "the answer is", "Answer:" or "####".
+    r"""Return the line that follows the last "the answer is", "Answer:", "<answer>" or "####".
 
     Parameters
     ----------
@@ -123,8 +125,9 @@ def last_stated(text: str) -> Extract | None:
             continue
         start = match.end()
         ahead = text[start : start + LONGEST_STATEMENT]
-        lead = len(ahead) - len(ahead.lstrip(_LEAD))
-        line = ahead[lead:].split("\n", 1)[0].rstrip()
+        begins = _LEAD.match(ahead)
+        lead = begins.end() if begins else 0
+        line = _TAG_END.split(ahead[lead:].split("\n", 1)[0], 1)[0].rstrip()
         if line:
             return Extract(line, start + lead + len(line))
     return None

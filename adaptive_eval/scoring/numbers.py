@@ -39,6 +39,8 @@ _REWRITE = (
     (re.compile(r"_[ ]?\{[^{}]{0,40}\}"), "_x"),
     (re.compile(r"\\([$%#&])"), r"\1"),
     (re.compile("⁄"), "/"),
+    (re.compile(r"(?<=[\d)])\*\*(?=[-+]?\d)"), "^"),
+    (re.compile(r"(?:\bnegative|(?:(?<=is )|(?<=[:=] )|^)minus) (?=[$€£¥₹]?[\d.])", re.IGNORECASE), "-"),
 )
 
 # The groups of digits are possessive and bounded: no text makes the search go back and forth over them.

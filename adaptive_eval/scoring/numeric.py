@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +15,9 @@ __all__ = ["NumericScorer"]
 
 _USUALLY_ENOUGH = 400
 """Characters, from the end, in which the last number is looked for first."""
+
+_REASON = re.compile(r",?[ ]\(?(?:because|since)\b|,[ ](?:as|where|given|which)\b", re.IGNORECASE)
+"""What ends a stated number and begins its explanation, in which further numbers come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,9 @@ def _last_number(text: str) -> FoundNumber | None:
 def _stated_number(stated: Extract, length: int) -> Answer | None:
     """Return the number that a statement gives: all of it, the result of its equation, or its first one."""
     line = stated.text
+    reason = _REASON.search(line)
+    if reason is not None and read_number(line[: reason.start()]) is not None:
+        return Answer(line[: reason.start()], "stated", is_final=True)
     if read_number(line) is not None:
         return Answer(line, "stated", is_final=stated.end < length or not line[-1:].isdigit())
     found: FoundNumber | None = None

@@ -92,7 +92,9 @@ class Options:
         if as_a_whole is not None:
             return as_a_whole
         first = text.split("\n", 1)[0][:_LONGEST_LINE]
-        if "\n" in text and self._labelled.match(unwrapped(first)) and not self._lists_options(text):
+        plain = unwrapped(first)
+        is_label = self._labelled.match(plain) or self._alone.fullmatch(plain)
+        if "\n" in text and is_label and not self._lists_options(text):
             return self.by_label(first)
         marked = {match[1] or match[2] or match[3] for match in self._marked.finditer(line)}
         if marked:

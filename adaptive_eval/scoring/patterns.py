@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from adaptive_eval.scoring.extract import Extract
 from adaptive_eval.scoring.library import library
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer, Undecided
-from adaptive_eval.scoring.text import normalised, unwrapped
+from adaptive_eval.scoring.text import is_spaceless, normalised, unwrapped
 from adaptive_eval.trial import Question
 
 __all__ = ["ContainsScorer", "RegexScorer"]
@@ -100,7 +101,7 @@ class ContainsScorer(AnswerScorer):
     ignore_case : bool
         Letter case does not matter.
     whole_words : bool
-        The target must not begin or end within a word: "art" is not in "party".
+        The target must not begin or end within a word or a number: "art" is not in "party", 5 not in 0.5.
 
     Examples
     --------
@@ -140,10 +141,19 @@ _TOO_LONG = "no end"
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
-    before, after = text[start - 1 : start], text[end : end + 1]
-    inside_left = before.isalnum() and text[start].isalnum()
-    inside_right = after.isalnum() and text[end - 1].isalnum()
+    before, after = text[max(0, start - 2) : start], text[end : end + 2]
+    inside_left = _is_one_word(before[-1:], text[start]) or (
+        text[start].isdigit() and re.fullmatch(r"\d[.,]|[\s(]?[.-]", before) is not None
+    )
+    inside_right = _is_one_word(text[end - 1], after[:1]) or (
+        text[end - 1].isdigit() and re.fullmatch(r"[.,]\d", after) is not None
+    )
     return not inside_left and not inside_right
+
+
+def _is_one_word(left: str, right: str) -> bool:
+    """Tell whether two neighbours are of one word; scripts without spaces have no words to be inside of."""
+    return left.isalnum() and right.isalnum() and not (is_spaceless(left) or is_spaceless(right))
 
 
 @lru_cache(maxsize=4096)

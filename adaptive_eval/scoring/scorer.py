@@ -63,7 +63,8 @@ class AnswerScorer(ABC):
     strip_reasoning : bool
         Leave out ``<think>…</think>`` and its like before looking for the answer.
     marker : str, optional
-        Look only at what follows the last occurrence of this text; without one there is no answer.
+        Look only at what follows the last occurrence of this text, and for a tag (``<result>``) only up to
+        the one that closes it; without one there is no answer.
     """
 
     strip_reasoning: bool = True
@@ -126,10 +127,11 @@ class AnswerScorer(ABC):
     def _part(self, text: str) -> str:
         """Return where the answer is looked for."""
         part = answer_part(text, strip_reasoning=self.strip_reasoning)
-        return (
-            part
-            if self.marker is None
-            else part.rpartition(self.marker)[2].strip()
-            if self.marker in part
-            else ""
-        )
+        if self.marker is None:
+            return part
+        if self.marker not in part:
+            return ""
+        after = part.rpartition(self.marker)[2]
+        if self.marker[:1] == "<" and self.marker[-1:] == ">":  # a tag: up to the one that closes it
+            after = after.partition(f"</{self.marker[1:]}")[0]
+        return after.strip()

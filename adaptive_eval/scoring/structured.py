@@ -59,14 +59,16 @@ class JsonScorer(AnswerScorer):
             except jsonschema.SchemaError as error:
                 return f"the schema is no JSON Schema: {error.message[:200]}"
             return None
-        if self.field is None and _value(question.target) is None:
-            return f"the target {question.target[:60]!r} is not JSON; name the field that it is compared with"
+        if self.field is None and not isinstance(_value(question.target), dict | list):
+            words = "is no JSON object or list"
+            return f"the target {question.target[:60]!r} {words}; name the field that it is compared with"
         return None
 
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
         """Return the last JSON value in `text`, or None."""
         fenced = [match[1] for match in _FENCE.finditer(text)]
-        found = next((one for one in reversed(fenced) if _value(one) is not None), None) or _last_value(text)
+        found = next((one for one in reversed(fenced) if _value(one) is not None), None)
+        found = found or _last_value(text, self.field)
         return None if found is None else Answer(found, "JSON", is_final=True)
 
     def is_right(self, answer: Answer, question: Question) -> bool:
@@ -83,7 +85,7 @@ class JsonScorer(AnswerScorer):
             if not fits or self.field is None:
                 return fits
         if self.field is None:
-            return bool(value == _value(question.target))
+            return _is_same(value, _value(question.target))
         return _is_target(_field(value, self.field), question.target)
 
     def _schema(self) -> Any:
@@ -103,18 +105,23 @@ def _value(text: str) -> Any:
         return None
 
 
-def _last_value(text: str) -> str | None:
-    """Return the last object or list in a text that is not inside another one."""
-    decoder, end, found = json.JSONDecoder(), 0, None
+def _last_value(text: str, field: str | None) -> str | None:
+    """Return the last object or list in a text that is not inside another one, if need be without the field.
+
+    A reference such as [1] behind the object is JSON as well.
+    """
+    decoder, end, found, has_field = json.JSONDecoder(), 0, None, False
     starts = [match.start() for match in _OPENING.finditer(text)][-_MOST_STARTS:]
     for start in starts:
         if start < end:
             continue
         try:
-            _, end = decoder.raw_decode(text, start)
+            value, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
-        found = text[start:end]
+        has_it = field is not None and _field(value, field) is not None
+        if has_it or not has_field:
+            found, has_field = text[start:end], has_it
     return found
 
 
@@ -131,11 +138,22 @@ def _field(value: Any, path: str) -> Any:
     return value
 
 
+def _is_same(one: Any, other: Any) -> bool:
+    """Tell whether two JSON values are equal; true is not 1, as it is to Python."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_is_same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return bool(one == other)
+
+
 def _is_target(value: Any, target: str) -> bool:
     if value is None:
         return False
     if isinstance(value, dict | list):
-        return bool(value == _value(target))
+        return _is_same(value, _value(target))
     text = json.dumps(value) if isinstance(value, bool) else str(value)
     number, wanted = read_number(text), read_number(target)
     if number is not None and wanted is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["TAIL", "answer_part", "normalised", "storable", "unwrapped"]
+__all__ = ["TAIL", "answer_part", "is_spaceless", "normalised", "storable", "unwrapped"]
 
 TAIL = 50_000
 """Characters, from the end, of an answer (its reasoning left out) in which the result is looked for."""
@@ -29,7 +29,12 @@ _WRAPPER = re.compile(
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|mathtt|operatorname|mbox|boldsymbol|underline)"
     r"[ ]?\{([^{}]*)\}"
 )
-_DELIMITERS = re.compile(r"\\[()\[\]]|\\left(?![a-z])|\\right(?![a-z])|\\displaystyle|\\[,;!: ]|[$`]|\*\*|__")
+_SPACE = re.compile(r"\\ |(?<=\S)~(?=\S)|\\q?quad(?![a-z])")
+_DELIMITERS = re.compile(
+    r"\\[()\[\]]|\\left(?![a-z])|\\right(?![a-z])|\\displaystyle|\\[,;!:]|[$`]"
+    r"|(?<![\w)])\*\*|\*\*(?![\w(])|__"  # the stars of 2**3 are no layout
+)
+_SPACELESS = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _AROUND = " \t\n\r.,;:!?\"'`“”‘’«»*_()[]{}$。，！？：；"
 
 
@@ -77,7 +82,7 @@ def unwrapped(text: str) -> str:
         text, changed = _WRAPPER.subn(r"\1", text)
         if not changed:
             break
-    return _DELIMITERS.sub("", text).strip()
+    return _DELIMITERS.sub("", _SPACE.sub(" ", text)).strip()
 
 
 def normalised(text: str, *, ignore_case: bool = True, ignore_punctuation: bool = True) -> str:
@@ -108,6 +113,17 @@ def normalised(text: str, *, ignore_case: bool = True, ignore_punctuation: bool 
     if ignore_punctuation:
         text = text.strip(_AROUND) or text
     return text
+
+
+def is_spaceless(char: str) -> bool:
+    """Tell whether a character is of a script that is written without spaces between words.
+
+    Examples
+    --------
+    >>> is_spaceless("京"), is_spaceless("k")
+    (True, False)
+    """
+    return _SPACELESS.match(char) is not None
 
 
 def storable(text: str) -> str:

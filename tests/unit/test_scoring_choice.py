@@ -72,6 +72,11 @@ LETTER_FOUND = [
     ("The sky is blue.", "B"),
     ("It is dark blue.", "C"),
     ("<think>A? No, C.</think>B", "B"),
+    ("B\n\nExplanation: A is wrong because the sky is no rose.", "B"),
+    ("**B**\n\n- A is wrong.\n- C is not right either.", "B"),
+    ("<answer>B</answer>", "B"),
+    (r"\boxed{\textbf{(B)}\ \text{blue}}", "B"),
+    (r"\boxed{\textbf{(B)}~blue}", "B"),
 ]
 
 NOTHING_FOUND = [

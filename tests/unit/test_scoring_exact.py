@@ -26,6 +26,9 @@ RIGHT = [
     (r"\boxed{\text{Paris}}", "boxed"),
     (r"The answer is \boxed{Paris}.", "boxed"),
     ("<think>Lyon?</think>Paris", "whole text"),
+    ("<think>Lyon?</think> <answer> Paris </answer>", "stated"),
+    ("**Answer:**\n\\[\n\\text{Paris}\n\\]", "stated"),
+    ("Answer:\n```text\nParis\n```", "stated"),
 ]
 WRONG = [
     ("Lyon", "wrong (whole text)"),
@@ -150,6 +153,11 @@ def test_the_last_complete_box_wins(text, content):
         ("**Answer**\n\n7", "7"),
         ("Answer:\n\n  7\nmore", "7"),
         ("Answer: 7\nAnswer:", "7"),
+        ("**Final Answer**\n$$\n7\n$$", "7"),
+        ("Answer: $$7$$", "$$7$$"),
+        ("Write <answer>6</answer>, no: <Answer>\n7\n</Answer>", "7"),
+        ("The answer is <answer>7</answer>.", "7"),
+        ("It belongs in <answer></answer>.", None),
         ("I answered 7", None),
         ("no statement", None),
     ],
@@ -184,6 +192,22 @@ def test_forms():
     assert normalised("ﬁne\u00a0 Straße") == "fine strasse"
     assert storable("x" * 501) == "x" * 500 + "…"
     assert storable("a\x1b[31m\x7f\x85") == "a�[31m��"
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        (r"\text{New}\ \text{York}", "New York"),
+        (r"\text{New~York}", "New York"),
+        (r"New \quad York", "New   York"),
+        (r"1\,234\!", "1234"),
+        ("**New** **York**", "New York"),
+        ("2**3", "2**3"),
+        ("(a)**b", "(a)**b"),
+    ],
+)
+def test_spaces_and_powers_are_no_layout(text, plain):
+    assert unwrapped(text) == plain
 
 
 def test_scorers_are_made_by_name():

@@ -180,6 +180,12 @@ def test_a_broken_pattern_is_named():
         ({"field": "city"}, "Paris", '{"town": "Paris"}', 0),
         ({"field": "city"}, "Paris", "Paris", 0),
         ({"field": "ok"}, "true", '{"ok": true}', 1),
+        ({"field": "n"}, "2", '{"n": 2} as in [1].', 1),
+        ({"field": "n"}, "2", '{"n": 2}, no: {"n": 3}', 0),
+        ({"field": "n"}, "[1]", '{"n": [true]}', 0),
+        ({}, '{"n": 1}', '{"n": 1.0}', 1),
+        ({}, '{"n": 1}', '{"n": true}', 0),
+        ({}, '{"n": [0, null]}', '{"n": [false, null]}', 0),
         ({"schema": {"type": "object", "required": ["n"]}}, "any", '{"n": 1}', 1),
         ({"schema": {"type": "object", "required": ["n"]}}, "any", '{"m": 1}', 0),
         ({"schema": {"properties": {"n": {"type": "integer"}}}, "field": "n"}, "3", '{"n": 3}', 1),
@@ -188,6 +194,34 @@ def test_a_broken_pattern_is_named():
 )
 def test_json_fields_and_schemas(options, target, answer, category):
     assert score("json", answer, target, options).category == category
+
+
+@pytest.mark.parametrize("target", ["42", "true", '"Paris"', "null", "Paris"])
+def test_a_target_that_no_object_or_list_can_be_is_refused(target):
+    problem = build_scorer("json", {}).check_target(Question("t", "q", target))
+    assert "is no JSON object or list; name the field" in problem
+
+
+@pytest.mark.parametrize(
+    ("target", "answer", "category"),
+    [
+        ("5", "It is 5.", 1),
+        ("5", "It is 5, or so", 1),
+        ("5", "It is 0.5", 0),
+        ("5", "It is 5.5", 0),
+        ("5", "It is -5", 0),
+        ("5", "-5", 0),
+        ("5", "It is 10-5", 1),
+        ("1", "It is 1,000", 0),
+        ("1,000", "It is 1,000", 1),
+        ("art", "a party", 0),
+        ("北京", "首都是北京。", 1),
+        ("東京", "答えは東京です", 1),
+        ("กรุงเทพ", "เมืองหลวงคือกรุงเทพ", 1),
+    ],
+)
+def test_a_text_is_found_where_no_word_or_number_goes_on(target, answer, category):
+    assert score("contains", answer, target).category == category
 
 
 def test_a_broken_schema_is_named():
@@ -222,6 +256,8 @@ def test_a_marker_says_where_to_look(kind):
     assert score(kind, f"FINAL> 1 FINAL> {target}", target, {"marker": "FINAL>"}).category == 1
     found = score(kind, f"It is {target}", target, {"marker": "FINAL>"})
     assert (found.category, found.reason) == (0, "no answer found")
+    in_a_tag = f"<result>1</result> <result>{target}</result> as asked"
+    assert score(kind, in_a_tag, target, {"marker": "<result>"}).category == 1
 
 
 def test_a_missing_library_is_named_with_what_to_install():
