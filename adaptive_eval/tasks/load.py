@@ -92,7 +92,8 @@ def load_task(
     keep : mapping, optional
         Column to the values, as text, of the rows that are used.
     few_shot : FewShot, optional
-        Worked examples shown before every question; those from the dataset itself are not asked.
+        Worked examples shown before every question; those from the dataset itself are not asked, and of
+        another dataset those that are asked are not shown.
     shuffle_options : bool
         Whether every trial shows the options in an order of its own, which follows from its seed.
 
@@ -149,7 +150,10 @@ def load_task(
             others = load_task(
                 name, source, prompt=prompt, fields=fields, base=base, split=few_shot.split, subset=subset
             )
-            shown, _ = _split_off(others.questions, few_shot.count, source)
+            plain = Task(name, (), template)
+            asked = {plain.render(question) for question in ordered[:limit]}
+            unseen = [question for question in others.questions if plain.render(question) not in asked]
+            shown, _ = _split_off(unseen, few_shot.count, f"{source}, without the questions that are asked")
         examples = _worked(Task(name, (), template), shown, few_shot.answer)
     return Task(
         name,

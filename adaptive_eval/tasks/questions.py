@@ -222,8 +222,11 @@ def _options(
     """Return the options' texts and the dataset's own labels for them, where it has any."""
     labels: list[Any] = []
     if isinstance(column, tuple):
-        found = [_get(values, name) for name in column]
-        options = [value for value in found if value not in (None, "")]
+        found = [(name, _get(values, name)) for name in column]
+        while found and found[-1][1] in (None, ""):
+            found.pop()  # this question has fewer options than others
+        # One that is left out in between would give those behind it other letters than the target's.
+        options = [_text(value, name) for name, value in found]
     else:
         options = _get(values, column)
         if isinstance(options, str) and options.lstrip().startswith("["):

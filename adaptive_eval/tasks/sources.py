@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -89,8 +89,20 @@ def _from_parquet(path: Path) -> Iterator[Any]:
         table = parquet.read_table(path)
     except (arrow.ArrowException, OSError) as error:
         raise DatasetError(f"{path}: not readable as Parquet: {error}") from None
+    single = {field.name for field in table.schema if field.type in (arrow.float16(), arrow.float32())}
     for batch in table.to_batches():
-        yield from batch.to_pylist()
+        for row in batch.to_pylist():
+            yield _shortened(row, single)
+
+
+def _shortened(row: Mapping[str, Any], single: Collection[str]) -> Mapping[str, Any]:
+    """Return a row with its single-precision numbers as they were written: 0.1, not 0.10000000149."""
+    if not single:
+        return row
+    import numpy as np
+
+    known = {name: row[name] for name in single if row.get(name) is not None}
+    return {**row, **{name: float(str(np.float32(value))) for name, value in known.items()}}
 
 
 def _from_hub(name: str, base: Path, split: str, subset: str | None) -> Iterator[Any]:
@@ -104,7 +116,7 @@ def _from_hub(name: str, base: Path, split: str, subset: str | None) -> Iterator
         yield from _saved(datasets, path, split)
         return
     try:
-        yield from datasets.load_dataset(path, subset, split=split)
+        yield from _rows(datasets.load_dataset(path, subset, split=split))
     except (errors.DatasetsError, ValueError, OSError) as error:
         words = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
         raise DatasetError(f"{HUB}{name} (split {split!r}): cannot be loaded: {words}") from None
@@ -117,7 +129,15 @@ def _saved(datasets: Any, path: str, split: str) -> Iterator[Any]:
         if split not in loaded:
             raise DatasetError(f"{path} has no split {split!r}; it has {', '.join(loaded)}")
         loaded = loaded[split]
-    yield from loaded
+    yield from _rows(loaded)
+
+
+def _rows(loaded: Any) -> Iterator[Any]:
+    """Yield the rows of a dataset of the library datasets."""
+    features = getattr(loaded, "features", None) or {}
+    single = {name for name, kind in features.items() if getattr(kind, "dtype", "") in ("float16", "float32")}
+    for row in loaded:
+        yield _shortened(row, single)
 
 
 def _from_function(name: str, base: Path) -> list[Any]:
@@ -166,7 +186,10 @@ def _plain(value: Any) -> Any:
         return str(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    return value.item() if getattr(value, "ndim", None) == 0 else str(value)
+    if getattr(value, "ndim", None) != 0:
+        return str(value)
+    item = value.item()
+    return float(str(value)) if isinstance(item, float) else item
 
 
 def _library(module: str, needed_by: str, package: str) -> Any:

@@ -280,6 +280,15 @@ def test_bad_options_are_named(tmp_path, row, words):
     assert f"line 1: the field 'choices' {words}" in message_of(file, prompt="{input} {choices}")
 
 
+def test_options_in_columns_keep_their_letters(tmp_path):
+    names = {"fields": {"choices": ("A", "B", "C")}, "prompt": "{input} {choices}"}
+    row = {"input": "?", "target": "B", "A": "red", "B": "blue"}
+    task = load_task("t", write(tmp_path, "q.jsonl", [{**row, "C": ""}]), **names)
+    assert task.questions[0].choices == ("red", "blue")
+    gap = write(tmp_path, "gap.jsonl", [{**row, "B": "", "C": "green"}])
+    assert "line 1: the field 'B' is empty" in message_of(gap, **names)
+
+
 def test_targets_are_checked_by_the_scorer_with_their_lines(tmp_path):
     file = write(tmp_path, "q.jsonl", ROWS)
     message = message_of(

@@ -56,6 +56,16 @@ def test_values_that_json_has_not_become_text(tmp_path):
     assert (question.target, question.fields["price"]) == ("2025-01-02", "1.50")
 
 
+def test_numbers_of_single_precision_are_those_that_were_written(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    targets = arrow.array([0.1, 2.5], arrow.float32())
+    table = arrow.table({"id": ["a", "b"], "input": ["x", "y"], "target": targets})
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    task = load_task("t", tmp_path / "rows.parquet")
+    assert [question.target for question in task.questions] == ["0.1", "2.5"]
+
+
 @pytest.mark.parametrize("content", [b"no parquet", b""])
 def test_a_broken_parquet_file_is_named(tmp_path, content):
     pytest.importorskip("pyarrow")
@@ -151,6 +161,16 @@ def test_worked_examples_from_another_file(tmp_path, file):
     assert [message.content for message in task.render(task.questions[0])] == ["5 + 5?", "10", "1 + 1?"]
     with pytest.raises(DatasetError, match="3 worked examples are wanted and there are 2"):
         load_task("t", file, few_shot=FewShot(3, few.answer, "shots.csv"), base=tmp_path)
+
+
+def test_a_question_that_is_asked_is_no_worked_example(tmp_path, file):
+    few = FewShot(1, PromptTemplate.parse("{target}"), "shots.csv")
+    (tmp_path / "shots.csv").write_text("input,target\n2 + 2?,4\n5 + 5?,10\n", encoding="utf-8")
+    task = load_task("t", file, few_shot=few, base=tmp_path)
+    assert [message.content for message in task.render(task.questions[1])] == ["5 + 5?", "10", "2 + 2?"]
+    (tmp_path / "shots.csv").write_text("input,target\n2 + 2?,4\n", encoding="utf-8")
+    with pytest.raises(DatasetError, match="without the questions that are asked: 1 worked examples"):
+        load_task("t", file, few_shot=few, base=tmp_path)
 
 
 def test_a_conversation_is_asked_as_given(tmp_path):
