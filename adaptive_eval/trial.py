@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 __all__ = [
+    "GIVEN",
     "Completion",
     "Message",
     "Missing",
@@ -24,6 +25,9 @@ __all__ = [
     "TrialRequest",
     "Usage",
 ]
+
+GIVEN = "conversation as given"
+"""Where a question's fields hold its conversation, as JSON: a name that no template can ask for."""
 
 Signal: TypeAlias = float | int | bool | str | None
 """The value of one base signal of an attempt, such as ``has_box`` or ``token_ratio``."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 from adaptive_eval.scoring.extract import last_boxed
 from adaptive_eval.scoring.scorer import CUT_OFF
 from adaptive_eval.scoring.served import Bill, CannotScore, ServedScorer, fenced
+from adaptive_eval.scoring.shown import asked
 from adaptive_eval.scoring.text import answer_part, storable
 from adaptive_eval.trial import Completion, Question, Score, Signal
 
@@ -176,22 +177,18 @@ class JudgeScorer(ServedScorer):
         if self.compare == "pairwise":
             return self._pair(answer, question.target, question)
         content = (
-            f"Question:\n{_asked(question)}\n\nReference answer:\n{question.target}\n\n"
+            f"Question:\n{asked(question)}\n\nReference answer:\n{question.target}\n\n"
             f"{fenced('ANSWER', answer)}"
         )
         return [self._told(INSTRUCTIONS), {"role": "user", "content": content}]
 
     def _pair(self, first: str, second: str, question: Question) -> list[dict[str, str]]:
-        content = f"Question:\n{_asked(question)}\n\n{fenced('FIRST', first)}\n\n{fenced('SECOND', second)}"
+        content = f"Question:\n{asked(question)}\n\n{fenced('FIRST', first)}\n\n{fenced('SECOND', second)}"
         return [self._told(PAIRWISE_INSTRUCTIONS), {"role": "user", "content": content}]
 
     def _told(self, instructions: str) -> dict[str, str]:
         criteria = f"\n\nCriteria: {self.criteria}" if self.criteria else ""
         return {"role": "system", "content": instructions + criteria}
-
-
-def _asked(question: Question) -> str:
-    return str(question.fields.get("input", ""))
 
 
 def _read(reply: str, verdicts: Sequence[str]) -> tuple[str, str] | None:

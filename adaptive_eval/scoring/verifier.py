@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 from adaptive_eval.scoring.extract import last_boxed
 from adaptive_eval.scoring.scorer import CUT_OFF, Scorer
 from adaptive_eval.scoring.served import Bill, CannotScore, Reply, ServedScorer, fenced
+from adaptive_eval.scoring.shown import asked
 from adaptive_eval.trial import Completion, Question, Score, Signal
 
 __all__ = ["LABELS", "PROMPT", "VerifierScorer", "calibrated", "label_logits"]
@@ -199,8 +200,7 @@ class VerifierScorer(ServedScorer):
 
     def messages(self, answer: str, question: Question) -> list[dict[str, str]]:
         """Return what is asked about an answer."""
-        asked = str(question.fields.get("input", ""))
-        return self._asked({"question": asked, "target": question.target, "answer": answer})
+        return self._asked({"question": asked(question), "target": question.target, "answer": answer})
 
     def _asked(self, values: Mapping[str, str]) -> list[dict[str, str]]:
         # In one go: a field name within an answer is text.

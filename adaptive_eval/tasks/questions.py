@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from adaptive_eval.tasks.rows import Row
-from adaptive_eval.trial import Question
+from adaptive_eval.trial import GIVEN, Question
 
-__all__ = ["CONVERSATION", "DEFAULT_FIELDS", "GIVEN", "LETTERS", "Columns", "QuestionReader", "option_lines"]
+__all__ = ["CONVERSATION", "DEFAULT_FIELDS", "LETTERS", "Columns", "QuestionReader", "option_lines"]
 
 Columns: TypeAlias = Mapping[str, str | tuple[str, ...]]
 """Name used here to the dataset's column; for ``choices`` also a tuple of columns, one for each option."""
@@ -29,9 +29,6 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 CONVERSATION = "messages"
 """Name to map to a column of conversations; they take the prompt's place."""
-
-GIVEN = "conversation as given"
-"""Where a question's fields hold its conversation: a name that no template can ask for."""
 
 _LONGEST_ID = 200
 

@@ -7,10 +7,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from adaptive_eval.tasks.questions import GIVEN
 from adaptive_eval.tasks.template import PromptTemplate
 from adaptive_eval.tasks.variant import shuffled
-from adaptive_eval.trial import Message, Question
+from adaptive_eval.trial import GIVEN, Message, Question
 
 __all__ = ["Task"]
 
