@@ -312,10 +312,13 @@ class Runner:
                     reason = _why_missing(flight, end)
                     records.append(self._ledger.outcome(flight, missing=reason, after_stop=after_stop))
                     if self._fleet.is_barren(model):
-                        what = "answer" if end == "missing" else "score"
-                        refusals.setdefault(
-                            model, _said(flight, f"no {what} for trial after trial: {reason}")
+                        # An answer that no scorer can use is not the fault of the server that gave it.
+                        words = (
+                            _said(flight, f"no answer for trial after trial: {reason}")
+                            if end == "missing"
+                            else f"no score for trial after trial: {reason}"
                         )
+                        refusals.setdefault(model, words)
                 case "refused":
                     refusals.setdefault(model, _said(flight, str(flight.failure)))
         self._ledger.attempts(self._fleet.take_attempts())

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from adaptive_eval.errors import BILLED_STATUSES, ScorerUnavailable, UsageError
+from adaptive_eval.endpoints.failures import from_status
+from adaptive_eval.endpoints.secrets import Redactor
+from adaptive_eval.errors import EndpointError, ScorerUnavailable, TransientEndpointError, UsageError
 from adaptive_eval.scoring.account import AllowanceSpent, ScorerAccount, Spent
 from adaptive_eval.scoring.text import answer_part
 from adaptive_eval.trial import Question, Score, Signal, Usage
@@ -26,9 +28,6 @@ _MESSAGE_OVERHEAD = 64
 _PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 """A dropped connection or a busy server is tried once more, after so many seconds or as many as it asks for
 up to the second number; the run itself waits and tries again."""
-
-_PASSING = frozenset({408, 409, 429})
-"""HTTP statuses below 500 after which a second try may succeed."""
 
 _NEVER_SENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
 """What the HTTP libraries call failures before anything was sent, for which no server sends a bill."""
@@ -176,10 +175,11 @@ class ServedScorer:
             )
             billed, usage = True, _usage(response)
         except openai.APIStatusError as error:
+            failure = self._read(error.response)
+            billed = failure.billed
             if error.status_code in _ABOUT_THE_REQUEST:
-                raise CannotScore(f"refused the request (HTTP {error.status_code})") from None
-            billed = error.status_code in BILLED_STATUSES or error.status_code == 408
-            raise _Failed(f"HTTP {error.status_code}", _pause(error.response)) from None
+                raise CannotScore(f"refused the request ({failure})") from None
+            raise _Failed(str(failure), _pause(failure)) from None
         except openai.APIConnectionError as error:
             billed = type(error.__cause__).__name__ not in _NEVER_SENT
             raise _Failed(type(error).__name__, _PAUSE) from None
@@ -203,6 +203,17 @@ class ServedScorer:
                 f"the key of {self.endpoint}: the environment variable {self.api_key_env} is not set"
             )
         return _client(self.endpoint, key, self.timeout)
+
+    def _read(self, response: Any) -> EndpointError:
+        """Return what an HTTP error says, without the key."""
+        key = os.environ.get(self.api_key_env, "") if self.api_key_env is not None else ""
+        return from_status(
+            response.status_code,
+            response.headers,
+            response.text,
+            now=time.time(),
+            redact=Redactor([key.strip()]),
+        )
 
     def _unavailable(self, what: str, bill: Bill) -> ScorerUnavailable:
         self.account.leave(bill.spent)
@@ -249,15 +260,12 @@ def _sendable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _pause(response: Any) -> float | None:
+def _pause(failure: EndpointError) -> float | None:
     """Return how long to wait after an HTTP error before a second try; None where that is of no use."""
-    if response.status_code < 500 and response.status_code not in _PASSING:
+    if not isinstance(failure, TransientEndpointError):
         return None
-    try:
-        asked = float(response.headers.get("retry-after", _PAUSE))
-    except ValueError:
-        return _PAUSE
-    return asked if 0.0 <= asked <= _LONGEST_PAUSE else _PAUSE
+    asked = failure.retry_after
+    return _PAUSE if asked is None or asked > _LONGEST_PAUSE else asked
 
 
 def _size(messages: Sequence[Mapping[str, str]]) -> int:

@@ -21,6 +21,7 @@ class Scripted:
 
     def __init__(self, say: Callable[[dict[str, Any]], Any]) -> None:
         self.reports_usage = True
+        self.refusal = "no"
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         server = self
@@ -39,7 +40,7 @@ class Scripted:
                     self.close_connection = True
                     return
                 if isinstance(said, int):
-                    self.reply(said, {"error": {"message": "no"}})
+                    self.reply(said, {"error": {"message": server.refusal}})
                     return
                 found = completion(body, *(said if isinstance(said, tuple) else (said, None)))
                 if not server.reports_usage:

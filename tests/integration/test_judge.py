@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from mimic_runs import command, installed, mimic_config, run_config
@@ -25,6 +26,12 @@ REFEREE = {"kind": "judge", "endpoint": "mimic", "model": "referee"}
 def judge():
     with scripted_chat() as make:
         yield make
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Let a second try follow without a wait."""
+    monkeypatch.setattr("adaptive_eval.scoring.served._PAUSE", 0.0)
 
 
 def verdict(word, reason="because"):
@@ -103,7 +110,23 @@ def test_a_judge_that_comes_to_its_senses_is_heard(judge):
 
 def test_a_request_that_the_judge_refuses_leaves_the_answer_unscored(judge):
     found = scored(judge(lambda body: 400))
-    assert (found.category, found.reason) == (None, "the judge wise refused the request (HTTP 400)")
+    assert (found.category, found.reason) == (
+        None,
+        "the judge wise refused the request (HTTP 400 Bad Request: no)",
+    )
+
+
+@pytest.mark.parametrize("status", [400, 401, 500])
+def test_what_the_judges_server_says_is_told_without_the_key(judge, monkeypatch, at_once, status):
+    monkeypatch.setenv("KEY_OF_THE_JUDGE", "sk-of-the-judge")
+    server = judge(lambda body: status)
+    server.refusal = "max_tokens is not supported, said sk-of-the-judge"
+    words = r"HTTP \d+ [\w ]+: max_tokens is not supported, said \[redacted\]"
+    if status == 400:
+        assert re.search(words, scored(server, api_key_env="KEY_OF_THE_JUDGE").reason)
+    else:
+        with pytest.raises(ScorerUnavailable, match=words):
+            scored(server, api_key_env="KEY_OF_THE_JUDGE")
 
 
 def test_a_key_that_is_set_right_later_is_the_one_that_is_sent(judge, monkeypatch):
@@ -157,12 +180,6 @@ def test_nothing_is_asked_about_an_empty_answer(judge):
 
 
 # What was billed without an answer
-
-
-@pytest.fixture
-def at_once(monkeypatch):
-    """Let a second try follow without a wait."""
-    monkeypatch.setattr("adaptive_eval.scoring.served._PAUSE", 0.0)
 
 
 def asking(server, **options):

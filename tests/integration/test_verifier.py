@@ -139,7 +139,7 @@ def test_another_scorer_can_say_what_is_right(serve):
     [
         ("A", "gave no log-probabilities"),
         (("<think>", {"<think>": -0.01}), "had none of A, B, C among the likeliest tokens"),
-        (400, r"refused the request \(HTTP 400\)"),
+        (400, r"refused the request \(HTTP 400 Bad Request: no\)"),
     ],
 )
 def test_an_answer_about_which_the_verifier_gives_no_label_is_unscored(serve, reply, words):
