@@ -39,6 +39,9 @@ _REWRITE = (
     (re.compile(r"_[ ]?\{[^{}]{0,40}\}"), "_x"),
     (re.compile(r"\\([$%#&])"), r"\1"),
     (re.compile("⁄"), "/"),
+    (re.compile(r"\\pounds(?![a-z])"), "£"),
+    (re.compile(r"\\Omega(?![a-z])"), "Ω"),
+    (re.compile(r"\\mu(?![a-z])"), "µ"),
     (re.compile(r"(?<=[\d)])\*\*(?=[-+]?\d)"), "^"),
     (re.compile(r"(?:\bnegative|(?:(?<=is )|(?<=[:=] )|^)minus) (?=[$€£¥₹]?[\d.])", re.IGNORECASE), "-"),
 )
@@ -60,7 +63,7 @@ _BODY = rf"""
 """
 _NUMBER = re.compile(
     rf"""
-    (?<![\w^\\/]) (?<!\d\.)
+    (?<![\w^\\/]) (?<!\d\.) (?<!\^[-+])
     (?P<sign>(?<![)\]}}%])[-+])? (?:(?:USD|EUR|GBP)[ ]?|[$€£¥₹](?=[ ]?[-.\d])[ ]?)? (?P<inner_sign>-)?
     {_BODY}
     (?!\d|\.\d)
@@ -73,7 +76,7 @@ _NUMBER = re.compile(
 _SCALE = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _EQUALS = re.compile(r"=|≈|\\approx(?![a-z])|\\simeq(?![a-z])")
 _ABOUT = re.compile(r"^(?:approximately|approx\.?|about|roughly|around|~|≈|\\approx)[ ]{0,2}", re.IGNORECASE)
-_UNIT = re.compile(r"(?:\^[-+]?\d|[^\W\d][23](?!\d)|[^\W\d]|[ /*.()\[\]°\"'-]){0,80}")
+_UNIT = re.compile(r"(?:\^[-+]?\d|[^\W\d][23](?!\d)|[^\W\d]|[ /*.()\[\]°€£¥₹\"'-]){0,80}")
 _NO_UNIT = re.compile(r"\b(?:or|to|and|than|not|pi|sqrt|plus|minus|times)\b", re.IGNORECASE)
 
 

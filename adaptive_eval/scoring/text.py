@@ -29,7 +29,7 @@ _WRAPPER = re.compile(
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|mathtt|operatorname|mbox|boldsymbol|underline)"
     r"[ ]?\{([^{}]*)\}"
 )
-_SPACE = re.compile(r"\\ |(?<=\S)~(?=\S)|\\q?quad(?![a-z])")
+_SPACE = re.compile(r"\\ |(?<=\S)~(?=\S)|(?<=[ ])~(?=[A-Za-z\\])|\\q?quad(?![a-z])")
 _DELIMITERS = re.compile(
     r"\\[()\[\]]|\\left(?![a-z])|\\right(?![a-z])|\\displaystyle|\\[,;!:]|[$`]"
     r"|(?<![\w)])\*\*|\*\*(?![\w(])|__"  # the stars of 2**3 are no layout

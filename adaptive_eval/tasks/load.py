@@ -144,6 +144,10 @@ def load_task(
     if few_shot is not None:
         if few_shot.dataset is None:
             shown, ordered = _split_off(ordered, few_shot.count, str(path))
+            if not ordered:
+                raise DatasetError(
+                    f"{path}: all {len(shown)} questions are worked examples; none is left to ask"
+                )
         else:
             where = str((base or Path()) / few_shot.dataset) if is_file_source(few_shot.dataset) else None
             source = few_shot.dataset if where is None else where

@@ -153,6 +153,11 @@ def test_worked_examples_from_the_dataset_are_not_asked(file):
     assert task.content_hash != load_task("t", file, prompt="Q: {input}", system="Be brief.").content_hash
 
 
+def test_worked_examples_that_leave_nothing_to_ask_are_refused(file):
+    with pytest.raises(DatasetError, match="all 3 questions are worked examples; none is left to ask"):
+        load_task("t", file, few_shot=FewShot(3, PromptTemplate.parse("{target}")))
+
+
 def test_worked_examples_from_another_file(tmp_path, file):
     (tmp_path / "shots.csv").write_text("input,target\n5 + 5?,10\n6 + 6?,12\n", encoding="utf-8")
     few = FewShot(1, PromptTemplate.parse("{target}"), "shots.csv")
