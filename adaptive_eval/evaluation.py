@@ -21,6 +21,7 @@ from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
 from adaptive_eval.errors import UsageError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.wiring.grading import resume_accounts
 
 if TYPE_CHECKING:
     from adaptive_eval.engine.events import Event
@@ -296,6 +297,7 @@ async def _run(
             writer = stack.enter_context(continue_run(built, folder))
             with writer.reader() as reader:
                 session.replay(chain(reader.log(), reader.log(after_stop=True)))
+            resume_accounts(built.scorers, [folder])
         else:
             session = built.session()
             writer = stack.enter_context(RunWriter.create(folder, meta=built.meta()))

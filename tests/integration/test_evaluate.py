@@ -6,6 +6,7 @@ import random
 
 import pytest
 from click.testing import CliRunner
+from scripted_chat import scripted_chat
 
 import adaptive_eval
 from adaptive_eval.cli.main import cli
@@ -73,6 +74,15 @@ class TestEvaluate:
         second = evaluate(out=tmp_path / "run", goal="budget", budget={"trials": 60})
         assert second.standings.trials == 60
         assert read_recorded([tmp_path / "run"]).trials == 60
+
+    def test_a_judges_budget_is_not_spent_anew_by_the_next_call(self, tmp_path):
+        with scripted_chat() as make:
+            judge = make(lambda body: json.dumps({"reason": "so", "verdict": "correct"}))
+            scorer = {"kind": "judge", "endpoint": judge.url, "model": "wise", "budget": {"requests": 20}}
+            for _ in range(2):
+                found = evaluate(out=tmp_path / "run", scorer=scorer)
+                assert found.stop.reason == "budget"
+                assert 0 < len(judge.asked) <= 20
 
     def test_plain_functions_and_completions(self):
         def plain(prompt):
