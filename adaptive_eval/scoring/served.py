@@ -194,7 +194,7 @@ class ServedScorer:
             else:
                 self.account.release(worst)
         bill.spent = bill.spent + self.account.take()
-        return _reply(response)
+        return _reply(response, self._redactor())
 
     def _client(self) -> Any:
         key = "none" if self.api_key_env is None else os.environ.get(self.api_key_env)
@@ -206,14 +206,18 @@ class ServedScorer:
 
     def _read(self, response: Any) -> EndpointError:
         """Return what an HTTP error says, without the key."""
-        key = os.environ.get(self.api_key_env, "") if self.api_key_env is not None else ""
         return from_status(
             response.status_code,
             response.headers,
             response.text,
             now=time.time(),
-            redact=Redactor([key.strip()]),
+            redact=self._redactor(),
         )
+
+    def _redactor(self) -> Redactor:
+        """Return what hides the key, should the server echo it."""
+        key = os.environ.get(self.api_key_env, "") if self.api_key_env is not None else ""
+        return Redactor([key.strip()])
 
     def _unavailable(self, what: str, bill: Bill) -> ScorerUnavailable:
         self.account.leave(bill.spent)
@@ -279,7 +283,7 @@ def _usage(response: Any) -> Usage:
     return Usage(*(count if isinstance(count, int) and count >= 0 else 0 for count in counts))
 
 
-def _reply(response: Any) -> Reply:
+def _reply(response: Any, redact: Redactor) -> Reply:
     choices = getattr(response, "choices", None)
     if not choices:
         return Reply("")
@@ -287,7 +291,7 @@ def _reply(response: Any) -> Reply:
     text = getattr(message, "content", None)
     tokens = getattr(logprobs, "content", None) or ()
     return Reply(
-        text[:LONGEST] if isinstance(text, str) else "",
+        redact(text)[:LONGEST] if isinstance(text, str) else "",
         tuple(tuple((one.token, one.logprob) for one in token.top_logprobs or ()) for token in tokens),
     )
 

@@ -129,6 +129,13 @@ def test_what_the_judges_server_says_is_told_without_the_key(judge, monkeypatch,
             scored(server, api_key_env="KEY_OF_THE_JUDGE")
 
 
+def test_a_key_that_the_judge_repeats_in_its_reason_is_not_kept(judge, monkeypatch):
+    monkeypatch.setenv("KEY_OF_THE_JUDGE", "sk-of-the-judge")
+    server = judge(lambda body: verdict("correct", "asked with sk-of-the-judge"))
+    found = scored(server, api_key_env="KEY_OF_THE_JUDGE")
+    assert found.reason == "judged correct: asked with [redacted]"
+
+
 def test_a_key_that_is_set_right_later_is_the_one_that_is_sent(judge, monkeypatch):
     """As from a notebook, where the first run was refused."""
     server = judge(lambda body: verdict("correct"))
