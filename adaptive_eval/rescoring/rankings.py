@@ -40,6 +40,9 @@ _BATCH = 256
 _HERE = frozenset({"judge", "verifier", "inspect", "lm-eval"})
 """Scorers that are not spread: their limits are of one process, or they are of another library."""
 
+_OF_ONE_SCORER = frozenset({"score", "judgements", "order_decided"})
+"""Signals by which one scorer says what it found: they are not those of another one that has none."""
+
 _Score: TypeAlias = Callable[
     [Iterable[tuple[list[TrialRecord], Answers]]], Iterator[tuple[list[TrialRecord], list[Score]]]
 ]
@@ -254,7 +257,8 @@ def _with(record: TrialRecord, anew: Score) -> Score:
     """Return a new score of a trial with the signals that its old one has beside."""
     assert record.score is not None
     assert record.completion is not None
-    signals = {**record.score.signals, **attempt_signals(record.completion), **anew.signals}
+    kept = {name: value for name, value in record.score.signals.items() if name not in _OF_ONE_SCORER}
+    signals = {**kept, **attempt_signals(record.completion), **anew.signals}
     return replace(anew, signals=signals)
 
 

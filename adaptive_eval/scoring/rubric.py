@@ -138,6 +138,8 @@ class Rubric:
                 {**signals, "repeated_pattern": 0} if signals.get("truncated") else signals
                 for signals in records
             ]
+        if not any(record.get(name) is not None for record in records for name in names):
+            raise ValueError(f"no answer has the signal {' or '.join(map(repr, names))}")
         return Signals.from_records(records, names)
 
 

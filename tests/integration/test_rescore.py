@@ -12,6 +12,8 @@ from adaptive_eval.config import load_config
 from adaptive_eval.store import RunReader, RunWriter, TrialRecord
 from adaptive_eval.trial import Completion, Score
 
+BINS = {"low": "below", "high": "at_least"}
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
@@ -79,6 +81,19 @@ def test_thresholds_that_the_run_never_had_come_from_its_answers(run):
 def test_another_scorer_reads_the_stored_texts(run):
     found = rankings(run, "--scorer", "{kind: exact, extract: whole}", "--dry-run")
     assert set(scores(found["exact"]).values()) == {0.0}
+
+
+def test_the_score_of_one_scorer_is_not_that_of_another(tmp_path):
+    bins = [{"name": name, "when": {"signal": "score", side: 0.05}} for name, side in BINS.items()]
+    schema = {"name": "bins", "categories": bins, "weights": [0, 1]}
+    config = mimic_config(budget={"trials": 20})
+    config["tasks"][0] |= {"scorer": "f1", "rubric": {"schema": schema}}
+    out, result = run_config(tmp_path, config)
+    assert result.exit_code in (0, 3), result
+    assert rankings(out, "--scorer", "f1", "--dry-run")["f1"]["kendall_tau_b"] == 1
+    result = command("rescore", out, "--scorer", "exact", "--dry-run")
+    assert result.exit_code == 2
+    assert "has what the rubric needs: no answer has the signal 'score'" in result.stderr
 
 
 def test_other_processes_find_the_same(run):
