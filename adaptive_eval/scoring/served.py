@@ -300,6 +300,22 @@ def _reply(response: Any, redact: Redactor) -> Reply:
 def _client(endpoint: str, key: str, timeout: float) -> Any:
     import openai
 
-    client = openai.OpenAI(base_url=endpoint, api_key=key, timeout=timeout, max_retries=0)
+    client = openai.OpenAI(
+        base_url=endpoint,
+        api_key=key,
+        timeout=timeout,
+        max_retries=0,
+        default_headers=_own_headers(key),
+    )
     client.organization = client.project = None  # what the environment holds is meant for another server
     return client
+
+
+def _own_headers(key: str) -> Any:
+    """Return headers without those of ``OPENAI_CUSTOM_HEADERS``, which are meant for another server too."""
+    from openai import Omit
+
+    ambient = os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines()
+    names = [line.partition(":")[0].strip() for line in ambient if ":" in line]
+    others = {name: Omit() for name in names if name.lower() != "authorization"}
+    return {**others, "Authorization": f"Bearer {key}"}

@@ -24,6 +24,7 @@ class Scripted:
         self.refusal = "no"
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
+        self.headers: list[Mapping[str, str]] = []
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -35,6 +36,7 @@ class Scripted:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 server.asked.append(body)
                 server.keys.append(self.headers["Authorization"])
+                server.headers.append(dict(self.headers))
                 said = say(body)
                 if said is None:
                     self.close_connection = True

@@ -129,6 +129,15 @@ def test_what_the_judges_server_says_is_told_without_the_key(judge, monkeypatch,
             scored(server, api_key_env="KEY_OF_THE_JUDGE")
 
 
+def test_headers_that_the_environment_holds_for_another_server_are_not_sent(judge, monkeypatch):
+    monkeypatch.setenv("KEY_OF_THE_JUDGE", "sk-of-the-judge")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Other: sk-of-another\nauthorization: Bearer sk-of-another")
+    server = judge(lambda body: verdict("correct"))
+    scored(server, api_key_env="KEY_OF_THE_JUDGE")
+    assert server.keys == ["Bearer sk-of-the-judge"]
+    assert "sk-of-another" not in str(server.headers)
+
+
 def test_a_key_that_the_judge_repeats_in_its_reason_is_not_kept(judge, monkeypatch):
     monkeypatch.setenv("KEY_OF_THE_JUDGE", "sk-of-the-judge")
     server = judge(lambda body: verdict("correct", "asked with sk-of-the-judge"))
