@@ -218,10 +218,12 @@ class Runner:
                 await self._absorb()
                 self._heed_deadline()
         except BaseException:
-            # Whatever went wrong, an answer that was paid for goes into the recorder's next commit.
+            # Whatever went wrong, an answer that was paid for goes into the recorder's next commit, and all
+            # attempts with it: an outcome without the one that gave it would hide a failed one before it.
             for flight in self._fleet.ended():
                 if flight.score is not None and flight.score.category is not None:
                     self._ledger.outcome(flight, missing=None, after_stop=False)
+            self._ledger.attempts(self._fleet.take_attempts())
             raise
 
     async def _tick(self) -> None:

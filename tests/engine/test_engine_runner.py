@@ -243,6 +243,23 @@ def test_a_full_disk_ends_the_run_with_its_own_error_and_keeps_the_answers():
     check_nothing_runs(scene)
 
 
+def test_answers_that_come_while_a_commit_fails_are_kept_with_their_attempts():
+    scripts = {"a": lambda step, attempt: 1.0 + 2.0 * step}
+    scene = Scene(steps={"a": 100}, concurrency=4, commit_seconds=3.0, scripts=scripts)
+
+    def full(number):
+        if any(row[0] == "outcome" for row in scene.recorder.durable):
+            raise RunFileError("the disk is full")
+
+    scene.recorder.fail_commit = full
+    with pytest.raises(RunFileError, match="the disk is full"):
+        run(scene)
+    left = scene.recorder.durable + scene.recorder.pending
+    answered = [row[1] for row in left if row[0] == "outcome"]
+    assert len(answered) > len(scene.recorder.outcomes)
+    assert Counter(answered) == Counter(row[1].key for row in left if row[0] == "attempt")
+
+
 def check_nothing_runs(scene):
     assert all(endpoint.in_flight == 0 for endpoint in scene.endpoints.values())
 
