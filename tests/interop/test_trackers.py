@@ -1,5 +1,7 @@
 """The real Weights & Biases (offline) and MLflow (a file store) take what we log."""
 
+from time import monotonic
+
 import pytest
 from standings_examples import finished
 
@@ -10,6 +12,8 @@ from adaptive_eval.tracking import mlflow_tracker, wandb_tracker
 pytestmark = pytest.mark.interop
 
 END = Stopped(StopVerdict("resolved", "goal reached"))
+PATIENCE = 120.0
+"""Seconds after which a file counts as not written."""
 INSTALL = "run ./scripts/interop, which installs it in an environment of its own"
 
 
@@ -39,4 +43,6 @@ def test_wandb(tmp_path, monkeypatch):
     tracker(END)
     assert tracker.close() is None
     (log,) = tmp_path.rglob("run-*.wandb")
-    assert f"{finished().models[0].model}/score".encode() in log.read_bytes()
+    deadline = monotonic() + PATIENCE  # a process of the library writes it, in its own time
+    while f"{finished().models[0].model}/score".encode() not in log.read_bytes():
+        assert monotonic() < deadline
