@@ -154,14 +154,15 @@ def test_a_verifier_gives_every_answer_probabilities(verified):
 def test_the_probabilities_are_those_that_the_server_gives_for_the_same_question(
     verified: Scored, servers: dict[str, VllmServer]
 ):
+    from adaptive_eval.build import build, config_of_run
     from adaptive_eval.scoring import build_scorer
-    from adaptive_eval.trial import Question
+    from adaptive_eval.store import RunReader
 
     record = verified.trials[-1]
     scorer = build_scorer("verifier", {"endpoint": servers[WISE].base_url, "model": WISE})
-    rows = [json.loads(line) for line in QUESTIONS.read_text("utf-8").splitlines()]
-    row = next(one for one in rows if str(one["id"]) == record.request.question)
-    question = Question("choice", str(row["id"]), str(row["answer"]), {"input": row["question"]})
+    with RunReader(verified.directory) as reader:
+        (task,) = build(config_of_run(reader)).tasks
+    question = task.asked(task.by_id[record.request.question], record.request.seed)
     messages = scorer.messages(scorer.shown(record.completion.text), question)
     asked = label_logits(_slot(servers[WISE], messages))
     raw = calibrated(asked, (0.0, 0.0, 0.0))
