@@ -11,10 +11,10 @@ _EVALUATION = ("Evaluation", "assert_at_least", "assert_not_worse", "evaluate", 
 
 
 def __getattr__(name: str) -> Any:
-    """Import what :mod:`adaptive_eval.evaluation` has when it is asked for: importing this is fast.
+    """Import what :mod:`adaptive_eval.run.evaluate` has when it is asked for: importing this is fast.
 
     ``__init__.pyi`` tells type checkers what there is.
     """
     if name in _EVALUATION:
-        return getattr(import_module("adaptive_eval.evaluation"), name)
+        return getattr(import_module("adaptive_eval.run.evaluate"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

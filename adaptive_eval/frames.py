@@ -27,7 +27,7 @@ def columns_of(rows: Iterable[Any]) -> Columns:
 
     Examples
     --------
-    >>> from adaptive_eval.core.standings import StopVerdict
+    >>> from adaptive_eval.core.results import StopVerdict
     >>> columns_of([StopVerdict("resolved", "goal reached")])
     {'reason': ['resolved'], 'text': ['goal reached']}
     """

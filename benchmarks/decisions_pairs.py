@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, ReferenceSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.simulate import GivenChances, simulate
-from adaptive_eval.simulate.answers import Floats, Stream, to_score_units
+from adaptive_eval.simulate.coins import Floats, Stream, to_score_units
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import PairReader, score_block
 from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence
-from scorio.sequential.walk import Schedule, Walk
+from scorio.sequential.trial_sequence import Schedule, Walk
 from scorio.study import biased_coins
 
 CORRELATIONS = (0.0, 0.5, 0.9, 1.0)

@@ -36,13 +36,13 @@ from typing import Any
 
 from canned_server import canned_server
 
-from adaptive_eval.cli.collector import frozen
-from adaptive_eval.core.standings import Decision, Standings, StopReason, StopVerdict
+from adaptive_eval.core.results import Decision, Standings, StopReason, StopVerdict
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.engine.in_process import InProcess
 from adaptive_eval.engine.lane import Lane
 from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.runner import Runner
+from adaptive_eval.run.collector import frozen
 from adaptive_eval.store import RunWriter
 from adaptive_eval.trial import Completion, Message, Missing, Score, TrialKey, TrialOutcome, TrialRequest
 
@@ -223,7 +223,7 @@ async def timed(work: Any, trials: int) -> dict[str, float]:
 
 @contextmanager
 def mimic_server() -> Iterator[str]:
-    from adaptive_eval.endpoints.mimic import KnownQuestion, MimicProcess, MimicSpec, ModelSpec
+    from adaptive_eval.mock_server import KnownQuestion, MimicProcess, MimicSpec, ModelSpec
 
     questions = tuple(KnownQuestion(f"q{q}", prompt(q), str(q + 12)) for q in range(QUESTIONS))
     with MimicProcess(MimicSpec(models=(ModelSpec(MODEL, mean=0.6),), questions=questions)) as mimic:

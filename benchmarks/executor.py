@@ -28,17 +28,17 @@ from typing import Any
 from canned_server import canned_server
 from engine import MODEL, QUESTIONS, _Bench, _InOrder, prompt
 
-from adaptive_eval.build import Built, build
-from adaptive_eval.cli.collector import frozen
+from adaptive_eval.build.assembly import Built, build
+from adaptive_eval.build.model_clients import endpoint_at
 from adaptive_eval.config import config_from_data
 from adaptive_eval.engine.lane import Lane
 from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.runner import Runner
 from adaptive_eval.executors import workplace_of
 from adaptive_eval.executors.remote import RemoteExecutor
+from adaptive_eval.run.collector import frozen
 from adaptive_eval.store import RunWriter
 from adaptive_eval.trial import Completion, Question, Score
-from adaptive_eval.wiring.lanes import endpoint_at
 
 WAYS = ("here", "1 worker", "2 workers")
 

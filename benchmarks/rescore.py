@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from adaptive_eval.build import build
+from adaptive_eval.build.assembly import build
 from adaptive_eval.cli.main import cli
 from adaptive_eval.config import parse_config
 from adaptive_eval.store import RunReader, RunWriter, TrialRecord

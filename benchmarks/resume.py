@@ -29,7 +29,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from adaptive_eval.build import Built, build
+from adaptive_eval.build.assembly import Built, build
 from adaptive_eval.config import config_from_data
 from adaptive_eval.store import AttemptRecord, RunReader, RunWriter, TrialRecord
 from adaptive_eval.trial import Completion, Score, TrialOutcome, TrialRequest, Usage

@@ -30,6 +30,7 @@ from pathlib import Path
 
 import httpx
 
+from adaptive_eval.core.results import Standings, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import (
     AllocationSpec,
@@ -40,7 +41,6 @@ from adaptive_eval.core.spec import (
     StoppingSpec,
     TaskSpec,
 )
-from adaptive_eval.core.standings import Standings, to_json
 from adaptive_eval.monitor.web.feed import Feed
 from adaptive_eval.monitor.web.pages import FIGURES, render, run_context
 from adaptive_eval.store import EndpointHealth, RunWriter, SnapshotRecord, TrialRecord

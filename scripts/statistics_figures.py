@@ -18,7 +18,7 @@ from matplotlib import pyplot as plt
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import PairReader
 from scorio.sequential.rules import Anytime, ZScore
-from scorio.sequential.walk import Walk
+from scorio.sequential.trial_sequence import Walk
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 BLOCK = 500

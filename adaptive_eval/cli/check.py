@@ -12,7 +12,7 @@ from adaptive_eval.cli.options import examples
 from adaptive_eval.errors import UsageError
 
 if TYPE_CHECKING:
-    from adaptive_eval.claims import Claim
+    from adaptive_eval.run.claims import Claim
 
 __all__ = ["command"]
 
@@ -36,7 +36,7 @@ def command(run: Path, not_worse: tuple[str, ...], margin: float, at_least: tupl
     The confidence is that of the run, whose intervals hold whenever one looks. Exit codes: 0 all hold; 5 one
     does not; 3 the trials so far cannot tell.
     """
-    from adaptive_eval import claims
+    from adaptive_eval.run import claims
 
     if not (not_worse or at_least):
         raise UsageError("say what is to be checked: --not-worse NEW:OLD, or --at-least MODEL:SCORE")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adaptive_eval.core.standings import StopReason
+from adaptive_eval.core.results import StopReason
 from adaptive_eval.errors import AdaptiveEvalError, EndpointsUnusable, UsageError, WorkersLost
 
 __all__ = [

@@ -120,16 +120,16 @@ def _form(form: str | None, out: Path | None) -> str:
 
 
 def _write_parts(reader: RunReader, out: Path, part_rows: int | None, *, texts: bool) -> None:
-    from adaptive_eval.interop.frames import trial_rows
     from adaptive_eval.interop.parquet_parts import PART_ROWS, write_parts
+    from adaptive_eval.interop.run_tables import trial_rows
 
     for path in write_parts(trial_rows(reader, texts=texts), out, part_rows or PART_ROWS):
         click.echo(path)
 
 
 def _write_table(reader: RunReader, form: str, out: Path | None, *, texts: bool) -> None:
-    from adaptive_eval.interop.frames import trial_rows, write_csv, write_jsonl
     from adaptive_eval.interop.parquet_parts import write_parquet
+    from adaptive_eval.interop.run_tables import trial_rows, write_csv, write_jsonl
 
     rows = trial_rows(reader, texts=texts)
     write = write_csv if form == "csv" else write_jsonl

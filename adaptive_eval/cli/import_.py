@@ -80,8 +80,8 @@ def _session(
 
 
 def _show(imported: Imported, logs: int, *, as_json: bool) -> None:
-    from adaptive_eval.wording.headline import headline
-    from adaptive_eval.wording.numbers import count
+    from adaptive_eval.text.headline import headline
+    from adaptive_eval.text.numbers import count
 
     verdict = headline(imported.standings)
     if as_json:

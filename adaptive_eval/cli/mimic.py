@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from adaptive_eval.endpoints.mimic.spec import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
-from adaptive_eval.endpoints.mimic.spec_json import spec_from_json
 from adaptive_eval.errors import UsageError, in_words
+from adaptive_eval.mock_server.mock_spec import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
+from adaptive_eval.mock_server.spec_json import spec_from_json
 
 __all__ = ["command"]
 
@@ -67,7 +67,7 @@ def command(
     requests, every, attempts; always where none is given.
     """
     # uvicorn takes longer to import than everything else here, and a wrong option does not need it.
-    from adaptive_eval.endpoints.mimic.server import serve
+    from adaptive_eval.mock_server.serving import serve
 
     if spec_file is None:
         spec = _spec_from_options(datasets, models, seed, latency, api_key_env)

@@ -117,8 +117,8 @@ def _print_once(view: RunView, as_json: bool, display: str | None, bayes: bool) 
 
 
 def _watch(views: Iterator[RunView], run: Path, display: str | None, bayes: bool) -> RunView:
-    from adaptive_eval.monitor.ending import render_summary
     from adaptive_eval.monitor.live import LiveView
+    from adaptive_eval.monitor.run_end import render_summary
 
     with LiveView(display, bayes=bayes) as live:
         for view in views:
@@ -146,7 +146,7 @@ def _refuse_beside_web(display: str | None, as_json: bool, once: bool, until: st
 
 
 def _serve(run: Path, host: str, port: int) -> None:
-    from adaptive_eval.monitor.web.library import require_libraries
+    from adaptive_eval.monitor.web.plotly_library import require_libraries
 
     require_libraries()
     from adaptive_eval.monitor.web.serve import is_loopback, serve

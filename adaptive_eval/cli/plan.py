@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
 
     from adaptive_eval.cli.planning import Assumptions
     from adaptive_eval.core.spec import SessionSpec
-    from adaptive_eval.simulate.planning import Plan, PlanRow, Spread
+    from adaptive_eval.simulate.plan_forecast import Plan, PlanRow, Spread
 
 __all__ = ["command"]
 
@@ -77,12 +77,12 @@ def command(config_file: Path, overrides: tuple[str, ...], **options: Any) -> No
     Nothing is sent. Without --assume or --from, the scores of real models are taken to be spread evenly from
     0.3 to 0.7; the closer your models are, the more they will take.
     """
-    from adaptive_eval.build import build
+    from adaptive_eval.build.assembly import build
     from adaptive_eval.cli.planning import assume
     from adaptive_eval.config import load_config
     from adaptive_eval.simulate import BiasedCoins
     from adaptive_eval.simulate.assumptions import assumed_answers
-    from adaptive_eval.simulate.planning import plan
+    from adaptive_eval.simulate.plan_forecast import plan
 
     built = build(load_config(config_file, overrides))
     spec = built.spec

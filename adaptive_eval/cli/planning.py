@@ -9,17 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from adaptive_eval.build import Built
-from adaptive_eval.cli.disk import alternatives
+from adaptive_eval.build.assembly import Built
 from adaptive_eval.config import ModelConfig
-from adaptive_eval.config.mimic import MimicModelConfig
+from adaptive_eval.config.mock_server_config import MimicModelConfig
 from adaptive_eval.core.spec import ModelSpec
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.runs import run_columns
+from adaptive_eval.interop.imported_runs import run_columns
+from adaptive_eval.run.disk import alternatives
 from adaptive_eval.simulate.assumptions import default_means
-from adaptive_eval.simulate.files import read_recorded
-from adaptive_eval.simulate.limits import Workload
+from adaptive_eval.simulate.budget_limits import Workload
 from adaptive_eval.simulate.recorded import RecordedOutcomes
+from adaptive_eval.simulate.recorded_files import read_recorded
 from adaptive_eval.store.columns import OutcomeColumns
 from adaptive_eval.store.room import in_words, stored_bytes, trial_bytes
 

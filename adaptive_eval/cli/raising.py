@@ -7,7 +7,7 @@ from decimal import Decimal
 from math import ceil
 
 from adaptive_eval.config import RunConfig
-from adaptive_eval.core.standings import BudgetLine
+from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.monitor.snapshot import RunView
 
 __all__ = ["more_passes", "raised_budgets"]

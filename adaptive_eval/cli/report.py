@@ -40,8 +40,8 @@ def command(run: Path, other: Path | None, output: Path | None) -> None:
 
 
 def _compare(before: Path, after: Path, output: Path | None) -> None:
-    from adaptive_eval.report.compare import compare
     from adaptive_eval.report.compare_views import comparison_markdown, write_comparison
+    from adaptive_eval.report.comparison import compare
     from adaptive_eval.report.summary import summarise
     from adaptive_eval.store import RunReader
 

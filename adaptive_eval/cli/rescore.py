@@ -17,8 +17,8 @@ from adaptive_eval.errors import UsageError
 
 if TYPE_CHECKING:
     from adaptive_eval.config import RubricConfig
-    from adaptive_eval.rescoring.rankings import Rescoring
-    from adaptive_eval.rescoring.wishes import Wish
+    from adaptive_eval.run.rescoring import Rescoring
+    from adaptive_eval.run.rescoring_requests import Wish
 
 __all__ = ["command"]
 
@@ -69,11 +69,11 @@ def command(
 
     Nothing is asked. The scoring that the run was decided by stays; the new one is stored beside it.
     """
-    from adaptive_eval.build import build, config_of_run
-    from adaptive_eval.report.rankings import ranking_table, rankings_data
-    from adaptive_eval.rescoring.rankings import rescore, stored_scoring
+    from adaptive_eval.build.assembly import build, config_of_run
+    from adaptive_eval.build.scorers import MIMIC
+    from adaptive_eval.report.other_rankings import ranking_table, rankings_data
+    from adaptive_eval.run.rescoring import rescore, stored_scoring
     from adaptive_eval.store import RunReader, RunWriter
-    from adaptive_eval.wiring.grading import MIMIC
 
     wishes = _wishes(rubrics, scorer, name)
     with RunReader(run) as reader, ExitStack() as stack:
@@ -101,7 +101,7 @@ def _kind(wish: Wish) -> str:
 
 
 def _wishes(rubrics: tuple[str, ...], scorer: str | None, name: str | None) -> list[Wish]:
-    from adaptive_eval.rescoring.wishes import Wish, read_rubric, read_scorer
+    from adaptive_eval.run.rescoring_requests import Wish, read_rubric, read_scorer
 
     if not rubrics and scorer is None:
         raise UsageError("say what to score by: --rubric, --scorer, or both")

@@ -30,10 +30,10 @@ def command(
     What was launched but never answered is asked again; what is stored is not. With -o a budget can be
     raised: adaptive-eval resume runs/NAME -o budget.trials=40000
     """
-    from adaptive_eval.build import build, config_of_run
-    from adaptive_eval.cli.disk import require_room
-    from adaptive_eval.cli.outlets import MetricsOptions
-    from adaptive_eval.cli.sitting import sit
+    from adaptive_eval.build.assembly import build, config_of_run
+    from adaptive_eval.run.disk import require_room
+    from adaptive_eval.run.execution import sit
+    from adaptive_eval.run.observers import MetricsOptions
     from adaptive_eval.store.reader import RunReader
 
     with RunReader(run) as reader:

@@ -39,11 +39,11 @@ def command(
     A run of the same name that was interrupted, or whose budget has been raised, goes on where it was: no
     stored answer is paid for twice. Ctrl-C stops after the answers in flight; a second Ctrl-C cancels them.
     """
-    from adaptive_eval.build import build
-    from adaptive_eval.cli.disk import require_room
-    from adaptive_eval.cli.outlets import MetricsOptions
-    from adaptive_eval.cli.sitting import sit
+    from adaptive_eval.build.assembly import build
     from adaptive_eval.config import load_config
+    from adaptive_eval.run.disk import require_room
+    from adaptive_eval.run.execution import sit
+    from adaptive_eval.run.observers import MetricsOptions
 
     config = load_config(config_file, overrides)
     built = build(config)

@@ -42,7 +42,7 @@ def command(
     The run may still be going on.
     """
     from adaptive_eval.interop.about import about_run
-    from adaptive_eval.report.samples import sample_data, sample_lines
+    from adaptive_eval.report.sample_views import sample_data, sample_lines
     from adaptive_eval.store import RunReader
 
     if missing and category is not None:

@@ -25,7 +25,7 @@ from adaptive_eval.core.plugins import POLICY_GROUP
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.spec import SessionSpec
     from adaptive_eval.simulate import Answers, SimulationResult
-    from adaptive_eval.simulate.runs import Workers
+    from adaptive_eval.simulate.many_runs import Workers
 
 __all__ = ["command"]
 

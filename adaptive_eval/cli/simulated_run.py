@@ -64,7 +64,7 @@ def what_to_run(options: Mapping[str, Any]) -> tuple[SessionSpec, Answers]:
 
 
 def _configured(options: Mapping[str, Any]) -> SessionSpec:
-    from adaptive_eval.build import build
+    from adaptive_eval.build.assembly import build
     from adaptive_eval.config import load_config
 
     context = click.get_current_context()
@@ -157,7 +157,7 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
         If a file cannot be read, an option is out of range, or no question is answered by all models.
     """
     from adaptive_eval.simulate import RecordedAnswers
-    from adaptive_eval.simulate.files import read_recorded, recorded_weights
+    from adaptive_eval.simulate.recorded_files import read_recorded, recorded_weights
 
     recorded = read_recorded(options["recorded"], choices_of(options))
     if options["only"] is not None:

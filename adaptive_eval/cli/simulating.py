@@ -20,7 +20,7 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.monitor.console import make_console
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
-    from adaptive_eval.simulate.runs import Workers
+    from adaptive_eval.simulate.many_runs import Workers
 
 __all__ = [
     "Offered",

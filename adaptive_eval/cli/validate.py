@@ -27,9 +27,9 @@ def command(config_file: Path, overrides: tuple[str, ...], offline: bool, probe:
     Every mistake of the config is reported at once. Nothing is asked that costs anything, except with
     --probe.
     """
-    from adaptive_eval.build import build
-    from adaptive_eval.cli.outlets import channels_of
+    from adaptive_eval.build.assembly import build
     from adaptive_eval.config import load_config
+    from adaptive_eval.run.observers import channels_of
 
     if offline and probe:
         raise click.UsageError(
@@ -47,7 +47,7 @@ def command(config_file: Path, overrides: tuple[str, ...], offline: bool, probe:
     if built.spec.prior is not None:
         click.echo(f"prior      {built.spec.prior.source}")
     if not offline:
-        from adaptive_eval.cli.probing import report_endpoints
+        from adaptive_eval.run.probe import report_endpoints
 
         with ExitStack() as stack:
             asyncio.run(report_endpoints(built, built.start_mimic(stack), click.echo, spend=probe))

@@ -4,7 +4,7 @@
 editors. :func:`difference` says why two configs cannot share a run file.
 """
 
-from adaptive_eval.config.budget import BudgetConfig, LimitsConfig
+from adaptive_eval.config.budget_config import BudgetConfig, LimitsConfig
 from adaptive_eval.config.decisions import (
     AllGoal,
     AllocationConfig,
@@ -20,7 +20,7 @@ from adaptive_eval.config.decisions import (
     TopKGoal,
     WidthGoal,
 )
-from adaptive_eval.config.discovery import (
+from adaptive_eval.config.discovery_config import (
     CommandDiscovery,
     DiscoveryConfig,
     DnsDiscovery,
@@ -29,9 +29,8 @@ from adaptive_eval.config.discovery import (
 )
 from adaptive_eval.config.executor import ExecutorConfig
 from adaptive_eval.config.identity import difference
-from adaptive_eval.config.limits import RateLimitConfig
-from adaptive_eval.config.load import config_from_data, json_schema, load_config, parse_config
-from adaptive_eval.config.mimic import MimicConfig, MimicModelConfig
+from adaptive_eval.config.load_config import config_from_data, json_schema, load_config, parse_config
+from adaptive_eval.config.mock_server_config import MimicConfig, MimicModelConfig
 from adaptive_eval.config.model import (
     HeaderConfig,
     ModelConfig,
@@ -39,13 +38,14 @@ from adaptive_eval.config.model import (
     SamplingConfig,
     TimeoutConfig,
 )
-from adaptive_eval.config.notify import NotifyConfig
+from adaptive_eval.config.notify_config import NotifyConfig
 from adaptive_eval.config.previous import PriorConfig, ReferenceConfig
-from adaptive_eval.config.rubric import RubricConfig
-from adaptive_eval.config.run import RunConfig
+from adaptive_eval.config.rubric_config import RubricConfig
+from adaptive_eval.config.run_config import RunConfig
 from adaptive_eval.config.scorers import ScorerConfig
-from adaptive_eval.config.server import ServerConfig
-from adaptive_eval.config.task import TaskConfig
+from adaptive_eval.config.server_config import ServerConfig
+from adaptive_eval.config.server_limits import RateLimitConfig
+from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.config.units import parse_count, parse_duration
 
 __all__ = [

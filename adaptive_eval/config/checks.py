@@ -10,14 +10,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from adaptive_eval.config.discovery import check_discovery
+from adaptive_eval.config.discovery_config import check_discovery
 from adaptive_eval.config.document import Place
 from adaptive_eval.config.previous import check_references, reference_names
 from adaptive_eval.config.problems import did_you_mean
 from adaptive_eval.config.rubric_checks import check_rubric, rubric_name, score_range
-from adaptive_eval.config.secrets import shown
+from adaptive_eval.config.secret_checks import shown
 from adaptive_eval.config.section import IN_INSPECT, MIMIC, by_kind
-from adaptive_eval.config.server import check_limits
+from adaptive_eval.config.server_config import check_limits
 from adaptive_eval.tasks.template import PromptTemplate, template_problem
 
 __all__ = ["check_all"]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 from pydantic import BeforeValidator, Field
 
 from adaptive_eval.config.problems import did_you_mean
-from adaptive_eval.config.secrets import shown
+from adaptive_eval.config.secret_checks import shown
 from adaptive_eval.config.section import Label, Section, by_kind
 from adaptive_eval.core.plugins import POLICY_GROUP, RULE_GROUP, installed
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from adaptive_eval.config.secrets import shown
+from adaptive_eval.config.secret_checks import shown
 from adaptive_eval.config.section import Seconds, Section
 
 __all__ = ["ExecutorConfig"]

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from adaptive_eval.config.document import Place
-from adaptive_eval.config.secrets import shown
+from adaptive_eval.config.secret_checks import shown
 from adaptive_eval.config.section import Label, Section
 
 __all__ = ["PriorConfig", "ReferenceConfig", "check_references", "reference_names"]

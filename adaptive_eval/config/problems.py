@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from adaptive_eval.config.document import Place
-from adaptive_eval.config.secrets import shown
+from adaptive_eval.config.secret_checks import shown
 from adaptive_eval.config.section import Section
 
 __all__ = ["did_you_mean", "meant_key", "plain_problems"]

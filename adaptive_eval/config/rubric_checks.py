@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from adaptive_eval.config.document import Place
 from adaptive_eval.config.problems import did_you_mean
-from adaptive_eval.config.rubric import BINARY, by_schema, default_weights, resolve_schema, rubric_names
-from adaptive_eval.config.secrets import shown
+from adaptive_eval.config.rubric_config import (
+    BINARY,
+    by_schema,
+    default_weights,
+    resolve_schema,
+    rubric_names,
+)
+from adaptive_eval.config.secret_checks import shown
 
 if TYPE_CHECKING:
     from scorio.categorical import Schema

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
-from adaptive_eval.config.secrets import shown
+from adaptive_eval.config.secret_checks import shown
 from adaptive_eval.config.units import parse_count, parse_duration, parse_seconds
 
 __all__ = [

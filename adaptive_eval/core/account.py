@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 
+from adaptive_eval.core.results import BudgetLine, BudgetScope
 from adaptive_eval.core.spec import BudgetSpec
-from adaptive_eval.core.standings import BudgetLine, BudgetScope
 
 __all__ = ["NOTHING", "PICODOLLARS", "Account", "Amount"]
 

@@ -18,7 +18,7 @@ from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.spec_checks import check_spec
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import ContrastBlock, score_block
-from scorio.sequential.walk import Schedule
+from scorio.sequential.trial_sequence import Schedule
 
 __all__ = ["Board"]
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from itertools import chain
 
 from adaptive_eval.core.account import NOTHING, PICODOLLARS, Account, Amount
-from adaptive_eval.core.roster import Flight
+from adaptive_eval.core.model_states import Flight
+from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.core.spec import SessionSpec
-from adaptive_eval.core.standings import BudgetLine
 from adaptive_eval.trial import Usage
 
 __all__ = ["Budget"]

@@ -9,9 +9,9 @@ from adaptive_eval.core.account import PICODOLLARS, Account
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget
 from adaptive_eval.core.compare import Comparison
-from adaptive_eval.core.roster import Roster
+from adaptive_eval.core.model_states import Roster
+from adaptive_eval.core.results import Forecast, PairForecast, Range
 from adaptive_eval.core.spec import SessionSpec
-from adaptive_eval.core.standings import Forecast, PairForecast, Range
 from scorio.sequential.forecast import Outlook, closing_steps
 
 __all__ = ["forecast"]

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget
-from adaptive_eval.core.roster import Roster
+from adaptive_eval.core.model_states import Roster
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import Missing, TrialOutcome

@@ -15,8 +15,8 @@ from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget
 from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.drain import drained, most_in_flight
+from adaptive_eval.core.model_states import Flight, Roster
 from adaptive_eval.core.references import FINISHED
-from adaptive_eval.core.roster import Flight, Roster
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import TrialKey, TrialRequest

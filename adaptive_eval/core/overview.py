@@ -1,4 +1,4 @@
-"""From the state of a session to :class:`~adaptive_eval.core.standings.Standings`, without side effects."""
+"""From the state of a session to :class:`~adaptive_eval.core.results.Standings`, without side effects."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget
 from adaptive_eval.core.compare import BETTER, OPEN, WORSE, Comparison
 from adaptive_eval.core.goals import sides
+from adaptive_eval.core.model_states import Roster
 from adaptive_eval.core.plugins import RULE_GROUP, package_of
 from adaptive_eval.core.references import reference_warnings
-from adaptive_eval.core.roster import Roster
-from adaptive_eval.core.spec import SessionSpec
-from adaptive_eval.core.spec_checks import spec_warnings
-from adaptive_eval.core.standings import (
+from adaptive_eval.core.results import (
     ModelStanding,
     ModelState,
     PairStanding,
@@ -27,6 +25,8 @@ from adaptive_eval.core.standings import (
     TaskStanding,
     Verdict,
 )
+from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.core.spec_checks import spec_warnings
 from scorio.sequential.contrasts import ContrastBlock
 from scorio.sequential.evidence import tie_boundary
 from scorio.sequential.families import rank_intervals

@@ -16,7 +16,7 @@ from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import SessionError
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import ContrastBlock, score_block
-from scorio.sequential.walk import Walk
+from scorio.sequential.trial_sequence import Walk
 
 __all__ = ["EarlierTrials"]
 

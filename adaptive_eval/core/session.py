@@ -21,11 +21,11 @@ from adaptive_eval.core.forecast import forecast
 from adaptive_eval.core.goals import SINGLE
 from adaptive_eval.core.intake import Intake, Told
 from adaptive_eval.core.issuing import Issuer
+from adaptive_eval.core.model_states import Flight, Roster
 from adaptive_eval.core.overview import standings
-from adaptive_eval.core.roster import Flight, Roster
+from adaptive_eval.core.results import Decision, Forecast, Standings, StopReason, StopVerdict
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.spec_checks import check_budgets
-from adaptive_eval.core.standings import Decision, Forecast, Standings, StopReason, StopVerdict
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import TrialKey, TrialRequest
 

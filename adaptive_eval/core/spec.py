@@ -1,7 +1,7 @@
 """What a session must know before it starts: models, tasks, goal, stopping rule, allocation, budget.
 
 Plain frozen data, so that a session can be driven from a notebook, a test or a simulation without a config
-file. :mod:`adaptive_eval.build` makes a :class:`SessionSpec` from a config.
+file. :mod:`adaptive_eval.build.assembly` makes a :class:`SessionSpec` from a config.
 """
 
 from __future__ import annotations

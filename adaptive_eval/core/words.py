@@ -9,8 +9,8 @@ import numpy as np
 from adaptive_eval.core.account import Account
 from adaptive_eval.core.compare import Call, Comparison
 from adaptive_eval.core.goals import sides
+from adaptive_eval.core.results import Decision
 from adaptive_eval.core.spec import SessionSpec
-from adaptive_eval.core.standings import Decision
 
 __all__ = [
     "budget_spent",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from adaptive_eval.discovery.addresses import AddressForm
 from adaptive_eval.discovery.known import Remembering
-from adaptive_eval.endpoints.secrets import Redactor, shorten
+from adaptive_eval.endpoints.redaction import Redactor, shorten
 
 __all__ = ["CommandSource"]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from adaptive_eval.endpoints.failures import from_answer, malformed
-from adaptive_eval.endpoints.secrets import REDACTED, Redactor, storable
+from adaptive_eval.endpoints.redaction import REDACTED, Redactor, storable
 from adaptive_eval.endpoints.shares import share_usage, whole_usage
 from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.trial import Completion, Usage

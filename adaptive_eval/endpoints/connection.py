@@ -7,7 +7,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 
-from adaptive_eval.endpoints.secrets import Redactor, shorten
+from adaptive_eval.endpoints.redaction import Redactor, shorten
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
 
 __all__ = ["from_connection"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from adaptive_eval.endpoints.address import Address, check_header, read_key
 from adaptive_eval.endpoints.connection import from_connection
 from adaptive_eval.endpoints.failures import from_status, malformed
-from adaptive_eval.endpoints.secrets import Redactor
+from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.endpoints.streaming import Assembly
 from adaptive_eval.endpoints.transport import open_http_client
 from adaptive_eval.errors import EndpointError, TransientEndpointError

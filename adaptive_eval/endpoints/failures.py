@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
 
-from adaptive_eval.endpoints.secrets import Redactor, shorten
+from adaptive_eval.endpoints.redaction import Redactor, shorten
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
 
 __all__ = ["from_answer", "from_status", "malformed", "pause_after", "retry_after", "server_message"]

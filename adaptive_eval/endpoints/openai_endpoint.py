@@ -11,11 +11,11 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-from adaptive_eval.endpoints import vitals
+from adaptive_eval.endpoints import server_health
 from adaptive_eval.endpoints.answer import TextOf, read_completions
 from adaptive_eval.endpoints.exchange import Exchange
 from adaptive_eval.endpoints.failures import pause_after
-from adaptive_eval.endpoints.listing import Probe, context_length, model_ids, not_served
+from adaptive_eval.endpoints.model_list import Probe, context_length, model_ids, not_served
 from adaptive_eval.endpoints.streaming import STREAMED
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError, UsageError
 from adaptive_eval.trial import Completion, Message
@@ -299,17 +299,17 @@ class OpenAIEndpoint(ABC):
         return True
 
     async def alive(self) -> bool:
-        """Return whether the server is there (:func:`~adaptive_eval.endpoints.vitals.is_there`)."""
-        return await vitals.is_there(self._exchange.get, self._exchange.address.root)
+        """Return whether the server is there (:func:`~adaptive_eval.endpoints.server_health.is_there`)."""
+        return await server_health.is_there(self._exchange.get, self._exchange.address.root)
 
     async def waiting(self) -> int | None:
         """Return how many requests wait in the server's queue; None where it does not say, as vLLM does."""
         try:
-            async with asyncio.timeout(vitals.PATIENCE):
+            async with asyncio.timeout(server_health.PATIENCE):
                 response = await self._exchange.get(f"{self._exchange.address.root}/metrics")
         except (EndpointError, TimeoutError):
             return None
-        return vitals.requests_waiting(response.text)
+        return server_health.requests_waiting(response.text)
 
     async def _refuse_address_without_v1(self) -> None:
         """Raise PermanentEndpointError where models are listed under ``/v1``, which the address lacks."""

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from adaptive_eval.endpoints.failures import from_answer, malformed
-from adaptive_eval.endpoints.secrets import Redactor
+from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.errors import TransientEndpointError
 
 __all__ = ["STREAMED", "Assembly"]

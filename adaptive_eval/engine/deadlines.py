@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from adaptive_eval.core.standings import BudgetLine
+from adaptive_eval.core.results import BudgetLine
 
 __all__ = ["Deadlines"]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from adaptive_eval.core.standings import Decision, Standings, StopReason, StopVerdict
+from adaptive_eval.core.results import Decision, Standings, StopReason, StopVerdict
 from adaptive_eval.store.records import EndpointHealth, TrialRecord
 from adaptive_eval.trial import TrialRequest
 

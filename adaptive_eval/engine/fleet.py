@@ -13,8 +13,8 @@ from adaptive_eval.engine.dispatch import Dispatch
 from adaptive_eval.engine.flight import Flight
 from adaptive_eval.engine.lane import Lane
 from adaptive_eval.engine.limits import Gate
-from adaptive_eval.engine.membership import Membership
 from adaptive_eval.engine.pool import Member
+from adaptive_eval.engine.pool_changes import Membership
 from adaptive_eval.engine.pools import OfServers, Pools
 from adaptive_eval.engine.prober import Prober
 from adaptive_eval.engine.protocols import Clock, Endpoint, Executor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
-from adaptive_eval.core.standings import Decision, Standings, to_json
+from adaptive_eval.core.results import Decision, Standings, to_json
 from adaptive_eval.engine.commits import Committer
 from adaptive_eval.engine.flight import Flight
 from adaptive_eval.engine.protocols import Clock, Recorder

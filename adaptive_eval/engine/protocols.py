@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from adaptive_eval.core.standings import BudgetLine, Decision, Standings, StopReason, StopVerdict
+from adaptive_eval.core.results import BudgetLine, Decision, Standings, StopReason, StopVerdict
 from adaptive_eval.store.records import AttemptRecord, SnapshotRecord, TrialRecord
 from adaptive_eval.trial import Completion, Message, Missing, Score, TrialKey, TrialOutcome, TrialRequest
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
-from adaptive_eval.core.standings import Decision, Standings, StopReason, StopVerdict
+from adaptive_eval.core.results import Decision, Standings, StopReason, StopVerdict
 from adaptive_eval.engine.clock import SystemClock
 from adaptive_eval.engine.commits import Committer, ThreadCommitter
 from adaptive_eval.engine.deadlines import Deadlines

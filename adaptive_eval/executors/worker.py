@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
+from adaptive_eval.build.model_clients import endpoint_at
+from adaptive_eval.build.scorers import Grading
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.engine.in_process import InProcess
 from adaptive_eval.errors import EndpointError, UsageError
@@ -18,8 +20,6 @@ from adaptive_eval.executors.mail import Answered, Broken, Event, Failed, Job, S
 from adaptive_eval.scoring import TaskScoring
 from adaptive_eval.scoring.workers import bound_workers
 from adaptive_eval.trial import Completion, Score
-from adaptive_eval.wiring.grading import Grading
-from adaptive_eval.wiring.lanes import endpoint_at
 
 __all__ = ["Worker"]
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
-from adaptive_eval.build import Built
+from adaptive_eval.build.assembly import Built
+from adaptive_eval.build.scorers import served
 from adaptive_eval.engine.in_process import InProcess
 from adaptive_eval.engine.protocols import Executor
 from adaptive_eval.executors.mail import Setup
 from adaptive_eval.executors.remote import RemoteExecutor
-from adaptive_eval.wiring.grading import served
 
 __all__ = ["Here", "Workplace", "setup_of", "workplace_of"]
 

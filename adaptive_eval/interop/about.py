@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.runs import IMPORTED, run_weights
+from adaptive_eval.interop.imported_runs import IMPORTED, run_weights
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 
@@ -41,8 +41,8 @@ class About:
 
 def about_run(reader: RunReader) -> About:
     """Return what is known of a run: from its config, or for imported results from the trials themselves."""
-    from adaptive_eval.build import config_of_run
-    from adaptive_eval.wiring.rubrics import rubric_of
+    from adaptive_eval.build.assembly import config_of_run
+    from adaptive_eval.build.rubrics import rubric_of
 
     if IMPORTED in reader.meta():
         weights = run_weights(reader)
@@ -64,7 +64,7 @@ def _stored_target(record: TrialRecord) -> str | None:
 
 def _targets(config: RunConfig) -> Callable[[TrialRecord], str | None]:
     """Return what looks up the reference answer of a trial: None where the dataset is no longer there."""
-    from adaptive_eval.build import build
+    from adaptive_eval.build.assembly import build
 
     try:
         tasks = {task.name: task for task in build(config).tasks}

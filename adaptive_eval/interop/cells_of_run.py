@@ -12,7 +12,7 @@ from typing import Any
 
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.gather import Gathered, Gatherer
-from adaptive_eval.interop.runs import run_log
+from adaptive_eval.interop.imported_runs import run_log
 from adaptive_eval.store.reader import RunReader
 
 __all__ = ["Cell", "CellsOfRun", "cells_of_run"]

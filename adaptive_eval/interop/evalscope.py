@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.answers import Rescorer
 from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece, content_of
+from adaptive_eval.interop.log_answers import Rescorer
 from adaptive_eval.tasks.rows import Row, stream_rows
 
 __all__ = ["is_review_row", "reviews_log"]

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from adaptive_eval import __version__
+from adaptive_eval.core.results import Standings, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, TaskSpec
-from adaptive_eval.core.standings import Standings, to_json
 from adaptive_eval.errors import RunExists, RunFileError
 from adaptive_eval.interop.found import Log
 from adaptive_eval.interop.gather import Gathered, Gatherer
+from adaptive_eval.interop.imported_runs import IMPORTED
 from adaptive_eval.interop.levels import Levels, levels_of
-from adaptive_eval.interop.runs import IMPORTED
-from adaptive_eval.interop.walks import HOLE, Walks, walks_of
+from adaptive_eval.interop.sequences import HOLE, Walks, walks_of
 from adaptive_eval.store.records import SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Missing, Score, TrialKey, TrialOutcome, TrialRequest, Usage

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.answers import Rescorer
 from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece, content_of
-from adaptive_eval.interop.plain import parquet_rows
+from adaptive_eval.interop.log_answers import Rescorer
+from adaptive_eval.interop.tabular import parquet_rows
 
 __all__ = ["details_log", "has_details"]
 

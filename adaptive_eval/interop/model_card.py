@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from adaptive_eval.config.document import write_document
-from adaptive_eval.core.standings import ModelStanding
+from adaptive_eval.core.results import ModelStanding
 from adaptive_eval.report.summary import Summary
-from adaptive_eval.wording.inert import inert
+from adaptive_eval.text.inert import inert
 
 __all__ = ["model_card"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.frames import COLUMNS, encodable
+from adaptive_eval.interop.run_tables import COLUMNS, encodable
 
 __all__ = ["PART_ROWS", "parts_of", "write_parquet", "write_parts"]
 
@@ -46,7 +46,7 @@ def write_parts(rows: Iterator[Mapping[str, Any]], folder: Path, part_rows: int 
     Parameters
     ----------
     rows : iterator of mapping
-        By the names of :data:`~adaptive_eval.interop.frames.COLUMNS`.
+        By the names of :data:`~adaptive_eval.interop.run_tables.COLUMNS`.
     folder : Path
         Made anew; an earlier export in it is replaced.
     part_rows : int

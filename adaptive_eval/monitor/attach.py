@@ -9,7 +9,7 @@ from adaptive_eval.monitor.liveness import is_running
 from adaptive_eval.monitor.recent import RATE_SPAN, Recent
 from adaptive_eval.monitor.snapshot import RunHeader, RunView, run_view, waiting_view
 from adaptive_eval.store import RunReader
-from adaptive_eval.wording.stored import NAME, decision_from, started_at
+from adaptive_eval.text.stored import NAME, decision_from, started_at
 
 __all__ = ["Attachment"]
 

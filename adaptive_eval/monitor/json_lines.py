@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from adaptive_eval.core.standings import to_json
+from adaptive_eval.core.results import to_json
 from adaptive_eval.monitor.snapshot import RunView
-from adaptive_eval.wording.plain_data import json_text
+from adaptive_eval.text.plain_data import json_text
 
 __all__ = ["SCHEMA", "VERSION", "JsonLines"]
 

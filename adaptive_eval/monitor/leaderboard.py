@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from rich.text import Text
 
-from adaptive_eval.core.standings import ModelStanding
+from adaptive_eval.core.results import ModelStanding
 from adaptive_eval.monitor.bars import Axis, common_axis, interval_bar
-from adaptive_eval.monitor.labels import distinct_labels
 from adaptive_eval.monitor.lines import BAD, GOOD, HEADING, Column, columns, line
 from adaptive_eval.monitor.snapshot import RunView
-from adaptive_eval.wording.numbers import (
+from adaptive_eval.text.labels import distinct_labels
+from adaptive_eval.text.numbers import (
     NOTHING,
     decimals_for,
     fixed,
@@ -23,7 +23,7 @@ from adaptive_eval.wording.numbers import (
     short,
     usd,
 )
-from adaptive_eval.wording.verdicts import state_word
+from adaptive_eval.text.verdicts import state_word
 
 __all__ = ["LEAST_WIDTH", "leaderboard"]
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from adaptive_eval.monitor.console import choose_display, make_console
 from adaptive_eval.monitor.lines import to_ascii
-from adaptive_eval.monitor.plain import PlainLines
+from adaptive_eval.monitor.plain_lines import PlainLines
 from adaptive_eval.monitor.snapshot import RunView
 from adaptive_eval.monitor.terminal import RunDisplay
 

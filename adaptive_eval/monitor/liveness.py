@@ -7,7 +7,7 @@ import os
 import socket
 from pathlib import Path
 
-from adaptive_eval.store.files import RunFiles
+from adaptive_eval.store.run_files import RunFiles
 
 __all__ = ["is_running"]
 

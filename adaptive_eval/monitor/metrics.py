@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, start_http_server, write_to_tex
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from adaptive_eval.core.standings import ModelStanding, PairStanding, Range, Standings
+from adaptive_eval.core.results import ModelStanding, PairStanding, Range, Standings
 from adaptive_eval.errors import UsageError
 from adaptive_eval.monitor.snapshot import open_pair
 from adaptive_eval.store.records import EndpointHealth

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adaptive_eval.core.standings import Forecast, Range, Standings
-from adaptive_eval.wording.numbers import duration, short, usd
+from adaptive_eval.core.results import Forecast, Range, Standings
+from adaptive_eval.text.numbers import duration, short, usd
 
 __all__ = ["Outlook", "chance", "outlook", "outlook_parts", "range_words"]
 

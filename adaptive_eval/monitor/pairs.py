@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from adaptive_eval.core.standings import PairStanding
+from adaptive_eval.core.results import PairStanding
 from adaptive_eval.monitor.bars import progress_bar
-from adaptive_eval.monitor.labels import distinct_labels
 from adaptive_eval.monitor.lines import GOOD, HEADING, TIED, Column, columns, line
 from adaptive_eval.monitor.snapshot import OpenPair, RunView
-from adaptive_eval.wording.numbers import decimals_for, interval, listing, percent, short, signed
-from adaptive_eval.wording.verdicts import (
+from adaptive_eval.text.labels import distinct_labels
+from adaptive_eval.text.numbers import decimals_for, interval, listing, percent, short, signed
+from adaptive_eval.text.verdicts import (
     is_single,
     is_width,
     of_kind,

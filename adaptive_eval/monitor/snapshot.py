@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from adaptive_eval.core.standings import (
+from adaptive_eval.core.results import (
     BudgetLine,
     Decision,
     ModelStanding,
@@ -23,8 +23,8 @@ from adaptive_eval.core.standings import (
 )
 from adaptive_eval.monitor.outlook import Outlook, outlook
 from adaptive_eval.store.records import EndpointHealth, SnapshotRecord
-from adaptive_eval.wording.headline import headline
-from adaptive_eval.wording.verdicts import oriented, pair_order, rule_words
+from adaptive_eval.text.headline import headline
+from adaptive_eval.text.verdicts import oriented, pair_order, rule_words
 
 __all__ = [
     "BudgetUse",
@@ -202,7 +202,7 @@ def run_view(
 
     Examples
     --------
-    >>> from adaptive_eval.core.standings import Standings, to_json
+    >>> from adaptive_eval.core.results import Standings, to_json
     >>> nothing = Standings("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None)
     >>> view = run_view(RunHeader("demo"), SnapshotRecord(0.0, 0.0, 0, to_json(nothing)))
     >>> view.state, view.goal

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from adaptive_eval.core.standings import ModelStanding, Standings
+from adaptive_eval.core.results import ModelStanding, Standings
 from adaptive_eval.store import RunReader
 from adaptive_eval.store.cells import OutcomeCells
 

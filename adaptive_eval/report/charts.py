@@ -9,8 +9,8 @@ from typing import Self
 
 import numpy as np
 
-from adaptive_eval.core.standings import PairStanding, Standings
-from adaptive_eval.wording.verdicts import flipped
+from adaptive_eval.core.results import PairStanding, Standings
+from adaptive_eval.text.verdicts import flipped
 
 __all__ = ["MATRIX", "Bin", "Scale", "histogram", "pair_matrix", "scale_over"]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from adaptive_eval.core.standings import ModelStanding, PairStanding
+from adaptive_eval.core.results import ModelStanding, PairStanding
 from adaptive_eval.report.charts import Scale
-from adaptive_eval.report.compare import Comparison, ModelChange, PairChange, PairKind, comparison_words
+from adaptive_eval.report.comparison import Comparison, ModelChange, PairChange, PairKind, comparison_words
 from adaptive_eval.report.escape import md, table
-from adaptive_eval.report.files import write_files
 from adaptive_eval.report.html import page
 from adaptive_eval.report.phrases import pair_words, time_words
 from adaptive_eval.report.summary import Summary
-from adaptive_eval.wording.numbers import (
+from adaptive_eval.report.write import write_files
+from adaptive_eval.text.numbers import (
     NOTHING,
     decimals_for,
     fixed,
@@ -22,7 +22,7 @@ from adaptive_eval.wording.numbers import (
     signed,
     trimmed,
 )
-from adaptive_eval.wording.plain_data import json_text
+from adaptive_eval.text.plain_data import json_text
 
 __all__ = ["comparison_data", "comparison_html", "comparison_markdown", "write_comparison"]
 

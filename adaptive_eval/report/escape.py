@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from adaptive_eval.wording.inert import inert
+from adaptive_eval.text.inert import inert
 
 __all__ = ["clipped", "fenced", "md", "table"]
 

@@ -15,17 +15,17 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from adaptive_eval import __version__
-from adaptive_eval.core.standings import Standings
+from adaptive_eval.core.results import Standings
 from adaptive_eval.report import phrases
 from adaptive_eval.report.charts import Scale, histogram, pair_matrix, scale_over
 from adaptive_eval.report.escape import clipped
+from adaptive_eval.report.other_rankings import ranking_rows
 from adaptive_eval.report.paper import paper_latex, paper_markdown
 from adaptive_eval.report.rank_plot import rank_plot
-from adaptive_eval.report.rankings import ranking_rows
 from adaptive_eval.report.summary import Summary
-from adaptive_eval.wording import budgets, numbers
-from adaptive_eval.wording.stored import CONFIG
-from adaptive_eval.wording.verdicts import (
+from adaptive_eval.text import budgets, numbers
+from adaptive_eval.text.stored import CONFIG
+from adaptive_eval.text.verdicts import (
     fixed_words,
     is_single,
     of_kind,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from adaptive_eval.core.standings import BudgetLine, ModelStanding, PairStanding, TaskStanding
+from adaptive_eval.core.results import BudgetLine, ModelStanding, PairStanding, TaskStanding
 from adaptive_eval.report.accounts import ModelAccount, QuestionAccount
-from adaptive_eval.report.rankings import rankings_data
+from adaptive_eval.report.other_rankings import rankings_data
 from adaptive_eval.report.summary import Summary, TimedDecision
-from adaptive_eval.wording.plain_data import json_text
-from adaptive_eval.wording.verdicts import fixed_length, saving, verdict_words
+from adaptive_eval.text.plain_data import json_text
+from adaptive_eval.text.verdicts import fixed_length, saving, verdict_words
 
 __all__ = ["SCHEMA", "VERSION", "report_data", "to_json"]
 

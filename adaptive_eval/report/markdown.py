@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from adaptive_eval.core.standings import ModelStanding, PairStanding, Standings
+from adaptive_eval.core.results import ModelStanding, PairStanding, Standings
 from adaptive_eval.report.accounts import QuestionAccount
 from adaptive_eval.report.escape import fenced, md, table
+from adaptive_eval.report.other_rankings import ranking_rows
 from adaptive_eval.report.paper import paper_latex, paper_markdown
 from adaptive_eval.report.phrases import (
     TASKS_NOTE,
@@ -36,18 +37,17 @@ from adaptive_eval.report.phrases import (
     time_words,
     uncounted_words,
 )
-from adaptive_eval.report.rankings import ranking_rows
 from adaptive_eval.report.summary import Summary
-from adaptive_eval.wording.budgets import (
+from adaptive_eval.text.budgets import (
     amount_words,
     budget_name,
     limited_budgets,
     presumed_words,
     used_words,
 )
-from adaptive_eval.wording.numbers import count, fixed, interval, rank_interval, usd
-from adaptive_eval.wording.stored import CONFIG
-from adaptive_eval.wording.verdicts import fixed_words, pair_name, saved_words, tie_words
+from adaptive_eval.text.numbers import count, fixed, interval, rank_interval, usd
+from adaptive_eval.text.stored import CONFIG
+from adaptive_eval.text.verdicts import fixed_words, pair_name, saved_words, tie_words
 
 __all__ = ["to_markdown"]
 

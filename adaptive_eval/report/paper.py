@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from adaptive_eval.core.standings import ModelStanding
+from adaptive_eval.core.results import ModelStanding
 from adaptive_eval.report.escape import md, table
 from adaptive_eval.report.phrases import level_words, score_decimals
 from adaptive_eval.report.summary import Summary
-from adaptive_eval.wording.inert import inert
-from adaptive_eval.wording.numbers import NOTHING, fixed, interval, rank_interval
-from adaptive_eval.wording.verdicts import family_words
+from adaptive_eval.text.inert import inert
+from adaptive_eval.text.numbers import NOTHING, fixed, interval, rank_interval
+from adaptive_eval.text.verdicts import family_words
 
 __all__ = ["paper_latex", "paper_markdown", "tex"]
 

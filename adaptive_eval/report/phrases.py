@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from adaptive_eval.core.standings import ModelStanding, PairStanding, Standings, TaskStanding
+from adaptive_eval.core.results import ModelStanding, PairStanding, Standings, TaskStanding
 from adaptive_eval.report.accounts import QuestionAccount
 from adaptive_eval.report.summary import Summary
-from adaptive_eval.wording.numbers import (
+from adaptive_eval.text.numbers import (
     NOTHING,
     count,
     decimals_for,
@@ -19,8 +19,8 @@ from adaptive_eval.wording.numbers import (
     signed,
     trimmed,
 )
-from adaptive_eval.wording.stored import NAME, STARTED_AT
-from adaptive_eval.wording.verdicts import family_words, is_single, state_word, verdict_words
+from adaptive_eval.text.stored import NAME, STARTED_AT
+from adaptive_eval.text.verdicts import family_words, is_single, state_word, verdict_words
 
 __all__ = [
     "TASKS_NOTE",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adaptive_eval.core.standings import Standings
-from adaptive_eval.wording.numbers import trimmed
-from adaptive_eval.wording.verdicts import is_single
+from adaptive_eval.core.results import Standings
+from adaptive_eval.text.numbers import trimmed
+from adaptive_eval.text.verdicts import is_single
 
 __all__ = ["Promises", "promises"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adaptive_eval.core.standings import Standings
+from adaptive_eval.core.results import Standings
 
 __all__ = ["MOST", "RankLine", "RankPlot", "rank_plot"]
 

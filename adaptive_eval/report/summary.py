@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from adaptive_eval.config.document import read_document
-from adaptive_eval.core.standings import Decision, PairStanding, Standings, from_json
+from adaptive_eval.core.results import Decision, PairStanding, Standings, from_json
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.report.accounts import ModelAccount, QuestionAccount, model_accounts, question_accounts
 from adaptive_eval.report.promises import Promises, promises
 from adaptive_eval.store import RunReader
-from adaptive_eval.wording.headline import headline
-from adaptive_eval.wording.stored import CONFIG, NAME, decision_from, started_at
-from adaptive_eval.wording.verdicts import pair_order, tied_groups
+from adaptive_eval.text.headline import headline
+from adaptive_eval.text.stored import CONFIG, NAME, decision_from, started_at
+from adaptive_eval.text.verdicts import pair_order, tied_groups
 
 __all__ = ["AS_RUN", "Summary", "TimedDecision", "summarise"]
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from adaptive_eval.endpoints.failures import from_status
-from adaptive_eval.endpoints.secrets import Redactor
+from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.errors import EndpointError, ScorerUnavailable, TransientEndpointError, UsageError
 from adaptive_eval.scoring.account import AllowanceSpent, ScorerAccount, Spent
 from adaptive_eval.scoring.text import answer_part

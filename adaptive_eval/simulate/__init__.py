@@ -6,11 +6,11 @@ probabilities, or recorded outcomes in shuffled order. Nothing is sent and nothi
 are already there.
 """
 
-from adaptive_eval.simulate.answers import Answers, BiasedCoins, GivenChances
+from adaptive_eval.simulate.coins import Answers, BiasedCoins, GivenChances
 from adaptive_eval.simulate.latency import Latency
+from adaptive_eval.simulate.many_runs import simulate
 from adaptive_eval.simulate.recorded import RecordedAnswers, RecordedOutcomes
 from adaptive_eval.simulate.result import Rate, SimulationResult
-from adaptive_eval.simulate.runs import simulate
 
 __all__ = [
     "Answers",

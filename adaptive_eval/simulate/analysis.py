@@ -12,12 +12,12 @@ from adaptive_eval.core.compare import BETTER, WORSE
 from adaptive_eval.core.goals import make_goal
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.frames import columns_of, frame_of
-from adaptive_eval.simulate.answers import Floats, to_score_units
+from adaptive_eval.simulate.coins import Floats, to_score_units
 from adaptive_eval.simulate.lockstep import run_lockstep
+from adaptive_eval.simulate.many_runs import Progress, Workers, simulate
 from adaptive_eval.simulate.outcome import RunOutcome
 from adaptive_eval.simulate.recorded import RecordedAnswers, RecordedOutcomes
 from adaptive_eval.simulate.result import SimulationResult
-from adaptive_eval.simulate.runs import Progress, Workers, simulate
 from scorio.rank import rank_with_confidence
 from scorio.sequential.families import rank_intervals
 

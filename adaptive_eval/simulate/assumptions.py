@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import UsageError
-from adaptive_eval.simulate.answers import Answers, BiasedCoins, GivenChances
+from adaptive_eval.simulate.coins import Answers, BiasedCoins, GivenChances
 from adaptive_eval.simulate.recorded import RecordedOutcomes
 from scorio.sequential.cells import fit_prior, unit_scores
 from scorio.study import biased_coins

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.compare import Comparison
+from adaptive_eval.core.results import StopReason
 from adaptive_eval.core.spec import SessionSpec
-from adaptive_eval.core.standings import StopReason
-from adaptive_eval.simulate.answers import Stream
+from adaptive_eval.simulate.coins import Stream
 from adaptive_eval.simulate.outcome import RunOutcome, scores_until
 
 __all__ = ["run_lockstep", "walks_in_lockstep"]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board
+from adaptive_eval.core.results import StopReason
 from adaptive_eval.core.spec import SessionSpec
-from adaptive_eval.core.standings import StopReason
 
 __all__ = ["RunOutcome", "scores_until"]
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import UsageError
-from adaptive_eval.simulate.answers import ENDLESS, Floats, Ints, asked, to_score_units
+from adaptive_eval.simulate.coins import ENDLESS, Floats, Ints, asked, to_score_units
 from scorio.sequential.cells import unit_scores
-from scorio.sequential.walk import Schedule
+from scorio.sequential.trial_sequence import Schedule
 
 __all__ = ["NO_TRIAL", "RecordedAnswers", "RecordedOutcomes"]
 
@@ -216,7 +216,7 @@ class _Replay:
         self.limit = _walk_limits(counts, schedule)
 
     def take(self, models: Ints, start: int, stop: int) -> Ints:
-        """See :class:`~adaptive_eval.simulate.answers.Stream`."""
+        """See :class:`~adaptive_eval.simulate.coins.Stream`."""
         questions, repeats = asked(self._schedule, start, stop)
         return np.asarray(self._categories[models[:, None], questions, repeats], dtype=np.int64)
 

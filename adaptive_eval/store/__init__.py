@@ -6,7 +6,6 @@ plain data of :mod:`adaptive_eval.store.records`.
 """
 
 from adaptive_eval.errors import RunDamaged, RunDiskFull, RunNotWritable
-from adaptive_eval.store.files import Durability
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import (
     AttemptRecord,
@@ -15,6 +14,7 @@ from adaptive_eval.store.records import (
     SnapshotRecord,
     TrialRecord,
 )
+from adaptive_eval.store.run_files import Durability
 from adaptive_eval.store.scorings import Rescored, ScoringRecord
 from adaptive_eval.store.writer import RunWriter
 

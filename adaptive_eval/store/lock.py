@@ -16,7 +16,7 @@ import weakref
 from pathlib import Path
 
 from adaptive_eval.errors import RunFileError, RunLocked
-from adaptive_eval.store.faults import translated
+from adaptive_eval.store.file_errors import translated
 
 __all__ = ["WriterLock"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from adaptive_eval.errors import RunMismatch
 from adaptive_eval.store.codec import Packed, dump_json, pack, pack_optional
+from adaptive_eval.store.pending_rows import Bodies, Names, Table, real, whole
 from adaptive_eval.store.records import AttemptRecord, DecisionRecord, SnapshotRecord, TrialRecord
-from adaptive_eval.store.tables import Bodies, Names, Table, real, whole
 from adaptive_eval.store.tallying import tally
 from adaptive_eval.store.thinning import expired_by
 from adaptive_eval.store.trainer import Trainer

@@ -148,7 +148,7 @@ class DecisionRecord:
     trials : int
         Counted trials of the whole run at that moment.
     body : mapping
-        The decision as JSON-able data (:class:`adaptive_eval.core.standings.Decision`).
+        The decision as JSON-able data (:class:`adaptive_eval.core.results.Decision`).
     """
 
     at: float
@@ -183,7 +183,7 @@ class EndpointHealth:
 class SnapshotRecord:
     """The standings of the session at one moment, as the running process stored them.
 
-    `standings` is what :func:`adaptive_eval.core.standings.to_json` returned; `elapsed` is seconds of running
+    `standings` is what :func:`adaptive_eval.core.results.to_json` returned; `elapsed` is seconds of running
     time, earlier sittings of a resumed run included.
     """
 

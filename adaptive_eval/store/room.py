@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from adaptive_eval.store.faults import translated
-from adaptive_eval.store.files import RunFiles
+from adaptive_eval.store.file_errors import translated
+from adaptive_eval.store.run_files import RunFiles
 
 __all__ = ["free_bytes", "in_words", "stored_bytes", "trial_bytes"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adaptive_eval.store.codec import dump_json, load_json, pack, pack_optional, unpack, unpack_optional
-from adaptive_eval.store.tables import real, whole
+from adaptive_eval.store.pending_rows import real, whole
 
 __all__ = ["Rescored", "ScoringRecord", "add_scoring", "read_rescored", "read_scorings"]
 

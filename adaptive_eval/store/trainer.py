@@ -6,7 +6,7 @@ import sqlite3
 
 import zstandard
 
-from adaptive_eval.store.tables import Table
+from adaptive_eval.store.pending_rows import Table
 from adaptive_eval.store.zstd import FIRST_ID, LEVEL, compress, decompress
 
 __all__ = ["SAMPLE_BYTES", "Trainer"]

@@ -8,12 +8,12 @@ from types import TracebackType
 from typing import Any, Self, get_args
 
 from adaptive_eval.errors import RunFileError
-from adaptive_eval.store.faults import translated
-from adaptive_eval.store.files import Durability, RunFiles, create_database, merge_log, open_for_writing
+from adaptive_eval.store.file_errors import translated
 from adaptive_eval.store.lock import WriterLock
 from adaptive_eval.store.pending import Pending
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import AttemptRecord, DecisionRecord, SnapshotRecord, TrialRecord
+from adaptive_eval.store.run_files import Durability, RunFiles, create_database, merge_log, open_for_writing
 from adaptive_eval.store.scorings import Rescored, ScoringRecord, add_scoring
 from adaptive_eval.trial import TrialRequest
 

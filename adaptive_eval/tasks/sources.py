@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval.errors import DatasetError
-from adaptive_eval.tasks.own_code import modules_of
 from adaptive_eval.tasks.rows import Row, RowFile, read_rows
+from adaptive_eval.tasks.user_code import modules_of
 
 __all__ = ["HUB", "INSPECT", "LM_EVAL", "PYTHON", "is_file_source", "read_source"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.sequential.walk import Walk
+from scorio.sequential.trial_sequence import Walk
 
 __all__ = ["HOLE", "Cells", "PathBlock", "Prior", "fit_prior", "unit_scores"]
 

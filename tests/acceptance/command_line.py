@@ -22,7 +22,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from adaptive_eval.cli.main import main
-from adaptive_eval.endpoints.mimic import (
+from adaptive_eval.mock_server import (
     DatasetSpec,
     FaultSpec,
     LatencySpec,

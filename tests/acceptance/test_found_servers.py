@@ -21,7 +21,7 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.endpoints.mimic import FaultSpec, LatencySpec, MimicProcess
+from adaptive_eval.mock_server import FaultSpec, LatencySpec, MimicProcess
 from adaptive_eval.store import RunReader
 
 LATENCY = LatencySpec(median=0.002)

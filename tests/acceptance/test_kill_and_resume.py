@@ -21,7 +21,7 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.endpoints.mimic import LatencySpec, MimicProcess
+from adaptive_eval.mock_server import LatencySpec, MimicProcess
 from adaptive_eval.store import RunReader, TrialRecord
 
 LATENCY = LatencySpec(median=0.05, sigma=0.8)

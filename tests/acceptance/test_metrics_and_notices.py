@@ -25,7 +25,7 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.endpoints.mimic import MimicProcess
+from adaptive_eval.mock_server import MimicProcess
 
 LOG = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read())"
 

@@ -26,7 +26,7 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.endpoints.mimic import LatencySpec, MimicProcess
+from adaptive_eval.mock_server import LatencySpec, MimicProcess
 from adaptive_eval.store.codec import unpack
 
 KEY = "sk-Q7/x+2d9=correct horse&battery%staple"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import adaptive_eval, in_process, served
 
-from adaptive_eval.endpoints.mimic import MimicProcess, MimicSpec, ModelSpec, TokenSpec
+from adaptive_eval.mock_server import MimicProcess, MimicSpec, ModelSpec, TokenSpec
 
 CONFIG = """
 name: asked-first

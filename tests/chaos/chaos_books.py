@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
+from adaptive_eval.core.results import from_json
 from adaptive_eval.core.spec import BudgetSpec, SessionSpec
-from adaptive_eval.core.standings import from_json
 from adaptive_eval.store import RunReader, TrialRecord
 
 __all__ = ["Bill", "Books", "Figures"]

@@ -36,7 +36,7 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.endpoints.mimic import LatencySpec, MimicProcess
+from adaptive_eval.mock_server import LatencySpec, MimicProcess
 from adaptive_eval.store import RunReader, RunWriter
 from adaptive_eval.store.migrations import SCRIPTS
 

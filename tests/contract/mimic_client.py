@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import httpx
 from openai import AsyncOpenAI
 
-from adaptive_eval.endpoints.mimic import (
+from adaptive_eval.mock_server import (
     KnownQuestion,
     LatencySpec,
     MimicProcess,

@@ -8,11 +8,11 @@ import subprocess
 import pytest
 from scripted_http import completion, reply, serving
 
+from adaptive_eval.build.model_clients import endpoints_of
 from adaptive_eval.config import config_from_data
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, UsageError
 from adaptive_eval.trial import Message
-from adaptive_eval.wiring.lanes import endpoints_of
 
 ASK = [Message("user", "What is 2 + 2?")]
 VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_dir")

@@ -6,7 +6,9 @@ import json
 import pytest
 from scripted_http import completion, reply, serving
 
-from adaptive_eval.endpoints.examination import (
+from adaptive_eval.endpoints.openai_chat import OpenAIChat
+from adaptive_eval.endpoints.openai_completions import OpenAICompletions
+from adaptive_eval.endpoints.parameter_probe import (
     REQUESTS,
     TOKENS,
     examine,
@@ -16,10 +18,8 @@ from adaptive_eval.endpoints.examination import (
     judge_seed,
     judge_stop,
 )
-from adaptive_eval.endpoints.mimic import MimicProcess, MimicSpec, ModelSpec, TokenSpec
-from adaptive_eval.endpoints.openai_chat import OpenAIChat
-from adaptive_eval.endpoints.openai_completions import OpenAICompletions
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
+from adaptive_eval.mock_server import MimicProcess, MimicSpec, ModelSpec, TokenSpec
 from adaptive_eval.trial import Completion, Usage
 
 PARAMETERS = ("max_tokens", "stop", "logprobs", "seed", "n")

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from adaptive_eval.endpoints.mimic import FaultSpec, KnownQuestion, MimicProcess, MimicSpec, ModelSpec
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_completions import OpenAICompletions
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
+from adaptive_eval.mock_server import FaultSpec, KnownQuestion, MimicProcess, MimicSpec, ModelSpec
 from adaptive_eval.trial import Message
 
 QUESTION = "A farmer has 3 cows and buys 4 more. How many has he now?"

@@ -6,7 +6,10 @@ import json
 import pytest
 from scripted_http import hang, reply, serving
 
-from adaptive_eval.endpoints.mimic import (
+from adaptive_eval.endpoints.openai_chat import OpenAIChat
+from adaptive_eval.endpoints.openai_completions import OpenAICompletions
+from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
+from adaptive_eval.mock_server import (
     FaultSpec,
     KnownQuestion,
     LatencySpec,
@@ -14,9 +17,6 @@ from adaptive_eval.endpoints.mimic import (
     MimicSpec,
     ModelSpec,
 )
-from adaptive_eval.endpoints.openai_chat import OpenAIChat
-from adaptive_eval.endpoints.openai_completions import OpenAICompletions
-from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
 from adaptive_eval.trial import Message, Usage
 
 QUESTION = "A farmer has 3 cows and buys 4 more. How many has he now?"

@@ -16,10 +16,10 @@ import httpx
 import pytest
 from desk_workers import PATIENCE, Desks, at_desks, built_at, config_at, in_process, mimic_spec, trial
 
-from adaptive_eval.build import Built, build, continue_run
+from adaptive_eval.build.assembly import Built, build, continue_run
+from adaptive_eval.build.model_clients import endpoint_at
 from adaptive_eval.config import config_from_data
-from adaptive_eval.core.standings import Standings
-from adaptive_eval.endpoints.mimic import MimicProcess
+from adaptive_eval.core.results import Standings
 from adaptive_eval.engine.protocols import Executor
 from adaptive_eval.errors import (
     EndpointError,
@@ -31,10 +31,10 @@ from adaptive_eval.errors import (
 )
 from adaptive_eval.executors.worker import Worker
 from adaptive_eval.executors.workplace import setup_of
+from adaptive_eval.mock_server import MimicProcess
 from adaptive_eval.store import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion
-from adaptive_eval.wiring.lanes import endpoint_at
 
 Opened = Callable[[Built], AbstractAsyncContextManager[Executor]]
 
@@ -263,7 +263,7 @@ def test_a_bug_is_not_taken_for_a_failure(mimic: MimicProcess, monkeypatch: pyte
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("adaptive_eval.wiring.grading.Grading.score", broken)
+    monkeypatch.setattr("adaptive_eval.build.scorers.Grading.score", broken)
     with pytest.raises(RuntimeError, match="ZeroDivisionError: a bug"):
         asked(built, range(1), lambda _: desks.executor())
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from adaptive_eval.build.server_discovery import Finder
 from adaptive_eval.config import config_from_data
-from adaptive_eval.endpoints.mimic import MimicProcess, MimicSpec, ModelSpec
 from adaptive_eval.engine.adaptive import AdaptiveConcurrency
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError, UsageError
-from adaptive_eval.wiring.finding import Finder
+from adaptive_eval.mock_server import MimicProcess, MimicSpec, ModelSpec
 
 FILE = {"discover": "file", "path": "servers/*.txt"}
 

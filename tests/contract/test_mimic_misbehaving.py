@@ -23,7 +23,7 @@ from mimic_client import (
 )
 from openai import AsyncOpenAI
 
-from adaptive_eval.endpoints.mimic import (
+from adaptive_eval.mock_server import (
     MimicProcess,
     MimicSpec,
 )

@@ -25,13 +25,13 @@ from mimic_client import (
 )
 from openai import AsyncOpenAI
 
-from adaptive_eval.endpoints.mimic import (
+from adaptive_eval.mock_server import (
     MimicProcess,
     MimicSpec,
     ModelSpec,
 )
-from adaptive_eval.endpoints.mimic.examinee import Examinee
-from adaptive_eval.endpoints.mimic.tokens import count_tokens
+from adaptive_eval.mock_server.examinee import Examinee
+from adaptive_eval.mock_server.tokens import count_tokens
 
 # What it says
 

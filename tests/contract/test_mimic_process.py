@@ -17,14 +17,14 @@ import pytest
 from click.testing import CliRunner
 
 from adaptive_eval.cli.mimic import command
-from adaptive_eval.endpoints.mimic import DatasetSpec, MimicProcess, MimicSpec, ModelSpec, spec_to_json
 from adaptive_eval.errors import DatasetError, EndpointsUnusable, UsageError
+from adaptive_eval.mock_server import DatasetSpec, MimicProcess, MimicSpec, ModelSpec, spec_to_json
 
 SPEC = MimicSpec(models=(ModelSpec("coin", mean=0.5),))
 
 PARENT = """
 import sys
-from adaptive_eval.endpoints.mimic import MimicProcess, spec_from_json
+from adaptive_eval.mock_server import MimicProcess, spec_from_json
 with MimicProcess(spec_from_json(sys.argv[1])) as mimic:
     print(mimic.url.rpartition(":")[2], flush=True)
     sys.stdin.read()
@@ -34,7 +34,7 @@ SERVE = "from adaptive_eval.cli.mimic import command; command()"
 
 HEAVY = """
 import sys
-import adaptive_eval.endpoints.mimic.__main__
+import adaptive_eval.mock_server.__main__
 print(*sorted({"numpy", "scipy", "openai", "pydantic", "httpx", "rich"} & sys.modules.keys()))
 """
 

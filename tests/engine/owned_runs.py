@@ -7,7 +7,7 @@ import asyncio
 from owned_clock import run_owned
 from scripted import Scene
 
-from adaptive_eval.core.standings import StopVerdict
+from adaptive_eval.core.results import StopVerdict
 
 
 def run(scene: Scene) -> StopVerdict:

@@ -10,7 +10,7 @@ from typing import Any
 
 from owned_clock import OwnedClock
 
-from adaptive_eval.core.standings import Decision, Standings, StopVerdict
+from adaptive_eval.core.results import Decision, Standings, StopVerdict
 from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.in_process import InProcess
 from adaptive_eval.engine.lane import Lane

@@ -11,7 +11,7 @@ import pytest
 from owned_clock import OwnedClock, OwnedClockLoop, run_owned
 from scripted import Scene, ScriptedController
 
-from adaptive_eval.core.standings import from_json
+from adaptive_eval.core.results import from_json
 from adaptive_eval.engine.deadlines import Deadlines
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import RunnerOptions

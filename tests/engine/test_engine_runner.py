@@ -11,7 +11,7 @@ from owned_clock import NothingWillHappen, run_owned
 from owned_runs import elapsed, interrupted, run
 from scripted import JournalRecorder, Scene, ScriptedController, broken, busy, refused
 
-from adaptive_eval.core.standings import StopVerdict
+from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.events import Decided, Draining, Finished, Launched, Progress, Stopped
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import RunnerOptions

@@ -11,7 +11,7 @@ import pytest
 from owned_clock import run_owned
 from scripted import Scene, ScriptedController, ScriptedEndpoint, busy, refused
 
-from adaptive_eval.core.standings import StopVerdict
+from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.deadlines import Deadlines
 from adaptive_eval.engine.lane import Lane
 from adaptive_eval.engine.limits import FixedConcurrency

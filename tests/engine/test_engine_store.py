@@ -8,14 +8,6 @@ from contextlib import AsyncExitStack
 import pytest
 from scripted import Prompts, ScoreByStep, ScriptedController, ScriptedEndpoint, broken
 
-from adaptive_eval.endpoints.mimic import (
-    FaultSpec,
-    KnownQuestion,
-    LatencySpec,
-    MimicProcess,
-    MimicSpec,
-    ModelSpec,
-)
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.engine.commits import ThreadCommitter
 from adaptive_eval.engine.in_process import InProcess
@@ -23,6 +15,14 @@ from adaptive_eval.engine.lane import Lane
 from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
+from adaptive_eval.mock_server import (
+    FaultSpec,
+    KnownQuestion,
+    LatencySpec,
+    MimicProcess,
+    MimicSpec,
+    ModelSpec,
+)
 from adaptive_eval.store import RunReader, RunWriter
 from adaptive_eval.trial import Message, Missing, Score
 

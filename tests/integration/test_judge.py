@@ -9,7 +9,7 @@ import pytest
 from mimic_runs import command, installed, mimic_config, run_config
 from scripted_chat import scripted_chat
 
-from adaptive_eval.build import build, config_of_run
+from adaptive_eval.build.assembly import build, config_of_run
 from adaptive_eval.errors import ScorerUnavailable
 from adaptive_eval.scoring import build_scorer
 from adaptive_eval.store import RunReader

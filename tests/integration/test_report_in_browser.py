@@ -7,7 +7,7 @@ from dataclasses import replace
 import chromium
 import pytest
 
-from adaptive_eval.core.standings import ModelStanding, PairStanding, Standings, StopVerdict, to_json
+from adaptive_eval.core.results import ModelStanding, PairStanding, Standings, StopVerdict, to_json
 from adaptive_eval.report import summarise, write_reports
 from adaptive_eval.report.accounts import QuestionAccount
 from adaptive_eval.report.html import to_html

@@ -7,7 +7,7 @@ import json
 import pytest
 from mimic_runs import command, mimic_config, run_config, write_config
 
-from adaptive_eval.build import build
+from adaptive_eval.build.assembly import build
 from adaptive_eval.config import load_config
 from adaptive_eval.store import RunReader, RunWriter, TrialRecord
 from adaptive_eval.trial import Completion, Score

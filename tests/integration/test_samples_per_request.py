@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from adaptive_eval.endpoints.mimic import KnownQuestion, LatencySpec, MimicProcess, MimicSpec, ModelSpec
+from adaptive_eval.mock_server import KnownQuestion, LatencySpec, MimicProcess, MimicSpec, ModelSpec
 from adaptive_eval.store import RunReader, TrialRecord
 from adaptive_eval.trial import TrialKey
 

@@ -17,7 +17,7 @@ import pytest
 import run_examples as runs
 import standings_examples as examples
 
-from adaptive_eval.core.standings import Forecast, PairForecast, Range
+from adaptive_eval.core.results import Forecast, PairForecast, Range
 from adaptive_eval.store import RunWriter
 
 PAGES = ("models/1", "pairs/0", "questions", "questions/0", "trials", "trials/1/0")

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from adaptive_eval.endpoints.mimic.process import MimicProcess
+from adaptive_eval.mock_server.process import MimicProcess
 
 INSTALL = "run ./scripts/interop, which installs the harnesses in an environment of their own"
 

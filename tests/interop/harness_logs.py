@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from adaptive_eval.endpoints.mimic import MimicSpec
-from adaptive_eval.endpoints.mimic.spec_json import spec_from_data
+from adaptive_eval.mock_server import MimicSpec
+from adaptive_eval.mock_server.spec_json import spec_from_data
 
 ARITHMETIC = Path(__file__).parents[2] / "configs" / "data" / "arithmetic.jsonl"
 MODELS = {"sage": 0.9, "novice": 0.3}

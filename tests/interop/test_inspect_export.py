@@ -9,7 +9,7 @@ from adaptive_eval.interop.export_inspect import write_inspect
 from adaptive_eval.interop.export_lm_eval import write_lm_eval
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
-from adaptive_eval.simulate.files import read_recorded
+from adaptive_eval.simulate.recorded_files import read_recorded
 from adaptive_eval.store import RunReader
 
 pytestmark = pytest.mark.interop

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from harness_logs import LM_EVAL_TASK, MODELS
 
-from adaptive_eval.build import build
+from adaptive_eval.build.assembly import build
 from adaptive_eval.cli.main import cli
 from adaptive_eval.config import config_from_data
 from adaptive_eval.errors import DatasetError

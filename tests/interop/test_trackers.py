@@ -5,9 +5,9 @@ from time import monotonic
 import pytest
 from standings_examples import finished
 
-from adaptive_eval.core.standings import StopVerdict
+from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.events import Progress, Stopped
-from adaptive_eval.tracking import mlflow_tracker, wandb_tracker
+from adaptive_eval.run.trackers import mlflow_tracker, wandb_tracker
 
 pytestmark = pytest.mark.interop
 

@@ -16,7 +16,7 @@ from adaptive_eval.simulate import BiasedCoins, GivenChances, Latency, simulate
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import PairReader, score_block
 from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence
-from scorio.sequential.walk import Walk
+from scorio.sequential.trial_sequence import Walk
 from scorio.study import biased_coins
 
 ALPHA = 0.05

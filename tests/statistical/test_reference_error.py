@@ -7,7 +7,7 @@ from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import PairReader
 from scorio.sequential.reference import ReferenceReader
 from scorio.sequential.rules import Anytime
-from scorio.sequential.walk import Walk
+from scorio.sequential.trial_sequence import Walk
 from scorio.study.coins import biased_coins
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import standings_examples as examples
 
-from adaptive_eval.core.standings import Decision, Standings
+from adaptive_eval.core.results import Decision, Standings
 from adaptive_eval.store import AttemptRecord, RunWriter, TrialRecord
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from adaptive_eval.core.results import to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import (
     AllocationSpec,
@@ -21,7 +22,6 @@ from adaptive_eval.core.spec import (
     StoppingSpec,
     TaskSpec,
 )
-from adaptive_eval.core.standings import to_json
 from adaptive_eval.store import AttemptRecord, RunWriter, SnapshotRecord, TrialRecord
 from adaptive_eval.trial import Completion, Missing, Score, TrialOutcome, TrialRequest, Usage
 

@@ -11,7 +11,7 @@ import itertools
 import math
 from dataclasses import replace
 
-from adaptive_eval.core.standings import (
+from adaptive_eval.core.results import (
     BudgetLine,
     Decision,
     ModelStanding,

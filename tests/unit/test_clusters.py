@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from session_scripts import drive, make_spec
 
-from adaptive_eval.build import build
+from adaptive_eval.build.assembly import build
 from adaptive_eval.config import config_from_data
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import DatasetError

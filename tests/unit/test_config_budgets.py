@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adaptive_eval.build import build
+from adaptive_eval.build.assembly import build
 from adaptive_eval.config import config_from_data, json_schema
 from adaptive_eval.core.spec import BudgetSpec
 from adaptive_eval.errors import ConfigError

@@ -12,8 +12,8 @@ from adaptive_eval.config import config_from_data, decisions, mimic, scorers
 from adaptive_eval.core import spec as spec_of_session
 from adaptive_eval.core.allocate import POLICIES
 from adaptive_eval.core.spec import RULES
-from adaptive_eval.endpoints.mimic import spec
-from adaptive_eval.endpoints.mimic.spec_json import spec_from_data
+from adaptive_eval.mock_server import spec
+from adaptive_eval.mock_server.spec_json import spec_from_data
 from adaptive_eval.scoring import SCORERS, build_scorer
 
 # What the config says otherwise or elsewhere: names are the mapping's keys, questions are those of the tasks,

@@ -11,13 +11,13 @@ import pytest
 from click.testing import CliRunner
 from run_examples import make_run
 
-from adaptive_eval.build import build
+from adaptive_eval.build.assembly import build
 from adaptive_eval.cli import disk
-from adaptive_eval.cli.disk import alternatives, forecast, require_room
 from adaptive_eval.cli.main import cli
 from adaptive_eval.config import config_from_data
 from adaptive_eval.config.model import SamplingConfig
 from adaptive_eval.errors import RunDiskFull
+from adaptive_eval.run.disk import alternatives, forecast, require_room
 from adaptive_eval.store import RunReader
 from adaptive_eval.store.room import free_bytes, in_words, stored_bytes, trial_bytes
 
@@ -134,7 +134,7 @@ def test_a_full_disk_is_refused_and_may_be_overridden(tmp_path, free, monkeypatc
     path = tmp_path / "config.yaml"
     path.write_text(json.dumps(config(tmp_path, budget={"trials": 10})), encoding="utf-8")
     begun = []
-    monkeypatch.setattr("adaptive_eval.cli.sitting.sit", lambda *_: begun.append(1) or 0)
+    monkeypatch.setattr("adaptive_eval.run.execution.sit", lambda *_: begun.append(1) or 0)
     free(disk.RESERVE - 1)
     command = ["run", str(path), "--out", str(tmp_path / "run")]
     done = CliRunner().invoke(cli, command)
@@ -148,8 +148,8 @@ def test_a_full_disk_is_refused_and_may_be_overridden(tmp_path, free, monkeypatc
 
 def test_resume_looks_too(unfinished, free, built, monkeypatch):
     some = built(budget={"trials": 3000})
-    monkeypatch.setattr("adaptive_eval.build.config_of_run", lambda *_: some.config)
-    monkeypatch.setattr("adaptive_eval.cli.sitting.sit", lambda *_: 0)
+    monkeypatch.setattr("adaptive_eval.build.assembly.config_of_run", lambda *_: some.config)
+    monkeypatch.setattr("adaptive_eval.run.execution.sit", lambda *_: 0)
     free(0)
     done = CliRunner().invoke(cli, ["resume", str(unfinished)])
     assert "only 0 B are free on its disk" in str(done.exception)

@@ -12,7 +12,7 @@ from adaptive_eval.endpoints.address import Address, read_key
 from adaptive_eval.endpoints.answer import chat_text, plain_text, read_completions, read_usage
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_completions import OpenAICompletions, as_prompt
-from adaptive_eval.endpoints.secrets import Redactor, shorten, storable
+from adaptive_eval.endpoints.redaction import Redactor, shorten, storable
 from adaptive_eval.endpoints.shares import share_usage
 from adaptive_eval.errors import EndpointError, TransientEndpointError, UsageError
 from adaptive_eval.trial import Message, Usage

@@ -16,7 +16,7 @@ from adaptive_eval.endpoints.failures import (
     retry_after,
     server_message,
 )
-from adaptive_eval.endpoints.secrets import Redactor
+from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 
 NO_SECRETS = Redactor([])

@@ -10,10 +10,10 @@ from click.testing import CliRunner, Result
 from adaptive_eval.cli.main import cli
 from adaptive_eval.interop.detect import open_logs, sources
 from adaptive_eval.interop.found import Choices
-from adaptive_eval.interop.frames import COLUMNS, trial_rows
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.parquet_parts import parts_of, write_parts
-from adaptive_eval.simulate.files import read_recorded
+from adaptive_eval.interop.run_tables import COLUMNS, trial_rows
+from adaptive_eval.simulate.recorded_files import read_recorded
 from adaptive_eval.store import RunReader, RunWriter
 
 pytest.importorskip("pyarrow", reason="this test is for where Parquet can be written")

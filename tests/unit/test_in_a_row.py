@@ -15,7 +15,7 @@ from session_scripts import calls, coin, drive, make_spec
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.trial import TrialKey, TrialOutcome
-from scorio.sequential.walk import Schedule, Walk
+from scorio.sequential.trial_sequence import Schedule, Walk
 
 MEANS = [0.85, 0.6, 0.6, 0.2]
 

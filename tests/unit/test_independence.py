@@ -7,8 +7,8 @@ import random
 
 import pytest
 
+from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit, coincidence, temperature_of
 from adaptive_eval.errors import ScorerUnavailable, TransientEndpointError
-from adaptive_eval.independence import AuditedExecutor, IndependenceAudit, coincidence, temperature_of
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
 
 QUESTIONS = [f"q{number}" for number in range(40)]
@@ -99,7 +99,7 @@ def test_a_server_that_calls_all_responses_the_same_proves_nothing(name):
 
 
 def test_the_memory_of_the_audit_is_bounded(monkeypatch):
-    monkeypatch.setattr("adaptive_eval.independence._QUESTIONS", 10)
+    monkeypatch.setattr("adaptive_eval.engine.independence._QUESTIONS", 10)
     (warning,) = audited(lambda question, repeat: essay(question))
     assert warning.startswith("m: 30 of 30 answers")
 

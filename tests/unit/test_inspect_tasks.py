@@ -5,7 +5,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from adaptive_eval.build import build
+from adaptive_eval.build.assembly import build
 from adaptive_eval.config import config_from_data, json_schema
 from adaptive_eval.errors import ConfigError, UsageError
 from adaptive_eval.interop.inspect_stopping import StopEarly

@@ -12,7 +12,7 @@ from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.monitor.web.pages import render, run_context
 from adaptive_eval.monitor.web.tally import Tally
 from adaptive_eval.report.phrases import state_words
-from adaptive_eval.wording.verdicts import left_open
+from adaptive_eval.text.verdicts import left_open
 
 
 def retired_because(session: Session) -> str:

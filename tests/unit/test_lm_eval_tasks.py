@@ -6,7 +6,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from adaptive_eval.build import build
+from adaptive_eval.build.assembly import build
 from adaptive_eval.config import config_from_data
 from adaptive_eval.errors import DatasetError, UsageError
 from adaptive_eval.interop.lm_eval_task import lm_eval_rows

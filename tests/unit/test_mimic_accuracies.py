@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from adaptive_eval.endpoints.mimic import MimicSpec, ModelSpec
-from adaptive_eval.endpoints.mimic.accuracies import question_accuracies
 from adaptive_eval.errors import UsageError
+from adaptive_eval.mock_server import MimicSpec, ModelSpec
+from adaptive_eval.mock_server.accuracies import question_accuracies
 
 
 def names(count: int, prefix: str = "question") -> list[str]:

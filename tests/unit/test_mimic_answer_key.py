@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.endpoints.mimic import DatasetSpec, KnownQuestion, MimicSpec, ModelSpec
-from adaptive_eval.endpoints.mimic.answer_key import Answerable, load_answer_key
 from adaptive_eval.errors import DatasetError
+from adaptive_eval.mock_server import DatasetSpec, KnownQuestion, MimicSpec, ModelSpec
+from adaptive_eval.mock_server.answer_key import Answerable, load_answer_key
 
 MODELS = (ModelSpec("a", mean=0.5),)
 

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.endpoints.mimic import KnownQuestion, LatencySpec, MimicSpec, ModelSpec, TokenSpec
-from adaptive_eval.endpoints.mimic.answer_key import Answerable
-from adaptive_eval.endpoints.mimic.draws import Stream
-from adaptive_eval.endpoints.mimic.examinee import Examinee, Reply
-from adaptive_eval.endpoints.mimic.logprobs import token_logprobs
-from adaptive_eval.endpoints.mimic.prose import clip, worked_answer
-from adaptive_eval.endpoints.mimic.recognise import Recogniser
-from adaptive_eval.endpoints.mimic.structured import parse_format, structured_answer
-from adaptive_eval.endpoints.mimic.tokens import count_tokens, tokenize
+from adaptive_eval.mock_server import KnownQuestion, LatencySpec, MimicSpec, ModelSpec, TokenSpec
+from adaptive_eval.mock_server.answer_key import Answerable
+from adaptive_eval.mock_server.draws import Stream
+from adaptive_eval.mock_server.examinee import Examinee, Reply
+from adaptive_eval.mock_server.logprobs import token_logprobs
+from adaptive_eval.mock_server.prose import clip, worked_answer
+from adaptive_eval.mock_server.recognise import Recogniser
+from adaptive_eval.mock_server.structured_outputs import parse_format, structured_answer
+from adaptive_eval.mock_server.tokens import count_tokens, tokenize
 
 BOXED = "The answer is \\boxed{{answer}}."
 QUESTION = KnownQuestion("q", "What is six times seven?", "42")

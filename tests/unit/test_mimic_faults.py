@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from adaptive_eval.endpoints.mimic import FaultSpec
-from adaptive_eval.endpoints.mimic.faults import FaultPlan
+from adaptive_eval.mock_server import FaultSpec
+from adaptive_eval.mock_server.fault_injection import FaultPlan
 
 
 def struck(fault: FaultSpec, requests: str) -> str:

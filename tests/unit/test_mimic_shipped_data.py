@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from adaptive_eval.endpoints.mimic import DatasetSpec, MimicSpec, ModelSpec
-from adaptive_eval.endpoints.mimic.answer_key import load_answer_key
-from adaptive_eval.endpoints.mimic.recognise import Recogniser
+from adaptive_eval.mock_server import DatasetSpec, MimicSpec, ModelSpec
+from adaptive_eval.mock_server.answer_key import load_answer_key
+from adaptive_eval.mock_server.recognise import Recogniser
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "configs" / "data"

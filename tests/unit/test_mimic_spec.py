@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from adaptive_eval.endpoints.mimic import (
+from adaptive_eval.errors import UsageError
+from adaptive_eval.mock_server import (
     DatasetSpec,
     FaultSpec,
     KnownQuestion,
@@ -20,7 +21,6 @@ from adaptive_eval.endpoints.mimic import (
     spec_from_json,
     spec_to_json,
 )
-from adaptive_eval.errors import UsageError
 
 FULL = MimicSpec(
     models=(

@@ -10,10 +10,10 @@ import pytest
 import standings_examples as examples
 from prometheus_client.parser import text_string_to_metric_families
 
-from adaptive_eval.cli.outlets import MetricsOptions
-from adaptive_eval.core.standings import Forecast, Range
+from adaptive_eval.core.results import Forecast, Range
 from adaptive_eval.errors import UsageError
 from adaptive_eval.monitor.metrics import FILE_EVERY, RunMetrics
+from adaptive_eval.run.observers import MetricsOptions
 
 
 def parsed(text):

@@ -11,12 +11,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import standings_examples as examples
 
-from adaptive_eval.cli.outlets import MetricsOptions, Outlets, channels_of
 from adaptive_eval.config import NotifyConfig, config_from_data
-from adaptive_eval.core.standings import StopVerdict
+from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.events import Decided, Progress, Stopped
 from adaptive_eval.errors import ConfigError, EndpointsUnusable, UsageError
-from adaptive_eval.monitor.notify import DeliveryError, Notice, Notifier, command, webhook
+from adaptive_eval.monitor.notifications import DeliveryError, Notice, Notifier, command, webhook
+from adaptive_eval.run.observers import MetricsOptions, Outlets, channels_of
 
 NOTICE = Notice("stopped", "forest", 1.5, "goal reached \x1b[2J\u202e", 352, ("oak",), "resolved")
 SECRET = "T0KEN-of-the-webhook"

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import standings_examples as examples
 
-from adaptive_eval.core.standings import BudgetLine, to_json
+from adaptive_eval.core.results import BudgetLine, to_json
 from adaptive_eval.monitor.snapshot import (
     RunHeader,
     budget_use,

@@ -10,7 +10,7 @@ import pytest
 import standings_examples as examples
 from rich.console import Console
 
-from adaptive_eval.monitor.ending import render_summary
+from adaptive_eval.monitor.run_end import render_summary
 from adaptive_eval.monitor.snapshot import RunHeader, run_view, waiting_view
 from adaptive_eval.monitor.terminal import COMPACT_HEIGHT, RunDisplay, draw
 

@@ -9,7 +9,7 @@ import pytest
 import standings_examples as examples
 
 from adaptive_eval.cli import main
-from adaptive_eval.core.standings import StopVerdict
+from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.monitor.attach import Attachment
 from adaptive_eval.store import RunReader, RunWriter
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from run_examples import STARTED, Coins
 
-from adaptive_eval.build import build
+from adaptive_eval.build.assembly import build
+from adaptive_eval.build.previous_runs import Previous
 from adaptive_eval.config import config_from_data
-from adaptive_eval.earlier.runs import Previous
 from adaptive_eval.errors import RunNotFound, UsageError
 from adaptive_eval.interop.detect import open_logs
 from adaptive_eval.interop.found import Choices

@@ -16,11 +16,11 @@ from test_report_html import HOSTILE, LOADS, Page
 
 from adaptive_eval.cli.report import command
 from adaptive_eval.report import summarise
-from adaptive_eval.report.compare import compare, comparison_words
 from adaptive_eval.report.compare_views import comparison_data, comparison_html, comparison_markdown
+from adaptive_eval.report.comparison import compare, comparison_words
 from adaptive_eval.store import RunReader
-from adaptive_eval.wording.inert import inert
-from adaptive_eval.wording.plain_data import json_text
+from adaptive_eval.text.inert import inert
+from adaptive_eval.text.plain_data import json_text
 
 DOCS = Path(__file__).parents[2] / "docs" / "report-schema.md"
 ASKED = {"tasks": {"forest": {"prompt": "?", "dataset": "a1"}}, "models": {}, "seed": 7}

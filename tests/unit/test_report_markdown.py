@@ -16,7 +16,7 @@ from adaptive_eval.report import summarise
 from adaptive_eval.report.escape import fenced, md, table
 from adaptive_eval.report.markdown import to_markdown
 from adaptive_eval.store import RunReader
-from adaptive_eval.wording.inert import inert
+from adaptive_eval.text.inert import inert
 
 PARSER = MarkdownIt("commonmark", {"linkify": False}).enable(["table", "strikethrough"])
 

@@ -10,11 +10,11 @@ import standings_examples as examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.core.standings import PairStanding, Standings, StopVerdict
+from adaptive_eval.core.results import PairStanding, Standings, StopVerdict
 from adaptive_eval.report.phrases import difference_words, evidence_words, span_words
-from adaptive_eval.wording.headline import headline
-from adaptive_eval.wording.inert import inert
-from adaptive_eval.wording.numbers import (
+from adaptive_eval.text.headline import headline
+from adaptive_eval.text.inert import inert
+from adaptive_eval.text.numbers import (
     decimals_for,
     duration,
     fixed,
@@ -24,7 +24,7 @@ from adaptive_eval.wording.numbers import (
     signed,
     usd,
 )
-from adaptive_eval.wording.verdicts import (
+from adaptive_eval.text.verdicts import (
     established,
     flipped,
     oriented,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.build import build
+from adaptive_eval.build.assembly import build
+from adaptive_eval.build.samples_per_prompt import MOST, best_in_a_row
 from adaptive_eval.config import config_from_data
-from adaptive_eval.wiring.in_a_row import MOST, best_in_a_row
 
 LENGTHS = st.floats(1.0, 100_000.0)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from adaptive_eval.build import make_importable
+from adaptive_eval.build.assembly import make_importable
 from adaptive_eval.errors import UsageError
 from adaptive_eval.scoring import build_scorer
 from adaptive_eval.scoring.library import library

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scorio.sequential.cells import HOLE, Cells, fit_prior, unit_scores
-from scorio.sequential.walk import Walk
+from scorio.sequential.trial_sequence import Walk
 
 FIELDS = ("before", "after", "fresh", "w", "u", "g", "r", "seen", "total", "square")
 

@@ -9,7 +9,7 @@ import pytest
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import PairReader
 from scorio.sequential.rules import Anytime
-from scorio.sequential.walk import Schedule, Walk
+from scorio.sequential.trial_sequence import Schedule, Walk
 
 VECTORS = json.loads((Path(__file__).parents[1] / "data" / "decision_vectors.json").read_text())
 

@@ -6,7 +6,7 @@ import pytest
 from scorio.sequential.cells import HOLE, Cells, unit_scores
 from scorio.sequential.contrasts import PairReader
 from scorio.sequential.reference import Overlap, ReferenceReader, with_extra_questions
-from scorio.sequential.walk import Walk
+from scorio.sequential.trial_sequence import Walk
 
 FIELDS = ("difference", "variance", "guarded", "avg_variance", "questions")
 M = 120

@@ -15,8 +15,8 @@ from adaptive_eval.simulate import (
     RecordedOutcomes,
     simulate,
 )
-from adaptive_eval.simulate.answers import ENDLESS, asked
-from scorio.sequential.walk import Schedule
+from adaptive_eval.simulate.coins import ENDLESS, asked
+from scorio.sequential.trial_sequence import Schedule
 
 SEED = np.random.SeedSequence(11)
 

@@ -12,8 +12,8 @@ from adaptive_eval.core.spec import BudgetSpec, ModelSpec, SessionSpec, Stopping
 from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate import BiasedCoins, GivenChances, Latency, simulate
 from adaptive_eval.simulate.assumptions import assumed_answers, default_means
-from adaptive_eval.simulate.limits import Workload, cost_of, cut_at, steps_within
-from adaptive_eval.simulate.planning import plan
+from adaptive_eval.simulate.budget_limits import Workload, cost_of, cut_at, steps_within
+from adaptive_eval.simulate.plan_forecast import plan
 
 TRIALS = st.lists(st.lists(st.integers(0, 50), min_size=3, max_size=3), min_size=1, max_size=5)
 COSTS = st.lists(st.floats(0.01, 10.0), min_size=3, max_size=3)

@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from adaptive_eval.errors import RunDamaged, RunDiskFull, RunFileError, RunLocked, RunNotWritable
-from adaptive_eval.store.faults import translated
+from adaptive_eval.store.file_errors import translated
 
 PATH = Path("runs/a/run.db")
 

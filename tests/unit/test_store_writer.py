@@ -10,7 +10,7 @@ import pytest
 
 from adaptive_eval.errors import RunExists, RunFileError, RunLocked, RunNotFound
 from adaptive_eval.store import RunDiskFull, RunReader, RunWriter, TrialRecord
-from adaptive_eval.store.files import RunFiles, open_for_writing
+from adaptive_eval.store.run_files import RunFiles, open_for_writing
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
 
 

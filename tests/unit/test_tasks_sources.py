@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from adaptive_eval.build import build
+from adaptive_eval.build.assembly import build
 from adaptive_eval.config import config_from_data
 from adaptive_eval.errors import DatasetError
 from adaptive_eval.tasks import FewShot, PromptTemplate, load_task

@@ -5,12 +5,12 @@ import threading
 import pytest
 from standings_examples import finished
 
-from adaptive_eval.cli.outlets import trackers_of
 from adaptive_eval.config import NotifyConfig
-from adaptive_eval.core.standings import StopVerdict
+from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.events import Progress, Stopped
 from adaptive_eval.errors import UsageError
-from adaptive_eval.tracking import Tracker, figures_of
+from adaptive_eval.run.observers import trackers_of
+from adaptive_eval.run.trackers import Tracker, figures_of
 
 END = Stopped(StopVerdict("resolved", "goal reached"))
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 import standings_examples as examples
 
-from adaptive_eval.core.standings import StopVerdict
+from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.monitor.leaderboard import leaderboard
 from adaptive_eval.monitor.snapshot import RunHeader, run_view
-from adaptive_eval.wording.verdicts import saved_words, saving
+from adaptive_eval.text.verdicts import saved_words, saving
 
 HEADER = RunHeader("aime-shootout", examples.STARTED)
 STOPPED = StopVerdict("resolved", "goal reached")

@@ -11,7 +11,7 @@ import pytest
 import run_examples as runs
 import standings_examples as examples
 
-from adaptive_eval.core.standings import Forecast, PairForecast, Range, from_json
+from adaptive_eval.core.results import Forecast, PairForecast, Range, from_json
 from adaptive_eval.monitor.snapshot import RunHeader, run_view, waiting_view
 from adaptive_eval.monitor.web.calibration import calibration
 from adaptive_eval.monitor.web.history import MOST, History

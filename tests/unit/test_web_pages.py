@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from adaptive_eval.core.standings import Forecast, PairForecast, Range
+from adaptive_eval.core.results import Forecast, PairForecast, Range
 from adaptive_eval.monitor.snapshot import RunHeader, run_view, waiting_view
 from adaptive_eval.monitor.web.app import create_app
 from adaptive_eval.monitor.web.bounded import block
 from adaptive_eval.monitor.web.folder import Folder
-from adaptive_eval.monitor.web.health import problems
 from adaptive_eval.monitor.web.pages import FIGURES, PARTS, render, render_parts, run_context
+from adaptive_eval.monitor.web.server_health_page import problems
 from adaptive_eval.monitor.web.tally import Tally
-from adaptive_eval.monitor.web.trials import LISTED
+from adaptive_eval.monitor.web.trial_pages import LISTED
 from adaptive_eval.store import RunWriter
 
 MORE = Forecast(

@@ -26,10 +26,10 @@ from adaptive_eval.monitor.web.entities import RunPages
 from adaptive_eval.monitor.web.feed import Feed, News
 from adaptive_eval.monitor.web.folder import Folder
 from adaptive_eval.monitor.web.guard import Guard
-from adaptive_eval.monitor.web.library import plotly_script
 from adaptive_eval.monitor.web.pages import FIGURES, render, run_context
+from adaptive_eval.monitor.web.plotly_library import plotly_script
 from adaptive_eval.monitor.web.stream import follow
-from adaptive_eval.monitor.web.trials import prompt_text
+from adaptive_eval.monitor.web.trial_pages import prompt_text
 from adaptive_eval.store import RunReader
 
 __all__ = ["create_app"]

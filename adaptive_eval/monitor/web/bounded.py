@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adaptive_eval.wording.inert import inert
+from adaptive_eval.text.inert import inert
 
 __all__ = ["Block", "as_text", "block", "download"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adaptive_eval.core.standings import Range, Standings
+from adaptive_eval.core.results import Range, Standings
 from adaptive_eval.monitor.web.history import Moment
 
 __all__ = ["Calibration", "PairForecastCheck", "TotalForecast", "calibration"]

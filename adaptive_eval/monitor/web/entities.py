@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from starlette.exceptions import HTTPException
 
-from adaptive_eval.core.standings import PairStanding
-from adaptive_eval.monitor.labels import distinct_labels
+from adaptive_eval.core.results import PairStanding
 from adaptive_eval.monitor.snapshot import RunView
 from adaptive_eval.monitor.web.pages import (
     LABEL,
@@ -25,11 +24,12 @@ from adaptive_eval.monitor.web.pages import (
     state_words,
 )
 from adaptive_eval.monitor.web.tally import QuestionLine, Tally
-from adaptive_eval.monitor.web.trials import TrialFilter, shown, trial_page
+from adaptive_eval.monitor.web.trial_pages import TrialFilter, shown, trial_page
 from adaptive_eval.store import RunReader, TrialRecord
+from adaptive_eval.text.labels import distinct_labels
+from adaptive_eval.text.numbers import decimals_for
+from adaptive_eval.text.verdicts import oriented
 from adaptive_eval.trial import TrialKey
-from adaptive_eval.wording.numbers import decimals_for
-from adaptive_eval.wording.verdicts import oriented
 
 __all__ = ["RunPages"]
 

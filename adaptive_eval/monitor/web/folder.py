@@ -11,14 +11,14 @@ from urllib.parse import quote
 
 from adaptive_eval.errors import RunFileError, RunNotFound, UsageError
 from adaptive_eval.monitor.attach import Attachment
-from adaptive_eval.monitor.labels import cut, distinct_labels
 from adaptive_eval.monitor.snapshot import RunView
 from adaptive_eval.monitor.web.feed import Feed
 from adaptive_eval.store import RunReader
-from adaptive_eval.store.files import RunFiles
-from adaptive_eval.wording.headline import headline
-from adaptive_eval.wording.inert import inert
-from adaptive_eval.wording.numbers import short, usd
+from adaptive_eval.store.run_files import RunFiles
+from adaptive_eval.text.headline import headline
+from adaptive_eval.text.inert import inert
+from adaptive_eval.text.labels import cut, distinct_labels
+from adaptive_eval.text.numbers import short, usd
 
 __all__ = ["Folder", "RunRow", "open_folder"]
 

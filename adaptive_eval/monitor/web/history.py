@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adaptive_eval.core.standings import Forecast, Standings, from_json
+from adaptive_eval.core.results import Forecast, Standings, from_json
 from adaptive_eval.store import RunReader, SnapshotRecord
 from adaptive_eval.store.thinning import spread
 

@@ -1,6 +1,6 @@
 """Pages and parts of pages, from templates that escape everything they are given.
 
-Every string that a template prints is made inert first (:func:`adaptive_eval.wording.inert.inert`) and then
+Every string that a template prints is made inert first (:func:`adaptive_eval.text.inert.inert`) and then
 escaped for HTML, without being asked to; text of several lines is inert already when it gets here
 (:mod:`bounded`). So no template can forget it.
 """
@@ -15,18 +15,18 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from adaptive_eval.core.standings import PairStanding, Standings
+from adaptive_eval.core.results import PairStanding, Standings
 from adaptive_eval.monitor.bars import Axis, common_axis
-from adaptive_eval.monitor.labels import distinct_labels
 from adaptive_eval.monitor.outlook import chance, range_words
 from adaptive_eval.monitor.snapshot import RunView, evidence_progress
 from adaptive_eval.monitor.web.bounded import Block
-from adaptive_eval.monitor.web.health import problems
+from adaptive_eval.monitor.web.server_health_page import problems
 from adaptive_eval.monitor.web.tally import Tally
-from adaptive_eval.wording.budgets import amount_words, budget_name, presumed_words
-from adaptive_eval.wording.headline import headline, resolved_words
-from adaptive_eval.wording.inert import inert
-from adaptive_eval.wording.numbers import (
+from adaptive_eval.text.budgets import amount_words, budget_name, presumed_words
+from adaptive_eval.text.headline import headline, resolved_words
+from adaptive_eval.text.inert import inert
+from adaptive_eval.text.labels import distinct_labels
+from adaptive_eval.text.numbers import (
     NOTHING,
     count,
     decimals_for,
@@ -41,7 +41,7 @@ from adaptive_eval.wording.numbers import (
     trimmed,
     usd,
 )
-from adaptive_eval.wording.verdicts import (
+from adaptive_eval.text.verdicts import (
     family_words,
     is_single,
     oriented,

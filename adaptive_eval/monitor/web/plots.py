@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from adaptive_eval.core.standings import Range, Standings
-from adaptive_eval.monitor.labels import cut, distinct_labels
+from adaptive_eval.core.results import Range, Standings
 from adaptive_eval.monitor.outlook import Outlook
 from adaptive_eval.monitor.snapshot import RunView, evidence_progress
 from adaptive_eval.monitor.web.calibration import calibration
 from adaptive_eval.monitor.web.history import ModelPoint, Moment, PairPoint
 from adaptive_eval.monitor.web.pages import pair_words
 from adaptive_eval.monitor.web.tally import Tally
-from adaptive_eval.wording.inert import inert
-from adaptive_eval.wording.verdicts import flipped, of_kind
+from adaptive_eval.text.inert import inert
+from adaptive_eval.text.labels import cut, distinct_labels
+from adaptive_eval.text.verdicts import flipped, of_kind
 
 __all__ = ["plots_data"]
 

@@ -16,7 +16,7 @@ from adaptive_eval.monitor.snapshot import RunView
 from adaptive_eval.monitor.web.history import History
 from adaptive_eval.monitor.web.tally import Tally
 from adaptive_eval.store import RunReader
-from adaptive_eval.store.files import RunFiles
+from adaptive_eval.store.run_files import RunFiles
 
 __all__ = ["LOOK_EVERY", "RunWatch", "Seen"]
 

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import pytest
 from vllm_server import VllmServer
 
-from adaptive_eval.endpoints.examination import REQUESTS, TOKENS, examine
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_completions import OpenAICompletions
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
+from adaptive_eval.endpoints.parameter_probe import REQUESTS, TOKENS, examine
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 from adaptive_eval.scoring import attempt_signals
 from adaptive_eval.trial import Completion, Message

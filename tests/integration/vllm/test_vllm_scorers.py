@@ -154,7 +154,7 @@ def test_a_verifier_gives_every_answer_probabilities(verified):
 def test_the_probabilities_are_those_that_the_server_gives_for_the_same_question(
     verified: Scored, servers: dict[str, VllmServer]
 ):
-    from adaptive_eval.build import build, config_of_run
+    from adaptive_eval.build.assembly import build, config_of_run
     from adaptive_eval.scoring import build_scorer
     from adaptive_eval.store import RunReader
 

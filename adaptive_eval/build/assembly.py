@@ -1,0 +1,460 @@
+"""From a config to the parts of a run: the only file that names concrete classes together."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from adaptive_eval import __version__
+from adaptive_eval.build.model_clients import endpoints_of, lanes_of, prompt_bound, server_limits
+from adaptive_eval.build.previous_runs import Previous, previous_of
+from adaptive_eval.build.rubrics import dump_thresholds, require_same_scoring, rubrics_of
+from adaptive_eval.build.samples_per_prompt import answers_in_a_row
+from adaptive_eval.build.scorers import MIMIC, Grading, ScorersAllowance, connected, scorer_endpoints, served
+from adaptive_eval.build.stored_answers import AnsweringFromEarlier, EarlierAnswers
+from adaptive_eval.config import ModelConfig, RunConfig, TaskConfig, difference, parse_config
+from adaptive_eval.config.section import IN_INSPECT
+from adaptive_eval.core.plugins import POLICY_GROUP, RULE_GROUP, package_of
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import (
+    POLICIES,
+    RULES,
+    AllocationSpec,
+    BudgetSpec,
+    GoalSpec,
+    ModelSpec,
+    Price,
+    SessionSpec,
+    StoppingSpec,
+    TaskSpec,
+)
+from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
+from adaptive_eval.engine.deadlines import Deadlines
+from adaptive_eval.engine.discovery import Discovery
+from adaptive_eval.engine.events import Observer
+from adaptive_eval.engine.in_process import InProcess
+from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit, temperature_of
+from adaptive_eval.engine.protocols import Endpoint, Executor
+from adaptive_eval.engine.runner import Runner, RunnerOptions
+from adaptive_eval.errors import RunMismatch, UsageError
+from adaptive_eval.interop.inspect_task import SampleMessage
+from adaptive_eval.mock_server.process import MimicProcess
+from adaptive_eval.mock_server.spec_json import spec_from_data
+from adaptive_eval.scoring import Rubric, Scorer, TaskScoring, build_scorer
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.tasks import FewShot, PromptTemplate, Task, load_task
+from adaptive_eval.tasks.sources import INSPECT
+from adaptive_eval.tasks.variant import target_option
+from adaptive_eval.trial import Message, Question, TrialRequest
+
+__all__ = ["Built", "build", "config_of_run", "continue_run", "make_importable"]
+
+
+@dataclass(frozen=True)
+class Built:
+    """A config with its data loaded and checked; nothing is started or spent yet.
+
+    Parameters
+    ----------
+    config : RunConfig
+        The config.
+    tasks : tuple of Task
+        Its tasks.
+    scorers : mapping of str to Scorer
+        The scorer of each task.
+    rubrics : mapping of str to Rubric
+        The rubric of each task; thresholds that a pilot has to find are still open.
+    earlier : EarlierAnswers, optional
+        Answers that a pilot has paid for already.
+    continued : mapping, optional
+        Description of the run file that is continued.
+    discoveries : mapping of str to Discovery
+        How servers are found, for the models whose servers are (:mod:`adaptive_eval.build.server_discovery`).
+    """
+
+    config: RunConfig
+    tasks: tuple[Task, ...]
+    scorers: Mapping[str, Scorer]
+    rubrics: Mapping[str, Rubric]
+    earlier: EarlierAnswers | None = None
+    continued: Mapping[str, str] | None = None
+    discoveries: Mapping[str, Discovery] = field(default_factory=dict)
+
+    @cached_property
+    def spec(self) -> SessionSpec:
+        """The session's view of the run."""
+        return self.previous.added_to(_session_spec(self.config, self.tasks, self.in_a_row))
+
+    @cached_property
+    def previous(self) -> Previous:
+        """What the run takes from earlier runs."""
+        return previous_of(self.config, self.tasks, self.rubrics, self.continued)
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """What a trial of this run is, the content of its datasets included."""
+        identity = self.config.trial_identity()
+        for task in self.tasks:
+            identity["tasks"][task.name]["dataset"] = task.content_hash
+        if self.in_a_row > 1:
+            identity["samples_per_request"] = self.in_a_row
+        return identity
+
+    @cached_property
+    def in_a_row(self) -> int:
+        """How many times in a row the schedule asks a question."""
+        return answers_in_a_row(self.config, self.tasks)
+
+    @property
+    def drives_inspect(self) -> bool:
+        """Whether Inspect runs the trials."""
+        return any(task.dataset.startswith(INSPECT) for task in self.config.tasks)
+
+    def session(self) -> Session:
+        """Return a fresh session."""
+        return Session(self.spec)
+
+    def meta(self) -> dict[str, str]:
+        """Return what a run file says about its run."""
+        config = self.config
+        versions = {name: version(name) for name in ("numpy", "scipy", "openai", "httpx2", "tenacity")}
+        versions = {"adaptive-eval": __version__, "python": platform.python_version(), **versions}
+        versions |= dict(self._plugins())
+        return {
+            "name": config.name,
+            "config": config.text,
+            "source": config.source,
+            "base_dir": str(config.base_dir.resolve()),
+            "config_hash": config.hash(),
+            "identity": json.dumps(self.identity),
+            "scoring": json.dumps({task.name: task.scoring_identity() for task in config.tasks}),
+            "thresholds": dump_thresholds(self.rubrics),
+            **self.previous.meta(),
+            "seed": str(config.seed),
+            "started_at": str(time.time()),
+            "versions": json.dumps(versions),
+        }
+
+    def _plugins(self) -> Iterator[tuple[str, str]]:
+        """Yield the rule and policy of installed packages that the run decides by, with their versions."""
+        for kind, group, name, own in (
+            ("rule", RULE_GROUP, self.spec.stopping.rule, RULES),
+            ("policy", POLICY_GROUP, self.spec.allocation.models, POLICIES),
+        ):
+            if name not in own:
+                yield f"{kind} {name}", package_of(group, name)
+
+    def endpoints(self, mimic_url: str | None) -> dict[str, tuple[OpenAIEndpoint, ...]]:
+        """Return the pool of servers of every model; `mimic_url` stands for the word mimic."""
+        asked = [model for model in self.config.models if IN_INSPECT not in model.addresses]
+        return endpoints_of(asked, mimic_url)
+
+    def scorer_endpoints(self) -> dict[str, tuple[OpenAIEndpoint, ...]]:
+        """Return the servers of judges and verifiers, to be probed."""
+        return scorer_endpoints(self.scorers)
+
+    def connected(self, mimic_url: str | None) -> Built:
+        """Return the run with scorers that ask the started mimic, where they are to."""
+        return replace(self, scorers=connected(self.scorers, mimic_url))
+
+    def start_mimic(self, stack: ExitStack) -> str | None:
+        """Start the config's own server of biased coins, where it is asked; return its base URL."""
+        mimic = self.config.mimic
+        asked = any(model.uses_mimic for model in self.config.models)
+        asked = asked or any(scorer.endpoint == MIMIC for scorer in served(self.scorers).values())
+        if mimic is None or not asked:
+            return None
+        questions = [known for task in self.tasks for known in self._answer_key(task)]
+        spec = spec_from_data({**mimic.spec_data(), "questions": questions}, "mimic")
+        return stack.enter_context(MimicProcess(spec)).base_url
+
+    def _answer_key(self, task: Task) -> Iterator[dict[str, Any]]:
+        """Yield the questions of a task as the mimic reads them; it knows a question by its prompt."""
+        scorer = self.config.task(task.name).scorer
+        scorer = getattr(scorer, "is_correct", None) or scorer
+        kind = {"numeric": "numeric", "choice": "choice"}.get(scorer.kind, "text")
+        for question in task.questions:
+            yield {
+                "id": f"{task.name}/{question.id}",
+                "dataset": task.name,
+                **_known_as(task, question, kind),
+            }
+
+    def audit(self) -> IndependenceAudit:
+        """Return an audit of the models' answers that has not seen any."""
+        return IndependenceAudit(
+            {
+                model.name: temperature_of({**model.sampling.as_sent(), **model.extra_body})
+                for model in self.config.models
+            }
+        )
+
+    def runner(
+        self,
+        session: Session,
+        writer: RunWriter,
+        endpoints: Mapping[str, Sequence[Endpoint]],
+        *,
+        elapsed: float = 0.0,
+        observer: Observer | None = None,
+        audit: IndependenceAudit | None = None,
+        executor: Executor | None = None,
+    ) -> Runner:
+        """Return the runner that drives `session` against `endpoints` and stores everything in `writer`.
+
+        The `executor` makes the attempts and scores the answers; default: this process.
+        """
+        executor = executor or InProcess(self.grading)
+        if self.earlier is not None:
+            executor = AnsweringFromEarlier(executor, self.earlier)
+        if audit is not None:
+            executor = AuditedExecutor(executor, audit)
+        retry = self.config.retry
+        if self.drives_inspect:  # Inspect tries a sample again by itself, and runs no epoch of it twice
+            retry = retry.model_copy(update={"attempts": 1, "requeue": 0})
+        samples = {model.name: self.config.samples(model, self.in_a_row) for model in self.config.models}
+        return Runner(
+            session,
+            writer,
+            lanes_of(self.config, endpoints, retry, samples, self.discoveries),
+            servers=server_limits(self.config, endpoints),
+            prompts=_Samples(self.tasks) if self.drives_inspect else _Prompts(self.tasks),
+            executor=executor,
+            options=RunnerOptions(
+                deadlines=_deadlines(self.config),
+                at_deadline=self.config.budget.at_deadline,
+                elapsed=elapsed,
+            ),
+            observer=observer,
+            allowance=ScorersAllowance(self.tasks, self.scorers) if served(self.scorers) else None,
+        )
+
+    @property
+    def grading(self) -> Grading:
+        """The scorers at work in this process."""
+        return Grading(self.tasks, self.scoring, self.earlier)
+
+    @property
+    def scoring(self) -> dict[str, TaskScoring]:
+        """How the answers of each task become categories."""
+        return {
+            task.name: TaskScoring(self.scorers[task.name], self.rubrics[task.name]) for task in self.tasks
+        }
+
+
+def build(config: RunConfig) -> Built:
+    """Load and check the data of a config.
+
+    Raises
+    ------
+    DatasetError
+        With every mistake of the first dataset that has any.
+    """
+    if _names_functions(config):
+        make_importable(config.base_dir)
+    if any(task.dataset.startswith(INSPECT) for task in config.tasks):
+        from adaptive_eval.interop.inspect_driver import require_drivable
+
+        require_drivable(config)
+        if config.executor.kind != "local":
+            raise UsageError("executor: Inspect runs its tasks in this process; leave the executor out")
+    elif any(IN_INSPECT in model.addresses for model in config.models):
+        raise UsageError(f"the endpoint {IN_INSPECT} is for tasks of Inspect; give the model's base URL")
+    scorers = {task.name: build_scorer(task.scorer.kind, task.scorer.options()) for task in config.tasks}
+    tasks = tuple(
+        load_task(
+            task.name,
+            config.dataset_source(task),
+            base=config.base_dir,
+            split=task.split,
+            subset=task.subset,
+            keep=task.filter,
+            few_shot=_few_shot(task),
+            shuffle_options=task.shuffle_options,
+            prompt=task.prompt,
+            fields=task.fields,
+            system=task.system,
+            limit=task.limit,
+            shuffle=task.shuffle_seed(config.seed),
+            check_target=scorers[task.name].check_target,
+        )
+        for task in config.tasks
+    )
+    return Built(config, tasks, scorers, rubrics_of(config))
+
+
+def _few_shot(task: TaskConfig) -> FewShot | None:
+    section = task.few_shot
+    if section is None:
+        return None
+    return FewShot(section.count, PromptTemplate.parse(section.answer), section.dataset, section.split)
+
+
+def _names_functions(config: RunConfig) -> bool:
+    return any(task.dataset.startswith("python:") or task.scorer.kind == "python" for task in config.tasks)
+
+
+def make_importable(folder: Path) -> None:
+    """Let the functions that a config names lie beside it in `folder`, as its other files do.
+
+    The folder comes first, before those of configs that the process has built earlier.
+    """
+    place = str(folder.resolve())
+    sys.path[:] = [place, *(other for other in sys.path if other != place)]
+
+
+def continue_run(built: Built, directory: Path) -> RunWriter:
+    """Open the run in `directory` to go on with it under the given config.
+
+    Raises
+    ------
+    RunMismatch
+        If the config would change what a stored trial is; the message names every difference.
+    RunFileError
+        If the run file cannot be used.
+    """
+    writer = RunWriter.open(directory)
+    try:
+        with writer.reader() as reader:
+            stored = json.loads(reader.meta()["identity"])
+            scored = json.loads(reader.meta().get("scoring", "null"))
+        differences = difference(stored, built.identity)
+        if differences:
+            listed = "\n".join(f"  {line}" for line in differences)
+            raise RunMismatch(
+                f"{directory}: the config now asks for other trials than those stored there:\n{listed}\n"
+                "Undo the change, or keep the old run and start a new one with run --new."
+            )
+        require_same_scoring(directory, scored, json.loads(built.meta()["scoring"]))
+        for key, value in built.meta().items():
+            if key not in ("started_at", "thresholds"):  # thresholds stay as they were frozen
+                writer.set_meta(key, value)
+        writer.commit()
+    except BaseException:
+        writer.close()
+        raise
+    return writer
+
+
+def config_of_run(reader: RunReader, overrides: Sequence[str] = ()) -> RunConfig:
+    """Return the config stored in a run file, with `overrides` (``key=value``) applied.
+
+    Raises
+    ------
+    UsageError
+        If the run is one of imported results, which have none.
+    """
+    meta = reader.meta()
+    if "config" not in meta:
+        raise UsageError(
+            f"{reader.directory} holds imported results and no config: it cannot be resumed or rescored. "
+            "Import the logs again with another --scorer, or name the run in references or prior of a config"
+        )
+    return parse_config(meta["config"], meta["source"], meta["base_dir"], overrides)
+
+
+def _session_spec(config: RunConfig, tasks: Sequence[Task], in_a_row: int) -> SessionSpec:
+    stopping = config.stopping
+    return SessionSpec(
+        models=tuple(_model_spec(model) for model in config.models),
+        tasks=tuple(
+            TaskSpec(
+                task.name,
+                tuple(question.id for question in task.questions),
+                config.task(task.name).rubric.category_weights,
+                _clusters(config, task),
+                prompt_bounds=tuple(prompt_bound(task.render(question)) for question in task.questions),
+                prompt_varies=task.shuffles_options,
+                budget=BudgetSpec(**config.task(task.name).budget.limits()),
+                weight=config.task(task.name).weight,
+            )
+            for task in tasks
+        ),
+        goal=_goal_spec(config.goal.model_dump()),
+        stopping=StoppingSpec(**stopping.model_dump()),
+        allocation=AllocationSpec(**config.allocation.model_dump(), in_a_row=in_a_row),
+        budget=BudgetSpec(**config.budget.limits()),
+        seed=config.seed,
+        overall=config.overall,
+    )
+
+
+def _deadlines(config: RunConfig) -> Deadlines:
+    """Return the limits of running time."""
+    tasks, models = (
+        {one.name: one.budget.wall_clock for one in section if one.budget.wall_clock is not None}
+        for section in (config.tasks, config.models)
+    )
+    return Deadlines(config.budget.wall_clock, tasks, models)
+
+
+def _clusters(config: RunConfig, task: Task) -> tuple[str, ...] | None:
+    """Return the cluster of each question where questions are a sample, and the dataset says it."""
+    if config.stopping.target != "population" or "cluster" not in config.task(task.name).fields:
+        return None
+    return tuple(str(question.fields["cluster"]) for question in task.questions)
+
+
+def _goal_spec(goal: Mapping[str, Any]) -> GoalSpec:
+    parts = tuple(_goal_spec(part) for part in goal.get("goals", ()))
+    return GoalSpec(**{**goal, "goals": parts})
+
+
+def _model_spec(model: ModelConfig) -> ModelSpec:
+    price = None
+    if model.price is not None:
+        price = Price(model.price.input, model.price.output, model.price.cached_input)
+    limits = BudgetSpec(**model.budget.limits())
+    return ModelSpec(model.name, model.sampling.token_limit, price, limits)
+
+
+def _known_as(task: Task, question: Question, kind: str) -> dict[str, Any]:
+    """Return a question as a mimic is to recognise and answer it."""
+    if task.shuffles_options:  # it does not see the order, so it answers by text
+        place = target_option(question)
+        right = question.choices[place] if place is not None else question.target
+        return {"question": question.fields["input"], "target": right, "choices": [], "kind": "text"}
+    asked = task.render(question)[-1].content
+    return {"question": asked, "target": question.target, "choices": list(question.choices), "kind": kind}
+
+
+class _Samples:
+    """The samples of Inspect that are the questions."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks = {task.name: task for task in tasks}
+
+    def messages(self, request: TrialRequest) -> Sequence[Message]:
+        question = self._tasks[request.task].by_id[request.question]
+        text, epoch = str(question.fields["input"]), request.repeat + 1
+        return (SampleMessage("user", text, request.task, request.question, epoch),)
+
+
+class _Prompts:
+    """The messages of every question, rendered once."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks = {task.name: task for task in tasks}
+        self._messages = {
+            (task.name, question.id): task.render(question)
+            for task in tasks
+            if not task.shuffles_options
+            for question in task.questions
+        }
+
+    def messages(self, request: TrialRequest) -> Sequence[Message]:
+        known = self._messages.get((request.task, request.question))
+        if known is not None:
+            return known
+        task = self._tasks[request.task]
+        return task.render(task.asked(task.by_id[request.question], request.seed))

@@ -1,0 +1,170 @@
+"""From a config to the ways on which its models are asked: endpoints, limits, and when to give up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from adaptive_eval.build.scorers import MIMIC
+from adaptive_eval.config import (
+    EachServerConfig,
+    HeaderConfig,
+    ModelConfig,
+    RateLimitConfig,
+    RetryConfig,
+    RunConfig,
+    ServerConfig,
+)
+from adaptive_eval.config.model import AUTO_CONCURRENCY
+from adaptive_eval.endpoints.openai_chat import OpenAIChat
+from adaptive_eval.endpoints.openai_completions import OpenAICompletions
+from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
+from adaptive_eval.engine.adaptive import MOST, AdaptiveConcurrency
+from adaptive_eval.engine.discovery import Discovery
+from adaptive_eval.engine.lane import Lane
+from adaptive_eval.engine.limits import ConcurrencyLimit, FixedConcurrency
+from adaptive_eval.engine.protocols import Endpoint
+from adaptive_eval.engine.rates import RateLimit
+from adaptive_eval.engine.retry import RetryPolicy
+from adaptive_eval.engine.server import ServerLimits
+from adaptive_eval.errors import UsageError
+from adaptive_eval.text.numbers import listing
+from adaptive_eval.trial import Message
+
+__all__ = ["endpoint_at", "endpoints_of", "lanes_of", "limits_of", "prompt_bound", "server_limits"]
+
+
+def endpoints_of(
+    models: Iterable[ModelConfig], mimic_url: str | None
+) -> dict[str, tuple[OpenAIEndpoint, ...]]:
+    """Return the pool of servers of each of `models`; `mimic_url` stands for the word mimic.
+
+    Raises
+    ------
+    UsageError
+        If environment variables that models name are not set; all of them are named.
+    """
+    pools: dict[str, tuple[OpenAIEndpoint, ...]] = {}
+    wrong: dict[str, list[str]] = {}
+    for model in models:
+        try:
+            pools[model.name] = tuple(_endpoint(model, address, mimic_url) for address in model.addresses)
+        except UsageError as error:
+            wrong.setdefault(str(error), []).append(model.name)
+    if wrong:
+        found = [f"{listing(names)}: {words}" for words, names in wrong.items()]
+        raise UsageError(found[0] if len(found) == 1 else "\n  ".join([f"{len(found)} mistakes", *found]))
+    return pools
+
+
+def lanes_of(
+    config: RunConfig,
+    endpoints: Mapping[str, Sequence[Endpoint]],
+    retry: RetryConfig,
+    samples: Mapping[str, int] = MappingProxyType({}),
+    discoveries: Mapping[str, Discovery] = MappingProxyType({}),
+) -> dict[str, Lane]:
+    """Return how every model is asked.
+
+    Parameters
+    ----------
+    config : RunConfig
+        The config.
+    endpoints : mapping of str to sequence of Endpoint
+        The servers of every model.
+    retry : RetryConfig
+        How long a trial is tried.
+    samples : mapping of str to int
+        Most trials of a question that share one request, for models where it is not 1.
+    discoveries : mapping of str to Discovery
+        How servers are found, for models that have no endpoints.
+    """
+    policy = RetryPolicy(attempts=retry.attempts, total_wait=retry.max_seconds)
+    return {
+        model.name: Lane(
+            endpoints[model.name],
+            None if model.concurrency == "auto" else FixedConcurrency(model.concurrency),
+            policy,
+            requeues=retry.requeue,
+            samples=samples.get(model.name, 1),
+            rate=_rate(model.rate_limit),
+            prompt_tokens=prompt_bound,
+            answer_tokens=model.sampling.token_limit or 0,
+            discovery=discoveries.get(model.name),
+        )
+        for model in config.models
+    }
+
+
+def server_limits(config: RunConfig, endpoints: Mapping[str, Sequence[Endpoint]]) -> dict[str, ServerLimits]:
+    """Return the limits of servers by the address under which they are asked."""
+    asked = {
+        written: endpoint.url
+        for model in config.models
+        for written, endpoint in zip(model.addresses, endpoints[model.name], strict=False)
+    }
+    return {asked.get(server.url, server.url): limits_of(server) for server in config.servers}
+
+
+def limits_of(server: ServerConfig | EachServerConfig) -> ServerLimits:
+    """Return fresh limits for a server, as a section has them."""
+    limit: ConcurrencyLimit | None = None
+    if server.concurrency is not None:
+        written = server.concurrency
+        limit = AdaptiveConcurrency(AUTO_CONCURRENCY) if written == "auto" else FixedConcurrency(written)
+    return ServerLimits(limit, _rate(server.rate_limit))
+
+
+def prompt_bound(messages: Sequence[Message]) -> int:
+    """Upper bound on a prompt's tokens: no tokenizer makes more tokens than bytes.
+
+    The chat template adds to it: 64 tokens a message cover the templates in use.
+    """
+    return sum(len(message.content.encode("utf-8", "surrogatepass")) + 64 for message in messages) + 64
+
+
+def _endpoint(model: ModelConfig, address: str, mimic_url: str | None) -> OpenAIEndpoint:
+    if address == MIMIC:
+        assert mimic_url is not None
+        address = mimic_url
+    return endpoint_at(model, address)
+
+
+def _rate(limit: RateLimitConfig | None) -> RateLimit:
+    if limit is None:
+        return RateLimit()
+    return RateLimit(limit.requests_per_minute, limit.tokens_per_minute)
+
+
+def endpoint_at(model: ModelConfig, address: str) -> OpenAIEndpoint:
+    """Return the client for `model` at a base URL.
+
+    Raises
+    ------
+    UsageError
+        If an environment variable that the model names is not set.
+    """
+    headers = {name: _header(name, header) for name, header in model.headers.items()}
+    api = OpenAIChat if model.api == "chat" else OpenAICompletions
+    return api(
+        address,
+        model.model_id,
+        sampling=model.sampling.as_sent(),
+        extra_body=model.extra_body,
+        headers=headers,
+        api_key_env=model.api_key_env,
+        connect_timeout=model.timeout.connect,
+        total_timeout=model.timeout.total,
+        idle_timeout=model.timeout.idle if model.stream else None,
+        concurrency=MOST if model.concurrency == "auto" else model.concurrency,
+    )
+
+
+def _header(name: str, header: HeaderConfig) -> str:
+    if header.env is None:
+        return header.value or ""
+    value = os.environ.get(header.env)
+    if not value:
+        raise UsageError(f"header {name}: the environment variable {header.env} is not set")
+    return value

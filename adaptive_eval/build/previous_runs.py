@@ -1,0 +1,223 @@
+"""What a run takes from earlier runs: models to compare with, and a prior. Taken once, and kept with the run.
+
+The run file holds what was taken, so that a run that goes on decides as before, whatever has become of the
+earlier one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adaptive_eval.config import PriorConfig, ReferenceConfig, RunConfig
+from adaptive_eval.core.spec import PriorSpec, ReferenceSpec, SessionSpec
+from adaptive_eval.errors import UsageError
+from adaptive_eval.scoring import Rubric
+from adaptive_eval.tasks import Task
+
+if TYPE_CHECKING:  # reading earlier trials needs much that a run without them does not
+    from adaptive_eval.build.previous_trials import PreviousTrials, Wanted
+
+__all__ = ["META", "Previous", "previous_of"]
+
+META = "previous"
+"""Key of the run file's description that holds what was taken."""
+
+Counts = Mapping[str, NDArray[np.int64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Previous:
+    """What a run takes from earlier runs.
+
+    Parameters
+    ----------
+    settings : mapping
+        The sections of the config that ask for it, as JSON-able data.
+    references : tuple of ReferenceSpec
+        Models to compare with.
+    prior : PriorSpec or None
+        Earlier trials of the models.
+    """
+
+    settings: Mapping[str, Any]
+    references: tuple[ReferenceSpec, ...]
+    prior: PriorSpec | None
+
+    def added_to(self, spec: SessionSpec) -> SessionSpec:
+        """Return the session's spec with references and prior."""
+        return replace(spec, references=self.references, prior=self.prior)
+
+    def meta(self) -> dict[str, str]:
+        """Return what the run file is to say about it; nothing where nothing was taken."""
+        return {META: self.to_json()} if self.references or self.prior is not None else {}
+
+    def to_json(self) -> str:
+        """Return everything as JSON text."""
+        prior = self.prior
+        return json.dumps(
+            {
+                "settings": self.settings,
+                "references": [
+                    {"name": one.name, "source": one.source, "counts": _listed(one.counts)}
+                    for one in self.references
+                ],
+                "prior": None
+                if prior is None
+                else {
+                    "source": prior.source,
+                    "counts": {model: _listed(tables) for model, tables in prior.counts.items()},
+                    "transfer": None
+                    if prior.transfer is None
+                    else {model: _listed(tables) for model, tables in prior.transfer.items()},
+                },
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Previous:
+        """Rebuild what :meth:`to_json` returned."""
+        data = json.loads(text)
+        prior = data["prior"]
+        return cls(
+            data["settings"],
+            tuple(
+                ReferenceSpec(one["name"], _tables(one["counts"]), one["source"])
+                for one in data["references"]
+            ),
+            None
+            if prior is None
+            else PriorSpec(
+                {model: _tables(tables) for model, tables in prior["counts"].items()},
+                prior["source"],
+                None
+                if prior["transfer"] is None
+                else {model: _tables(tables) for model, tables in prior["transfer"].items()},
+            ),
+        )
+
+
+def _listed(tables: Counts) -> dict[str, Any]:
+    return {task: table.tolist() for task, table in tables.items()}
+
+
+def _tables(data: Mapping[str, Any]) -> dict[str, NDArray[np.int64]]:
+    return {task: np.array(table, dtype=np.int64) for task, table in data.items()}
+
+
+def previous_of(
+    config: RunConfig,
+    tasks: Sequence[Task],
+    rubrics: Mapping[str, Rubric],
+    meta: Mapping[str, str] | None = None,
+) -> Previous:
+    """Return what a run takes from earlier runs.
+
+    Parameters
+    ----------
+    config : RunConfig
+        The run's config.
+    tasks : sequence of Task
+        Its tasks.
+    rubrics : mapping of str to Rubric
+        The rubric of each task.
+    meta : mapping, optional
+        Description of the run file that is to be continued. What it has taken stays, unless the config now
+        asks for something else.
+
+    Raises
+    ------
+    UsageError
+        If the earlier results lack a model or a task, or are not results on the same questions.
+    RunFileError
+        If an earlier run cannot be read.
+    """
+    settings = {
+        "references": [one.model_dump(mode="json") for one in config.references],
+        "prior": None if config.prior is None else config.prior.model_dump(mode="json", by_alias=True),
+    }
+    if meta is not None and META in meta:
+        taken = Previous.from_json(meta[META])
+        if taken.settings == settings:
+            return taken
+    if not config.references and config.prior is None:
+        return Previous(settings, (), None)
+    from adaptive_eval.build.previous_trials import Wanted
+
+    wanted = [Wanted(task, config.task(task.name), rubrics[task.name]) for task in tasks]
+    references = [found for one in config.references for found in _references(one, config, wanted)]
+    prior = None if config.prior is None else _prior(config.prior, config, wanted)
+    return Previous(settings, tuple(references), prior)
+
+
+def _read(place: str, config: RunConfig, wanted: Sequence[Wanted], *, all_tasks: bool) -> PreviousTrials:
+    from adaptive_eval.build.previous_trials import trials_of_file, trials_of_run
+
+    path = config.base_dir / Path(place).expanduser()
+    read = trials_of_file if path.is_file() else trials_of_run
+    return read(path, place, wanted, all_tasks=all_tasks)
+
+
+def _references(section: ReferenceConfig, config: RunConfig, wanted: Sequence[Wanted]) -> list[ReferenceSpec]:
+    place = section.run or section.file or ""
+    trials = _read(place, config, wanted, all_tasks=True)
+    found = []
+    for name in section.models:
+        tables = {}
+        for one in wanted:
+            counts = trials.counts(name, one)
+            if counts is None:
+                raise UsageError(
+                    f"{place} has no trial of model {name!r} on task {one.task.name!r}; "
+                    f"its models are {', '.join(trials.models)}"
+                )
+            tables[one.task.name] = counts
+        found.append(ReferenceSpec(name, tables, f"from {place}"))
+    return found
+
+
+def _prior(section: PriorConfig, config: RunConfig, wanted: Sequence[Wanted]) -> PriorSpec:
+    place = section.from_
+    trials = _read(place, config, wanted, all_tasks=False)
+    names = [model.name for model in config.models if model.name in trials.models]
+    if not names:
+        raise UsageError(
+            f"{place} has no trial of a model of this config; its models are {', '.join(trials.models)}. A "
+            "prior is found by the model's name"
+        )
+
+    def counted(depth: int | None) -> dict[str, Counts]:
+        return {
+            name: {
+                one.task.name: counts
+                for one in wanted
+                if (counts := trials.counts(name, one, depth)) is not None
+            }
+            for name in names
+        }
+
+    first = counted(section.depth)
+    left_out = [model.name for model in config.models if model.name not in names]
+    source = _in_words(place, first, left_out, transfer=section.transfer)
+    return PriorSpec(first, source, counted(None) if section.transfer else None)
+
+
+def _in_words(place: str, counts: Mapping[str, Counts], left_out: Sequence[str], *, transfer: bool) -> str:
+    """Say how many earlier trials a question are used, of which models, and where from."""
+    groups: dict[str, list[str]] = {}
+    for name, tables in counts.items():
+        trials = np.concatenate([table.sum(axis=1) for table in tables.values()])
+        low, high = int(trials.min()), int(trials.max())
+        number = f"{high}" if low == high else f"{low} to {high}"
+        groups.setdefault(f"{number} earlier trial{'' if high == 1 else 's'} a question", []).append(name)
+    parts = [f"{words} of {', '.join(names)}" for words, names in groups.items()]
+    text = f"{'; '.join(parts)}, from {place}"
+    if left_out:
+        text += f"; none of {', '.join(left_out)}"
+    return f"{text}; the early ranking uses all earlier trials" if transfer else text

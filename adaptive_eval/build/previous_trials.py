@@ -1,0 +1,316 @@
+"""Trials of earlier runs, in the order in which they were made, on the questions of this run."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adaptive_eval.build.rubrics import stored_thresholds
+from adaptive_eval.config import TaskConfig, difference
+from adaptive_eval.errors import UsageError
+from adaptive_eval.interop.imported_runs import IMPORTED
+from adaptive_eval.scoring import Rubric
+from adaptive_eval.simulate.recorded import NO_TRIAL, RecordedOutcomes
+from adaptive_eval.simulate.recorded_files import DEFAULT_TASK, read_recorded
+from adaptive_eval.store.columns import OutcomeColumns
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.tasks import Task
+
+__all__ = ["PreviousTrials", "Wanted", "trials_of_file", "trials_of_run"]
+
+_FOUND_IN_A_RUN = ("thresholds", "thresholds_from", "pilot")
+"""Settings of a rubric that say where its thresholds come from; their values are compared instead."""
+
+Trials = NDArray[np.int16]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A task of this run, as earlier trials have to fit it."""
+
+    task: Task
+    config: TaskConfig
+    rubric: Rubric
+
+    @property
+    def categories(self) -> int:
+        """Number of categories of the rubric."""
+        return len(self.config.rubric.category_weights)
+
+
+@dataclass(frozen=True, eq=False)
+class PreviousTrials:
+    """Earlier trials.
+
+    Parameters
+    ----------
+    shown : str
+        Where they come from, as the config says it.
+    tables : mapping of (str, str) to ndarray of int, shape (M, N)
+        By model and task the categories of the trials of each question of this run, in their order;
+        :data:`NO_TRIAL` after the last.
+    """
+
+    shown: str
+    tables: Mapping[tuple[str, str], Trials]
+
+    @property
+    def models(self) -> list[str]:
+        """Names of the models that have a trial."""
+        return list(dict.fromkeys(model for model, _ in self.tables))
+
+    def counts(self, model: str, wanted: Wanted, depth: int | None = None) -> NDArray[np.int64] | None:
+        """Return how often each category came up on each question, shape (M, C + 1).
+
+        Parameters
+        ----------
+        model : str
+            The model's name.
+        wanted : Wanted
+            The task.
+        depth : int, optional
+            Count the first so many trials of a question.
+
+        Returns
+        -------
+        ndarray or None
+            None where the model has no trial of the task.
+
+        Raises
+        ------
+        UsageError
+            If a category has no place in the rubric.
+        """
+        table = self.tables.get((model, wanted.task.name))
+        if table is None:
+            return None
+        highest = int(table.max())
+        if highest >= wanted.categories:
+            raise UsageError(
+                f"{self.shown}: model {model!r} has category {highest} on task {wanted.task.name!r}, whose "
+                f"rubric has categories 0..{wanted.categories - 1}; give the rubric it was scored by"
+            )
+        first = table[:, :depth]
+        return np.stack([(first == category).sum(axis=1) for category in range(wanted.categories)], axis=1)
+
+
+# ---------------------------------------------------------------------- run files
+
+
+def trials_of_run(
+    directory: Path, shown: str, wanted: Sequence[Wanted], *, all_tasks: bool
+) -> PreviousTrials:
+    """Read the trials of an earlier run: of each model, those before the first gap of its walk.
+
+    An imported run does not say what exactly was asked: like those of a file, its questions are known by
+    their ids.
+
+    Parameters
+    ----------
+    directory : Path
+        The earlier run's directory.
+    shown : str
+        What to call it.
+    wanted : sequence of Wanted
+        The tasks of this run.
+    all_tasks : bool
+        Whether it must have all of them, or at least one.
+
+    Raises
+    ------
+    RunFileError
+        If there is no run, or it cannot be read.
+    UsageError
+        If it lacks a task, or asked or judged otherwise what is called the same here.
+    """
+    with RunReader(directory) as reader:
+        meta, columns = reader.meta(), reader.outcomes()
+    if IMPORTED in meta:
+        return _of_recorded(read_recorded([directory]), shown, wanted, all_tasks=all_tasks)
+    if "identity" not in meta:
+        raise UsageError(f"{shown} does not say what it asked; its results cannot be compared")
+    identity = json.loads(meta["identity"])["tasks"]
+    scoring = json.loads(meta.get("scoring", "{}"))
+    shared = [one for one in wanted if one.task.name in identity]
+    _require_tasks(wanted, shared, list(identity), shown, all_tasks=all_tasks)
+    for one in shared:
+        _require_same_questions(one, identity[one.task.name], shown)
+        _require_same_scoring(one, scoring.get(one.task.name), stored_thresholds(meta), shown)
+    return PreviousTrials(shown, _tables(columns, shared))
+
+
+def _require_tasks(
+    wanted: Sequence[Wanted], shared: Sequence[Wanted], there: Sequence[str], shown: str, *, all_tasks: bool
+) -> None:
+    if not shared or (all_tasks and len(shared) < len(wanted)):
+        missing = next(one.task.name for one in wanted if one not in shared)
+        raise UsageError(f"{shown} has no task {missing!r}; its tasks are {', '.join(there)}")
+
+
+def _require_same_questions(one: Wanted, stored: Mapping[str, Any], shown: str) -> None:
+    if stored["dataset"] == one.task.content_hash:
+        return
+    theirs = {key: stored[key] for key in stored if key != "dataset"}
+    raise UsageError(
+        f"{shown} asked other questions as task {one.task.name!r}: their ids, prompts, options, targets or "
+        "order are not those of this run. Use the same dataset, prompt, system message, limit and shuffle "
+        f"(there: {json.dumps(theirs)})"
+    )
+
+
+def _require_same_scoring(
+    one: Wanted, stored: Mapping[str, Any] | None, thresholds: Mapping[str, Mapping[str, Any]], shown: str
+) -> None:
+    """Refuse categories that another scorer or rubric has made; a file that does not say is believed."""
+    name = one.task.name
+    if stored is not None:
+        found = difference(
+            {"tasks": {name: _judging(stored)}}, {"tasks": {name: _judging(one.config.scoring_identity())}}
+        )
+        if found:
+            listed = "\n".join(f"  {line}" for line in found)
+            raise UsageError(f"{shown} scored its answers otherwise than this run does:\n{listed}")
+    if one.rubric.open_thresholds:
+        raise UsageError(
+            f"the thresholds of task {name!r} are not known yet, so results of {shown} cannot be compared; "
+            f"write thresholds_from: {shown} in its rubric"
+        )
+    theirs = {key: entry["value"] for key, entry in thresholds.get(name, {}).items()}
+    if theirs != dict(one.rubric.thresholds):
+        raise UsageError(
+            f"{shown} has other thresholds for task {name!r} ({theirs}) than this run "
+            f"({dict(one.rubric.thresholds)}); write thresholds_from: {shown} in its rubric"
+        )
+
+
+def _judging(identity: Mapping[str, Any]) -> dict[str, Any]:
+    rubric = {key: value for key, value in identity["rubric"].items() if key not in _FOUND_IN_A_RUN}
+    return {"scorer": identity["scorer"], "rubric": rubric}
+
+
+def _tables(columns: OutcomeColumns, wanted: Sequence[Wanted]) -> dict[tuple[str, str], Trials]:
+    places = {
+        (one.task.name, question.id): (task, place)
+        for task, one in enumerate(wanted)
+        for place, question in enumerate(one.task.questions)
+    }
+    where = np.array([places.get(question, (-1, -1)) for question in columns.questions]).reshape(-1, 2)
+    tables = {}
+    for number, model in enumerate(columns.models):
+        rows = np.flatnonzero(columns.model == number)
+        rows = rows[np.argsort(columns.step[rows], kind="stable")]
+        # What follows a gap may be there because it was fast: it would bias the mean.
+        rows = rows[columns.step[rows] == np.arange(rows.size)]
+        rows = rows[columns.category[rows] >= 0]
+        for task, one in enumerate(wanted):
+            mine = rows[where[columns.question[rows], 0] == task]
+            if mine.size:
+                question, size = where[columns.question[mine], 1], len(one.task.questions)
+                tables[model, one.task.name] = _table(question, columns.category[mine], size)
+    return tables
+
+
+def _table(question: NDArray[np.int64], category: NDArray[np.int64], questions: int) -> Trials:
+    """Put trials, in order, into a row a question."""
+    order = np.argsort(question, kind="stable")
+    counts = np.bincount(question, minlength=questions)
+    number = np.arange(question.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    table = np.full((questions, int(counts.max())), NO_TRIAL, dtype=np.int16)
+    table[question[order], number] = category[order]
+    return table
+
+
+# ---------------------------------------------------------------------- files
+
+
+def trials_of_file(path: Path, shown: str, wanted: Sequence[Wanted], *, all_tasks: bool) -> PreviousTrials:
+    """Read earlier trials from a file.
+
+    It may be any file of recorded outcomes (:func:`adaptive_eval.simulate.recorded_files.read_recorded`), or a
+    NumPy archive with an array ``counts`` (models x questions x categories) in place of single trials. Rows without
+    a task belong to the only task of the run; an archive without names of questions has them in the dataset's
+    order. A file does not say what was asked or how it was judged: that is believed.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    shown, wanted, all_tasks
+        As for :func:`trials_of_run`.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be read, or lacks a task or a question of this run.
+    """
+    recorded = _from_counts(path) or read_recorded([path])
+    return _of_recorded(recorded, shown, wanted, all_tasks=all_tasks)
+
+
+def _of_recorded(
+    recorded: RecordedOutcomes, shown: str, wanted: Sequence[Wanted], *, all_tasks: bool
+) -> PreviousTrials:
+    """Match recorded outcomes with the tasks of this run, by the ids of their questions."""
+    numbers: dict[str, list[int]] = {}
+    for number, (task, _) in enumerate(recorded.questions):
+        numbers.setdefault(task, []).append(number)
+    if list(numbers) == [DEFAULT_TASK] and len(wanted) == 1:
+        numbers = {wanted[0].task.name: numbers[DEFAULT_TASK]}
+    shared = [one for one in wanted if one.task.name in numbers]
+    _require_tasks(wanted, shared, list(numbers), shown, all_tasks=all_tasks)
+    tables = {}
+    for one in shared:
+        here = numbers[one.task.name]
+        ids = [recorded.questions[number][1] for number in here]
+        columns = [here[place] for place in _places(ids, one.task, shown)]
+        for row, model in enumerate(recorded.models):
+            table = recorded.categories[row, columns]
+            if (table != NO_TRIAL).any():
+                tables[model, one.task.name] = table
+    return PreviousTrials(shown, tables)
+
+
+def _places(ids: Sequence[str], task: Task, shown: str) -> list[int]:
+    """Return where each question of the task is among the file's."""
+    ours = [question.id for question in task.questions]
+    if ids == [f"q{number + 1}" for number in range(len(ours))] and ids != ours:
+        return list(range(len(ours)))  # an archive without names
+    place = {name: number for number, name in enumerate(ids)}
+    missing = [name for name in ours if name not in place]
+    if missing:
+        more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+        raise UsageError(f"{shown} has no question {missing[0]!r}{more} of task {task.name!r}")
+    return [place[name] for name in ours]
+
+
+def _from_counts(path: Path) -> RecordedOutcomes | None:
+    """Read an archive of counts; None for any other file. Its trials get an arbitrary, fixed order."""
+    if path.suffix.lower() != ".npz" or not zipfile.is_zipfile(path):
+        return None
+    with np.load(path, allow_pickle=False) as archive:
+        if "counts" not in archive.files:
+            return None
+        arrays = {key: archive[key] for key in archive.files if key in ("counts", "models", "questions")}
+    counts = arrays["counts"]
+    if counts.ndim != 3 or not np.issubdtype(counts.dtype, np.integer) or counts.min(initial=0) < 0:
+        raise UsageError(
+            f"{path}: counts must hold whole numbers from 0 in shape (models, questions, categories), got "
+            f"{counts.dtype} in shape {counts.shape}"
+        )
+    trials = counts.sum(axis=2)
+    outcomes = np.full((*trials.shape, int(trials.max(initial=0))), NO_TRIAL, dtype=np.int16)
+    rng = np.random.default_rng(0)
+    for cell in np.ndindex(trials.shape):
+        outcomes[cell][: trials[cell]] = rng.permutation(np.repeat(np.arange(counts.shape[2]), counts[cell]))
+    models, questions = (
+        [str(name) for name in arrays.get(key, [f"{letter}{number + 1}" for number in range(size)])]
+        for key, letter, size in (("models", "model", trials.shape[0]), ("questions", "q", trials.shape[1]))
+    )
+    return RecordedOutcomes(tuple(models), tuple((DEFAULT_TASK, name) for name in questions), outcomes)

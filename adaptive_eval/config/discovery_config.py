@@ -1,0 +1,164 @@
+"""A model's ``endpoints`` where they are found: in files, by a command, in the DNS."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
+
+from adaptive_eval.config.document import Place
+from adaptive_eval.config.secret_checks import shown
+from adaptive_eval.config.section import Endpoint, Seconds, Section
+from adaptive_eval.config.server_limits import RateLimitConfig, read_concurrency
+
+__all__ = [
+    "CommandDiscovery",
+    "DiscoveryConfig",
+    "DnsDiscovery",
+    "EachServerConfig",
+    "Endpoints",
+    "FileDiscovery",
+    "check_discovery",
+]
+
+_PREFIX = re.compile(r"(?:/[\w.~%+-]+)*", re.ASCII)
+_HOST = re.compile(r"(?!-)[\w-]{1,63}(?:\.[\w-]{1,63})*\.?", re.ASCII)
+
+
+def _optional_concurrency(value: Any) -> Any:
+    return None if value is None else read_concurrency(value)
+
+
+def _prefix(value: str) -> str:
+    path = value.rstrip("/")
+    if not _PREFIX.fullmatch(path):
+        raise ValueError(f"{shown(value)} is not a path such as /v1, or empty")
+    return path
+
+
+def _host(value: str) -> str:
+    if len(value) > 253 or not _HOST.fullmatch(value):
+        raise ValueError(f"{shown(value)} is not a name such as vllm.example.com; the port goes into port")
+    return value
+
+
+class EachServerConfig(Section):
+    """Limits of each server that is found, unless ``servers`` has its address."""
+
+    concurrency: Annotated[int | Literal["auto"] | None, BeforeValidator(_optional_concurrency)] = Field(
+        default=None, description="Requests in flight there at once, of all models."
+    )
+    rate_limit: RateLimitConfig | None = Field(
+        default=None, description="What may be sent there in a minute, by all models."
+    )
+
+
+class DiscoveryConfig(Section):
+    """Servers that come and go, and where it is said which are there."""
+
+    discover: str
+    every: Seconds = Field(default=10.0, gt=0, le=86_400, description="Seconds from one reading to the next.")
+    patience: Seconds = Field(
+        default=600.0,
+        ge=0,
+        le=8_640_000,
+        description="Seconds without any server, the first one included, after which the model is stopped.",
+    )
+    scheme: Literal["http", "https"] = Field(
+        default="http", description="What comes before host and port in an address."
+    )
+    prefix: Annotated[str, AfterValidator(_prefix)] = Field(
+        default="/v1", description="What comes after host and port in an address."
+    )
+    each: EachServerConfig = Field(
+        default_factory=EachServerConfig,
+        description="Limits of each server that is found, unless servers has its address.",
+    )
+
+    @property
+    def source(self) -> str:
+        """What is read and how: models whose sections agree in this share one source."""
+        return json.dumps(self.model_dump(mode="json", exclude={"patience", "each"}), sort_keys=True)
+
+
+class FileDiscovery(DiscoveryConfig):
+    """A file, or all that a pattern matches, with host:port or a URL on each line."""
+
+    discover: Literal["file"] = Field(description="They are written into files.")
+    path: str = Field(
+        min_length=1,
+        max_length=1000,
+        description="The file, or a pattern such as servers/*.txt; from the config's folder.",
+    )
+
+
+class CommandDiscovery(DiscoveryConfig):
+    """A command that writes host:port or a URL on each line of its output."""
+
+    discover: Literal["command"] = Field(description="A command names them.")
+    run: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
+        min_length=1, description="Program and arguments; it runs in the config's folder, without a shell."
+    )
+    every: Seconds = Field(default=30.0, gt=0, le=86_400, description="Seconds from one run to the next.")
+    timeout: Seconds = Field(
+        default=10.0, gt=0, le=3600, description="Seconds after which it is killed and counts as failed."
+    )
+
+
+class DnsDiscovery(DiscoveryConfig):
+    """All addresses of a name, each with the same port."""
+
+    discover: Literal["dns"] = Field(description="They are the addresses of a name.")
+    name: Annotated[str, AfterValidator(_host)] = Field(
+        description="The name whose addresses (A and AAAA) are the servers."
+    )
+    port: int = Field(ge=1, le=65_535, description="Where the servers listen.")
+    every: Seconds = Field(default=30.0, gt=0, le=86_400, description="Seconds from one look-up to the next.")
+    timeout: Seconds = Field(
+        default=10.0, gt=0, le=3600, description="Seconds after which a look-up counts as failed."
+    )
+
+
+def _how(value: Any) -> str:
+    return "found" if isinstance(value, dict | Section) else "listed"
+
+
+Endpoints: TypeAlias = Annotated[
+    Annotated[tuple[Endpoint, ...], Field(min_length=1), Tag("listed")]
+    | Annotated[
+        FileDiscovery | CommandDiscovery | DnsDiscovery, Field(discriminator="discover"), Tag("found")
+    ],
+    Discriminator(_how),
+]
+
+
+def check_discovery(models: Mapping[int, Mapping[str, Any]]) -> Iterator[tuple[Place, str]]:
+    """Yield the place and the words of every mistake that concerns the sources of several models.
+
+    Parameters
+    ----------
+    models : mapping of int to mapping
+        The items of ``models`` as plain data, by position.
+
+    Examples
+    --------
+    >>> one = {"discover": "file", "path": "a.txt", "each": {"concurrency": 4}}
+    >>> two = {"discover": "file", "path": "a.txt"}
+    >>> list(check_discovery({0: {"endpoints": one}, 1: {"endpoints": two}}))
+    [(('models', 1, 'endpoints', 'each'), 'models[0] finds the same servers and has other limits for each; \
+write the same for both')]
+    """
+    seen: dict[str, tuple[int, Any]] = {}
+    for place, model in models.items():
+        section = model.get("endpoints")
+        if not isinstance(section, dict):
+            continue
+        source = {name: value for name, value in section.items() if name not in ("patience", "each")}
+        key, each = json.dumps(source, sort_keys=True, default=str), section.get("each", {})
+        first, limits = seen.setdefault(key, (place, each))
+        if limits != each:
+            words = f"models[{first}] finds the same servers and has other limits for each"
+            yield ("models", place, "endpoints", "each"), f"{words}; write the same for both"

@@ -1,0 +1,239 @@
+"""A config file to a :class:`~adaptive_eval.config.run_config.RunConfig`, or every mistake in it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from adaptive_eval.config.checks import check_all
+from adaptive_eval.config.document import Document, Place, dotted, read_document, write_document
+from adaptive_eval.config.overrides import Override, apply_overrides, override_text, read_overrides
+from adaptive_eval.config.problems import meant_key, plain_problems
+from adaptive_eval.config.run_config import RunConfig
+from adaptive_eval.config.secret_checks import find_secrets, looks_like_secret, shown
+from adaptive_eval.errors import ConfigError, Problem
+from adaptive_eval.tasks.sources import is_file_source
+
+__all__ = ["config_from_data", "json_schema", "load_config", "parse_config"]
+
+MAX_BYTES = 2_000_000
+"""Largest config file read."""
+
+
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read a config file.
+
+    Parameters
+    ----------
+    path : str or Path
+        A YAML 1.2 file in UTF-8. Relative paths in it start from its folder.
+    overrides : sequence of str
+        Settings to change, as ``place=value`` (``budget.trials=2000``, ``models[NAME].concurrency=4``).
+
+    Returns
+    -------
+    RunConfig
+        The config, complete and consistent.
+
+    Raises
+    ------
+    ConfigError
+        With every mistake in the file, in its order, each with its place, its line and what to do.
+
+    Examples
+    --------
+    >>> load_config("no-such-file.yaml")
+    Traceback (most recent call last):
+        ...
+    adaptive_eval.errors.ConfigError: no-such-file.yaml: 1 problem
+      there is no such file
+    """
+    file = Path(path)
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigError([Problem("", "there is no such file")], str(path)) from None
+    except OSError as error:
+        raise ConfigError([Problem("", f"cannot be read: {error.strerror}")], str(path)) from None
+    if len(content) > MAX_BYTES:
+        raise ConfigError([Problem("", f"is larger than {MAX_BYTES:,} bytes and no config")], str(path))
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            [Problem("", "is not UTF-8 here; save the file as UTF-8", line)], str(path)
+        ) from None
+    return parse_config(text, str(path), file.resolve().parent, overrides)
+
+
+def parse_config(
+    text: str, source: str = "config", base_dir: str | Path | None = None, overrides: Sequence[str] = ()
+) -> RunConfig:
+    r"""Read a config from its text.
+
+    Parameters
+    ----------
+    text : str
+        YAML 1.2.
+    source : str
+        The file's name, for messages.
+    base_dir : str or Path, optional
+        The folder from which relative paths start. Without it the current folder is taken and whether the
+        files are there is not checked.
+    overrides : sequence of str
+        Settings to change, as for :func:`load_config`.
+
+    Returns
+    -------
+    RunConfig
+        The config; its ``text`` has the overrides in it.
+
+    Raises
+    ------
+    ConfigError
+        With every mistake, as for :func:`load_config`.
+
+    Examples
+    --------
+    >>> try:
+    ...     parse_config("name: x\nseed: one\nmodels: []")
+    ... except ConfigError as error:
+    ...     print(error)
+    config: 3 problems
+      tasks: is missing; the tasks
+      line 2: seed: 'one' is not a whole number
+      line 3: models: has 0 items and needs at least 1; the models
+    """
+    document = read_document(text)
+    if document.data is None:
+        empty = Problem("", "is empty; configs/quickstart.yaml shows what it holds")
+        raise ConfigError([_without_secrets(problem) for problem in document.problems] or [empty], source)
+    given, unreadable = read_overrides(overrides, document.data)
+    collected = _Collected(document, given)
+    data = apply_overrides(document.data, given)
+    base = Path(base_dir).absolute() if base_dir is not None else None
+    collected.secrets(find_secrets(Document(data, marks=document.marks), text))
+    config: RunConfig | None = None
+    try:
+        config = RunConfig.model_validate(data)
+    except ValidationError as error:
+        collected.add(plain_problems(error, RunConfig))
+    collected.add(check_all(data))
+    collected.add(_missing_datasets(data, base))
+    problems = collected.in_file_order(unreadable)
+    if config is None or problems:
+        raise ConfigError(problems, source)
+    config._text, config._source, config._base_dir = override_text(text, given), source, base
+    return config
+
+
+def config_from_data(data: Any, base_dir: str | Path | None = None) -> RunConfig:
+    """Check a config given as plain data, with everything that :func:`parse_config` checks.
+
+    Parameters
+    ----------
+    data : mapping
+        Mappings, lists and scalars as the YAML file has them.
+    base_dir : str or Path, optional
+        As for :func:`parse_config`.
+
+    Raises
+    ------
+    ConfigError
+        With every mistake.
+
+    Examples
+    --------
+    >>> models = [{"name": name, "endpoints": ["http://localhost:8000/v1"]} for name in ("a", "b")]
+    >>> task = {"name": "sums", "dataset": "sums.jsonl", "scorer": "numeric"}
+    >>> config_from_data({"name": "demo", "models": models, "tasks": [task]}).stopping.rule
+    'anytime'
+    """
+    # Through its text: one way in, and something for the run file to keep.
+    return parse_config(write_document(data), "config", base_dir)
+
+
+class _Collected:
+    """The problems of one config: one for each mistake, however many checks stumble over it."""
+
+    def __init__(self, document: Document, overrides: Sequence[Override]) -> None:
+        self.document = document
+        self.overridden = [override.path for override in overrides]
+        problems = map(_without_secrets, document.problems)
+        self.in_file = [((problem.line or 0, 0), problem) for problem in problems]
+        self.beside: list[Problem] = []
+        self.covered: list[Place] = []
+
+    def secrets(self, found: Sequence[tuple[Place, Problem]]) -> None:
+        """Take what :func:`find_secrets` found."""
+        for path, problem in found:
+            self._take(path, problem.path, problem.message, problem.line)
+        self.covered += [path for path, _ in found if path]
+
+    def add(self, found: Iterable[tuple[Place, str]]) -> None:
+        """Take the finds of one kind of check, but for places that an earlier one has reported.
+
+        Where a key is misspelt, it is not missing too.
+        """
+        found = list(found)
+        meant = [(*path[:-1], key) for path, words in found if (key := meant_key(words))]
+        self.covered += [place for place in meant if place not in self.document.marks]
+        fresh = [(path, words) for path, words in found if not self._is_covered(path)]
+        for path, words in fresh:
+            self._take(path, dotted(path), words, self.document.line(path))
+        self.covered += [path for path, _ in fresh]
+
+    def in_file_order(self, beside: Sequence[Problem]) -> list[Problem]:
+        """Return everything collected and `beside`: the file's problems by line, then the others."""
+        in_file = [problem for _, problem in sorted(self.in_file, key=lambda item: item[0])]
+        return [*dict.fromkeys(in_file), *beside, *self.beside]
+
+    def _take(self, path: Place, shown_path: str, words: str, line: int | None) -> None:
+        if path and any(path[: len(place)] == place for place in self.overridden):
+            self.beside.append(Problem(shown_path, f"{words} (given beside the file)"))
+        else:
+            mark = self.document.mark(path) if path else None
+            self.in_file.append((mark or (line or 0, 0), Problem(shown_path, words, line)))
+
+    def _is_covered(self, path: Place) -> bool:
+        return any(path[: len(place)] == place for place in self.covered)
+
+
+def _without_secrets(problem: Problem) -> Problem:
+    """Return a problem of the text's form without the piece of text it quotes, where that may be a key."""
+    if not looks_like_secret(str(problem)):
+        return problem
+    return Problem("", "not readable as YAML (the place may hold a key and is not shown)", problem.line)
+
+
+def _missing_datasets(data: Any, base: Path | None) -> Iterator[tuple[Place, str]]:
+    tasks = data.get("tasks") if isinstance(data, dict) else None
+    if base is None or not isinstance(tasks, tuple):
+        return
+    for place, task in enumerate(tasks):
+        dataset = task.get("dataset") if isinstance(task, dict) else None
+        if not isinstance(dataset, str) or not dataset or not is_file_source(dataset):
+            continue
+        if not (base / Path(dataset).expanduser()).is_file():
+            yield ("tasks", place, "dataset"), f"{shown(dataset)}: there is no such file in {base}"
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of a config file, for editors.
+
+    Examples
+    --------
+    >>> json_schema()["properties"]["seed"]["type"]
+    'integer'
+    """
+    schema = RunConfig.model_json_schema(by_alias=True, mode="validation")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "adaptive-eval config",
+    }

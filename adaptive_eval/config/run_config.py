@@ -1,0 +1,194 @@
+"""The whole config: :class:`RunConfig`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PrivateAttr
+
+from adaptive_eval.config.budget_config import BudgetConfig
+from adaptive_eval.config.decisions import (
+    AllocationConfig,
+    Goal,
+    RankingGoal,
+    RetryConfig,
+    StoppingConfig,
+)
+from adaptive_eval.config.executor import ExecutorConfig
+from adaptive_eval.config.mock_server_config import MimicConfig
+from adaptive_eval.config.model import ModelConfig
+from adaptive_eval.config.notify_config import NotifyConfig
+from adaptive_eval.config.previous import PriorConfig, ReferenceConfig
+from adaptive_eval.config.section import RunName, Section, by_kind
+from adaptive_eval.config.server_config import ServerConfig
+from adaptive_eval.config.task_config import TaskConfig
+from adaptive_eval.tasks.sources import is_file_source
+
+__all__ = ["RunConfig"]
+
+
+class RunConfig(Section):
+    """A run: models, tasks, what is to be decided, by which rule, and what it may cost.
+
+    Made by :func:`adaptive_eval.config.load_config`, :func:`~adaptive_eval.config.parse_config` or
+    :func:`~adaptive_eval.config.config_from_data`, which check what concerns several sections together;
+    building the class directly checks each value alone.
+    """
+
+    name: RunName = Field(description="The run's name; its results are kept under it.")
+    seed: int = Field(
+        default=0, ge=0, lt=2**63, description="Seed of the schedule, of every trial and of shuffling."
+    )
+    models: tuple[ModelConfig, ...] = Field(min_length=1, description="The models.")
+    servers: tuple[ServerConfig, ...] = Field(
+        default=(), description="Limits of servers, for all models that are served there together."
+    )
+    tasks: tuple[TaskConfig, ...] = Field(min_length=1, description="The tasks.")
+    overall: Literal["macro", "pooled"] = Field(
+        default="macro",
+        description="The overall score of several tasks: each counts the same (macro), or each question "
+        "(pooled).",
+    )
+    goal: Annotated[
+        Goal, Field(discriminator="kind"), BeforeValidator(by_kind, json_schema_input_type=str | Goal)
+    ] = Field(default_factory=RankingGoal, description="What is to be decided.")
+    stopping: StoppingConfig = Field(
+        default_factory=StoppingConfig, description="When a pair counts as decided."
+    )
+    allocation: AllocationConfig = Field(
+        default_factory=AllocationConfig, description="Which model and question gets the next trial."
+    )
+    budget: BudgetConfig = Field(default_factory=BudgetConfig, description="What the run may cost at most.")
+    references: tuple[ReferenceConfig, ...] = Field(
+        default=(), description="Models of earlier runs to compare with; they are asked nothing."
+    )
+    prior: PriorConfig | None = Field(default=None, description="Earlier results for the estimates.")
+    retry: RetryConfig = Field(default_factory=RetryConfig, description="What happens when a request fails.")
+    executor: ExecutorConfig = Field(
+        default_factory=ExecutorConfig, description="Where requests are made and answers scored."
+    )
+    notify: NotifyConfig | None = Field(default=None, description="Whom to tell of what happens in the run.")
+    mimic: MimicConfig | None = Field(
+        default=None, description="A local server of biased coins, started for the run."
+    )
+
+    _text: str = PrivateAttr("")
+    _source: str = PrivateAttr("config")
+    _base_dir: Path | None = PrivateAttr(None)
+
+    @property
+    def text(self) -> str:
+        """The config as it was written, overrides applied; it holds no secret."""
+        return self._text
+
+    @property
+    def source(self) -> str:
+        """The file's name, for messages."""
+        return self._source
+
+    @property
+    def base_dir(self) -> Path:
+        """The folder against which relative paths resolve."""
+        return self._base_dir if self._base_dir is not None else Path()
+
+    def model(self, name: str) -> ModelConfig:
+        """Return the model of this name; KeyError where there is none."""
+        return {model.name: model for model in self.models}[name]
+
+    def task(self, name: str) -> TaskConfig:
+        """Return the task of this name; KeyError where there is none."""
+        return {task.name: task for task in self.tasks}[name]
+
+    def dataset_source(self, task: TaskConfig) -> str:
+        """Return where the dataset of `task` is, for people: a file's path, or what the config says."""
+        if not is_file_source(task.dataset):
+            return task.dataset
+        return str(self.base_dir / Path(task.dataset).expanduser())
+
+    def hash(self) -> str:
+        """Return a SHA-256 over every setting, defaults included; comments and layout do not matter.
+
+        Returns
+        -------
+        str
+            64 hexadecimal digits.
+        """
+        settings = self.model_dump(mode="json", by_alias=True)
+        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+    def trial_identity(self) -> dict[str, Any]:
+        """Return what a trial of this run *is*: two runs may share a run file only when this is equal.
+
+        Returns
+        -------
+        dict
+            JSON-able: the seed; per task its prompt, system message and selection of questions; per model
+            its id, sampling, extra fields, and its coin where it is a mimic; how many answers a request asks
+            for where that is more than one, since it orders the schedule. What follows from the dataset is
+            added by whoever loads it: its content, as ``identity["tasks"][name]["dataset"]``, and how many
+            answers ``auto`` is. Rubric, scorer, goal,
+            rule, budget, limits, endpoints and timeouts are not in it: they may change between two
+            sittings.
+
+        See Also
+        --------
+        adaptive_eval.config.difference : What differs, in words.
+        """
+        return {
+            "seed": self.seed,
+            "tasks": {task.name: _task_identity(task, self.seed) for task in self.tasks},
+            "models": {model.name: self._model_identity(model) for model in self.models},
+            **({"samples_per_request": self.samples_written} if self.samples_written > 1 else {}),
+        }
+
+    @property
+    def samples_written(self) -> int:
+        """The largest number of answers that a request asks for; 1 where there is none but ``auto``.
+
+        Examples
+        --------
+        >>> from adaptive_eval.config import config_from_data
+        >>> models = [{"name": name, "endpoints": [f"http://{name}/v1"]} for name in "ab"]
+        >>> tasks = [{"name": "t", "dataset": "t.jsonl", "scorer": "exact"}]
+        >>> config_from_data({"name": "demo", "models": models, "tasks": tasks}).samples_written
+        1
+        """
+        wanted = [model.samples_per_request for model in self.models]
+        return max((number for number in wanted if isinstance(number, int)), default=1)
+
+    def samples(self, model: ModelConfig, in_a_row: int) -> int:
+        """Return how many answers one request to `model` asks for at most, of so many `in_a_row`."""
+        wanted, most = model.samples_per_request, model.concurrency
+        if wanted != "auto":
+            return wanted
+        return in_a_row if most == "auto" else min(in_a_row, most)
+
+    def _model_identity(self, model: ModelConfig) -> dict[str, Any]:
+        identity: dict[str, Any] = {
+            "model": model.model_id,
+            "api": model.api,
+            "sampling": model.sampling.as_sent(),
+            "extra_body": model.extra_body,
+        }
+        if model.uses_mimic and self.mimic is not None:
+            coin = self.mimic.models[model.model_id]
+            identity["mimic"] = {
+                "seed": self.mimic.seed,
+                "correlation": self.mimic.correlation,
+                "answer": self.mimic.answer,
+                **coin.model_dump(mode="json", include={"mean", "accuracies", "spread", "like"}),
+            }
+        as_stored: dict[str, Any] = json.loads(json.dumps(identity))
+        return as_stored
+
+
+def _task_identity(task: TaskConfig, run_seed: int) -> dict[str, Any]:
+    return {
+        "prompt": task.prompt,
+        "system": task.system,
+        "limit": task.limit,
+        "shuffle": task.shuffle_seed(run_seed),
+    }

@@ -1,0 +1,97 @@
+"""The ``servers`` section: limits that all models on a server share; and what goes wrong with limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from adaptive_eval.config.document import Place
+from adaptive_eval.config.problems import did_you_mean
+from adaptive_eval.config.secret_checks import shown
+from adaptive_eval.config.section import Endpoint, Section
+from adaptive_eval.config.server_limits import RateLimitConfig, read_concurrency
+
+__all__ = ["ServerConfig", "check_limits"]
+
+
+def _optional_concurrency(value: Any) -> Any:
+    return None if value is None else read_concurrency(value)
+
+
+class ServerConfig(Section):
+    """Limits of one server, for all models that name it together; those of each model hold as well."""
+
+    url: Endpoint = Field(description="Its base URL, as in the models' endpoints.")
+    concurrency: Annotated[int | Literal["auto"] | None, BeforeValidator(_optional_concurrency)] = Field(
+        default=None, description="Requests in flight there at once, of all models."
+    )
+    rate_limit: RateLimitConfig | None = Field(
+        default=None, description="What may be sent there in a minute, by all models."
+    )
+
+
+def check_limits(
+    models: Mapping[int, Mapping[str, Any]], servers: Mapping[int, Mapping[str, Any]]
+) -> Iterator[tuple[Place, str]]:
+    """Yield the place and the words of every mistake in limits of models and servers.
+
+    Parameters
+    ----------
+    models, servers : mapping of int to mapping
+        The items of the two sections as plain data, by position.
+
+    Examples
+    --------
+    >>> models = {0: {"name": "a", "endpoints": ("http://gpu1/v1",)}}
+    >>> list(check_limits(models, {0: {"url": "http://gpu2/v1"}}))
+    [(('servers', 0, 'url'), "no model has 'http://gpu2/v1' among its endpoints; did you mean \
+'http://gpu1/v1'?")]
+    """
+    used: dict[str, list[int]] = {}
+    found = [place for place, model in models.items() if isinstance(model.get("endpoints"), dict)]
+    for place, model in models.items():
+        for url in _urls(model.get("endpoints")):
+            used.setdefault(url, []).append(place)
+        yield from _room(model, model.get("rate_limit"), ("models", place, "rate_limit"))
+        if place in found:
+            each = model["endpoints"].get("each")
+            limit = each.get("rate_limit") if isinstance(each, dict) else None
+            yield from _room(model, limit, ("models", place, "endpoints", "each", "rate_limit"))
+    seen: dict[str, int] = {}
+    for place, server in servers.items():
+        written = server.get("url")
+        if not isinstance(written, str):
+            continue
+        url = written.rstrip("/")
+        if url in seen:
+            yield ("servers", place, "url"), f"{shown(url)} is also the server of servers[{seen[url]}]"
+        elif url not in used and not found:
+            words = f"no model has {shown(url)} among its endpoints{did_you_mean(url, used)}"
+            yield ("servers", place, "url"), words
+        seen.setdefault(url, place)
+        for position in dict.fromkeys([*used.get(url, ()), *found]):
+            limit, here = server.get("rate_limit"), ("servers", place, "rate_limit")
+            yield from _room(models[position], limit, here)
+
+
+def _urls(value: Any) -> list[str]:
+    return [url.rstrip("/") for url in value if isinstance(url, str)] if isinstance(value, tuple) else []
+
+
+def _room(model: Mapping[str, Any], limit: Any, place: Place) -> Iterator[tuple[Place, str]]:
+    """Yield what keeps a limit of tokens from being held for `model`."""
+    sampling = model.get("sampling", {})
+    if not isinstance(limit, dict) or not isinstance(sampling, dict):
+        return
+    tokens = limit.get("tokens_per_minute")
+    longest = sampling.get("max_tokens", sampling.get("max_completion_tokens"))
+    place = (*place, "tokens_per_minute")
+    if tokens is None:
+        return
+    if longest is None:
+        name = shown(model.get("name"))
+        yield place, f"can only be held when the longest answer is known: give the model {name} max_tokens"
+    elif isinstance(tokens, int) and isinstance(longest, int) and longest >= tokens:
+        yield place, f"{tokens} is less than one answer may take (max_tokens {longest}) with its question"

@@ -1,0 +1,161 @@
+"""The ``tasks`` section: which questions, how they are put, and how answers are scored."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
+from adaptive_eval.config.budget_config import LimitsConfig
+from adaptive_eval.config.rubric_config import RubricConfig, by_schema
+from adaptive_eval.config.scorers import ScorerConfig
+from adaptive_eval.config.section import Label, Section, by_kind
+from adaptive_eval.tasks.sources import INSPECT, LM_EVAL
+
+__all__ = [
+    "TaskConfig",
+]
+
+
+def _column(value: Any) -> Any:
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, tuple) or not names or not all(isinstance(name, str) and name for name in names):
+        raise ValueError("write the dataset's column, or for choices a list of columns")
+    return value
+
+
+def _values(value: Any) -> Any:
+    values = value if isinstance(value, tuple) else (value,)
+    if not values or not all(isinstance(one, str | int | float | bool) for one in values):
+        raise ValueError("write the value that the column must have, or a list of values")
+    return tuple(str(one).lower() if isinstance(one, bool) else str(one) for one in values)
+
+
+def _shuffle(value: Any) -> Any:
+    if isinstance(value, bool) or (isinstance(value, int) and 0 <= value < 2**63):
+        return value
+    raise ValueError(f"{value!r} is neither true, false nor a seed (a whole number from 0)")
+
+
+class FewShotConfig(Section):
+    """Worked examples: questions with their answers, as a conversation before the question."""
+
+    count: int = Field(ge=1, le=1000, description="How many.")
+    dataset: str | None = Field(
+        default=None, min_length=1, description="Where they come from; default: the first of the task's own."
+    )
+    split: str = Field(default="train", min_length=1, description="Split of a Hugging Face dataset.")
+    answer: str = Field(
+        default="{target}", min_length=1, description="What the assistant is shown to have said."
+    )
+
+
+def _not_required(schema: dict[str, Any]) -> None:
+    """Say in the schema that a task of another tool brings dataset and scorer."""
+    schema["required"] = [name for name in schema["required"] if name not in ("dataset", "scorer")]
+
+
+class TaskConfig(Section):
+    """One task: a dataset, a prompt and a scorer; or a task of another tool, which brings them."""
+
+    model_config = ConfigDict(json_schema_extra=_not_required)
+
+    name: Label = Field(description="The task's name.")
+    inspect: str | None = Field(
+        default=None,
+        pattern=r"^[^@]+@\w+$",
+        description="A task of Inspect, FILE.py@NAME: its samples, solvers, sandboxes and scorers.",
+    )
+    lm_eval: str | None = Field(
+        default=None,
+        min_length=1,
+        description="A task of lm-evaluation-harness, NAME or FOLDER/NAME: its questions, filters, metric.",
+    )
+    dataset: str = Field(
+        min_length=1,
+        description="A JSONL, JSON, CSV or Parquet file, relative to this config's folder; hf:NAME, "
+        "hf:./FOLDER, python:module:function or inspect:FILE.py@TASK.",
+    )
+    split: str = Field(default="test", min_length=1, description="Split of a Hugging Face dataset.")
+    subset: str | None = Field(default=None, min_length=1, description="Subset of a Hugging Face dataset.")
+    filter: dict[str, Annotated[tuple[str, ...], BeforeValidator(_values)]] = Field(
+        default_factory=dict, description="Use only rows whose column has this value, or one of these."
+    )
+    fields: dict[str, Annotated[str | tuple[str, ...], BeforeValidator(_column)]] = Field(
+        default_factory=dict,
+        description="Names used here (id, input, target, choices, or your own) to the dataset's columns.",
+    )
+    prompt: str = Field(
+        default="{input}", min_length=1, description="The user message; {name} is replaced by that field."
+    )
+    system: str | None = Field(default=None, min_length=1, description="The system message.")
+    scorer: Annotated[
+        ScorerConfig,
+        Field(discriminator="kind"),
+        BeforeValidator(by_kind, json_schema_input_type=str | ScorerConfig),
+    ] = Field(description="How an answer is judged: a kind such as math, or a mapping with kind and options.")
+    rubric: Annotated[RubricConfig, BeforeValidator(by_schema, json_schema_input_type=str | RubricConfig)] = (
+        Field(
+            default_factory=RubricConfig,
+            description="Categories and their worth: a schema's name, or a mapping with schema and weights.",
+        )
+    )
+    weight: float = Field(
+        default=1.0,
+        gt=0,
+        description="How much the task counts in the overall score, beside what overall gives it.",
+    )
+    track: tuple[
+        Annotated[RubricConfig, BeforeValidator(by_schema, json_schema_input_type=str | RubricConfig)], ...
+    ] = Field(
+        default=(),
+        max_length=20,
+        description="Further rubrics by which the report ranks the same answers; they decide nothing.",
+    )
+    few_shot: FewShotConfig | None = Field(
+        default=None, description="Worked examples shown before every question."
+    )
+    shuffle_options: bool = Field(
+        default=False, description="Show the options of every trial in an order of its own (by its seed)."
+    )
+    limit: int | None = Field(
+        default=None, ge=1, description="Use only so many questions, from the top (after shuffling)."
+    )
+    shuffle: Annotated[bool | int, BeforeValidator(_shuffle)] = Field(
+        default=False, description="Shuffle the questions before limit: true for the run's seed, or a seed."
+    )
+    budget: LimitsConfig = Field(
+        default_factory=LimitsConfig,
+        description="What this task may take; when that ends, the run ends: every model walks all tasks.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_another_tool(cls, data: Any) -> Any:
+        for key, prefix, scorer in (("inspect", INSPECT, "inspect"), ("lm_eval", LM_EVAL, "lm-eval")):
+            if isinstance(data, dict) and isinstance(data.get(key), str):
+                return {"dataset": f"{prefix}{data[key]}", "scorer": scorer, **data}
+        return data
+
+    def scoring_identity(self) -> dict[str, Any]:
+        """Return what decides an answer's category, as JSON-able data: scorer and rubric, without weights.
+
+        Examples
+        --------
+        >>> TaskConfig(name="t", dataset="t.jsonl", scorer="exact").scoring_identity()["rubric"]["schema"]
+        'binary'
+        """
+        return {"scorer": self.scorer.identity(), "rubric": self.rubric.identity()}
+
+    def shuffle_seed(self, run_seed: int) -> int | None:
+        """Return the seed to shuffle the questions with, or None to leave them in the file's order.
+
+        Examples
+        --------
+        >>> task = TaskConfig(name="t", dataset="t.jsonl", scorer="exact", shuffle=True)
+        >>> task.shuffle_seed(run_seed=7)
+        7
+        """
+        if isinstance(self.shuffle, bool):
+            return run_seed if self.shuffle else None
+        return self.shuffle

@@ -1,0 +1,84 @@
+"""What a server says about itself: the models it lists, and how long their contexts are."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from adaptive_eval.endpoints.redaction import shorten
+
+__all__ = ["Probe", "context_length", "model_ids", "not_served"]
+
+_LISTED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What an endpoint said about itself before a run.
+
+    Parameters
+    ----------
+    models : tuple of str
+        Ids the server lists; empty where it does not list any.
+    latency : float
+        Seconds the server took to answer.
+    note : str
+        A remark for the person who runs `validate`; empty where all is well.
+    context_length : int, optional
+        Tokens that prompt and answer may have together, where the server tells.
+    """
+
+    models: tuple[str, ...]
+    latency: float
+    note: str = ""
+    context_length: int | None = None
+
+
+def model_ids(body: Any) -> tuple[str, ...]:
+    """Return the ids in the answer to ``GET /models``; none where it has another form.
+
+    Examples
+    --------
+    >>> model_ids({"object": "list", "data": [{"id": "tiny"}, {"id": "tiny-lora"}]})
+    ('tiny', 'tiny-lora')
+    """
+    listed = body.get("data") if isinstance(body, dict) else None
+    if not isinstance(listed, list):
+        return ()
+    ids = (entry.get("id") for entry in listed if isinstance(entry, dict))
+    return tuple(shorten(name, 200) for name in ids if isinstance(name, str))
+
+
+def context_length(body: Any, model: str) -> int | None:
+    """Return the context length of a listed model, by the names in use (vLLM, gateways, llama.cpp).
+
+    Examples
+    --------
+    >>> context_length({"data": [{"id": "tiny", "max_model_len": 512}]}, "tiny")
+    512
+    """
+    cards = [card for card in body["data"] if isinstance(card, dict) and card.get("id") == model]
+    for card in cards:
+        meta = card.get("meta")
+        places = [card.get(name) for name in ("max_model_len", "context_length", "context_window")]
+        places.append(meta.get("n_ctx") if isinstance(meta, dict) else None)
+        for value in places:
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                return value
+    return None
+
+
+def not_served(url: str, model: str, served: Sequence[str]) -> str:
+    """Say that `model` is not among those served, and which was probably meant.
+
+    Examples
+    --------
+    >>> not_served("http://h/v1", "tyny", ["tiny", "large"])
+    "http://h/v1 does not serve 'tyny'. Did you mean 'tiny'? It serves: tiny, large."
+    """
+    near = difflib.get_close_matches(model, served, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    more = f" and {len(served) - _LISTED} more" if len(served) > _LISTED else ""
+    return f"{url} does not serve {model!r}.{hint} It serves: {', '.join(served[:_LISTED])}{more}."

@@ -1,0 +1,132 @@
+"""The trials of a run as a tidy table: a row a trial, as CSV or JSON Lines, never all in memory."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, TextIO
+
+from adaptive_eval.interop.about import about_run
+from adaptive_eval.interop.imported_runs import shown_prompt
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
+
+__all__ = ["COLUMNS", "encodable", "trial_rows", "write_csv", "write_jsonl"]
+
+COLUMNS: Mapping[str, str] = MappingProxyType(
+    {
+        "model": "string",
+        "task": "string",
+        "question": "string",
+        "trial": "int64",
+        "step": "int64",
+        "category": "int64",
+        "score": "float64",
+        "missing": "string",
+        "truncated": "bool_",
+        "extracted": "string",
+        "reason": "string",
+        "target": "string",
+        "prompt_tokens": "int64",
+        "completion_tokens": "int64",
+        "latency": "float64",
+        "finished_at": "float64",
+        "after_stop": "bool_",
+        "seed": "int64",
+        "prompt": "string",
+        "text": "string",
+    }
+)
+"""The columns and their types, as Arrow calls them. `category` and `score` are empty for a missing trial."""
+
+TEXTS = ("prompt", "text")
+"""Columns that can be left out: they are nearly all of the size."""
+
+
+def trial_rows(reader: RunReader, *, texts: bool = True) -> Iterator[dict[str, Any]]:
+    """Yield the trials of a run as rows, in commit order.
+
+    Parameters
+    ----------
+    reader : RunReader
+        The run.
+    texts : bool
+        Whether prompts and answers are wanted.
+
+    Yields
+    ------
+    dict
+        By the names of :data:`COLUMNS`. `score` is what the category is worth, unscaled.
+    """
+    about = about_run(reader)
+    for record in reader.trials():
+        weights = about.weights.get(record.request.task)
+        row = _row(record, weights, about.target(record))
+        yield row if texts else {name: value for name, value in row.items() if name not in TEXTS}
+
+
+def _row(record: TrialRecord, weights: tuple[float, ...] | None, target: str | None) -> dict[str, Any]:
+    request, answer, score = record.request, record.completion, record.score
+    category = None if score is None else score.category
+    return {
+        "model": request.key.model,
+        "task": request.task,
+        "question": request.question,
+        "trial": request.repeat,
+        "step": request.key.step,
+        "category": category,
+        "score": None if category is None or weights is None else float(weights[category]),
+        "missing": record.missing,
+        "truncated": answer is not None and answer.finish_reason == "length",
+        "extracted": None if score is None else score.extracted,
+        "reason": None if score is None else score.reason,
+        "target": target,
+        "prompt_tokens": record.usage.prompt_tokens,
+        "completion_tokens": record.usage.completion_tokens,
+        "latency": None if answer is None else answer.latency,
+        "finished_at": record.finished_at,
+        "after_stop": record.after_stop,
+        "seed": request.seed,
+        "prompt": shown_prompt(record.sent),
+        "text": None if answer is None else answer.text,
+    }
+
+
+def write_csv(rows: Iterable[Mapping[str, Any]], file: TextIO) -> None:
+    """Write rows as CSV with a header; nothing for a value that is not there.
+
+    Examples
+    --------
+    >>> import sys
+    >>> write_csv([{"model": "a", "missing": None, "truncated": False}], sys.stdout)
+    model,missing,truncated
+    a,,false
+    """
+    writer: csv.DictWriter[str] | None = None
+    for row in rows:
+        if writer is None:
+            writer = csv.DictWriter(file, list(row), lineterminator="\n")
+            writer.writeheader()
+        values = encodable(row).items()
+        writer.writerow({name: str(v).lower() if isinstance(v, bool) else v for name, v in values})
+
+
+def write_jsonl(rows: Iterable[Mapping[str, Any]], file: TextIO) -> None:
+    """Write rows as JSON Lines."""
+    file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def encodable(row: Mapping[str, Any]) -> dict[str, Any]:
+    r"""Return a row whose texts can be written as UTF-8: half a surrogate pair, as answers have it, cannot.
+
+    Examples
+    --------
+    >>> encodable({"text": "half \ud83d", "step": 1})
+    {'text': 'half ?', 'step': 1}
+    """
+    return {
+        name: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+        for name, value in row.items()
+    }

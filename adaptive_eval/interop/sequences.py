@@ -1,0 +1,132 @@
+"""Where recorded trials stand on the walks of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from adaptive_eval.errors import UsageError
+from adaptive_eval.interop.gather import Cells
+from adaptive_eval.simulate.coins import asked
+from scorio.sequential.trial_sequence import Schedule
+
+__all__ = ["HOLE", "Walks", "first_steps", "walks_of"]
+
+HOLE = -1
+"""Row of a step that has no recorded trial."""
+
+LONGEST = 20_000_000
+"""Steps that a walk may have."""
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Walks:
+    """The walks of all models, step by step; arrays of shape (n,), sorted by step and model.
+
+    Parameters
+    ----------
+    row : ndarray of int
+        The trial's row number; :data:`HOLE` for a step before the model's last one that has no trial.
+    model, step : ndarray of int
+        Whose step it is.
+    ends : ndarray of int, shape (L,)
+        Steps of each model's walk.
+    """
+
+    row: Ints
+    model: Ints
+    step: Ints
+    ends: Ints
+
+
+def walks_of(cells: Cells, models: int, schedule: Schedule) -> Walks:
+    """Lay recorded trials out along the schedule: trial r of a cell where it is asked for the r-th time.
+
+    Parameters
+    ----------
+    cells : Cells
+        The trials.
+    models : int
+        Number of models.
+    schedule : Schedule
+        Of a session over the same questions.
+
+    Raises
+    ------
+    UsageError
+        If one question was asked so much more often than others that the walk would never end.
+
+    Examples
+    --------
+    >>> zeros = np.zeros(3, dtype=np.int64)
+    >>> cells = Cells(np.arange(3), zeros, np.array([0, 0, 1]), np.array([0, 1, 0]))
+    >>> walks = walks_of(cells, 1, Schedule([2], seed=None))
+    >>> walks.row.tolist(), walks.ends.tolist()
+    ([0, 2, 1], [3])
+    """
+    step = _steps(cells, schedule)
+    ends = np.zeros(models, dtype=np.int64)
+    np.maximum.at(ends, cells.model, step + 1)
+    rows, owners, steps = [cells.rows], [cells.model], [step]
+    for model, end in enumerate(ends.tolist()):
+        there = np.zeros(end, dtype=bool)
+        there[step[cells.model == model]] = True
+        holes = np.flatnonzero(~there)
+        rows.append(np.full(holes.size, HOLE))
+        owners.append(np.full(holes.size, model))
+        steps.append(holes)
+    row, owner, place = (np.concatenate(parts).astype(np.int64) for parts in (rows, owners, steps))
+    order = np.lexsort((owner, place))
+    return Walks(row[order], owner[order], place[order], ends)
+
+
+def _steps(cells: Cells, schedule: Schedule) -> Ints:
+    """Return the step of each trial."""
+    depth = np.zeros(schedule.questions, dtype=np.int64)
+    np.maximum.at(depth, cells.question, cells.repeat + 1)
+    first = np.cumsum(depth) - depth
+    step_of = np.zeros(int(depth.sum()), dtype=np.int64)
+    start, left = 0, step_of.size
+    while left:
+        stop = start + max(2 * schedule.questions, 4096)
+        if stop > LONGEST:
+            raise UsageError(
+                f"one question has {int(depth.max()):,} trials of a model and most have far fewer: a walk "
+                f"along all {schedule.questions:,} questions would have more than {LONGEST:,} steps. Leave "
+                "the surplus out"
+            )
+        question, repeat = asked(schedule, start, stop)
+        wanted = np.flatnonzero(repeat < depth[question])
+        step_of[first[question[wanted]] + repeat[wanted]] = start + wanted
+        left -= wanted.size
+        start = stop
+    return np.asarray(step_of[first[cells.question] + cells.repeat])
+
+
+def first_steps(questions: Sequence[str], depth: int, schedule: Schedule) -> dict[tuple[str, int], int]:
+    """Return the step of each repeat, counted from 1, of each question.
+
+    Parameters
+    ----------
+    questions : sequence of str
+        Ids, in the order of the schedule's numbers.
+    depth : int
+        Repeats of each question.
+    schedule : Schedule
+        Of one task.
+
+    Examples
+    --------
+    >>> first_steps(("a", "b"), 2, Schedule([2], seed=None))
+    {('a', 1): 0, ('a', 2): 2, ('b', 1): 1, ('b', 2): 3}
+    """
+    question = np.repeat(np.arange(len(questions)), depth)
+    repeat = np.tile(np.arange(depth), len(questions))
+    steps = _steps(Cells(question, np.zeros_like(question), question, repeat), schedule)
+    places = zip(question.tolist(), repeat.tolist(), steps.tolist(), strict=True)
+    return {(questions[place], number + 1): step for place, number, step in places}

@@ -1,0 +1,193 @@
+"""The answer key: questions with their right answer and plausible wrong ones."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from adaptive_eval.errors import DatasetError, in_words
+from adaptive_eval.mock_server.mock_spec import AnswerKind, DatasetSpec, KnownQuestion, MimicSpec
+
+__all__ = ["Answerable", "load_answer_key"]
+
+_OFFSETS = (1, -1, 2, -2, 10, -10, 5, -3)
+_TEXT_DISTRACTORS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Answerable:
+    """A question that the mimic can answer right and wrong.
+
+    Parameters
+    ----------
+    id, question : str
+        Its name and its text.
+    right : str
+        The right answer as it is written down: a number, a choice's letter, a text.
+    wrong : tuple of str
+        Plausible wrong answers, at least one; none equals the right one.
+    choices : tuple of str
+        Texts of the options, where it has them.
+    """
+
+    id: str
+    question: str
+    right: str
+    wrong: tuple[str, ...]
+    choices: tuple[str, ...] = ()
+
+
+def load_answer_key(spec: MimicSpec) -> list[list[Answerable]]:
+    """Return the questions of every dataset of `spec`, a list for each; those given outright come last.
+
+    Raises
+    ------
+    DatasetError
+        A file cannot be read or a row cannot be used; the message names file, line and field.
+
+    Examples
+    --------
+    >>> from adaptive_eval.mock_server.mock_spec import ModelSpec
+    >>> question = KnownQuestion("q1", "How many legs have two spiders?", "16")
+    >>> key = load_answer_key(MimicSpec(models=(ModelSpec("a", mean=0.5),), questions=(question,)))
+    >>> key[0][0].right, key[0][0].wrong[:3]
+    ('16', ('17', '15', '18'))
+    """
+    outright: dict[str, list[tuple[str, KnownQuestion]]] = {}
+    for question in spec.questions:
+        outright.setdefault(question.dataset, []).append((f"question {question.id!r}", question))
+    groups = [*(_read_jsonl(dataset) for dataset in spec.datasets), *outright.values()]
+    return [_answerable(group) for group in groups]
+
+
+def _read_jsonl(dataset: DatasetSpec) -> list[tuple[str, KnownQuestion]]:
+    try:
+        lines = Path(dataset.path).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatasetError(f"{dataset.path}: cannot be read: {in_words(error)}") from None
+    rows: list[tuple[str, KnownQuestion]] = []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            place = f"{dataset.path}:{number}"
+            rows.append((place, _known(dataset, _json_object(line, place), len(rows), place)))
+    if not rows:
+        raise DatasetError(f"{dataset.path}: holds no questions")
+    return rows
+
+
+def _json_object(line: str, place: str) -> Mapping[str, Any]:
+    try:
+        row = json.loads(line, parse_float=str, parse_int=_Position)
+    except json.JSONDecodeError as error:
+        raise DatasetError(f"{place}: not JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise DatasetError(f"{place}: not a JSON object")
+    return row
+
+
+class _Position(str):
+    """A whole number as it is written in JSON, so that a choice by position differs from one by letter."""
+
+    __slots__ = ()
+
+
+def _known(dataset: DatasetSpec, row: Mapping[str, Any], index: int, place: str) -> KnownQuestion:
+    for field in (dataset.question, dataset.target):
+        if not isinstance(row.get(field), str) or not row[field].strip():
+            known = ", ".join(map(str, row))
+            raise DatasetError(f"{place}: field {field!r} is missing or is no text or number; it has {known}")
+    choices = row.get(dataset.choices) or ()
+    if not isinstance(choices, list | tuple) or not all(isinstance(choice, str) for choice in choices):
+        raise DatasetError(f"{place}: field {dataset.choices!r} is not a list of texts")
+    target = row[dataset.target]
+    if isinstance(target, _Position) and choices and dataset.kind in ("auto", "choice"):
+        target = _letter_at(int(target), choices, place)
+    return KnownQuestion(
+        id=str(row.get(dataset.id, index)),
+        question=str(row[dataset.question]),
+        target=str(target),
+        choices=tuple(map(str, choices)),
+        kind=dataset.kind,
+    )
+
+
+def _letter_at(position: int, choices: Sequence[str], place: str) -> str:
+    if not 0 <= position < len(choices):
+        raise DatasetError(f"{place}: choice {position} is not in 0..{len(choices) - 1}")
+    return _letter(position)
+
+
+def _letter(position: int) -> str:
+    return chr(ord("A") + position)
+
+
+def _answerable(rows: Sequence[tuple[str, KnownQuestion]]) -> list[Answerable]:
+    targets = list(dict.fromkeys(row.target.strip() for _, row in rows))
+    return [_one(place, row, targets, index) for index, (place, row) in enumerate(rows)]
+
+
+def _one(place: str, row: KnownQuestion, targets: Sequence[str], index: int) -> Answerable:
+    kind = _kind(row)
+    right = row.target.strip()
+    if kind == "choice":
+        right, wrong = _choice_answers(row, place)
+    elif kind == "numeric":
+        wrong = _near(right, place)
+    else:
+        wrong = _other_targets(right, targets, index)
+    return Answerable(row.id, row.question, right, wrong, row.choices)
+
+
+def _kind(row: KnownQuestion) -> AnswerKind:
+    if row.kind != "auto":
+        return row.kind
+    if row.choices:
+        return "choice"
+    return "text" if _number(row.target) is None else "numeric"
+
+
+def _choice_answers(row: KnownQuestion, place: str) -> tuple[str, tuple[str, ...]]:
+    letters = [_letter(position) for position in range(len(row.choices))]
+    target = row.target.strip()
+    label = target.strip("().").upper()
+    if label in letters:
+        right = label
+    elif target in row.choices:
+        right = letters[row.choices.index(target)]
+    else:
+        raise DatasetError(f"{place}: answer {target!r} is neither one of {', '.join(letters)} nor a choice")
+    if len(letters) < 2:
+        raise DatasetError(f"{place}: a multiple-choice question needs at least two choices")
+    return right, tuple(letter for letter in letters if letter != right)
+
+
+def _number(text: str) -> Decimal | None:
+    plain = re.sub(r"^\$|,(?=\d{3})|%$", "", text.strip())
+    try:
+        number = Decimal(plain)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _near(right: str, place: str) -> tuple[str, ...]:
+    number = _number(right)
+    if number is None:
+        raise DatasetError(f"{place}: answer {right!r} is not a number")
+    step = Decimal(1)
+    if number != number.to_integral_value():
+        step = Decimal((0, (1,), int(number.as_tuple().exponent)))
+    near = dict.fromkeys(number + offset * step for offset in _OFFSETS)
+    return tuple(f"{value:f}" for value in near if number < 0 or value >= 0)
+
+
+def _other_targets(right: str, targets: Sequence[str], index: int) -> tuple[str, ...]:
+    # A window that moves with the question, so that not every question has the same distractors.
+    window = [targets[(index + k) % len(targets)] for k in range(1, min(len(targets), _TEXT_DISTRACTORS) + 1)]
+    others = [text for text in window if text.casefold() != right.casefold()]
+    return tuple(others) or (("unknown",) if right.casefold() != "unknown" else ("nothing",))

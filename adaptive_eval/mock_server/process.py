@@ -1,0 +1,152 @@
+"""A mimic in its own process, which ends with this one."""
+
+from __future__ import annotations
+
+import json
+import selectors
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from types import TracebackType
+from typing import IO, Self
+
+from adaptive_eval.errors import DatasetError, EndpointsUnusable, UsageError
+from adaptive_eval.mock_server.mock_spec import MimicSpec
+from adaptive_eval.mock_server.spec_json import spec_to_json
+
+__all__ = ["MimicProcess"]
+
+_MODULE = "adaptive_eval.mock_server"
+_STOP_SECONDS = 5.0
+_TAIL = 2000  # characters of standard error shown when the process does not start
+
+
+class MimicProcess:
+    """A mimic that runs while this context is open. Started again after a stop, it keeps its port.
+
+    The child sees the end of its standard input when this process closes the pipe or dies, even by
+    ``kill -9``, and exits then. It has its own session, so Ctrl-C in the terminal does not reach it.
+
+    Parameters
+    ----------
+    spec : MimicSpec
+        What it serves.
+    host, port : str, int
+        Where; port 0 takes a free one.
+    start_timeout : float
+        Seconds that it may take to start.
+
+    Examples
+    --------
+    >>> from adaptive_eval.mock_server import ModelSpec
+    >>> with MimicProcess(MimicSpec(models=(ModelSpec("a", mean=0.5),))) as mimic:
+    ...     mimic.base_url.startswith("http://127.0.0.1:"), mimic.base_url.endswith("/v1")
+    (True, True)
+    """
+
+    def __init__(
+        self, spec: MimicSpec, *, host: str = "127.0.0.1", port: int = 0, start_timeout: float = 30.0
+    ) -> None:
+        self._spec = spec
+        self._host = host
+        self._port = port
+        self._start_timeout = start_timeout
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """The server's root, such as ``http://127.0.0.1:49152``; `base_url` is what clients want."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self._port}"
+
+    @property
+    def base_url(self) -> str:
+        """The base URL for OpenAI clients: `url` and ``/v1``."""
+        return f"{self.url}/v1"
+
+    @property
+    def pid(self) -> int | None:
+        """Process id while it runs."""
+        return None if self._child is None else self._child.pid
+
+    def start(self) -> Self:
+        """Start the process and return when it accepts connections.
+
+        Raises
+        ------
+        UsageError, DatasetError
+            The spec, its answer key or the address cannot be used.
+        EndpointsUnusable
+            The process died or said nothing in time; the message holds its last words.
+        """
+        if self._child is not None:
+            return self
+        with tempfile.TemporaryFile() as log:
+            child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [sys.executable, "-m", _MODULE, self._host, str(self._port)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+            self._child = child
+            try:
+                self._port = _handshake(child, spec_to_json(self._spec), self._start_timeout, log)
+            except BaseException:
+                self.stop()
+                raise
+        return self
+
+    def stop(self) -> None:
+        """Stop the process and wait for its end; harmless where it does not run."""
+        child, self._child = self._child, None
+        if child is None:
+            return
+        for pipe in (child.stdin, child.stdout):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
+        try:
+            child.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+    def __enter__(self) -> Self:
+        """Start."""
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop."""
+        self.stop()
+
+
+def _handshake(child: subprocess.Popen[bytes], spec: str, timeout: float, log: IO[bytes]) -> int:
+    """Hand `spec` to `child` and return the port that it answers with."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    # A child that dies early has its say through standard output or its log.
+    with suppress(BrokenPipeError):
+        child.stdin.write(spec.encode("utf-8", "surrogatepass") + b"\n")
+        child.stdin.flush()
+    with selectors.DefaultSelector() as selector:
+        selector.register(child.stdout, selectors.EVENT_READ)
+        line = child.stdout.readline() if selector.select(timeout) else None
+    if line is None:
+        raise EndpointsUnusable(f"the mimic did not start within {timeout:g} s{_last_words(log)}")
+    if not line:
+        child.wait()
+        raise EndpointsUnusable(f"the mimic ended with code {child.returncode} on start{_last_words(log)}")
+    answer = json.loads(line)
+    if "error" in answer:
+        raise (DatasetError if answer["error"] == "dataset" else UsageError)(answer["message"])
+    return int(answer["port"])
+
+
+def _last_words(log: IO[bytes]) -> str:
+    log.seek(0)
+    text = log.read().decode("utf-8", "replace").strip()[-_TAIL:]
+    return f"; its last words:\n{text}" if text else ""

@@ -1,0 +1,132 @@
+"""From a request to its samples: structure, length limit and stop sequences put on the examinee's replies."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+
+from adaptive_eval.mock_server.examinee import Asked, Examinee
+from adaptive_eval.mock_server.prose import clip
+from adaptive_eval.mock_server.requests import AnswerRequest, ApiError
+from adaptive_eval.mock_server.structured_outputs import FormatError, structured_answer
+from adaptive_eval.mock_server.tokens import count_tokens, tokenize
+
+__all__ = ["Sample", "cut_off", "draw_samples", "prompt_tokens"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One choice of a response.
+
+    Parameters
+    ----------
+    text : str
+        What is sent.
+    tokens : int
+        Tokens generated, those of a stop sequence included, as vLLM counts them.
+    finish_reason : str
+        ``stop``, ``length`` or, by a fault, ``abort``.
+    stop_reason : str or None
+        The stop sequence that ended it.
+    right : bool
+        Whether the coin fell on the right side.
+    latency : float
+        Seconds.
+    noise : int
+        Random bits for log-probabilities.
+    labels : tuple of str
+        Letters among which the answer was one, where only a letter was asked for.
+    even : bool
+        Whether these are equally likely.
+    """
+
+    text: str
+    tokens: int
+    finish_reason: str
+    stop_reason: str | None
+    right: bool
+    latency: float
+    noise: int
+    labels: tuple[str, ...] = ()
+    even: bool = False
+
+
+def prompt_tokens(request: AnswerRequest, asked: list[Asked]) -> int:
+    """Return the prompt tokens of a request: each prompt once, whatever `n`."""
+    return sum(_prompt_size(request, one) for one in asked)
+
+
+def _prompt_size(request: AnswerRequest, asked: Asked) -> int:
+    return asked.prompt_tokens + (asked.model.tokens.prompt_overhead if request.chat else 0)
+
+
+def draw_samples(examinee: Examinee, request: AnswerRequest, asked: list[Asked]) -> list[Sample]:
+    """Return the samples of a request, prompt by prompt; sample i of a prompt has the seed plus i.
+
+    Raises
+    ------
+    ApiError
+        Status 400: prompt and answer do not fit the model's context, or the structure is not known.
+    """
+    base = random.SystemRandom().getrandbits(62) if request.seed is None else request.seed
+    rooms = [_room(request, one) for one in asked]
+    return [
+        _sample(examinee, request, one, None if request.greedy else base + index, room)
+        for one, room in zip(asked, rooms, strict=True)
+        for index in range(request.n)
+    ]
+
+
+def _room(request: AnswerRequest, asked: Asked) -> int:
+    """Return how many tokens a sample may have."""
+    size, context = _prompt_size(request, asked), asked.model.context_length
+    wanted = request.max_tokens or 1
+    if size + wanted > context:
+        raise ApiError(
+            400,
+            f"This model's maximum context length is {context} tokens, but {size} of the prompt "
+            f"and {wanted} of the answer were asked for.",
+            param="messages" if request.chat else "prompt",
+            code="context_length_exceeded",
+        )
+    return context - size if request.max_tokens is None else request.max_tokens
+
+
+def _sample(examinee: Examinee, request: AnswerRequest, asked: Asked, seed: int | None, limit: int) -> Sample:
+    reply = examinee.reply(asked, seed)
+    text, tokens, finish = reply.text, reply.tokens, "stop"
+    if request.format is not None:
+        try:
+            text = structured_answer(request.format, reply, asked.question)
+        except FormatError as error:
+            raise ApiError(400, str(error), param=error.param, code="invalid_value") from None
+        tokens = count_tokens(text)
+    if tokens > limit:
+        text, tokens, finish = _truncated(text, limit), limit, "length"
+    stopped_by = None
+    if request.stop:
+        whole = text
+        text, stopped_by = clip(whole, request.stop)
+        if stopped_by is not None:
+            tokens, finish = count_tokens(whole[: len(text) + len(stopped_by)]), "stop"
+    return Sample(
+        text, tokens, finish, stopped_by, reply.right, reply.latency, reply.noise, reply.labels, reply.even
+    )
+
+
+def _truncated(text: str, tokens: int) -> str:
+    return "".join(tokenize(text)[:tokens])
+
+
+def cut_off(sample: Sample, finish_reason: str) -> Sample:
+    """Return the first half of `sample`, ended by `finish_reason`.
+
+    Examples
+    --------
+    >>> whole = Sample("one two three four", 4, "stop", None, True, 0.0, 0)
+    >>> cut_off(whole, "abort").text
+    'one two'
+    """
+    half = max(1, count_tokens(sample.text) // 2)
+    text = _truncated(sample.text, half)
+    return replace(sample, text=text, tokens=half, finish_reason=finish_reason, stop_reason=None)

@@ -1,0 +1,162 @@
+"""Responses as OpenAI's API words them: whole JSON bodies, and server-sent events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from adaptive_eval import __version__
+from adaptive_eval.mock_server.logprobs import (
+    TokenLogprob,
+    chat_logprobs,
+    completion_logprobs,
+    token_logprobs,
+)
+from adaptive_eval.mock_server.requests import AnswerRequest
+from adaptive_eval.mock_server.sampling import Sample
+from adaptive_eval.mock_server.tokens import tokenize
+
+__all__ = ["Frame", "Response"]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Bytes of a response and the second after the request at which they are due."""
+
+    due: float
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A response to be worded.
+
+    Parameters
+    ----------
+    request : AnswerRequest
+        What was asked.
+    samples : sequence of Sample
+        The choices, in order.
+    prompt_tokens : int
+        Tokens of the prompts.
+    id : str
+        A random name.
+    created : int
+        Unix time in seconds.
+    """
+
+    request: AnswerRequest
+    samples: Sequence[Sample]
+    prompt_tokens: int
+    id: str
+    created: int
+
+    @property
+    def completion_tokens(self) -> int:
+        """Tokens of all samples."""
+        return sum(sample.tokens for sample in self.samples)
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """The usage as it is reported: the prompt once, the samples summed."""
+        completion = self.completion_tokens
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": completion,
+            "total_tokens": self.prompt_tokens + completion,
+        }
+
+    def frames(self) -> list[Frame]:
+        """Return the whole response: one frame, or one for each event of a stream."""
+        if self.request.stream:
+            return list(self._events())
+        kind = "chat.completion" if self.request.chat else "text_completion"
+        body = self._envelope(kind, [self._choice(index) for index in range(len(self.samples))])
+        body["usage"] = self.usage
+        latest = max(sample.latency for sample in self.samples)
+        return [Frame(latest, json.dumps(body, separators=(",", ":")).encode())]
+
+    def _envelope(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+        return {
+            "id": f"{'chatcmpl' if self.request.chat else 'cmpl'}-{self.id}",
+            "object": kind,
+            "created": self.created,
+            "model": self.request.model,
+            "system_fingerprint": f"mimic-{__version__}",
+            "choices": choices,
+        }
+
+    def _choice(self, index: int) -> dict[str, Any]:
+        sample = self.samples[index]
+        ending = {"finish_reason": sample.finish_reason, "stop_reason": sample.stop_reason}
+        logprobs = self._logprobs(self._entries(sample))
+        if self.request.chat:
+            message = {"role": "assistant", "content": sample.text, "refusal": None}
+            return {"index": index, "message": message, "logprobs": logprobs, **ending}
+        return {"index": index, "text": sample.text, "logprobs": logprobs, **ending}
+
+    def _entries(self, sample: Sample) -> list[TokenLogprob] | None:
+        top = self.request.top_logprobs
+        if top is None:
+            return None
+        tokens = tokenize(sample.text)
+        return token_logprobs(
+            tokens, top, sample.noise, right=sample.right, labels=sample.labels, even=sample.even
+        )
+
+    def _logprobs(self, entries: Sequence[TokenLogprob] | None, offset: int = 0) -> dict[str, Any] | None:
+        if entries is None:
+            return None
+        return chat_logprobs(entries) if self.request.chat else completion_logprobs(entries, offset)
+
+    def _events(self) -> Iterator[Frame]:
+        """Yield the events by due time: tokens are spread evenly over their sample's latency."""
+        if self.request.chat:
+            for index in range(len(self.samples)):
+                yield self._event(0.0, index, {"role": "assistant", "content": ""})
+        pieces = [piece for index in range(len(self.samples)) for piece in self._pieces(index)]
+        yield from sorted(pieces, key=lambda frame: frame.due)
+        end = max(sample.latency for sample in self.samples)
+        if self.request.include_usage:
+            body = self._envelope(self._chunk, [])
+            body["usage"] = self.usage
+            yield Frame(end, _event_bytes(body))
+        yield Frame(end, b"data: [DONE]\n\n")
+
+    def _pieces(self, index: int) -> Iterator[Frame]:
+        sample = self.samples[index]
+        tokens = tokenize(sample.text)
+        entries = self._entries(sample)
+        offset = 0
+        for number, token in enumerate(tokens):
+            due = sample.latency * (number + 1) / len(tokens)
+            logprobs = self._logprobs(entries[number : number + 1] if entries else None, offset)
+            yield self._event(due, index, {"content": token}, logprobs=logprobs)
+            offset += len(token)
+        yield self._event(sample.latency, index, {}, finish=sample.finish_reason)
+
+    def _event(
+        self,
+        due: float,
+        index: int,
+        delta: dict[str, str],
+        *,
+        logprobs: dict[str, Any] | None = None,
+        finish: str | None = None,
+    ) -> Frame:
+        said = {"delta": delta} if self.request.chat else {"text": delta.get("content", "")}
+        choice = {"index": index, **said, "logprobs": logprobs, "finish_reason": finish}
+        body = self._envelope(self._chunk, [choice])
+        if self.request.include_usage:
+            body["usage"] = None
+        return Frame(due, _event_bytes(body))
+
+    @property
+    def _chunk(self) -> str:
+        return "chat.completion.chunk" if self.request.chat else "text_completion"
+
+
+def _event_bytes(body: dict[str, Any]) -> bytes:
+    return b"data: " + json.dumps(body, separators=(",", ":")).encode() + b"\n\n"

@@ -1,0 +1,93 @@
+"""What is printed when a run ends: verdict, ranking, what it took, what it saved, where the report is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from os import PathLike, fspath
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.text import Text
+
+from adaptive_eval.monitor import pairs, panels
+from adaptive_eval.monitor.leaderboard import leaderboard
+from adaptive_eval.monitor.lines import HEADING, to_ascii, wrapped
+from adaptive_eval.monitor.snapshot import RunView
+from adaptive_eval.text.inert import inert
+from adaptive_eval.text.numbers import count, duration, short, usd
+from adaptive_eval.text.verdicts import fixed_words, saved_words
+
+__all__ = ["render_summary"]
+
+_OPEN_PAIRS, _WARNINGS = 10, 10
+
+
+def render_summary(
+    view: RunView, report: str | PathLike[str] | None = None, *, bayes: bool = False
+) -> RenderableType:
+    """Return the summary of a run that has ended, for any width.
+
+    Parameters
+    ----------
+    view : RunView
+        The run's last view.
+    report : path, optional
+        Where the report was written.
+    bayes : bool
+        Whether to show Bayes@N mu ± sigma beside the decision score.
+
+    Returns
+    -------
+    rich renderable
+        Verdict in one sentence, why the run stopped and what it used, ranking with rank intervals, ties,
+        pairs left open, the saving against uniform allocation where an honest figure exists, warnings, and
+        the report's path.
+    """
+    return _Ending(view, None if report is None else fspath(report), bayes)
+
+
+class _Ending:
+    def __init__(self, view: RunView, report: str | None, bayes: bool) -> None:
+        self.view = view
+        self.report = report
+        self.bayes = bayes
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        for text in self.lines(options.max_width):
+            yield to_ascii(text) if options.ascii_only else text
+
+    def lines(self, width: int) -> list[Text]:
+        view = self.view
+        blocks = [
+            [*panels.verdict_lines(view, width, 4), *wrapped(_used_words(view), width)],
+            leaderboard(view, width, len(view.models) + 1, bayes=self.bayes),
+            self._pairs(width),
+            wrapped(saved_words(view.standings) or "", width),
+            wrapped(fixed_words(view.standings) or "", width),
+            panels.warning_lines(view, width, _WARNINGS),
+            [Text.assemble(("Report  ", HEADING), inert(self.report), overflow="fold")]
+            if self.report
+            else [],
+        ]
+        shown: list[Text] = []
+        for block in filter(None, blocks):
+            shown.extend([Text(), *block] if shown else block)
+        return shown
+
+    def _pairs(self, width: int) -> list[Text]:
+        if not self.view.standings.pairs:
+            return []
+        return [*pairs.open_pairs(self.view, width, _OPEN_PAIRS + 1), pairs.tally(self.view, width)]
+
+
+def _used_words(view: RunView) -> str:
+    tokens = sum(model.prompt_tokens + model.completion_tokens for model in view.models)
+    costs = [model.usd for model in view.models if model.usd is not None]
+    used = [count(view.standings.trials, "trial"), f"{short(tokens)} tokens", duration(view.elapsed)]
+    if costs:
+        used.insert(2, usd(sum(costs)))
+    stop = view.stop
+    if stop is None:
+        return f"Not finished: {', '.join(used)} so far."
+    return (
+        f"Stopped ({stop.reason.replace('_', ' ')}): {inert(stop.text).rstrip('.')}. Used {', '.join(used)}."
+    )

@@ -1,0 +1,115 @@
+"""Rankings of the same answers under several rubrics side by side: who moves, and how much they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.cells import cell_len
+
+from adaptive_eval.core.results import ModelStanding, Standings
+from adaptive_eval.text.inert import inert
+from adaptive_eval.text.numbers import NOTHING, decimals_for, fixed, rank_interval
+
+__all__ = ["agreement", "ranking_rows", "ranking_table", "rankings_data"]
+
+
+def ranking_table(rankings: Sequence[tuple[str, Standings]]) -> str:
+    """Return a table of models by rankings: rank interval, score, and places moved against the first ranking.
+
+    Parameters
+    ----------
+    rankings : sequence of (str, Standings)
+        Name and standings; models in the order of the first.
+
+    Returns
+    -------
+    str
+        Lines of text, with Kendall's τ_b against the first ranking below.
+    """
+    rows = ranking_rows(rankings)
+    return "\n".join(_aligned([[inert(cell) for cell in row] for row in rows]))
+
+
+def ranking_rows(rankings: Sequence[tuple[str, Standings]]) -> list[list[str]]:
+    """Return the cells of :func:`ranking_table`, row by row: a head, the models, and Kendall's τ_b."""
+    first = _by_rank(rankings[0][1])
+    rows = [["model", *(name for name, _ in rankings)]]
+    for base in first:
+        row = [base.model]
+        for place, (_, standings) in enumerate(rankings):
+            line = _line(standings, base.model)
+            digits = decimals_for(model.score for model in standings.models)
+            score = NOTHING if line.score is None else fixed(line.score, digits)
+            moved = _moved(base, line) if place else ""
+            row.append(f"{rank_interval(line.rank_low, line.rank_high)}  {score}{moved}")
+        rows.append(row)
+    taus = [agreement(rankings[0][1], standings) for _, standings in rankings[1:]]
+    if any(tau is not None for tau in taus):
+        shown = (NOTHING if tau is None else f"{tau:.2f}" for tau in taus)
+        rows.append(["Kendall τ_b", "", *shown])
+    return rows
+
+
+def rankings_data(rankings: Sequence[tuple[str, Standings]]) -> list[dict[str, Any]]:
+    """Return the rankings as JSON-able data.
+
+    Returns
+    -------
+    list of dict
+        For each ranking ``name``, ``trials`` that count in it, ``kendall_tau_b`` against the first (None for
+        fewer than two scored models) and ``models``: model, rank, rank_low, rank_high, score, low, high.
+    """
+    base = rankings[0][1]
+    return [
+        {
+            "name": name,
+            "trials": standings.trials,
+            "kendall_tau_b": agreement(base, standings),
+            "models": [
+                {
+                    "model": line.model,
+                    "rank": line.rank,
+                    "rank_low": line.rank_low,
+                    "rank_high": line.rank_high,
+                    "score": line.score,
+                    "low": line.low,
+                    "high": line.high,
+                }
+                for line in _by_rank(standings)
+            ],
+        }
+        for name, standings in rankings
+    ]
+
+
+def agreement(first: Standings, second: Standings) -> float | None:
+    """Return Kendall's τ_b between two rankings, over the models that both have scored."""
+    from scorio.rank import kendall_tau_b
+
+    ranks = {line.model: line.rank for line in first.models if line.score is not None}
+    pairs = [(ranks[line.model], line.rank) for line in second.models if line.model in ranks]
+    if len(pairs) < 2:
+        return None
+    before, after = zip(*pairs, strict=True)
+    return float(kendall_tau_b(before, after))
+
+
+def _by_rank(standings: Standings) -> list[ModelStanding]:
+    return sorted(standings.models, key=lambda line: (line.rank, line.model))
+
+
+def _line(standings: Standings, model: str) -> ModelStanding:
+    return next(line for line in standings.models if line.model == model)
+
+
+def _moved(before: ModelStanding, now: ModelStanding) -> str:
+    places = before.rank - now.rank
+    return "" if not places else f" {'▲' if places > 0 else '▼'}{abs(places)}"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(cell_len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
+        yield "   ".join(padded).rstrip()

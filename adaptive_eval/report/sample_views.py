@@ -1,0 +1,123 @@
+"""Stored trials for people and programs: what was asked, what was answered, and why it got its category."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from adaptive_eval.store import TrialRecord
+from adaptive_eval.text.inert import inert
+
+__all__ = ["sample_data", "sample_lines"]
+
+_HEAD, _TAIL = 200, 600
+"""Characters shown of the beginning and the end of a long text."""
+
+
+def sample_data(
+    record: TrialRecord, categories: Sequence[str] = (), target: str | None = None
+) -> dict[str, Any]:
+    """Return one trial as JSON-able data.
+
+    Parameters
+    ----------
+    record : TrialRecord
+        The trial.
+    categories : sequence of str
+        Names of the task's categories.
+    target : str, optional
+        The reference answer.
+
+    Returns
+    -------
+    dict
+        Which trial it is, the request as sent, and the answer with extraction, category, signals and
+        reason; of one without an answer or a category, `missing` says why.
+    """
+    request, answer, score = record.request, record.completion, record.score
+    data: dict[str, Any] = {
+        "model": request.key.model,
+        "step": request.key.step,
+        "task": request.task,
+        "question": request.question,
+        "repeat": request.repeat,
+        "seed": request.seed,
+        "finished_at": record.finished_at,
+        "after_stop": record.after_stop,
+        "target": target,
+        "sent": dict(record.sent),
+    }
+    if answer is None or score is None:
+        return {**data, "missing": record.missing}
+    return {
+        **data,
+        "answer": answer.text,
+        "finish_reason": answer.finish_reason,
+        "extracted": score.extracted,
+        **({} if record.missing is None else {"missing": record.missing}),
+        "category": score.category,
+        "category_name": _name(score.category, categories),
+        "reason": score.reason,
+        "signals": dict(score.signals),
+        "latency": answer.latency,
+        "prompt_tokens": answer.usage.prompt_tokens,
+        "completion_tokens": answer.usage.completion_tokens,
+    }
+
+
+def sample_lines(
+    record: TrialRecord, categories: Sequence[str] = (), target: str | None = None, *, full: bool = False
+) -> Iterator[str]:
+    """Yield one trial as lines for a terminal; whatever a model wrote is inert.
+
+    Parameters
+    ----------
+    record, categories, target
+        As for :func:`sample_data`.
+    full : bool
+        Show long texts whole.
+    """
+    request, answer, score = record.request, record.completion, record.score
+    place = f"{request.key.model} · {request.task}/{request.question} · step {request.key.step}"
+    if answer is None or score is None:
+        yield inert(f"{place} · missing")
+        yield f"  why        {inert(record.missing or '')}"
+        return
+    name = _name(score.category, categories)
+    what = "unscored" if score.category is None else f"category {score.category}"
+    after = " · after the stop" if record.after_stop else ""
+    yield inert(f"{place} · {what}{f' ({name})' if name else ''}{after}")
+    for message in _messages(record.sent):
+        yield from _block(str(message.get("role", "prompt")), str(message.get("content", "")), full)
+    yield from _block("answer", answer.text, full)
+    found = "nothing" if score.extracted is None else inert(score.extracted)
+    yield f"  extracted  {found}" + ("" if target is None else f"   target {inert(target)}")
+    yield f"  why        {inert(score.reason)}"
+    figures = ", ".join(f"{name} {_figure(value)}" for name, value in score.signals.items())
+    yield f"  signals    {inert(figures)}"
+
+
+def _messages(sent: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    messages = sent.get("messages")
+    if isinstance(messages, list):
+        return [message for message in messages if isinstance(message, Mapping)]
+    return [{"role": "prompt", "content": sent["prompt"]}] if "prompt" in sent else []
+
+
+def _block(label: str, text: str, full: bool) -> Iterator[str]:
+    if not full and len(text) > _HEAD + _TAIL:
+        left_out = len(text) - _HEAD - _TAIL
+        text = f"{text[:_HEAD]}\n… {left_out:,} characters …\n{text[-_TAIL:]}"
+    for number, line in enumerate(text.splitlines() or [""]):
+        head = inert(label)[:9] if number == 0 else ""
+        yield f"  {head:<9}  {inert(line)}"
+
+
+def _name(category: int | None, categories: Sequence[str]) -> str | None:
+    return categories[category] if category is not None and category < len(categories) else None
+
+
+def _figure(value: object) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

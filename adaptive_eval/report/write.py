@@ -1,0 +1,110 @@
+"""Writing the reports of a run beside its run file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from adaptive_eval.errors import RunFileError
+from adaptive_eval.report.csv_tables import models_csv, pairs_csv, questions_csv
+from adaptive_eval.report.html import to_html
+from adaptive_eval.report.json import to_json
+from adaptive_eval.report.markdown import to_markdown
+from adaptive_eval.report.paper import paper_latex, paper_markdown
+from adaptive_eval.report.summary import Summary, summarise
+from adaptive_eval.store import RunReader
+
+__all__ = ["ReportPaths", "write_files", "write_reports"]
+
+TABLES = "report"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPaths:
+    """Where the reports were written.
+
+    Parameters
+    ----------
+    html, markdown, json : Path
+        The report, to read, to pass on as text, to process.
+    tables : Path
+        The folder of the tables: models.csv, pairs.csv, questions.csv, and for a paper bayes.tex, bayes.md.
+    """
+
+    html: Path
+    markdown: Path
+    json: Path
+    tables: Path
+
+
+def write_reports(directory: Path | str, output: Path | str | None = None) -> ReportPaths:
+    """Read the run in `directory` and write ``report.html``, ``report.md``, ``report.json`` and the tables.
+
+    Each file appears whole or not at all: it is written under another name and renamed.
+
+    Parameters
+    ----------
+    directory : path
+        The run's directory. The run may be live; the report then says that it is not finished.
+    output : path, optional
+        Directory for the reports, made where missing; the run's own by default.
+
+    Returns
+    -------
+    ReportPaths
+        Where they are.
+
+    Raises
+    ------
+    RunNotFound, RunTooNew, RunFileError
+        If there is no run, it cannot be read or has nothing to report yet, or the reports cannot be written.
+    """
+    with RunReader(directory) as reader:
+        summary = summarise(reader)
+    folder = Path(directory if output is None else output)
+    write_files(folder, _files(summary))
+    return ReportPaths(folder / "report.html", folder / "report.md", folder / "report.json", folder / TABLES)
+
+
+def _files(summary: Summary) -> dict[str, str]:
+    return {
+        "report.html": to_html(summary),
+        "report.md": to_markdown(summary),
+        "report.json": to_json(summary),
+        f"{TABLES}/models.csv": models_csv(summary),
+        f"{TABLES}/pairs.csv": pairs_csv(summary),
+        f"{TABLES}/questions.csv": questions_csv(summary),
+        f"{TABLES}/bayes.tex": paper_latex(summary) + "\n",
+        f"{TABLES}/bayes.md": paper_markdown(summary) + "\n",
+    }
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write texts under their names in `folder`, making folders where missing; each whole or not at all.
+
+    Raises
+    ------
+    RunFileError
+        If one cannot be written.
+    """
+    try:
+        for name, text in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _replace(path, text)
+    except OSError as error:
+        raise RunFileError(
+            f"cannot write the report to {folder}: {error.strerror or error}. Choose another directory with "
+            "--output"
+        ) from error
+
+
+def _replace(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        draft.write_text(text, encoding="utf-8", newline="\n")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,1 +1,0 @@
-"""Stored answers under another scorer or rubric, without asking anything."""

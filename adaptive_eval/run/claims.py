@@ -1,0 +1,132 @@
+"""Claims about models, held against what a run knows: they hold, do not hold, or cannot be told yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from adaptive_eval.core.results import ModelStanding, Standings, from_json
+from adaptive_eval.errors import RunFileError, UsageError
+
+__all__ = ["Claim", "at_least", "not_worse", "standings_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim and its verdict.
+
+    Parameters
+    ----------
+    holds : bool or None
+        None when the trials so far cannot tell.
+    text : str
+        The verdict in words, with the interval behind it.
+    """
+
+    holds: bool | None
+    text: str
+
+
+def not_worse(standings: Standings, model: str, than: str, margin: float = 0.0) -> Claim:
+    """Say whether a model is not worse than another by more than a margin.
+
+    The anytime confidence sequence of the difference decides: it may be looked at whenever one likes.
+
+    Parameters
+    ----------
+    standings : Standings
+        What a run knows.
+    model, than : str
+        The model in question, and the one it is compared with.
+    margin : float
+        In score units, 0 or more.
+
+    Raises
+    ------
+    UsageError
+        If the run does not compare the two, or the margin is negative.
+    """
+    if not 0.0 <= margin < float("inf"):
+        raise UsageError(f"margin is {margin!r}: give a difference of scores, 0 or more")
+    low, high = _difference(standings, model, than)
+    words = f"{model} not worse than {than} by more than {margin:g} at {_percent(standings)}"
+    if low is None or high is None:
+        return Claim(None, f"cannot tell: {words}: there are no trials of both yet")
+    interval = f"the difference lies in [{low:+.3f}, {high:+.3f}]"
+    if low >= -margin:
+        return Claim(True, f"{words}: {interval}")
+    if high < -margin:
+        return Claim(False, f"not so: {words}: {interval}")
+    return Claim(None, f"cannot tell yet: {words}: {interval}; more trials, or a larger margin, would")
+
+
+def at_least(standings: Standings, model: str, value: float) -> Claim:
+    """Say whether a model's score is at least `value`, by the anytime confidence interval of its score.
+
+    Parameters
+    ----------
+    standings : Standings
+        What a run knows.
+    model : str
+        The model.
+    value : float
+        In score units.
+
+    Raises
+    ------
+    UsageError
+        If the run does not know the model.
+    """
+    line = _line(standings, model)
+    words = f"{model} scores at least {value:g} at {_percent(standings)}"
+    if line.low is None or line.high is None:
+        return Claim(None, f"cannot tell: {words}: there are no trials yet")
+    interval = f"its score lies in [{line.low:.3f}, {line.high:.3f}]"
+    if line.low >= value:
+        return Claim(True, f"{words}: {interval}")
+    if line.high < value:
+        return Claim(False, f"not so: {words}: {interval}")
+    return Claim(None, f"cannot tell yet: {words}: {interval}; more trials would")
+
+
+def standings_of(run: str | PathLike[str]) -> Standings:
+    """Return what the run in a directory knows.
+
+    Raises
+    ------
+    RunFileError
+        If there is no run, or it has no standings yet.
+    """
+    from adaptive_eval.store import RunReader
+
+    with RunReader(Path(run)) as reader:
+        latest = reader.latest_snapshot()
+    if latest is None:
+        raise RunFileError(f"{run} has no standings yet; it has not asked its first questions")
+    return from_json(latest.standings)
+
+
+def _difference(standings: Standings, model: str, than: str) -> tuple[float | None, float | None]:
+    """Return the confidence sequence of `model` minus `than`."""
+    _line(standings, model), _line(standings, than)
+    for pair in standings.pairs:
+        if (pair.first, pair.second) == (model, than):
+            return pair.low, pair.high
+        if (pair.first, pair.second) == (than, model):
+            if pair.low is None or pair.high is None:
+                return None, None
+            return -pair.high, -pair.low
+    raise UsageError(f"the goal of the run ({standings.goal}) does not compare {model} with {than}")
+
+
+def _percent(standings: Standings) -> str:
+    return f"{round(100 * standings.confidence, 6):g} %"
+
+
+def _line(standings: Standings, model: str) -> ModelStanding:
+    for line in standings.models:
+        if line.model == model:
+            return line
+    names = ", ".join(line.model for line in standings.models)
+    raise UsageError(f"there is no model {model!r}; there are {names}")

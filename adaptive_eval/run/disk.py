@@ -1,0 +1,139 @@
+"""Whether a run has room on its disk, said before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+
+import click
+
+from adaptive_eval.build.assembly import Built
+from adaptive_eval.config.model import SamplingConfig
+from adaptive_eval.core.results import Standings, from_json
+from adaptive_eval.core.spec import ModelSpec, SessionSpec
+from adaptive_eval.errors import RunDiskFull
+from adaptive_eval.run.pilot import RUN_FILE
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.room import free_bytes, in_words, stored_bytes, trial_bytes
+
+__all__ = ["RESERVE", "Need", "alternatives", "forecast", "require_room"]
+
+RESERVE = 100_000_000
+"""Bytes that have to be free: the write-ahead log alone may take most of them."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """What the rest of a run will take at most, as far as that can be said.
+
+    Parameters
+    ----------
+    trials : float
+        Trials still to be stored under the config's limits.
+    per_trial : float
+        Bytes of one.
+    basis : str
+        What `per_trial` is taken from.
+    """
+
+    trials: float
+    per_trial: float
+    basis: str
+
+    @property
+    def total(self) -> float:
+        """Bytes of all of them."""
+        return self.trials * self.per_trial
+
+
+def require_room(built: Built, directory: Path) -> None:
+    """Warn where the rest of a run may not fit on its disk, and refuse where almost nothing does.
+
+    Raises
+    ------
+    RunDiskFull
+        If less than :data:`RESERVE` is free.
+    """
+    free = free_bytes(directory)
+    if free < RESERVE:
+        raise RunDiskFull(
+            f"{directory}: only {in_words(free)} are free on its disk; {in_words(RESERVE)} are the least to "
+            "begin with. Free some space, put the run elsewhere, or begin all the same with --no-disk-check"
+        )
+    need = forecast(built, directory)
+    if need is not None and need.total > free:
+        click.echo(
+            f"{directory} may need up to about {in_words(need.total)} more: {need.trials:,.0f} trials of "
+            f"about {in_words(need.per_trial)} ({need.basis}). Only {in_words(free)} are free. A full disk "
+            "ends the run, and `adaptive-eval resume` goes on where there is room",
+            err=True,
+        )
+
+
+def forecast(built: Built, directory: Path) -> Need | None:
+    """Return what the rest of the run in `directory` will take; None where nothing bounds it."""
+    if not (directory / RUN_FILE).exists():
+        return _before_the_start(built)
+    with RunReader(directory) as reader:
+        stored, latest = reader.count(), reader.latest_snapshot()
+        built = replace(built, continued=reader.meta())  # it has what it takes from earlier runs
+    if not stored or latest is None:
+        return _before_the_start(built)
+    standings = from_json(latest.standings)
+    if standings.stop is not None and standings.stop.reason == "resolved":
+        return None
+    left = min(_left(built.spec, standings, stored), default=None)
+    return None if left is None else Need(left, stored_bytes(directory) / stored, "as stored so far")
+
+
+def alternatives(sampling: SamplingConfig) -> int:
+    """Return how many log-probabilities come with each token, its own included; 0 for none."""
+    wanted = sampling.logprobs
+    if wanted is None or wanted is False:
+        return 0
+    return 1 + (wanted if wanted is not True else sampling.top_logprobs or 0)
+
+
+def _before_the_start(built: Built) -> Need | None:
+    """Take every answer for as long as it may be; under a budget of tokens there are fewer of such."""
+    spec = built.spec
+    if any(model.max_tokens is None for model in spec.models):
+        return None
+    trials = min(_trials_within(spec), default=None)
+    sizes = [
+        trial_bytes(model.max_tokens or 0, alternatives(config.sampling))
+        for config, model in zip(built.config.models, spec.models, strict=True)
+    ]
+    return None if trials is None else Need(trials, fmean(sizes), "by max_tokens, compressed")
+
+
+def _trials_within(spec: SessionSpec) -> Iterator[float]:
+    """Yield the trials that each limit allows, with answers of ``max_tokens``."""
+    budget = spec.budget
+    if budget.trials is not None:
+        yield float(budget.trials)
+    longest = fmean(model.max_tokens or 0 for model in spec.models)
+    for tokens in (budget.tokens, budget.completion_tokens):
+        if tokens is not None:
+            yield tokens / longest
+    dearest = [_price(model) for model in spec.models]
+    if budget.usd is not None and all(dearest):
+        yield budget.usd / fmean(dearest)
+    if spec.stopping.max_passes is not None:
+        yield float(spec.stopping.max_passes * spec.questions * len(spec.models))
+
+
+def _price(model: ModelSpec) -> float:
+    return 0.0 if model.price is None else model.price.cost(0, model.max_tokens or 0)
+
+
+def _left(spec: SessionSpec, standings: Standings, stored: int) -> Iterator[float]:
+    """Yield the trials that each limit leaves, at what the stored ones have spent."""
+    for line in standings.budgets:
+        limit = getattr(spec.budget, line.name, None) if line.scope == "run" else None
+        if limit is not None and line.spent > 0.0:
+            yield max(0.0, limit / line.spent - 1.0) * stored
+    if spec.stopping.max_passes is not None:
+        yield max(0.0, float(spec.stopping.max_passes * spec.questions * len(spec.models) - stored))

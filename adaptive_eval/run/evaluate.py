@@ -1,0 +1,308 @@
+"""Evaluating functions of one's own, from Python: no server, no config file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import chain
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from adaptive_eval.build.assembly import Built, build, continue_run
+from adaptive_eval.build.scorers import resume_accounts
+from adaptive_eval.config import config_from_data
+from adaptive_eval.core.results import ModelStanding, Standings, StopVerdict
+from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
+from adaptive_eval.errors import UsageError
+from adaptive_eval.run.claims import Claim, at_least, not_worse, standings_of
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
+
+if TYPE_CHECKING:
+    from adaptive_eval.engine.events import Event
+
+__all__ = ["Evaluation", "assert_at_least", "assert_not_worse", "evaluate", "evaluate_async"]
+
+IN_PROCESS = "http://in-process.invalid/v1"
+"""Stands for the endpoint of a function in the stored config, whose grammar wants a URL."""
+
+QUESTIONS = "questions.jsonl"
+"""File in the run's directory with questions that were given as rows."""
+
+Rows: TypeAlias = Sequence[Mapping[str, Any]]
+Place: TypeAlias = str | PathLike[str]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an evaluation has found.
+
+    Parameters
+    ----------
+    standings : Standings
+        Ranking, pairs, intervals.
+    stop : StopVerdict
+        Why it ended.
+    directory : Path or None
+        The run's directory; None where none was asked for.
+    """
+
+    standings: Standings
+    stop: StopVerdict
+    directory: Path | None = None
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the goal was reached."""
+        return self.stop.reason == "resolved"
+
+    @property
+    def ranking(self) -> tuple[str, ...]:
+        """The models, best first."""
+        return tuple(line.model for line in sorted(self.standings.models, key=lambda line: line.rank))
+
+    def model(self, name: str) -> ModelStanding:
+        """Return what is known of a model; KeyError where there is none."""
+        return {line.model: line for line in self.standings.models}[name]
+
+    def not_worse(self, model: str, than: str, margin: float = 0.0) -> Claim:
+        """See :func:`adaptive_eval.run.claims.not_worse`."""
+        return not_worse(self.standings, model, than, margin)
+
+    def at_least(self, model: str, value: float) -> Claim:
+        """See :func:`adaptive_eval.run.claims.at_least`."""
+        return at_least(self.standings, model, value)
+
+
+def evaluate(
+    models: Mapping[str, Answerer],
+    task: Place | Rows | Mapping[str, Any],
+    goal: str | Mapping[str, Any] = "ranking",
+    *,
+    scorer: str | Mapping[str, Any] | None = None,
+    stopping: Mapping[str, Any] | None = None,
+    budget: Mapping[str, Any] | None = None,
+    out: Place | None = None,
+    concurrency: int = 8,
+    seed: int = 0,
+    name: str | None = None,
+    observer: Callable[[Event], None] | None = None,
+) -> Evaluation:
+    """Compare functions that answer questions, and stop when the goal is reached.
+
+    Parameters
+    ----------
+    models : mapping of str to callable
+        By name a function from prompt to answer, ``async`` or plain. See
+        :class:`adaptive_eval.endpoints.function.FunctionEndpoint` for what it may raise. An asynchronous
+        client belongs to the event loop that first uses it, and every call here has a loop of its own: make
+        the client within the function, or await :func:`evaluate_async` for all evaluations in one loop.
+    task : path, sequence of mappings, or mapping
+        A dataset (file, ``hf:…``, ``python:…``); rows with ``input`` and ``target``, and ``id`` where they
+        have one; or a task as in a config: ``{"dataset": …, "prompt": …, "scorer": …}``, where ``dataset``
+        may be rows too.
+    goal, stopping, budget : str or mapping, optional
+        As in a config: ``"ranking"``, ``{"kind": "baseline", "model": "old"}``, ``{"equivalence": 0.02}``,
+        ``{"trials": 2000}``.
+    scorer : str or mapping, optional
+        As in a config; default ``exact``.
+    out : path, optional
+        The run's directory, for reports, and to go on where an earlier call was cut short. Default: none is
+        kept.
+    concurrency : int
+        Calls of each function at once.
+    seed : int
+        Seed of the order of questions.
+    name : str, optional
+        The run's name; default: that of the directory.
+    observer : callable, optional
+        Called with every event (:mod:`adaptive_eval.engine.events`), such as a
+        :class:`adaptive_eval.run.trackers.Tracker`.
+
+    Returns
+    -------
+    Evaluation
+        Ranking and verdicts.
+
+    Raises
+    ------
+    UsageError
+        If an argument is wrong (a ConfigError or DatasetError lists everything), or an event loop is running
+        already: await :func:`evaluate_async` there.
+
+    Examples
+    --------
+    >>> rows = [{"id": str(n), "input": f"{n} + {n}?", "target": str(n + n)} for n in range(40)]
+    >>> async def good(prompt):
+    ...     return str(2 * int(prompt.split()[0]))
+    >>> found = evaluate({"good": good, "bad": lambda prompt: "7"}, rows, scorer="numeric")
+    >>> found.resolved, found.ranking
+    (True, ('good', 'bad'))
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        raise UsageError("an event loop is running, as in a notebook: `await evaluate_async(…)` instead")
+    return asyncio.run(
+        evaluate_async(
+            models,
+            task,
+            goal,
+            scorer=scorer,
+            stopping=stopping,
+            budget=budget,
+            out=out,
+            concurrency=concurrency,
+            seed=seed,
+            name=name,
+            observer=observer,
+        )
+    )
+
+
+async def evaluate_async(
+    models: Mapping[str, Answerer],
+    task: Place | Rows | Mapping[str, Any],
+    goal: str | Mapping[str, Any] = "ranking",
+    *,
+    scorer: str | Mapping[str, Any] | None = None,
+    stopping: Mapping[str, Any] | None = None,
+    budget: Mapping[str, Any] | None = None,
+    out: Place | None = None,
+    concurrency: int = 8,
+    seed: int = 0,
+    name: str | None = None,
+    observer: Callable[[Event], None] | None = None,
+) -> Evaluation:
+    """Do what :func:`evaluate` does, within a running event loop."""
+    with ExitStack() as stack:
+        folder = _scratch(stack) if out is None else _absolute(out)
+        data = {
+            "name": name or (folder.name if out is not None else "evaluation"),
+            "seed": seed,
+            "models": [
+                {"name": one, "endpoints": [IN_PROCESS], "concurrency": concurrency} for one in models
+            ],
+            "tasks": [_task(task, scorer, folder)],
+            "goal": goal,
+            "stopping": dict(stopping or {}),
+            "budget": dict(budget or {}),
+        }
+        built = build(config_from_data(data, _base(task, folder)))
+        endpoints = {one: (FunctionEndpoint(one, function),) for one, function in models.items()}
+        stop, standings = await _run(built, folder, endpoints, observer)
+        return Evaluation(standings, stop, None if out is None else folder)
+
+
+def assert_not_worse(run: Evaluation | Standings | Place, model: str, than: str, margin: float = 0.0) -> None:
+    """Assert that a model is not worse than another by more than a margin; for tests.
+
+    Parameters
+    ----------
+    run : Evaluation, Standings or path
+        An evaluation, or the directory of a run.
+    model, than : str
+        The model in question, and the one it is compared with.
+    margin : float
+        In score units.
+
+    Raises
+    ------
+    AssertionError
+        If it is worse, or the trials cannot tell; the message says which, with the interval.
+    """
+    _require(not_worse(_standings(run), model, than, margin))
+
+
+def assert_at_least(run: Evaluation | Standings | Place, model: str, value: float) -> None:
+    """Assert that a model's score is at least `value`; see :func:`assert_not_worse`."""
+    _require(at_least(_standings(run), model, value))
+
+
+def _require(claim: Claim) -> None:
+    if claim.holds is not True:
+        raise AssertionError(claim.text)
+
+
+def _standings(run: Evaluation | Standings | Place) -> Standings:
+    if isinstance(run, Standings):
+        return run
+    return run.standings if isinstance(run, Evaluation) else standings_of(run)
+
+
+def _absolute(place: Place) -> Path:
+    return Path(place).absolute()  # a model's function may change the current folder
+
+
+def _scratch(stack: ExitStack) -> Path:
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="adaptive-eval-"))) / "evaluation"
+
+
+def _task(
+    task: Place | Rows | Mapping[str, Any], scorer: str | Mapping[str, Any] | None, folder: Path
+) -> dict[str, Any]:
+    """Return the task as a config has it; rows are written into the run's directory."""
+    section: dict[str, Any] = dict(task) if isinstance(task, Mapping) else {"dataset": task}
+    dataset = section.get("dataset")
+    if isinstance(dataset, PathLike):
+        section["dataset"] = str(dataset)
+    elif not isinstance(dataset, str):
+        section["dataset"] = _written(dataset, folder)
+    if scorer is not None:
+        section["scorer"] = scorer if isinstance(scorer, str) else dict(scorer)
+    return {"name": "task", "scorer": "exact", **section}
+
+
+def _written(rows: Any, folder: Path) -> str:
+    if not isinstance(rows, Sequence) or not all(isinstance(row, Mapping) for row in rows):
+        raise UsageError(f"task: {rows!r:.100} is neither a dataset nor a list of rows with input and target")
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(dict(row)) + "\n" for row in rows]
+    (folder / QUESTIONS).write_text("".join(lines), encoding="utf-8")
+    return QUESTIONS
+
+
+def _base(task: object, folder: Path) -> Path:
+    """Return where relative paths start: rows are in the run's directory, everything else is where we are."""
+    dataset = task.get("dataset") if isinstance(task, Mapping) else task
+    return Path.cwd() if isinstance(dataset, str | PathLike) else folder
+
+
+async def _run(
+    built: Built,
+    folder: Path,
+    endpoints: Mapping[str, tuple[FunctionEndpoint, ...]],
+    observer: Callable[[Event], None] | None,
+) -> tuple[StopVerdict, Standings]:
+    for task, rubric in built.rubrics.items():
+        if rubric.open_thresholds:
+            raise UsageError(
+                f"the rubric of task {task!r} needs thresholds that a pilot would have to find; give them"
+            )
+    elapsed = 0.0
+    with ExitStack() as stack:
+        if (folder / "run.db").exists():
+            with RunReader(folder) as reader:
+                built = replace(built, continued=reader.meta())
+                latest = reader.latest_snapshot()
+            elapsed = 0.0 if latest is None else latest.elapsed
+            session = built.session()
+            writer = stack.enter_context(continue_run(built, folder))
+            with writer.reader() as reader:
+                session.replay(chain(reader.log(), reader.log(after_stop=True)))
+            resume_accounts(built.scorers, [folder])
+        else:
+            session = built.session()
+            writer = stack.enter_context(RunWriter.create(folder, meta=built.meta()))
+        if session.stopped is None:
+            runner = built.runner(session, writer, endpoints, elapsed=elapsed, observer=observer)
+            await runner.run()
+        assert session.stopped is not None
+        return session.stopped, session.standings()

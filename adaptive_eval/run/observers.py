@@ -1,0 +1,198 @@
+"""Who else is told of a run while it goes on: Prometheus, a webhook, a command, experiment trackers."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import click
+
+from adaptive_eval.config import NotifyConfig, RunConfig
+from adaptive_eval.core.results import Decision, Standings, StopVerdict
+from adaptive_eval.engine.events import Decided, Event, Progress, Stopped
+from adaptive_eval.errors import UsageError
+from adaptive_eval.monitor.notifications import Channel, Notice, NoticeKind, Notifier, command, webhook
+from adaptive_eval.text.headline import headline
+
+if TYPE_CHECKING:
+    from adaptive_eval.monitor.metrics import RunMetrics
+    from adaptive_eval.run.trackers import Tracker
+
+__all__ = ["MetricsOptions", "Outlets", "channels_of", "trackers_of"]
+
+
+@dataclass(frozen=True)
+class MetricsOptions:
+    """Where metrics go, as given on the command line.
+
+    Parameters
+    ----------
+    port : str, optional
+        ``PORT`` or ``HOST:PORT``; without a host the loopback.
+    file : Path, optional
+        File for a textfile collector.
+    """
+
+    port: str | None = None
+    file: Path | None = None
+
+    def address(self) -> tuple[str, int] | None:
+        """Return host and port, None where nothing is to be served.
+
+        Raises
+        ------
+        UsageError
+            If it is neither PORT nor HOST:PORT.
+
+        Examples
+        --------
+        >>> MetricsOptions("9100").address(), MetricsOptions("0.0.0.0:9100").address()
+        (('127.0.0.1', 9100), ('0.0.0.0', 9100))
+        """
+        if self.port is None:
+            return None
+        host, _, port = self.port.rpartition(":")
+        if not (port.isascii() and port.isdigit() and int(port) < 65_536):
+            raise UsageError(f"--metrics-port is {self.port!r}: give a port such as 9100, or HOST:PORT")
+        return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def channels_of(notify: NotifyConfig | None, environment: Mapping[str, str] = os.environ) -> list[Channel]:
+    """Return the channels that a config asks for.
+
+    Raises
+    ------
+    UsageError
+        If the variable that holds the webhook's URL is not set, or holds no URL.
+    """
+    channels: list[Channel] = []
+    if notify is not None and notify.webhook_env is not None:
+        url = environment.get(notify.webhook_env, "")
+        if not url:
+            raise UsageError(
+                f"notify.webhook_env: the environment variable {notify.webhook_env} is not set; set it to "
+                "the webhook's URL, or leave the setting out"
+            )
+        channels.append(webhook(url))
+    if notify is not None and notify.command is not None:
+        channels.append(command(notify.command))
+    return channels
+
+
+def trackers_of(notify: NotifyConfig | None, name: str) -> list[Tracker]:
+    """Return the experiment trackers that a config asks for, each with a run of this name.
+
+    Raises
+    ------
+    UsageError
+        If a tracker's library is not installed.
+    """
+    if notify is None or (notify.wandb is None and notify.mlflow is None):
+        return []
+    from adaptive_eval.run.trackers import mlflow_tracker, wandb_tracker
+
+    found = []
+    if notify.wandb is not None:
+        found.append(wandb_tracker(notify.wandb, name))
+    if notify.mlflow is not None:
+        found.append(mlflow_tracker(notify.mlflow, name))
+    return found
+
+
+class Outlets:
+    """Passes the events of a run on; a context manager that opens and closes what it passes them to.
+
+    An error that leaves the context is told as well.
+
+    Parameters
+    ----------
+    config : RunConfig
+        The run.
+    metrics : MetricsOptions
+        Where metrics go.
+
+    Raises
+    ------
+    UsageError
+        On entering, if an outlet cannot be opened; nothing has been spent then.
+    """
+
+    def __init__(self, config: RunConfig, metrics: MetricsOptions) -> None:
+        self._run = config.name
+        self._notify = config.notify
+        self._options = metrics
+        self._stack = ExitStack()
+        self._metrics: RunMetrics | None = None
+        self._notifier: Notifier | None = None
+        self._standings: Standings | None = None
+        self._trackers: list[Tracker] = []
+
+    def __enter__(self) -> Self:
+        channels = channels_of(self._notify)
+        self._trackers = trackers_of(self._notify, self._run)
+        address = self._options.address()
+        if address is not None or self._options.file is not None:
+            from adaptive_eval.monitor.metrics import RunMetrics
+
+            self._metrics = self._stack.enter_context(RunMetrics(self._run, address, self._options.file))
+        if channels:
+            self._notifier = Notifier(channels)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception):
+            self._tell("error", str(error) or type(error).__name__)
+        self._stack.close()
+        for tracker in self._trackers:
+            problem = tracker.close()
+            if problem is not None:
+                click.echo(f"warning: {problem}", err=True)
+        if self._notifier is not None:
+            undelivered = self._notifier.close()
+            if undelivered is not None:
+                click.echo(f"warning: {undelivered}", err=True)
+
+    def __call__(self, event: Event) -> None:
+        """Pass an event on; takes no time."""
+        for tracker in self._trackers:
+            tracker(event)
+        if isinstance(event, Progress):
+            self._standings = event.standings
+            if self._metrics is not None:
+                self._metrics.update(event.at, event.elapsed, event.standings, event.endpoints)
+        elif isinstance(event, Decided):
+            for decision in event.decisions:
+                self._decided(decision)
+        elif isinstance(event, Stopped):
+            self._stopped(event.verdict)
+
+    def _decided(self, decision: Decision) -> None:
+        if decision.kind == "pair":
+            self._tell("pair_decided", decision.text, decision.trials, decision.models, decision.verdict)
+        elif decision.kind == "model_stopped":
+            self._tell("error", decision.text, decision.trials, decision.models)
+
+    def _stopped(self, verdict: StopVerdict) -> None:
+        standings = self._standings
+        first = "" if standings is None else f"{headline(standings)} "
+        trials = 0 if standings is None else standings.trials
+        self._tell("stopped", f"{first}Stopped: {verdict.text.rstrip('.')}.", trials, verdict=verdict.reason)
+
+    def _tell(
+        self,
+        event: NoticeKind,
+        text: str,
+        trials: int = 0,
+        models: tuple[str, ...] = (),
+        verdict: str | None = None,
+    ) -> None:
+        if self._notifier is not None and self._notify is not None and event in self._notify.on:
+            self._notifier.tell(Notice(event, self._run, time.time(), text, trials, models, verdict))

@@ -1,0 +1,190 @@
+"""Asking servers whether they are there, and on request what they make of the parameters of a request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from adaptive_eval.build.assembly import Built
+from adaptive_eval.build.server_discovery import Finder
+from adaptive_eval.endpoints.model_list import Probe
+from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
+from adaptive_eval.endpoints.parameter_probe import Examination, examine
+from adaptive_eval.errors import EndpointError, EndpointsUnusable, TransientEndpointError
+
+__all__ = ["Probed", "probe_all", "report_endpoints", "require_usable"]
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What one server of a model said, or how asking it failed."""
+
+    model: str
+    endpoint: OpenAIEndpoint
+    result: Probe | EndpointError
+
+    @property
+    def words(self) -> str:
+        """How asking it failed, with its model and its address."""
+        words, url = str(self.result), self.endpoint.url
+        return f"{self.model}: {'' if url in words else f'{url}: '}{words}"
+
+
+async def probe_all(endpoints: Mapping[str, Sequence[OpenAIEndpoint]]) -> list[Probed]:
+    """Probe all servers of all models at once; return what each said, in the order given."""
+
+    async def probe(model: str, endpoint: OpenAIEndpoint) -> Probed:
+        try:
+            return Probed(model, endpoint, await endpoint.probe())
+        except EndpointError as error:
+            return Probed(model, endpoint, error)
+
+    return await asyncio.gather(*(probe(model, one) for model, pool in endpoints.items() for one in pool))
+
+
+def require_usable(probed: Sequence[Probed], *, all_there: bool = False) -> list[str]:
+    """Raise EndpointsUnusable naming every server without which its model cannot be asked.
+
+    Parameters
+    ----------
+    probed : sequence of Probed
+        What the servers said.
+    all_there : bool
+        True where every server must be there; else a model needs one of them. A server that answers, and
+        refuses the model, is a mistake in either case.
+
+    Returns
+    -------
+    list of str
+        A remark for every server that is not there and whose model has others.
+    """
+    there = {one.model for one in probed if isinstance(one.result, Probe)}
+    missing: list[str] = []
+    absent: list[str] = []
+    for one in probed:
+        if isinstance(one.result, EndpointError):
+            spared = isinstance(one.result, TransientEndpointError) and one.model in there and not all_there
+            (absent if spared else missing).append(one.words)
+    if missing:
+        noun = "endpoint is" if len(missing) == 1 else "endpoints are"
+        lines = [f"{len(missing)} {noun} not usable; nothing was spent:", *(f"  {line}" for line in missing)]
+        raise EndpointsUnusable("\n".join(lines))
+    return absent
+
+
+async def report_endpoints(
+    built: Built, mimic_url: str | None, say: Callable[[str], None], *, spend: bool
+) -> None:
+    """Say what every server offers, and with `spend` what it does with the parameters of a request.
+
+    Sources that name servers are read once. A server that is found and cannot be asked is no mistake: a run
+    leaves it out.
+
+    Raises
+    ------
+    EndpointsUnusable
+        A model cannot be asked at one of its servers; nothing is spent then.
+    """
+    models = built.endpoints(mimic_url)
+    endpoints = {**models, **built.connected(mimic_url).scorer_endpoints()}
+    async with Finder(built.config) as finder:
+        models = {**models, **await _found(built, finder, say)}
+        try:
+            await _report(models, {**endpoints, **models}, finder.discoveries, say, spend=spend)
+        finally:
+            for endpoint in chain.from_iterable(endpoints.values()):
+                await endpoint.aclose()
+
+
+async def _found(
+    built: Built, finder: Finder, say: Callable[[str], None]
+) -> dict[str, tuple[OpenAIEndpoint, ...]]:
+    """Read every source once, say what it names, and return the clients for that."""
+    found: dict[str, tuple[OpenAIEndpoint, ...]] = {}
+    for source in {one.source: None for one in finder.discoveries.values()}:
+        reading = await source.read()
+        patience = {name: one.patience for name, one in finder.discoveries.items() if one.source is source}
+        listed = ", ".join(reading.addresses)
+        listed = listed or f"nothing now; a run waits {min(patience.values()):g} s for a server"
+        say(f"found      {', '.join(patience)}: {source.name} names {listed}")
+        for problem in reading.problems:
+            say(f"warning    {problem}")
+        for name in patience:
+            model = built.config.model(name)
+            found[name] = tuple(finder.client(model, url) for url in reading.addresses)
+    return found
+
+
+async def _report(
+    models: Mapping[str, Sequence[OpenAIEndpoint]],
+    endpoints: Mapping[str, Sequence[OpenAIEndpoint]],
+    found: Collection[str],
+    say: Callable[[str], None],
+    *,
+    spend: bool,
+) -> None:
+    """Probe all `endpoints`, say what each offers, and with `spend` examine those of `models`."""
+    probed = await probe_all(endpoints)
+    for one in probed:
+        if isinstance(one.result, Probe):
+            say(f"endpoint   {one.model}: {await _offer(one.endpoint, one.result)}")
+        elif one.model in found:
+            then = "ask it again" if isinstance(one.result, TransientEndpointError) else "leave it out"
+            say(f"warning    {one.words.rstrip('.')}; a run would {then}")
+    require_usable([one for one in probed if one.model not in found], all_there=True)
+    for one in probed:
+        for line in _mismatch(one.endpoint, one.result):
+            say(f"warning    {one.model}: {line}")
+    if spend:
+        for one in (one for one in probed if one.model in models and isinstance(one.result, Probe)):
+            for line in await _examined(one.endpoint):
+                say(f"probe      {one.model}: {line}")
+
+
+async def _offer(endpoint: OpenAIEndpoint, probe: Probe) -> str:
+    """Return what an endpoint offers, in one line."""
+    parts = [f"{endpoint.url} answers"]
+    if probe.context_length is not None:
+        parts.append(f"context {probe.context_length:,} tokens")
+    parts += [path for path in ("/health", "/metrics") if await endpoint.offers(path)]
+    if len(probe.models) > 1:
+        parts.append(f"{len(probe.models)} models")
+    if probe.note:
+        parts.append(probe.note)
+    return "; ".join(parts)
+
+
+def _mismatch(endpoint: OpenAIEndpoint, probe: Probe | EndpointError) -> Iterator[str]:
+    """Yield what an endpoint would refuse every time."""
+    limits = [endpoint.parameters.get(name) for name in ("max_tokens", "max_completion_tokens")]
+    most = next((limit for limit in limits if isinstance(limit, int)), 0)
+    context = probe.context_length if isinstance(probe, Probe) else None
+    if context is not None and most >= context:
+        yield (
+            f"max_tokens is {most:,} and the context {context:,} tokens, prompt included: "
+            "the server may refuse every request"
+        )
+
+
+async def _examined(endpoint: OpenAIEndpoint) -> list[str]:
+    """Return the findings about an endpoint, one line for what is honoured and one for each other."""
+    try:
+        found = await examine(endpoint)
+    except EndpointError as error:
+        return [f"the first request failed: {error}"]
+    honoured = [finding.parameter for finding in found.findings if finding.verdict == "honoured"]
+    return [
+        f"{_cost(found)}; honoured: {', '.join(honoured) or 'none'}",
+        *(
+            f"{finding.parameter} {finding.verdict}: {finding.words}"
+            for finding in found.findings
+            if finding.verdict != "honoured"
+        ),
+    ]
+
+
+def _cost(found: Examination) -> str:
+    tokens = f"{found.usage.total_tokens:,}" if found.usage.total_tokens else "an unknown number of"
+    return f"{found.requests} requests took {tokens} tokens"

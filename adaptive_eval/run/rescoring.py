@@ -1,0 +1,341 @@
+"""Ranking stored answers under another scorer or rubric, without asking anything."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import Any, TypeAlias
+
+from adaptive_eval.build.assembly import Built, make_importable
+from adaptive_eval.build.rubrics import (
+    observed_thresholds,
+    rubric_of,
+    stored_thresholds,
+    with_stored_thresholds,
+)
+from adaptive_eval.build.scorers import connected
+from adaptive_eval.config import RubricConfig
+from adaptive_eval.core.results import Standings, to_json
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import GoalSpec
+from adaptive_eval.errors import EndpointsUnusable, RunMismatch, ScorerUnavailable, UsageError
+from adaptive_eval.processes import available_cores, process_pool
+from adaptive_eval.run.rescoring_requests import Wish
+from adaptive_eval.scoring import IN_WORKERS, Rubric, Scorer, SignalMissing, attempt_signals, build_scorer
+from adaptive_eval.scoring.spread import Answers, score_here, score_spread
+from adaptive_eval.store import Rescored, RunReader, ScoringRecord, TrialRecord
+from adaptive_eval.tasks import Task
+from adaptive_eval.trial import Missing, Score, Signal, TrialKey, TrialOutcome, Usage
+
+__all__ = ["Rescoring", "rescore", "stored_scoring"]
+
+_BATCH = 256
+
+_HERE = frozenset({"judge", "verifier", "inspect", "lm-eval"})
+"""Scorers that are not spread: their limits are of one process, or they are of another library."""
+
+_OF_ONE_SCORER = frozenset({"score", "judgements", "order_decided"})
+"""Signals by which one scorer says what it found: they are not those of another one that has none."""
+
+_Score: TypeAlias = Callable[
+    [Iterable[tuple[list[TrialRecord], Answers]]], Iterator[tuple[list[TrialRecord], list[Score]]]
+]
+"""Scores batches of answers, each with the records it is of."""
+
+
+@dataclass(frozen=True)
+class Rescoring:
+    """What a scoring makes of a run.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    standings : Standings
+        The ranking, by the run's own stopping rule.
+    rows : tuple of Rescored
+        One for each answer that was scored anew.
+    body : mapping
+        How it was scored, and the standings, for the run file.
+    unscored : int
+        Answers without a category: they lack a signal the rubric needs, or no scorer could judge them. They
+        count as missing.
+    """
+
+    name: str
+    standings: Standings
+    rows: tuple[Rescored, ...]
+    body: Mapping[str, Any]
+    unscored: int = 0
+
+    @property
+    def record(self) -> ScoringRecord:
+        """The scoring as it is stored."""
+        return ScoringRecord(self.name, time.time(), self.body)
+
+
+def stored_scoring(built: Built, reader: RunReader) -> Rescoring:
+    """Return the ranking by the categories that the run was decided by."""
+    outcomes = [*_flat(reader.log()), *_flat(reader.log(after_stop=True))]
+    return Rescoring("as run", _ranked(built, outcomes, {}), (), {})
+
+
+def rescore(
+    built: Built,
+    reader: RunReader,
+    wishes: Sequence[Wish],
+    task: str | None = None,
+    mimic_url: str | None = None,
+    *,
+    workers: int | Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Rescoring]:
+    """Score the stored answers anew, once for each wish, and rank the models by each.
+
+    Parameters
+    ----------
+    built : Built
+        The run's config with its data.
+    reader : RunReader
+        Its run file.
+    wishes : sequence of Wish
+        What is asked for; wishes of one scorer share one reading of the answers.
+    task : str, optional
+        Score only this task anew.
+    mimic_url : str, optional
+        Where the run's mimic is, for a scorer that asks it.
+    workers : int or Executor, optional
+        Processes, or who has them. Default: this process, and those that some scorers have of their own. To
+        send an answer elsewhere costs as much as the simple scorers do.
+    progress : callable, optional
+        Called with the trials that are scored and their number.
+
+    Raises
+    ------
+    RunMismatch
+        If a dataset has changed since: its targets may be others.
+    UsageError
+        If a scorer cannot read a target, or no stored answer has what a rubric needs.
+    EndpointsUnusable
+        If a judge or verifier cannot be asked.
+    """
+    tasks = [one.name for one in built.tasks]
+    if task is not None and task not in tasks:
+        raise UsageError(f"there is no task {task!r}; there are {', '.join(tasks)}")
+    chosen = tasks if task is None else [task]
+    _require_same_data(built, reader)
+    results: list[Rescoring] = []
+    scorers = [wish.scorer for wish in wishes]
+    for scorer in (one for place, one in enumerate(scorers) if one not in scorers[:place]):
+        try:
+            made = _scorer(built, chosen, scorer, mimic_url)
+            with _spreading(scorer, made, workers) as score:
+                answers = _Answers.read(built, reader, chosen, scorer, score, progress)
+        except ScorerUnavailable as error:
+            raise EndpointsUnusable(f"{error}; nothing was stored") from None
+        results += [answers.ranked(wish) for wish in wishes if wish.scorer == scorer]
+    order = {wish.name: place for place, wish in enumerate(wishes)}
+    return sorted(results, key=lambda result: order[result.name])
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """The stored trials with the signals and extractions of one scorer; texts are not kept."""
+
+    built: Built
+    meta: Mapping[str, str]
+    tasks: Sequence[str]
+    scorer: Any
+    keys: list[tuple[TrialKey, str, Usage]]
+    scores: list[Score | None]  # None for a missing trial
+    reasons: list[str]  # of missing trials
+
+    @classmethod
+    def read(
+        cls,
+        built: Built,
+        reader: RunReader,
+        tasks: Sequence[str],
+        scorer: Any,
+        score: _Score,
+        progress: Callable[[int, int], None] | None,
+    ) -> _Answers:
+        known = {one.name: one for one in built.tasks if scorer is not None and one.name in tasks}
+        answers, trials = cls(built, reader.meta(), tasks, scorer, [], [], []), reader.trials()
+        total = reader.count()
+        batches = iter(lambda: list(islice(trials, _BATCH)), [])
+        for records, found in score((batch, _to_score(batch, known)) for batch in batches):
+            anew = iter(found)
+            for record in records:
+                answers.keys.append((record.request.key, record.request.task, record.usage))
+                answers.reasons.append(record.missing or "")
+                answers.scores.append(_with(record, next(anew)) if _is_due(record, known) else record.score)
+            if progress is not None:
+                progress(len(answers.keys), total)
+        return answers
+
+    def ranked(self, wish: Wish) -> Rescoring:
+        """Return what a rubric makes of the answers."""
+        categories: list[int | None] = [None if score is None else score.category for score in self.scores]
+        weights, body = {}, {}
+        for task in self.tasks:
+            places = [
+                place
+                for place, (_, of, _) in enumerate(self.keys)
+                if of == task and categories[place] is not None
+            ]
+            records = [_signals(self.scores[place]) for place in places]
+            section = wish.by_task.get(task) or wish.rubric or self.built.config.task(task).rubric
+            rubric = self._rubric(section, task, records)
+            for place, category in zip(places, _assigned(rubric, records, task), strict=True):
+                categories[place] = category
+            weights[task] = section.category_weights
+            body[task] = self._description(task, section, rubric)
+        outcomes = [
+            Missing(key, self.reasons[place] or "lacks a signal that the rubric needs", usage)
+            if (category := categories[place]) is None
+            else TrialOutcome(key, category, usage)
+            for place, (key, _, usage) in enumerate(self.keys)
+        ]
+        standings = _ranked(self.built, outcomes, weights)
+        rows = tuple(self._rows(categories))
+        unscored = sum(row.category is None for row in rows)
+        return Rescoring(
+            wish.name, standings, rows, {"tasks": body, "standings": to_json(standings)}, unscored
+        )
+
+    def _rubric(self, section: RubricConfig, task: str, records: Sequence[Mapping[str, Signal]]) -> Rubric:
+        """Return the rubric with its thresholds: given, as the run froze them, or of these answers."""
+        rubric = rubric_of(section)
+        known = stored_thresholds(self.meta).get(task, {}) if self.scorer is None else {}
+        if not rubric.open_thresholds:
+            return rubric
+        if all(name in known for name in rubric.open_thresholds):
+            return with_stored_thresholds({task: rubric}, self.meta)[task]
+        return observed_thresholds(rubric, records, task, "the stored answers")
+
+    def _description(self, task: str, section: RubricConfig, rubric: Rubric) -> dict[str, Any]:
+        config = self.built.config.task(task)
+        return {
+            "scorer": (self.scorer or config.scorer).model_dump(mode="json"),
+            "rubric": section.model_dump(mode="json", by_alias=True),
+            "categories": list(rubric.categories),
+            "thresholds": dict(rubric.thresholds),
+            "weights": list(section.category_weights),
+        }
+
+    def _rows(self, categories: Sequence[int | None]) -> Iterator[Rescored]:
+        chosen = set(self.tasks)
+        for place, ((_, task, _), score) in enumerate(zip(self.keys, self.scores, strict=True)):
+            if score is not None and task in chosen:
+                yield Rescored(place, categories[place], score.extracted, score.reason)
+
+
+def _is_due(record: TrialRecord, tasks: Mapping[str, Task]) -> bool:
+    """Return whether a trial has an answer to one of the `tasks` that are scored anew."""
+    return record.score is not None and record.completion is not None and record.request.task in tasks
+
+
+def _to_score(records: Sequence[TrialRecord], tasks: Mapping[str, Task]) -> Answers:
+    """Return the answers that are due, each with its question as it was asked."""
+    answers = []
+    for record in records:
+        if _is_due(record, tasks):
+            assert record.completion is not None
+            task, request = tasks[record.request.task], record.request
+            answers.append((record.completion, task.asked(task.by_id[request.question], request.seed)))
+    return answers
+
+
+def _with(record: TrialRecord, anew: Score) -> Score:
+    """Return a new score of a trial with the signals that its old one has beside."""
+    assert record.score is not None
+    assert record.completion is not None
+    kept = {name: value for name, value in record.score.signals.items() if name not in _OF_ONE_SCORER}
+    signals = {**kept, **attempt_signals(record.completion), **anew.signals}
+    return replace(anew, signals=signals)
+
+
+@contextmanager
+def _spreading(section: Any, scorer: Scorer | None, workers: int | Executor | None) -> Iterator[_Score]:
+    """Yield how batches of answers are scored: here, or by `workers`."""
+    elsewhere = section is not None and section.kind in IN_WORKERS
+    if scorer is None or workers is None or workers == 1 or section.kind in _HERE:
+        yield partial(score_here, scorer, at_once=elsewhere)
+        return
+    number = workers if isinstance(workers, int) else getattr(workers, "workers", available_cores())
+    with process_pool(workers) as pool:
+        yield partial(score_spread, scorer, pool=pool, workers=number)
+
+
+def _assigned(rubric: Rubric, records: Sequence[Mapping[str, Signal]], task: str) -> list[int | None]:
+    """Return each answer's category; None where it lacks a signal, an error where all of them do."""
+    try:
+        return list(rubric.assign(records))
+    except SignalMissing as error:
+        first = error
+    categories: list[int | None] = []
+    for record in records:
+        try:
+            categories.append(rubric.category(record))
+        except SignalMissing:
+            categories.append(None)
+    if all(category is None for category in categories):
+        raise UsageError(f"no stored answer to task {task!r} has what the rubric needs: {first}")
+    return categories
+
+
+def _signals(score: Score | None) -> Mapping[str, Signal]:
+    return {} if score is None else score.signals
+
+
+def _scorer(built: Built, tasks: Sequence[str], scorer: Any, mimic_url: str | None) -> Scorer | None:
+    """Return the new scorer, which must be able to read the tasks' targets; None where none is asked for."""
+    if scorer is None:
+        return None
+    if scorer.kind == "python":
+        make_importable(built.config.base_dir)
+    made = connected({"": build_scorer(scorer.kind, scorer.options())}, mimic_url)[""]
+    for task in built.tasks:
+        if task.name not in tasks:
+            continue
+        for question in task.questions:
+            problem = made.check_target(question)
+            if problem is not None:
+                raise UsageError(
+                    f"the scorer {scorer.kind} cannot be used for task {task.name!r}, question "
+                    f"{question.id!r}: {problem}"
+                )
+    return made
+
+
+def _ranked(
+    built: Built, outcomes: Sequence[TrialOutcome | Missing], weights: Mapping[str, tuple[float, ...]]
+) -> Standings:
+    spec = replace(built.spec.rescored(weights), prior=None)
+    if spec.references:  # their answers are not here to be scored anew
+        spec = replace(spec, references=(), goal=GoalSpec("ranking"))
+    session = Session(spec)
+    session.replay([outcomes])
+    return session.standings()
+
+
+def _require_same_data(built: Built, reader: RunReader) -> None:
+    stored = json.loads(reader.meta()["identity"])["tasks"]
+    for task in built.tasks:
+        if stored.get(task.name, {}).get("dataset") != task.content_hash:
+            raise RunMismatch(
+                f"{task.source}: the dataset of task {task.name!r} is not what it was when "
+                f"{reader.directory} was run; put the old one back"
+            )
+
+
+def _flat(log: Iterator[list[TrialOutcome | Missing]]) -> Iterator[TrialOutcome | Missing]:
+    for batch in log:
+        yield from batch

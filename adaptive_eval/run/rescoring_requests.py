@@ -1,0 +1,117 @@
+"""What stored answers shall be scored by: rubrics and scorers, as written in a command or in a config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from adaptive_eval.config import RubricConfig, RunConfig, ScorerConfig
+from adaptive_eval.config.document import read_document
+from adaptive_eval.config.problems import plain_problems
+from adaptive_eval.config.rubric_config import by_schema
+from adaptive_eval.config.section import Section, by_kind
+from adaptive_eval.errors import UsageError
+
+__all__ = ["Wish", "read_rubric", "read_scorer", "tracked"]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A scoring that is asked for.
+
+    Parameters
+    ----------
+    name : str
+        What to call it.
+    rubric : RubricConfig, optional
+        Categories; None for those of the run.
+    scorer : ScorerConfig, optional
+        How answers are compared with targets; None to take what the run's own scorer said.
+    by_task : mapping of str to RubricConfig
+        Categories of single tasks, before those of all.
+    """
+
+    name: str
+    rubric: RubricConfig | None = None
+    scorer: Any = None
+    by_task: Mapping[str, RubricConfig] = field(default_factory=dict)
+
+
+class _Written(Section):
+    """What options hold, with the grammar of a config and its words for what is wrong."""
+
+    scorer: Annotated[ScorerConfig, Field(discriminator="kind"), BeforeValidator(by_kind)] | None = None
+    rubric: Annotated[RubricConfig, BeforeValidator(by_schema)] | None = None
+
+
+def read_rubric(text: str) -> RubricConfig:
+    """Read a rubric as it is written in a config: a schema's name, or a mapping.
+
+    Raises
+    ------
+    UsageError
+        If it is none; the message says why.
+
+    Examples
+    --------
+    >>> read_rubric("format-aware").label
+    'format-aware'
+    >>> read_rubric("{schema: binary, weights: [0, 2]}").category_weights
+    (0.0, 2.0)
+    """
+    rubric = _written(text, "rubric").rubric
+    assert rubric is not None
+    try:
+        weights = rubric.category_weights
+    except ValueError as error:
+        raise UsageError(f"--rubric {text!r}: {error}") from None
+    schema = rubric.schema_definition
+    categories = 2 if schema is None else len(schema.categories)
+    if len(weights) != categories:
+        raise UsageError(
+            f"--rubric: {len(weights)} weights for the {categories} categories of {rubric.label}"
+        )
+    if rubric.pilot is not None or rubric.thresholds_from is not None:
+        raise UsageError("--rubric: give thresholds, or leave them out to take them from the stored answers")
+    return rubric
+
+
+def read_scorer(text: str) -> Any:
+    """Read a scorer as it is written in a config: its kind, or a mapping with kind and options.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+
+    Examples
+    --------
+    >>> read_scorer("{kind: numeric, tolerance: 0.1}").tolerance
+    0.1
+    """
+    return _written(text, "scorer").scorer
+
+
+def tracked(config: RunConfig) -> list[Wish]:
+    """Return the rubrics that a config tracks beside those that steer, one wish for each name."""
+    by_name: dict[str, dict[str, RubricConfig]] = {}
+    for task in config.tasks:
+        for rubric in task.track:
+            by_name.setdefault(rubric.label, {})[task.name] = rubric
+    return [Wish(name, by_task=rubrics) for name, rubrics in by_name.items()]
+
+
+def _written(text: str, option: str) -> _Written:
+    document = read_document(text)
+    if document.problems or document.data is None:
+        what = document.problems[0].message if document.problems else "it is empty"
+        raise UsageError(f"--{option} {text!r}: {what}")
+    try:
+        return _Written.model_validate({option: document.data})
+    except ValidationError as error:
+        (_, *place), words = next(plain_problems(error, _Written))
+        where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
+        raise UsageError(f"--{option} {text!r}: {where + ': ' if where else ''}{words}") from None

@@ -1,0 +1,277 @@
+"""Figures of a run for experiment trackers, Weights & Biases and MLflow, without ever holding it up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from importlib import import_module
+from time import monotonic
+from typing import Any, Protocol, Self
+
+from adaptive_eval.core.results import Standings, StopVerdict
+from adaptive_eval.engine.events import Event, Progress, Stopped
+from adaptive_eval.errors import UsageError
+
+__all__ = [
+    "Backend",
+    "MlflowBackend",
+    "Tracker",
+    "WandbBackend",
+    "figures_of",
+    "mlflow_tracker",
+    "wandb_tracker",
+]
+
+EVERY = 10.0
+"""Seconds between two reports."""
+
+
+class Backend(Protocol):
+    """Where figures go; every call may take its time, and may fail."""
+
+    def log(self, step: int, figures: Mapping[str, float]) -> None:
+        """Log figures at a number of trials."""
+        ...
+
+    def finish(self, summary: Mapping[str, Any]) -> None:
+        """Log how it ended, and end."""
+        ...
+
+
+class Tracker:
+    """Passes the events of a run on to a backend, in a thread of its own; a context manager and an observer.
+
+    What comes faster than the backend takes it is left out: the next report has newer figures. A backend
+    that fails is told nothing more and does not disturb the run.
+
+    Parameters
+    ----------
+    open_backend : callable
+        Makes the backend, in that thread; it may take its time, and may fail.
+    every : float
+        Seconds between two reports.
+    clock : callable
+        Seconds that never go back.
+
+    Examples
+    --------
+    >>> class Printer:
+    ...     def log(self, step, figures):
+    ...         print(step, figures)
+    ...     def finish(self, summary):
+    ...         print(summary)
+    >>> with Tracker(Printer) as tracker:
+    ...     tracker(Stopped(StopVerdict("resolved", "goal reached")))
+    {'stopped': 'resolved', 'text': 'goal reached'}
+    """
+
+    def __init__(
+        self,
+        open_backend: Callable[[], Backend],
+        every: float = EVERY,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._open_backend = open_backend
+        self._backend: Backend | None = None
+        self._every = every
+        self._clock = clock
+        self._due = -math.inf
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
+        self._told: list[Future[None]] = []
+        self._last: Standings | None = None
+        self._submit(self._open)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __call__(self, event: Event) -> None:
+        """Take an event; returns at once."""
+        if isinstance(event, Progress):
+            self._last = event.standings
+            if self._clock() >= self._due and self._idle():
+                self._due = self._clock() + self._every
+                self._log(event.standings)
+        elif isinstance(event, Stopped):
+            if self._last is not None:
+                self._log(self._last)
+            self._submit(self._finish, _summary(event.verdict, self._last))
+
+    def close(self, patience: float = 30.0) -> str | None:
+        """Wait up to `patience` seconds for what is under way.
+
+        Returns
+        -------
+        str or None
+            A sentence on what has failed; None where nothing has.
+        """
+        _, late = wait(self._told, patience)
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        if late:
+            return f"the tracker had not taken the last figures {patience:g} s after the end"
+        problem = self._problem()
+        return None if problem is None else f"the tracker has failed: {type(problem).__name__}: {problem}"
+
+    def _log(self, standings: Standings) -> None:
+        self._submit(self._write, standings.trials, figures_of(standings))
+
+    def _open(self) -> None:
+        self._backend = self._open_backend()
+
+    def _write(self, step: int, figures: Mapping[str, float]) -> None:
+        if self._backend is not None:  # None where opening it has failed
+            self._backend.log(step, figures)
+
+    def _finish(self, summary: Mapping[str, Any]) -> None:
+        if self._backend is not None:
+            self._backend.finish(summary)
+
+    def _submit(self, function: Callable[..., None], *arguments: Any) -> None:
+        if self._problem() is None:
+            self._told.append(self._thread.submit(function, *arguments))
+
+    def _idle(self) -> bool:
+        return all(future.done() for future in self._told)
+
+    def _problem(self) -> BaseException | None:
+        done = (future for future in self._told if future.done() and not future.cancelled())
+        return next((found for future in done if (found := future.exception()) is not None), None)
+
+
+def figures_of(standings: Standings) -> dict[str, float]:
+    """Return what is logged of the standings: by model score, interval, trials and tokens; and the totals.
+
+    Examples
+    --------
+    >>> run = Standings("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 12, None)
+    >>> figures_of(run)
+    {'trials': 12.0, 'pairs/open': 0.0, 'pairs/decided': 0.0}
+    """
+    undecided = sum(pair.verdict == "open" for pair in standings.pairs)
+    figures: dict[str, float | None] = {
+        "trials": float(standings.trials),
+        "pairs/open": float(undecided),
+        "pairs/decided": float(len(standings.pairs) - undecided),
+    }
+    for line in standings.models:
+        figures |= {
+            f"{line.model}/score": line.score,
+            f"{line.model}/low": line.low,
+            f"{line.model}/high": line.high,
+            f"{line.model}/rank": float(line.rank),
+            f"{line.model}/trials": float(line.trials),
+            f"{line.model}/missing": float(line.missing),
+            f"{line.model}/tokens": float(line.prompt_tokens + line.completion_tokens),
+            f"{line.model}/usd": line.usd,
+        }
+    return {name: value for name, value in figures.items() if value is not None}
+
+
+def _summary(verdict: StopVerdict, standings: Standings | None) -> dict[str, Any]:
+    found: dict[str, Any] = {"stopped": verdict.reason, "text": verdict.text}
+    if standings is not None:
+        found["ranking"] = ", ".join(
+            line.model for line in sorted(standings.models, key=lambda one: one.rank)
+        )
+    return found
+
+
+class WandbBackend:
+    """A run of Weights & Biases.
+
+    Parameters
+    ----------
+    project, name : str
+        Of the run.
+
+    Raises
+    ------
+    UsageError
+        If wandb is not installed.
+    """
+
+    def __init__(self, project: str, name: str) -> None:
+        wandb = _library("wandb", "Weights & Biases", "wandb")
+        self._run = wandb.init(project=project, name=name)
+
+    def log(self, step: int, figures: Mapping[str, float]) -> None:
+        """Log figures."""
+        self._run.log(dict(figures), step=step)
+
+    def finish(self, summary: Mapping[str, Any]) -> None:
+        """End the run."""
+        self._run.summary.update(dict(summary))
+        self._run.finish()
+
+
+class MlflowBackend:
+    """A run of MLflow, on the server that ``MLFLOW_TRACKING_URI`` names.
+
+    Parameters
+    ----------
+    experiment, name : str
+        Of the run.
+
+    Raises
+    ------
+    UsageError
+        If mlflow is not installed.
+    """
+
+    def __init__(self, experiment: str, name: str) -> None:
+        self._client: Any = _library("mlflow", "MLflow", "mlflow").MlflowClient()
+        known = self._client.get_experiment_by_name(experiment)
+        number = self._client.create_experiment(experiment) if known is None else known.experiment_id
+        self._run = self._client.create_run(number, run_name=name).info.run_id
+
+    def log(self, step: int, figures: Mapping[str, float]) -> None:
+        """Log figures."""
+        for name, value in figures.items():
+            self._client.log_metric(self._run, _metric_name(name), value, step=step)
+
+    def finish(self, summary: Mapping[str, Any]) -> None:
+        """End the run."""
+        for name, value in summary.items():
+            self._client.set_tag(self._run, name, str(value))
+        self._client.set_terminated(self._run)
+
+
+def wandb_tracker(project: str, name: str) -> Tracker:
+    """Return a tracker that logs to Weights & Biases.
+
+    Raises
+    ------
+    UsageError
+        If wandb is not installed.
+    """
+    _library("wandb", "Weights & Biases", "wandb")
+    return Tracker(lambda: WandbBackend(project, name))
+
+
+def mlflow_tracker(experiment: str, name: str) -> Tracker:
+    """Return a tracker that logs to MLflow.
+
+    Raises
+    ------
+    UsageError
+        If mlflow is not installed.
+    """
+    _library("mlflow", "MLflow", "mlflow")
+    return Tracker(lambda: MlflowBackend(experiment, name))
+
+
+def _metric_name(name: str) -> str:
+    """Return a name that MLflow takes: letters, digits and some signs."""
+    return "".join(sign if sign.isalnum() or sign in "_-. :/" else "_" for sign in name)
+
+
+def _library(module: str, what: str, package: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        if error.name is not None and error.name.split(".")[0] != module:
+            raise
+        raise UsageError(f"logging to {what} needs its library: pip install {package}") from None

@@ -1,0 +1,287 @@
+"""Where the outcomes of simulated trials come from, and what is true of them.
+
+A source of answers makes one *stream* per replicate. A stream hands out each model's categories step by step
+along the schedule; what a model answers at a step does not depend on when it is asked or on what others
+answered, so that runs with different policies and concurrencies can be compared outcome for outcome.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.errors import UsageError
+from scorio.sequential.cells import unit_scores
+from scorio.sequential.trial_sequence import Schedule
+from scorio.study import biased_coins
+
+__all__ = ["ENDLESS", "Answers", "BiasedCoins", "GivenChances", "Stream", "asked", "to_score_units"]
+
+ENDLESS = int(np.iinfo(np.int64).max)
+"""Limit of a model that never runs out of answers."""
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Stream(Protocol):
+    """The answers of one replicate."""
+
+    @property
+    def limit(self) -> Ints:
+        """Steps that each model can walk before its answers run out; :data:`ENDLESS` without end."""
+        ...
+
+    def take(self, models: Ints, start: int, stop: int) -> Ints:
+        """Return the next categories of some models.
+
+        Parameters
+        ----------
+        models : ndarray of int, shape (I,)
+            Models that have taken their answers up to `start`, each at most once.
+        start, stop : int
+            Steps of the schedule, within each model's limit.
+
+        Returns
+        -------
+        ndarray of int, shape (I, stop - start)
+            Categories.
+        """
+        ...
+
+
+class Answers(Protocol):
+    """A source of simulated answers; it must be picklable to be used by several processes."""
+
+    def truth(self, spec: SessionSpec) -> Floats:
+        """Return the true overall score of each model, shape (L,), in score units."""
+        ...
+
+    def begin(self, spec: SessionSpec, schedule: Schedule, seed: np.random.SeedSequence) -> Stream:
+        """Return the answers of one replicate."""
+        ...
+
+
+def asked(schedule: Schedule, start: int, stop: int) -> tuple[Ints, Ints]:
+    """Return what the schedule asks at steps ``start .. stop-1``.
+
+    Returns
+    -------
+    questions, repeats : ndarray of int, shape (stop - start,)
+        Question numbers counted over all tasks in order, and how often each was asked before.
+
+    Examples
+    --------
+    >>> questions, repeats = asked(Schedule([4, 2], seed=None), 0, 7)
+    >>> questions.tolist(), repeats.tolist()
+    ([0, 4, 1, 2, 5, 3, 0], [0, 0, 0, 0, 0, 0, 1])
+    """
+    questions, repeats = np.empty(stop - start, dtype=np.int64), np.empty(stop - start, dtype=np.int64)
+    tasks = schedule.task(start, stop)
+    begins, ends = schedule.local(start), schedule.local(stop)
+    first = 0
+    for task, (walk, begin, end) in enumerate(zip(schedule.walks, begins, ends, strict=True)):
+        here = tasks == task
+        questions[here] = first + walk.question(begin, end)
+        repeats[here] = walk.repeats(begin, end)
+        first += walk.questions
+    return questions, repeats
+
+
+def to_score_units(spec: SessionSpec, unit: ArrayLike) -> Floats:
+    """Return overall unit scores in the units that the run reports."""
+    origin, scale = spec.scale
+    return np.asarray(origin + scale * np.asarray(unit, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class BiasedCoins:
+    """Models whose chances per question are drawn anew for every replicate, with exactly the stated means.
+
+    An answer is either the best or the worst category of the task's rubric.
+
+    Parameters
+    ----------
+    means : tuple of float
+        Mean chance of the best category per model, in [0, 1]; the same on every task.
+    concentration : float
+        How alike the questions are: chances follow Beta(κ·mean, κ·(1 − mean)). 8 is paper-like; below about
+        2 most questions are nearly always or nearly never solved.
+    correlation : float
+        How much the same questions are hard for all models, in [0, 1].
+
+    Raises
+    ------
+    UsageError
+        If a value is out of range.
+
+    Examples
+    --------
+    >>> from adaptive_eval.core.spec import ModelSpec, TaskSpec
+    >>> questions = tuple(f"q{number}" for number in range(30))
+    >>> spec = SessionSpec((ModelSpec("a"), ModelSpec("b")), (TaskSpec("t", questions),))
+    >>> BiasedCoins((0.7, 0.4)).truth(spec)
+    array([0.7, 0.4])
+    """
+
+    means: tuple[float, ...]
+    concentration: float = 8.0
+    correlation: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.means or not all(0.0 <= mean <= 1.0 for mean in self.means):
+            raise UsageError(f"means must be numbers in [0, 1], at least one, got {self.means}")
+        if not 0.0 < self.concentration < np.inf:
+            raise UsageError(f"concentration must be positive and finite, got {self.concentration}")
+        if not 0.0 <= self.correlation <= 1.0:
+            raise UsageError(f"correlation must lie in [0, 1], got {self.correlation}")
+
+    def truth(self, spec: SessionSpec) -> Floats:
+        """Return the stated means in score units."""
+        _check_models(spec, len(self.means))
+        return to_score_units(spec, self.means)
+
+    def begin(self, spec: SessionSpec, schedule: Schedule, seed: np.random.SeedSequence) -> Stream:
+        """Draw the chances of one replicate."""
+        coins, trials = seed.spawn(2)
+        chances = [
+            biased_coins(
+                self.means,
+                size,
+                seed=child,
+                concentration=self.concentration,
+                correlation=self.correlation,
+            ).p
+            for size, child in zip(schedule.sizes, coins.spawn(len(schedule.sizes)), strict=True)
+        ]
+        return _Coins(np.concatenate(chances, axis=1), *_extremes(spec), schedule, trials)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenChances:
+    """Models whose chances are given outright.
+
+    Parameters
+    ----------
+    chances : array_like of float, shape (L, Q) or (L, Q, C + 1)
+        Chance of the best category of the rubric per model and question (all tasks' questions one after the
+        other); or the chance of every category.
+
+    Raises
+    ------
+    UsageError
+        If the chances are no probabilities or, per category, do not sum to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> GivenChances(np.full((2, 30), 0.5)).chances.shape
+    (2, 30)
+    """
+
+    chances: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        chances = np.array(self.chances, dtype=np.float64)
+        if chances.ndim not in (2, 3) or chances.size == 0:
+            raise UsageError(f"chances must have shape (L, Q) or (L, Q, C + 1), got {chances.shape}")
+        if not np.all((chances >= 0.0) & (chances <= 1.0)):
+            raise UsageError("chances must be probabilities, in [0, 1]")
+        if chances.ndim == 3 and not np.allclose(chances.sum(axis=2), 1.0, atol=1e-9):
+            raise UsageError("the chances of a model's categories on a question must sum to 1")
+        chances.setflags(write=False)
+        object.__setattr__(self, "chances", chances)
+
+    def truth(self, spec: SessionSpec) -> Floats:
+        """Return the expected scores in score units."""
+        self._check(spec)
+        first, overall = 0, np.zeros(len(spec.models))
+        for task, weight in zip(spec.tasks, spec.task_weights, strict=True):
+            part = self.chances[:, first : first + len(task.questions)]
+            expected = part if part.ndim == 2 else part @ unit_scores(task.weights)
+            overall += weight * expected.mean(axis=1)
+            first += len(task.questions)
+        return to_score_units(spec, overall)
+
+    def begin(self, spec: SessionSpec, schedule: Schedule, seed: np.random.SeedSequence) -> Stream:
+        """Return the answers of one replicate."""
+        self._check(spec)
+        if self.chances.ndim == 2:
+            return _Coins(self.chances, *_extremes(spec), schedule, seed)
+        return _Categories(np.cumsum(self.chances, axis=2)[:, :, :-1], schedule, seed)
+
+    def _check(self, spec: SessionSpec) -> None:
+        _check_models(spec, self.chances.shape[0])
+        if self.chances.shape[1] != spec.questions:
+            raise UsageError(
+                f"chances are given for {self.chances.shape[1]} questions, the run has {spec.questions}"
+            )
+        if self.chances.ndim == 3:
+            for task in spec.tasks:
+                if len(task.weights) != self.chances.shape[2]:
+                    raise UsageError(
+                        f"chances are given for {self.chances.shape[2]} categories, "
+                        f"task {task.name!r} has {len(task.weights)}"
+                    )
+
+
+def _check_models(spec: SessionSpec, models: int) -> None:
+    if models != len(spec.models):
+        raise UsageError(f"answers are given for {models} models, the run has {len(spec.models)}")
+
+
+def _extremes(spec: SessionSpec) -> tuple[Ints, Ints]:
+    """Return the worst and the best category of every question."""
+    sizes = [len(task.questions) for task in spec.tasks]
+    worst = np.repeat([int(np.argmin(task.weights)) for task in spec.tasks], sizes)
+    best = np.repeat([int(np.argmax(task.weights)) for task in spec.tasks], sizes)
+    return worst, best
+
+
+class _Uniform:
+    """One stream of uniform numbers per model, read along its walk."""
+
+    def __init__(self, schedule: Schedule, models: int, seed: np.random.SeedSequence) -> None:
+        self.schedule = schedule
+        self.limit = np.full(models, ENDLESS)
+        self._generators = [np.random.default_rng(child) for child in seed.spawn(models)]
+
+    def draw(self, models: Ints, start: int, stop: int) -> tuple[Ints, Floats]:
+        """Return the questions asked and the models' next numbers, shape (I, steps)."""
+        questions, _ = asked(self.schedule, start, stop)
+        numbers = [self._generators[model].random(stop - start) for model in models.tolist()]
+        return questions, np.stack(numbers)
+
+
+class _Coins(_Uniform):
+    """Answers of the best or the worst category."""
+
+    def __init__(
+        self, chances: Floats, worst: Ints, best: Ints, schedule: Schedule, seed: np.random.SeedSequence
+    ) -> None:
+        super().__init__(schedule, len(chances), seed)
+        self._chances, self._worst, self._best = chances, worst, best
+
+    def take(self, models: Ints, start: int, stop: int) -> Ints:
+        """See :class:`Stream`."""
+        questions, numbers = self.draw(models, start, stop)
+        right = numbers < self._chances[models[:, None], questions]
+        return np.where(right, self._best[questions], self._worst[questions])
+
+
+class _Categories(_Uniform):
+    """Answers of any category, from cumulative chances of shape (L, Q, C)."""
+
+    def __init__(self, cumulative: Floats, schedule: Schedule, seed: np.random.SeedSequence) -> None:
+        super().__init__(schedule, len(cumulative), seed)
+        self._cumulative = cumulative
+
+    def take(self, models: Ints, start: int, stop: int) -> Ints:
+        """See :class:`Stream`."""
+        questions, numbers = self.draw(models, start, stop)
+        bounds = self._cumulative[models[:, None], questions]
+        return np.asarray((numbers[:, :, None] >= bounds).sum(axis=2), dtype=np.int64)

@@ -1,0 +1,302 @@
+"""What a run takes before it is paid for: trials, tokens, USD, hours, errors, per policy and margin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adaptive_eval.core.spec import AllocationSpec, SessionSpec
+from adaptive_eval.errors import UsageError
+from adaptive_eval.frames import columns_of, frame_of
+from adaptive_eval.simulate.budget_limits import Workload, cost_of, cut_at, steps_within, without_budgets
+from adaptive_eval.simulate.coins import Answers
+from adaptive_eval.simulate.fixed import ONE_LOOK, simulate_fixed
+from adaptive_eval.simulate.many_runs import Workers, simulate
+from adaptive_eval.simulate.result import Rate, SimulationResult
+
+__all__ = ["Plan", "PlanRow", "Spread", "plan"]
+
+SHARES = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+"""Budgets of the budget table, as shares of the median number of trials without one."""
+
+Report = Callable[[str, int, int], None]
+"""Called with what is simulated, the replicates done and their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Median of a quantity over runs, and the 80 % interval around it."""
+
+    low: float
+    median: float
+    high: float
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> Spread:
+        """Return the spread of `values`."""
+        low, median, high = np.quantile(values, [0.1, 0.5, 0.9]).tolist()
+        return cls(low, median, high)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """One way to run the config, and what it comes to.
+
+    Parameters
+    ----------
+    policy : str
+        Which models get trials: a policy's name, or ``fixed N=…``.
+    margin : float or None
+        Equivalence margin.
+    trials : Spread
+        Trials of a run.
+    tokens, usd, hours : Spread or None
+        Expected tokens, price and duration; None where they are unknown.
+    resolved : Rate
+        Runs that reach the goal within passes and budget.
+    winners, ties, open : float
+        Shares of contrasts that get a winner, a tie, no verdict.
+    any_wrong, wrong_ties : Rate
+        Runs with any wrong winner; wrong ties among pairs the margin or more apart.
+    disk_bytes : Spread or None
+        Expected size of the run file; None where it is unknown.
+    """
+
+    policy: str
+    margin: float | None
+    trials: Spread
+    tokens: Spread | None
+    usd: Spread | None
+    hours: Spread | None
+    resolved: Rate
+    winners: float
+    ties: float
+    open: float
+    any_wrong: Rate
+    wrong_ties: Rate
+    disk_bytes: Spread | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What :func:`plan` found.
+
+    Parameters
+    ----------
+    truth : tuple of float
+        Assumed scores of the models.
+    rows : tuple of PlanRow
+        Policies and margins, with the budget in force.
+    budgets : tuple of (float, Rate, float)
+        For the config's own policy and margin: a budget in trials, the runs resolved within it, the share of
+        contrasts decided.
+    all_equal : PlanRow or None
+        The config's own policy and margin if all models were equally good: the worst case for errors.
+    """
+
+    truth: tuple[float, ...]
+    rows: tuple[PlanRow, ...]
+    budgets: tuple[tuple[float, Rate, float], ...]
+    all_equal: PlanRow | None
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return the ways to run it as columns of plain Python values, one row a way."""
+        return columns_of(self.rows)
+
+    def to_frame(self) -> Any:
+        """Return the ways to run it as a ``pandas.DataFrame``.
+
+        Raises
+        ------
+        UsageError
+            If pandas is not installed.
+        """
+        return frame_of(self.to_columns())
+
+
+def plan(
+    spec: SessionSpec,
+    answers: Answers,
+    workload: Sequence[Workload],
+    margins: Sequence[float | None],
+    replicates: int,
+    seed: int,
+    passes: int | None = None,
+    equal: Answers | None = None,
+    workers: Workers = None,
+    report: Report | None = None,
+) -> Plan:
+    """Simulate a run in several ways, under its own limits, and tabulate what each would take.
+
+    Parameters
+    ----------
+    spec : SessionSpec
+        The run. Its budget is applied to every way of running it; those of single models and tasks are not.
+    answers : Answers
+        What the models are assumed to answer.
+    workload : sequence of Workload, length L
+        What a trial of each model takes.
+    margins : sequence of float or None
+        Equivalence margins to compare; the first is the run's own.
+    replicates, seed, workers
+        As for :func:`~adaptive_eval.simulate.simulate`.
+    passes : int, optional
+        N of the run of fixed length; default: the spec's ``max_passes``.
+    equal : Answers, optional
+        Answers of equally good models, for the worst case.
+    report : callable, optional
+        Called as ``report(what, done, replicates)``.
+
+    Raises
+    ------
+    UsageError
+        If an argument is out of range or nothing bounds a run.
+    """
+    if len(workload) != len(spec.models):
+        raise UsageError(f"workload is given for {len(workload)} models, the run has {len(spec.models)}")
+    if not margins:
+        raise UsageError("margins must name at least one margin, None for none")
+    work = _Work(spec, tuple(workload), replicates, seed, workers, report)
+    rows: list[PlanRow] = []
+    budgets: tuple[tuple[float, Rate, float], ...] = ()
+    for number, margin in enumerate(margins):
+        whole = work.unlimited(answers, margin)
+        if number == 0:
+            budgets = _budget_table(whole)
+        if spec.allocation.models not in ("round-robin", "uniform") and number == 0:
+            rows.append(work.own_policy(answers, margin))
+        rows.append(work.row("round-robin", margin, work.limited(whole)))
+        rows.append(work.row("uniform", margin, work.limited(_uniform(whole))))
+    passes = passes if passes is not None else spec.stopping.max_passes
+    if passes is not None:
+        rows.append(work.fixed(answers, passes))
+    worst = None
+    if equal is not None:
+        worst = work.row("round-robin", margins[0], work.limited(work.unlimited(equal, margins[0])))
+    return Plan(tuple(answers.truth(spec).tolist()), tuple(rows), budgets, worst)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What every way of running it shares."""
+
+    spec: SessionSpec
+    workload: tuple[Workload, ...]
+    replicates: int
+    seed: int
+    workers: Workers
+    report: Report | None
+
+    def unlimited(self, answers: Answers, margin: float | None) -> SimulationResult:
+        """Simulate round-robin without a budget."""
+        spec = replace(
+            without_budgets(self.spec),
+            stopping=replace(self.spec.stopping, equivalence=margin),
+            allocation=AllocationSpec("round-robin", self.spec.allocation.questions),
+        )
+        label = "no margin" if margin is None else f"margin {margin:g}"
+        return simulate(
+            spec, answers, self.replicates, self.seed, 1, None, self.workers, self._progress(label)
+        )
+
+    def own_policy(self, answers: Answers, margin: float | None) -> PlanRow:
+        """Simulate the spec's own policy, whose trials depend on the order of answers, trial by trial."""
+        spec = replace(self.spec, stopping=replace(self.spec.stopping, equivalence=margin))
+        name = spec.allocation.models
+        result = simulate(
+            spec, answers, self.replicates, self.seed, 1, None, self.workers, self._progress(name)
+        )
+        return self.row(name, margin, result)
+
+    def fixed(self, answers: Answers, passes: int) -> PlanRow:
+        """Simulate a run of fixed length with one look."""
+        result = simulate_fixed(
+            self.spec,
+            answers,
+            passes,
+            self.replicates,
+            self.seed,
+            ONE_LOOK,
+            self.workers,
+            self._progress(f"fixed N={passes}"),
+        )
+        return self.row(f"fixed N={passes}", None, result)
+
+    def _progress(self, label: str) -> Callable[[int, int], None] | None:
+        report = self.report
+        return None if report is None else lambda done, total: report(label, done, total)
+
+    def limited(self, result: SimulationResult) -> SimulationResult:
+        """Return the runs under the spec's budget."""
+        step = np.full(result.replicates, np.inf)
+        for per_trial, limit, parallel in self._limits():
+            step = np.minimum(step, steps_within(result.trials, per_trial, limit, parallel=parallel))
+        return cut_at(result, step)
+
+    def _limits(self) -> Iterable[tuple[list[float], float, bool]]:
+        budget = self.spec.budget
+        if budget.trials is not None:
+            yield [1.0] * len(self.workload), float(budget.trials), False
+        for limit, costs, parallel in (
+            (budget.tokens, self._known("tokens"), False),
+            (budget.prompt_tokens, self._known("prompt_tokens"), False),
+            (budget.completion_tokens, self._known("completion_tokens"), False),
+            (budget.usd, self._known("usd"), False),
+            (budget.wall_clock, self._known("seconds"), True),
+        ):
+            if limit is not None and costs is not None:
+                yield costs, float(limit), parallel
+
+    def _known(self, name: str) -> list[float] | None:
+        """Return a quantity of all models, or None if it is unknown for one."""
+        values = [getattr(work, name) for work in self.workload]
+        return None if any(value is None for value in values) else values
+
+    def row(self, policy: str, margin: float | None, result: SimulationResult) -> PlanRow:
+        """Return what the runs of one way come to."""
+        tokens, usd, seconds = (self._known(name) for name in ("tokens", "usd", "seconds"))
+        disk = self._known("disk_bytes")
+        hours = None if seconds is None else cost_of(result.trials, seconds, parallel=True) / 3600.0
+        return PlanRow(
+            policy,
+            margin,
+            Spread.of(result.total),
+            None if tokens is None else Spread.of(cost_of(result.trials, tokens)),
+            None if usd is None else Spread.of(cost_of(result.trials, usd)),
+            None if hours is None else Spread.of(hours),
+            Rate(result.reasons.get("resolved", 0), result.replicates),
+            result.share("decided"),
+            result.share("tie"),
+            result.share("open"),
+            result.family_wise,
+            result.wrong_ties,
+            None if disk is None else Spread.of(cost_of(result.trials, disk)),
+        )
+
+
+def _uniform(result: SimulationResult) -> SimulationResult:
+    """Return the same runs with every model walking on to the stop: what policy uniform does."""
+    trials = np.repeat(result.steps[:, None], result.trials.shape[1], axis=1)
+    return replace(result, trials=trials)
+
+
+def _budget_table(result: SimulationResult) -> tuple[tuple[float, Rate, float], ...]:
+    """Return what budgets in trials around the median decide."""
+    median = float(np.median(result.total))
+    table = []
+    for share in SHARES:
+        budget = _round_number(share * median)
+        step = steps_within(result.trials, [1.0] * result.trials.shape[1], budget)
+        cut = cut_at(result, step)
+        resolved = Rate(cut.reasons.get("resolved", 0), cut.replicates)
+        table.append((budget, resolved, 1.0 - cut.share("open")))
+    return tuple(table)
+
+
+def _round_number(value: float) -> float:
+    """Return `value` with two significant digits."""
+    return float(f"{max(value, 1.0):.1e}")

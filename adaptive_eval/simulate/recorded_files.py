@@ -1,0 +1,160 @@
+"""Recorded outcomes from files and runs: tables, NumPy archives, logs of other tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from adaptive_eval.errors import UsageError
+from adaptive_eval.interop.detect import open_logs
+from adaptive_eval.interop.found import DEFAULT_TASK, Choices, Found, Log, checked
+from adaptive_eval.interop.tabular import archive_outcomes
+from adaptive_eval.simulate.recorded import NO_TRIAL, RecordedOutcomes
+
+__all__ = ["DEFAULT_TASK", "Trial", "read_recorded", "recorded_weights", "tabulate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One recorded trial.
+
+    Parameters
+    ----------
+    model, task, question : str
+        Which cell it belongs to.
+    number : int
+        Its place among the trials of its cell; need not be contiguous.
+    category : int
+        Category from 0; for a binary rubric 1 is right and 0 is wrong.
+    """
+
+    model: str
+    task: str
+    question: str
+    number: int
+    category: int
+
+
+def read_recorded(paths: Sequence[Path], choices: Choices | None = None) -> RecordedOutcomes:
+    r"""Read the outcomes of one or several files or runs as one table.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        ``.npz`` archives with an array ``R`` (models x questions x trials; -1 where there is no trial) and
+        optionally the names ``models`` and ``questions``; ``.jsonl``, ``.json``, ``.csv``, ``.tsv`` or
+        ``.parquet`` files with a row a trial and the columns ``model``, ``question``, ``category`` (or
+        ``correct``, or ``score``) and optionally ``task`` and ``trial``; directories of runs; and the logs of
+        other tools (:func:`adaptive_eval.interop.detect.open_logs`), or folders of them.
+    choices : Choices, optional
+        What the files leave open.
+
+    Returns
+    -------
+    RecordedOutcomes
+        Models and questions in the order in which they first appear.
+
+    Raises
+    ------
+    UsageError
+        If a file cannot be read, misses a column, or holds something that is no outcome; a trial given
+        twice.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "outcomes.csv")
+    ...     _ = path.write_text("model,question,category\na,q1,1\na,q1,0\nb,q1,1\n")
+    ...     recorded = read_recorded([path])
+    >>> recorded.models, recorded.counts.tolist()
+    (('a', 'b'), [[2], [1]])
+    """
+    if not paths:
+        raise UsageError("no file of recorded outcomes is given")
+    choices = choices or Choices()
+    if choices == Choices() and len(paths) == 1 and paths[0].suffix.lower() == ".npz":
+        outcomes, models, questions = archive_outcomes(paths[0])
+        return RecordedOutcomes(tuple(models), tuple((DEFAULT_TASK, name) for name in questions), outcomes)
+    logs = open_logs(paths, choices, texts=False)
+    recorded = tabulate(_trials(logs))
+    choices.require_renamed(recorded.models)
+    return recorded
+
+
+def recorded_weights(paths: Sequence[Path]) -> tuple[float, ...] | None:
+    """Return what the categories in runs are worth, where the runs say so and agree; None otherwise."""
+    runs = [path for path in paths if path.is_dir()]
+    known = {weights for log in open_logs(runs, Choices(), texts=False) for weights in log.weights.values()}
+    return known.pop() if len(known) == 1 else None
+
+
+def _trials(logs: Iterable[Log]) -> Iterator[Trial]:
+    """Yield the trials of logs; those of a log follow those before it, unless their numbers count for all."""
+    following: dict[tuple[str, str, str], int] = {}
+    for log in logs:
+        first: dict[tuple[str, str, str], int] = {}
+        for found in checked(log):
+            cell = (found.model, found.task, found.question)
+            if found.number is None:
+                number = following.get(cell, 0)
+            else:
+                begin = 0 if log.numbered else first.setdefault(cell, following.get(cell, 0))
+                number = begin + found.number
+            if not log.numbered or found.number is None:
+                following[cell] = max(following.get(cell, 0), number + 1)
+            if found.missing is None:
+                yield Trial(*cell, number, _category(log, found))
+
+
+def _category(log: Log, found: Found) -> int:
+    if found.category is not None:
+        return found.category
+    if found.score not in (0.0, 1.0):
+        raise UsageError(
+            f"{log.path}: {found.place}: score {found.score} is neither 0 nor 1; `adaptive-eval import` "
+            "makes a run of such scores, which can be read in its place"
+        )
+    return int(found.score == 1.0)
+
+
+def tabulate(trials: Iterable[Trial]) -> RecordedOutcomes:
+    """Put single trials into a table, each cell's in the order of their numbers.
+
+    Raises
+    ------
+    UsageError
+        If there are none, or a trial is given twice.
+
+    Examples
+    --------
+    >>> table = tabulate([Trial("a", "t", "q", 7, 0), Trial("a", "t", "q", 2, 1)])
+    >>> table.categories.tolist()
+    [[[1, 0]]]
+    """
+    models: dict[str, int] = {}
+    questions: dict[tuple[str, str], int] = {}
+    cells: dict[tuple[int, int], dict[int, int]] = {}
+    for trial in trials:
+        model = models.setdefault(trial.model, len(models))
+        question = questions.setdefault((trial.task, trial.question), len(questions))
+        cell = cells.setdefault((model, question), {})
+        if trial.number in cell:
+            raise UsageError(
+                f"trial {trial.number} of model {trial.model!r} on question {trial.question!r} is there twice"
+            )
+        cell[trial.number] = trial.category
+    if not cells:
+        raise UsageError("there are no recorded outcomes")
+    depth = max(len(cell) for cell in cells.values())
+    table = np.full((len(models), len(questions), depth), NO_TRIAL, dtype=np.int16)
+    for (model, question), cell in cells.items():
+        table[model, question, : len(cell)] = [cell[number] for number in sorted(cell)]
+    first: dict[str, int] = {}
+    for (task, _), number in questions.items():
+        first.setdefault(task, number)
+    names = sorted(questions, key=lambda name: (first[name[0]], questions[name]))
+    return RecordedOutcomes(tuple(models), tuple(names), table[:, [questions[name] for name in names]])

@@ -1,0 +1,200 @@
+"""The faithful way: the session itself, asked and told in virtual time with many trials in flight.
+
+An event heap holds the trials in flight by the time at which they will be answered. Nothing sleeps.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+import numpy as np
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.errors import SessionError
+from adaptive_eval.simulate.coins import ENDLESS, Stream
+from adaptive_eval.simulate.latency import Latency
+from adaptive_eval.simulate.outcome import RunOutcome, scores_until
+from adaptive_eval.trial import TrialKey, TrialOutcome, TrialRequest, Usage
+
+__all__ = ["run_events"]
+
+AHEAD = 256
+"""Steps of a model's answers drawn at once."""
+RAN_OUT = "its recorded trials ran out"
+
+
+def run_events(
+    session: Session,
+    stream: Stream,
+    in_flight: int,
+    latency: Latency | None,
+    rng: np.random.Generator,
+    usage: tuple[Usage, ...] | None = None,
+) -> RunOutcome:
+    """Simulate one run.
+
+    Parameters
+    ----------
+    session : Session
+        A fresh session.
+    stream : Stream
+        The answers.
+    in_flight : int
+        Most trials in flight, of all models together.
+    latency : Latency or None
+        None: all trials asked for together are answered together, after one unit of time.
+    rng : Generator
+        Of the latencies.
+    usage : tuple of Usage, optional
+        Tokens that each trial of a model uses.
+    """
+    run = _VirtualRun(session, stream, latency, rng, usage)
+    while session.stopped is None:
+        run.stop_exhausted()
+        run.launch(in_flight)
+        if run.flying:
+            run.land()
+        elif session.stopped is None:
+            run.wind_up()
+    time = run.now
+    while run.flying:
+        run.land()
+    board = session.board
+    steps = np.array(board.complete[: run.models], dtype=np.int64)
+    board.absorb()
+    return RunOutcome(
+        session.comparison.verdict.astype(np.int8),
+        session.comparison.decided_at.copy(),
+        run.trials,
+        scores_until(session.spec, board, steps),
+        max(session.comparison.frontier, int(session.comparison.decided_at.max())),
+        time,
+        session.stopped.reason if session.stopped is not None else "interrupted",
+        run.exhausted,
+    )
+
+
+class _VirtualRun:
+    """A session, its trials in flight and the virtual clock."""
+
+    def __init__(
+        self,
+        session: Session,
+        stream: Stream,
+        latency: Latency | None,
+        rng: np.random.Generator,
+        usage: tuple[Usage, ...] | None,
+    ) -> None:
+        self.session, self.stream, self.latency, self.rng = session, stream, latency, rng
+        spec = session.spec
+        self.models = len(spec.models)
+        self.usage = usage or (Usage(),) * self.models
+        self.now = 0.0
+        self.flying: list[tuple[float, int, TrialOutcome]] = []
+        self.trials = np.zeros(self.models, dtype=np.int64)
+        self.exhausted = np.zeros(self.models, dtype=bool)
+        self._launched = 0
+        self._index = {name: model for model, name in enumerate(spec.names)}
+        self._answers: list[list[int]] = [[] for _ in spec.models]
+        self._scores = {
+            task.name: cells.scores.tolist()
+            for task, cells in zip(spec.tasks, session.board.cells, strict=True)
+        }
+
+    # ------------------------------------------------------------------ launching
+
+    def launch(self, in_flight: int) -> None:
+        """Ask the session for trials until every slot is taken or it wants no more."""
+        while self.session.stopped is None and len(self.flying) < in_flight:
+            capacity = self._capacity(in_flight - len(self.flying))
+            if not capacity:
+                return
+            requests = self.session.ask(capacity)
+            for request in requests:
+                self._send(request)
+            if not requests or isinstance(capacity, int):
+                return
+
+    def _capacity(self, free: int) -> int | dict[str, int]:
+        """Return the free slots; by model where one is about to run out of answers."""
+        issued, limit = self.session.roster.issued, self.stream.limit.tolist()
+        if all(end - start >= free for start, end in zip(issued, limit, strict=True)):
+            return free
+        names = self.session.spec.names
+        room = [model for model in range(self.models) if issued[model] < limit[model]]
+        if self.session.comparison.goal.stops:
+            room = [model for model in room if not self.session.roster.retired[model]]
+        room.sort(key=lambda model: (issued[model], model))
+        share = max(free // max(len(room), 1), 1)
+        return {names[model]: min(share, limit[model] - issued[model]) for model in room[:free]}
+
+    def _send(self, request: TrialRequest) -> None:
+        model = self._index[request.key.model]
+        category = self._answer(model, request.key.step)
+        seconds = 1.0
+        if self.latency is not None:
+            seconds = self.latency.draw(model, self._scores[request.task][category], self.rng)
+        outcome = TrialOutcome(TrialKey(request.key.model, request.key.step), category, self.usage[model])
+        heappush(self.flying, (self.now + seconds, self._launched, outcome))
+        self._launched += 1
+        self.trials[model] += 1
+
+    def _answer(self, model: int, step: int) -> int:
+        known = self._answers[model]
+        if step >= len(known):
+            start = len(known)
+            stop = min(start + AHEAD, int(self.stream.limit[model]), self._laid_out)
+            known.extend(self.stream.take(np.array([model]), start, stop)[0].tolist())
+        return known[step]
+
+    @property
+    def _laid_out(self) -> int:
+        """Steps whose questions are fixed by now."""
+        rounds = self.session.comparison.rounds
+        return ENDLESS if rounds is None else rounds.laid_out
+
+    # ------------------------------------------------------------------ landing
+
+    def land(self) -> None:
+        """Let the next answers arrive and tell them."""
+        first = self.flying[0][0]
+        tick = 0.0 if self.latency is None else self.latency.tick
+        batch: list[TrialOutcome] = []
+        while self.flying and self.flying[0][0] <= first + tick:
+            self.now, _, outcome = heappop(self.flying)
+            batch.append(outcome)
+        self.session.tell(batch)
+
+    # ------------------------------------------------------------------ recorded answers that run out
+
+    def stop_exhausted(self) -> None:
+        """Give up needed models whose answers are used up, once everyone else has come as far."""
+        limit = self.stream.limit
+        if limit.min() == ENDLESS:
+            return
+        comparison, roster = self.session.comparison, self.session.roster
+        walked = np.array(self.session.board.complete[: self.models]) >= limit
+        for model in np.flatnonzero(walked & (comparison.frontier >= limit)).tolist():
+            if self.session.stopped is None and not roster.retired[model] and model not in roster.stopped:
+                self.exhausted[model] = True
+                self.session.stop_model(self.session.spec.names[model], RAN_OUT)
+
+    def wind_up(self) -> None:
+        """Go on from where nothing is in flight and nothing is asked for: answers have run out.
+
+        Raises
+        ------
+        SessionError
+            If they have not; then the session is stuck.
+        """
+        before = int(self.exhausted.sum())
+        self.session.ask({})  # reads what waits unread
+        self.stop_exhausted()
+        if self.session.stopped is not None or int(self.exhausted.sum()) > before:
+            return
+        self.launch(1)  # what was read may have brought a model back
+        if self.flying or self.session.stopped is not None:
+            return
+        if self._capacity(1):
+            raise SessionError("nothing is in flight, nothing is asked for, and the session has not stopped")
+        self.session.end("max_passes", RAN_OUT)

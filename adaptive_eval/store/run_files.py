@@ -1,0 +1,313 @@
+"""The files of one run, and how they are made and opened.
+
+A run is a directory with ``run.db``. While it is written, SQLite keeps its write-ahead log ``run.db-wal`` and
+``run.db-shm`` beside it, and ``run.lock`` says who writes. A run that was closed is ``run.db`` alone, in
+SQLite's plain mode: it can be copied as one file and read on any medium. A directory without ``run.db`` is no
+run, whatever else it holds.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from adaptive_eval.errors import RunExists, RunFileError, RunNotFound
+from adaptive_eval.store.codec import pack
+from adaptive_eval.store.file_errors import translated
+from adaptive_eval.store.migrations import READABLE_FROM, file_version, migrate
+
+__all__ = ["Durability", "RunFiles", "create_database", "merge_log", "open_for_reading", "open_for_writing"]
+
+Durability: TypeAlias = Literal["full", "normal"]
+"""``full``: a commit survives power loss. ``normal``: it survives the death of the process; power loss may
+undo the last commits, never part of one."""
+
+_BUSY_SECONDS = 5.0
+_ONE_THREAD_ONLY = sqlite3.threadsafety != 3  # 3: this SQLite serialises calls itself, as nearly all do
+_PAGE_BYTES = 8192  # on SQLite's 4096 two answers of 4 KB fit, compressed, and a fifth stays empty
+_RUNS_NAMED = 8
+_WAL_KEPT_BYTES = 64 * 1024 * 1024  # a log grown behind a slow reader is cut back to this
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """The paths of one run.
+
+    Examples
+    --------
+    >>> RunFiles(Path("runs/a")).database.name
+    'run.db'
+    """
+
+    directory: Path
+
+    @property
+    def database(self) -> Path:
+        """The run file."""
+        return self.directory / "run.db"
+
+    @property
+    def wal(self) -> Path:
+        """SQLite's write-ahead log of the run file."""
+        return self.directory / "run.db-wal"
+
+    @property
+    def journal(self) -> Path:
+        """SQLite's rollback journal of the run file: there only after a crash while it was closed."""
+        return self.directory / "run.db-journal"
+
+    @property
+    def lock(self) -> Path:
+        """The file the writer locks."""
+        return self.directory / "run.lock"
+
+    @property
+    def draft(self) -> Path:
+        """A run file being created."""
+        return self.directory / "run.db.new"
+
+    def identity(self) -> tuple[int, int] | None:
+        """Return what tells the run file from another of its name, or None where it is gone."""
+        try:
+            status = self.database.stat()
+        except FileNotFoundError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def require_absent(self) -> None:
+        """Raise RunExists where there is a run, or the unmerged log of one whose file is gone."""
+        if self.database.exists():
+            raise RunExists(
+                f"{self.directory} already holds a run. Continue it with "
+                f"`adaptive-eval resume {self.directory}`, or choose another name"
+            )
+        for log in self.unmerged():  # SQLite would replay it into the new file
+            raise RunExists(
+                f"{log} belongs to a run whose run.db is gone. Put run.db back, or move {log.name} away"
+            )
+
+    def unmerged(self) -> list[Path]:
+        """Return the logs that hold changes of the run file."""
+        return [log for log in (self.wal, self.journal) if log.exists() and log.stat().st_size]
+
+    def require_present(self) -> None:
+        """Raise RunNotFound where there is no run."""
+        if not self.database.exists():
+            raise RunNotFound(f"no run at {self.directory}: {self._in_place_of_a_run()}")
+
+    def _in_place_of_a_run(self) -> str:
+        """Say what is there, where no run is, and what to do."""
+        if self.directory.is_file():
+            if self.directory.name == self.database.name:
+                return f"a run is named by its directory, {self.directory.parent}"
+            if self.directory.suffix in (".yaml", ".yml"):
+                return f"it is a file. A config is run with `adaptive-eval run {self.directory}`"
+            return "it is a file; name the directory of a run"
+        if not self.directory.exists():
+            return "there is no such directory"
+        if self.draft.exists():
+            return "it has no run.db. Its creation was interrupted: start it again"
+        runs = sorted(path.parent.name for path in self.directory.glob("*/run.db"))
+        if runs:
+            more = f" and {len(runs) - _RUNS_NAMED} more" if len(runs) > _RUNS_NAMED else ""
+            return (
+                f"it has no run.db, but holds runs: {', '.join(runs[:_RUNS_NAMED])}{more}. Name one of them"
+            )
+        return "it has no run.db"
+
+
+def _uri(path: Path, query: str) -> str:
+    return f"{path.absolute().as_uri()}?{query}"
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def create_database(files: RunFiles, meta: Mapping[str, str]) -> None:
+    """Make the run file with its schema and `meta`: whole, or not at all.
+
+    It is built under another name and renamed when it is on the disk, so that a crash at any moment leaves
+    nothing that looks like a run. The caller holds the run's lock.
+
+    Raises
+    ------
+    RunFileError
+        If the disk is full or the directory cannot be written to.
+    """
+    rows = [(pack(key), pack(value)) for key, value in meta.items()]
+    with translated(files.draft, "creating"):
+        for leftover in (files.draft, files.draft.with_name("run.db.new-journal")):
+            leftover.unlink(missing_ok=True)
+        db = sqlite3.connect(_uri(files.draft, "mode=rwc"), uri=True, isolation_level=None)
+        try:
+            db.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+            migrate(db)
+            db.execute("BEGIN")
+            db.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", rows)
+            db.execute("COMMIT")
+            _use_wal(db, files.draft)
+        finally:
+            db.close()
+        _sync(files.draft)
+        files.draft.rename(files.database)
+        _sync(files.directory)
+        _sync(files.directory.absolute().parent)
+
+
+def _use_wal(db: sqlite3.Connection, path: Path) -> None:
+    (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
+    if mode != "wal":
+        raise RunFileError(
+            f"{path} cannot use a write-ahead log (SQLite stays in mode {mode}): the file system lacks "
+            "shared memory or locks, as network file systems do. Put the run on a local disk"
+        )
+
+
+def open_for_writing(files: RunFiles, durability: Durability) -> sqlite3.Connection:
+    """Open the run file for its one writer, upgrading an older one.
+
+    Parameters
+    ----------
+    files : RunFiles
+        The run; its file exists and its lock is held.
+    durability : {'full', 'normal'}
+        What a commit survives.
+
+    Returns
+    -------
+    sqlite3.Connection
+        In autocommit mode.
+
+    Raises
+    ------
+    RunTooNew
+        If a newer version wrote the file.
+    RunFileError
+        If it cannot be written to, is locked, damaged, or no run file.
+    """
+    with translated(files.database, "opening"):
+        uri = _uri(files.database, "mode=rw")
+        db = sqlite3.connect(
+            uri,
+            uri=True,
+            isolation_level=None,
+            timeout=_BUSY_SECONDS,
+            check_same_thread=False,  # the writer's calls never overlap, whichever thread they come from
+        )
+        try:
+            file_version(db, files.database)
+            _use_wal(db, files.database)
+            db.execute(f"PRAGMA synchronous = {durability.upper()}")
+            # macOS: fsync alone leaves data in the drive's cache; elsewhere these do nothing
+            db.execute(f"PRAGMA fullfsync = {durability == 'full':d}")
+            db.execute(f"PRAGMA checkpoint_fullfsync = {durability == 'full':d}")
+            db.execute(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
+            migrate(db)
+        except BaseException:
+            db.close()
+            raise
+    return db
+
+
+def merge_log(db: sqlite3.Connection) -> None:
+    """Merge the write-ahead log into the file and return to SQLite's plain mode, as far as readers let it.
+
+    Nothing depends on it: where a reader is attached, or the disk is full, everything is durable in the log,
+    and the next writer goes on from there.
+    """
+    for milliseconds, statement in (
+        (1000, "PRAGMA wal_checkpoint(TRUNCATE)"),
+        (0, "PRAGMA journal_mode = DELETE"),  # refused while a reader is attached: no use in waiting
+    ):
+        try:
+            db.execute(f"PRAGMA busy_timeout = {milliseconds}")
+            db.execute(statement).fetchone()
+        except sqlite3.OperationalError:
+            return
+
+
+def open_for_reading(files: RunFiles) -> tuple[sqlite3.Connection, tempfile.TemporaryDirectory[str] | None]:
+    """Open the run file read-only, whether it is live, finished, left by a crash or in a read-only place.
+
+    A file of an older version keeps its bytes. It is read as it is, and through an upgraded private copy only
+    where it is so old that this cannot be: a long run is too large to be copied for a look.
+
+    Returns
+    -------
+    db : sqlite3.Connection
+        In autocommit mode.
+    scratch : TemporaryDirectory or None
+        A private copy to be cleaned up after `db`, where one was needed.
+
+    Raises
+    ------
+    RunNotFound, RunTooNew, RunFileError
+        If there is no run, a newer version wrote it, or it cannot be read.
+    """
+    files.require_present()
+    with translated(files.database, "reading"):
+        db, scratch = _open_anywhere(files)
+        try:
+            if file_version(db, files.database) < READABLE_FROM:
+                db = _upgraded_copy(db)
+        except BaseException:
+            db.close()
+            if scratch is not None:
+                scratch.cleanup()
+            raise
+    return db, scratch
+
+
+def _open_anywhere(files: RunFiles) -> tuple[sqlite3.Connection, tempfile.TemporaryDirectory[str] | None]:
+    try:
+        return _connect(files.database, "mode=ro"), None
+    except sqlite3.OperationalError as error:
+        # in a directory it may not write to, SQLite can neither make run.db-shm nor roll a journal back
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            raise
+    logs = files.unmerged()
+    if not logs:
+        return _connect(files.database, "mode=ro&immutable=1"), None
+    scratch = tempfile.TemporaryDirectory(prefix="adaptive-eval-")
+    try:
+        for source in (files.database, *logs):
+            shutil.copyfile(source, Path(scratch.name, source.name))  # without the read-only mode
+        return _connect(Path(scratch.name, files.database.name), "mode=rw"), scratch
+    except BaseException:
+        scratch.cleanup()
+        raise
+
+
+def _connect(path: Path, query: str) -> sqlite3.Connection:
+    db = sqlite3.connect(
+        _uri(path, query),
+        uri=True,
+        isolation_level=None,
+        timeout=_BUSY_SECONDS,
+        check_same_thread=_ONE_THREAD_ONLY,
+    )
+    try:
+        db.execute("PRAGMA user_version").fetchone()  # opens file, log and shared memory, or fails here
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _upgraded_copy(db: sqlite3.Connection) -> sqlite3.Connection:
+    copy = sqlite3.connect("", isolation_level=None, check_same_thread=_ONE_THREAD_ONLY)
+    db.backup(copy)
+    db.close()
+    migrate(copy)
+    return copy

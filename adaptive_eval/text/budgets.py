@@ -1,0 +1,91 @@
+"""Budgets in words, the same in every view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adaptive_eval.core.results import BudgetLine, Standings
+from adaptive_eval.text.numbers import duration, percent, short, usd
+
+__all__ = ["amount_words", "budget_name", "limited_budgets", "presumed_words", "used_words"]
+
+_NOTHING = "–"
+_NAMES = {"wall_clock": "time", "usd": "USD"}
+
+
+def budget_name(line: BudgetLine) -> str:
+    """Return what a budget is of, as it was given: not inert.
+
+    Examples
+    --------
+    >>> budget_name(BudgetLine("wall_clock", 60.0, 0.0, 3600.0))
+    'time'
+    >>> budget_name(BudgetLine("prompt_tokens", 9.0, 0.0, 100.0, "model", "gpt"))
+    'prompt tokens of gpt'
+    >>> budget_name(BudgetLine("usd", 9.0, 0.0, 100.0, "task", "aime"))
+    'USD of task aime'
+    >>> budget_name(BudgetLine("requests", 9.0, 0.0, 100.0, "scorer", "judge of aime"))
+    'requests of the judge of aime'
+    """
+    name = _NAMES.get(line.name, line.name.replace("_", " "))
+    if line.scope == "run":
+        return name
+    owner = {"task": f"task {line.owner}", "scorer": f"the {line.owner}"}.get(line.scope, line.owner)
+    return f"{name} of {owner}"
+
+
+def amount_words(line: BudgetLine, value: float | None) -> str:
+    """Return an amount of a budget in its unit.
+
+    Examples
+    --------
+    >>> tokens, dollars = (BudgetLine(name, 0.0, 0.0, None) for name in ("tokens", "usd"))
+    >>> amount_words(tokens, 1_500_000.0)
+    '1.5M'
+    >>> amount_words(dollars, 1.5), amount_words(dollars, None)
+    ('$1.50', '–')
+    """
+    if value is None:
+        return _NOTHING
+    if line.name == "usd":
+        return usd(value)
+    return duration(value) if line.name == "wall_clock" else short(value)
+
+
+def used_words(line: BudgetLine) -> str:
+    """Return how much of its limit a budget has used.
+
+    Examples
+    --------
+    >>> used_words(BudgetLine("trials", 50.0, 0.0, 200.0)), used_words(BudgetLine("trials", 50.0, 0.0, None))
+    ('25 %', '–')
+    """
+    return percent(line.spent / line.limit) if line.limit else _NOTHING
+
+
+def limited_budgets(standings: Standings) -> list[BudgetLine]:
+    """Return the budgets that have a limit, the run's first, and all that judges and verifiers spend."""
+    return [line for line in standings.budgets if line.limit is not None or line.scope == "scorer"]
+
+
+def presumed_words(lines: Sequence[BudgetLine]) -> str | None:
+    """Say how much of what is spent no server has reported; None where all is.
+
+    Examples
+    --------
+    >>> line = BudgetLine("tokens", 5000.0, 0.0, 9000.0, presumed=1200.0)
+    >>> print(presumed_words([line]))
+    1,200 tokens of what is spent are presumed: requests without an answer that may have been billed, each \
+at its worst case.
+    """
+    parts = [
+        f"{amount_words(line, line.presumed)}{'' if line.name == 'usd' else f' {budget_name(line)}'}"
+        for line in lines
+        if line.presumed and line.scope == "run"
+    ]
+    if not parts:
+        return None
+    return (
+        f"{' and '.join(parts)} of what is spent are presumed: requests without an answer that may have been "
+        "billed, each at its worst case."
+    )

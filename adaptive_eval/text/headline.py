@@ -1,0 +1,202 @@
+"""The verdict of a whole run in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+
+from adaptive_eval.core.results import ContrastKind, ModelStanding, PairStanding, Standings
+from adaptive_eval.text.numbers import count, decimals_for, fixed, interval, listing
+from adaptive_eval.text.verdicts import (
+    established,
+    flipped,
+    is_single,
+    is_width,
+    of_kind,
+    tie_words,
+    tied_groups,
+)
+
+__all__ = ["headline", "resolved_words"]
+
+_OWN: tuple[ContrastKind, ...] = ("threshold", "width")
+
+
+def resolved_words(standings: Standings) -> str:
+    """Return how many contrasts are resolved, such as ``7 of 10 pairs resolved``."""
+    counted = []
+    for noun, part in (("pair", of_kind(standings, "pair")), ("model", of_kind(standings, *_OWN))):
+        resolved = sum(pair.verdict != "open" for pair in part.pairs)
+        if part.pairs:
+            counted.append(f"{resolved:,} of {count(len(part.pairs), noun)}")
+    return f"{' and '.join(counted) or '0 of 0 pairs'} resolved"
+
+
+def headline(standings: Standings, names: Mapping[str, str] | None = None) -> str:
+    """Return the verdict of the run in one sentence.
+
+    It claims only what the pairs' verdicts say: a model "is ahead of all others" when each of its pairs is
+    separated, and models are "tied" only where the tie was declared.
+
+    Parameters
+    ----------
+    standings : Standings
+        The standings at any moment of a run.
+    names : mapping of str to str, optional
+        What to call each model, such as names cut to a column; by default their own names.
+
+    Returns
+    -------
+    str
+        One sentence with a full stop. Names are as they were given: escape it for where it is shown.
+    """
+    if names is not None:
+        standings = _renamed(standings, names)
+    if not standings.models:
+        return "No model has been run."
+    if standings.trials == 0:
+        return "No trial has been counted yet."
+    if not standings.pairs:
+        return f"{_best_words(standings)} after {count(standings.trials, 'trial')}."
+    clauses = _clauses(of_kind(standings, "pair")) if not is_single(standings) else []
+    clauses += _own_clauses(standings)
+    if not clauses:
+        clauses = [_best_words(standings)]
+    return (
+        "; ".join([*clauses, f"{resolved_words(standings)} after {count(standings.trials, 'trial')}"]) + "."
+    )
+
+
+def _renamed(standings: Standings, names: Mapping[str, str]) -> Standings:
+    return replace(
+        standings,
+        models=tuple(replace(line, model=names[line.model]) for line in standings.models),
+        pairs=tuple(
+            replace(pair, first=names[pair.first], second=names.get(pair.second, pair.second))
+            for pair in standings.pairs
+        ),
+    )
+
+
+def _by_place(standings: Standings) -> list[ModelStanding]:
+    return sorted(standings.models, key=lambda line: line.rank)
+
+
+def _best_words(standings: Standings) -> str:
+    best = _by_place(standings)[0]
+    if best.score is None:
+        return "No model is ahead yet"
+    decimals = decimals_for([best.score, best.low, best.high])
+    score = fixed(best.score, decimals)
+    if best.low is not None and best.high is not None:
+        score += f" {interval(best.low, best.high, decimals)}"
+    verb = "scores" if len(standings.models) == 1 else "has the highest score:"
+    return f"{best.model} {verb} {score}"
+
+
+def _own_clauses(standings: Standings) -> list[str]:
+    """Say what is known of the models by themselves: on which side of a number, and which are measured."""
+    clauses: list[str] = []
+    against = of_kind(standings, "threshold").pairs
+    if any(pair.verdict != "open" for pair in against):
+        for number in dict.fromkeys(pair.second for pair in against):
+            held = replace(standings, pairs=tuple(pair for pair in against if pair.second == number))
+            clauses += _baseline_clauses(held, number)
+    widths = () if is_width(standings) else of_kind(standings, "width").pairs
+    for width in dict.fromkeys(pair.second for pair in widths):
+        here = [pair for pair in widths if pair.second == width]
+        measured = sum(pair.verdict != "open" for pair in here)
+        if measured:
+            clauses.append(
+                f"{measured} of {count(len(here), 'score')} measured to a {width.replace(' ', ' of ')}"
+            )
+    return clauses
+
+
+def _clauses(standings: Standings) -> list[str]:
+    if all(pair.verdict == "open" for pair in standings.pairs):
+        return [_best_words(standings)]
+    models = [line.model for line in _by_place(standings)]
+    complete = len(standings.pairs) == len(models) * (len(models) - 1) // 2
+    if complete:
+        return _ranking_clauses(standings, models)
+    hub = _hub(standings.pairs)
+    return _baseline_clauses(standings, hub) if hub is not None else _partial_clauses(standings, models)
+
+
+def _ranking_clauses(standings: Standings, models: Sequence[str]) -> list[str]:
+    tie = tie_words(standings.equivalence)
+    wins = established(standings)
+    beaten = {loser for _, loser in wins}
+    top = tuple(model for model in models if model not in beaten)
+    rest = [model for model in models if model in beaten]
+    groups = tied_groups(standings)
+    ahead = all((a, b) in wins for a in top for b in rest)
+    if len(top) == 1:
+        others = f"ahead of {rest[0]}" if len(rest) == 1 else "ahead of all others"
+        first = f"{top[0]} is {others if ahead else 'first'}"
+    elif top in groups:
+        first = f"{_all_words(models) if not rest else listing(top)} are {tie}"
+        if rest:
+            first += ", ahead of all others" if ahead else " at the top"
+        groups = tuple(group for group in groups if group != top)
+    else:
+        first = f"First place is not resolved between {listing(top)}"
+        if rest and ahead:
+            first += f", ahead of {listing(rest)}" if len(rest) <= 2 else ", ahead of all others"
+    return [first, *_order_clause(standings, models, wins), *_tie_clauses(groups, tie)]
+
+
+def _order_clause(standings: Standings, models: Sequence[str], wins: Set[tuple[str, str]]) -> list[str]:
+    """Name the order that is settled where a goal (the best k) was reached with pairs left open."""
+    reached = standings.stop is not None and standings.stop.reason == "resolved"
+    if not reached or all(pair.verdict != "open" for pair in standings.pairs):
+        return []
+    cuts = [k for k in range(1, len(models)) if all((a, b) in wins for a in models[:k] for b in models[k:])]
+    parts = [models[i:k] for i, k in zip([0, *cuts], [*cuts, len(models)], strict=True)]
+    return ["the settled order is " + ", then ".join(listing(part) for part in parts)] if cuts else []
+
+
+def _all_words(models: Sequence[str]) -> str:
+    return listing(models) if len(models) <= 2 else f"All {len(models)} models"
+
+
+def _tie_clauses(groups: Sequence[Sequence[str]], tie: str, most: int = 3) -> list[str]:
+    clauses = [f"{listing(group)} are {tie}" for group in groups[:most]]
+    left = len(groups) - most
+    if left > 0:
+        clauses.append("1 further group is tied" if left == 1 else f"{left} further groups are tied")
+    return clauses
+
+
+def _baseline_clauses(standings: Standings, hub: str) -> list[str]:
+    outcomes: dict[str, list[str]] = {"better": [], "worse": [], "tie": [], "open": []}
+    for pair in standings.pairs:
+        seen = pair if pair.second == hub else flipped(pair)
+        outcomes[seen.verdict].append(seen.first)
+    single = standings.pairs[0].kind == "threshold"
+    words = {
+        "better": f"above {hub}" if single else f"ahead of {hub}",
+        "worse": f"below {hub}" if single else f"behind {hub}",
+        "tie": f"{tie_words(standings.equivalence)} with {hub}",
+        "open": f"not resolved against {hub}",
+    }
+    return [
+        f"{listing(models)} {'is' if len(models) == 1 else 'are'} {words[verdict]}"
+        for verdict, models in outcomes.items()
+        if models
+    ]
+
+
+def _partial_clauses(standings: Standings, models: Sequence[str]) -> list[str]:
+    beaten = {loser for _, loser in established(standings)}
+    top = [model for model in models if model not in beaten]
+    first = f"{listing(top)} {'is' if len(top) == 1 else 'are'} behind no model"
+    return [first, *_tie_clauses(tied_groups(standings), tie_words(standings.equivalence))]
+
+
+def _hub(pairs: Sequence[PairStanding]) -> str | None:
+    shared = {pairs[0].first, pairs[0].second}
+    for pair in pairs:
+        shared &= {pair.first, pair.second}
+    return shared.pop() if len(shared) == 1 else None

@@ -1,0 +1,275 @@
+"""What standings say, in words: the rule, a pair's verdict and the verdict of the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import replace
+
+from adaptive_eval.core.results import ContrastKind, ModelStanding, PairStanding, Standings, Verdict
+from adaptive_eval.text.numbers import count, percent, trimmed
+
+__all__ = [
+    "established",
+    "family_words",
+    "fixed_length",
+    "fixed_words",
+    "flipped",
+    "is_single",
+    "is_width",
+    "left_open",
+    "of_kind",
+    "oriented",
+    "pair_name",
+    "pair_order",
+    "rule_words",
+    "saved_words",
+    "saving",
+    "state_word",
+    "tie_words",
+    "tied_groups",
+    "verdict_words",
+]
+
+_FAMILIES = {
+    "holm": "Holm over all pairs",
+    "ebh": "e-BH over all pairs",
+    "pair": "each pair by itself",
+}
+_FLIPPED: dict[Verdict, Verdict] = {"better": "worse", "worse": "better", "tie": "tie", "open": "open"}
+
+
+def family_words(family: str) -> str:
+    """Return in words how the error rate is shared among the pairs.
+
+    Examples
+    --------
+    >>> family_words("holm")
+    'Holm over all pairs'
+    """
+    return _FAMILIES.get(family, family)
+
+
+def rule_words(standings: Standings) -> str:
+    """Return the stopping rule with its settings, such as ``anytime, 95 %, Holm over all pairs``."""
+    parts = [standings.rule, f"{trimmed(standings.confidence * 100)} %", family_words(standings.family)]
+    if standings.equivalence is not None:
+        parts.append(f"ties within ±{trimmed(standings.equivalence)}")
+    return ", ".join(parts)
+
+
+def tie_words(equivalence: float | None) -> str:
+    """Return how a tie is called.
+
+    Examples
+    --------
+    >>> tie_words(0.05), tie_words(None)
+    ('tied within ±0.05', 'tied')
+    """
+    return "tied" if equivalence is None else f"tied within ±{trimmed(equivalence)}"
+
+
+def verdict_words(verdict: str, equivalence: float | None = None, kind: ContrastKind = "pair") -> str:
+    """Return a contrast's verdict in words.
+
+    Examples
+    --------
+    >>> verdict_words("better"), verdict_words("tie", 0.05), verdict_words("open")
+    ('separated', 'tied within ±0.05', 'not resolved')
+    >>> verdict_words("worse", kind="threshold"), verdict_words("tie", 0.05, "width")
+    ('below', 'measured')
+    """
+    if kind == "width" and verdict != "open":
+        return "measured"
+    if kind == "threshold" and verdict in ("better", "worse"):
+        return "above" if verdict == "better" else "below"
+    if verdict == "tie":
+        return tie_words(equivalence)
+    return "not resolved" if verdict == "open" else "separated"
+
+
+def flipped(pair: PairStanding) -> PairStanding:
+    """Return `pair` seen from its second model."""
+    return replace(
+        pair,
+        first=pair.second,
+        second=pair.first,
+        verdict=_FLIPPED[pair.verdict],
+        difference=None if pair.difference is None else -pair.difference,
+        low=None if pair.high is None else -pair.high,
+        high=None if pair.low is None else -pair.low,
+    )
+
+
+def oriented(pair: PairStanding) -> PairStanding:
+    """Return `pair` seen from its better model: by the verdict, or by the difference while there is none.
+
+    What is asked of one model by itself is seen from the model.
+    """
+    if pair.kind != "pair":
+        return pair
+    behind = pair.difference is not None and pair.difference < 0
+    turn = pair.verdict == "worse" or (pair.verdict != "better" and behind)
+    return flipped(pair) if turn else pair
+
+
+def pair_order(standings: Standings) -> tuple[PairStanding, ...]:
+    """Return all pairs seen from their better model, in leaderboard order."""
+    place = {line.model: (line.rank, i) for i, line in enumerate(standings.models)}
+    last = (len(place) + 1, 0)
+    return tuple(
+        sorted(
+            (oriented(pair) for pair in standings.pairs),
+            key=lambda pair: (place.get(pair.first, last), place.get(pair.second, last)),
+        )
+    )
+
+
+def established(standings: Standings) -> Set[tuple[str, str]]:
+    """Return (better, worse) for every order of two models that the verdicts settle.
+
+    An order follows from a separated pair, or from a chain of them: where A is ahead of B and B ahead of C,
+    A is ahead of C whether or not that pair was decided by itself. Ties do not chain.
+    """
+    below: dict[str, set[str]] = {line.model: set() for line in standings.models}
+    for pair in map(oriented, standings.pairs):
+        if pair.verdict == "better" and pair.first in below and pair.second in below:
+            below[pair.first].add(pair.second)
+    for middle in below:
+        for losers in below.values():
+            if middle in losers:
+                losers |= below[middle]
+    return {(winner, loser) for winner, losers in below.items() for loser in losers}
+
+
+def is_single(standings: Standings) -> bool:
+    """Whether the goal asks about each model by itself, and compares no pair of models."""
+    return bool(standings.pairs) and all(pair.kind != "pair" for pair in standings.pairs)
+
+
+def is_width(standings: Standings) -> bool:
+    """Whether the goal measures each model to a given width, and nothing else; a tie then means: measured."""
+    return bool(standings.pairs) and all(pair.kind == "width" for pair in standings.pairs)
+
+
+def of_kind(standings: Standings, *kinds: ContrastKind) -> Standings:
+    """Return the standings with only some kinds of contrasts."""
+    return replace(standings, pairs=tuple(pair for pair in standings.pairs if pair.kind in kinds))
+
+
+def pair_name(pair: PairStanding, names: Mapping[str, str] | None = None) -> str:
+    """Return what is compared: ``A − B``, or a model and the width to which it is measured.
+
+    Parameters
+    ----------
+    pair : PairStanding
+        The contrast.
+    names : mapping of str to str, optional
+        What to call each model; by default their own names.
+    """
+    first, second = (names.get(name, name) if names else name for name in (pair.first, pair.second))
+    return f"{first}, {second}" if pair.kind == "width" else f"{first} − {second}"
+
+
+def left_open(standings: Standings) -> frozenset[str]:
+    """Return the models that are asked no more because the other model of an open pair has stopped.
+
+    Nothing more can be decided about them, and yet they are not resolved. Where the goal is reached, such as
+    the best k, what it left open was not needed.
+    """
+    if standings.stop is not None and standings.stop.reason == "resolved":
+        return frozenset()
+    stopped = {line.model for line in standings.models if line.state == "stopped"}
+    retired = {line.model for line in standings.models if line.state == "retired"}
+    pairs = [(pair.first, pair.second) for pair in standings.pairs if pair.verdict == "open"]
+    return frozenset(one for pair in pairs if stopped & set(pair) for one in pair if one in retired)
+
+
+def state_word(line: ModelStanding, standings: Standings, *, running: bool) -> str:
+    """Return a model's state as a view shows it: what it is doing, and of a run at rest how it stands."""
+    if line.state in ("stopped", "reference") or running:
+        return line.state
+    is_resolved = line.state == "retired" and line.model not in left_open(standings)
+    return "resolved" if is_resolved else "unresolved"
+
+
+def tied_groups(standings: Standings) -> tuple[tuple[str, ...], ...]:
+    """Return the groups of models declared tied, in leaderboard order.
+
+    A group has more than two models only when every pair in it is tied: a tie does not chain (A tied with
+    B and B with C leaves A and C unresolved). Groups are built greedily from the top of the leaderboard,
+    and together they cover every tied pair.
+    """
+    place = {line.model: (line.rank, i) for i, line in enumerate(standings.models)}
+    tied = {frozenset((pair.first, pair.second)) for pair in standings.pairs if pair.verdict == "tie"}
+    order = sorted(place, key=lambda model: place[model])
+    groups: list[tuple[str, ...]] = []
+    covered: set[frozenset[str]] = set()
+    for i, first in enumerate(order):
+        for second in order[i + 1 :]:
+            edge = frozenset((first, second))
+            if edge not in tied or edge in covered:
+                continue
+            group = [first, second]
+            for other in order[order.index(second) + 1 :]:
+                if all(frozenset((other, member)) in tied for member in group):
+                    group.append(other)
+            covered |= {frozenset((a, b)) for a in group for b in group if a != b}
+            groups.append(tuple(group))
+    return tuple(groups)
+
+
+def saving(standings: Standings) -> tuple[int, int] | None:
+    """Return the trials issued, and those that every model walking as far as the longest would have taken.
+
+    Uniform allocation reads the same pairs at the same steps, so it would have gone on with all models
+    until the last pair was resolved. That comparison holds only for a run that resolved its goal with all
+    its models; None otherwise. References are asked nothing either way. The counterfactual takes no trials
+    in flight at the stop into account, so it is on the low side.
+    """
+    asked = [line for line in standings.models if line.state != "reference"]
+    if standings.stop is None or standings.stop.reason != "resolved" or len(asked) < 2:
+        return None
+    if any(line.state == "stopped" for line in asked):
+        return None
+    issued = sum(line.issued for line in asked)
+    uniform = len(asked) * max(line.trials + line.missing for line in asked)
+    return (issued, uniform) if uniform > 0 else None
+
+
+def saved_words(standings: Standings) -> str | None:
+    """Return the saving in a sentence, or None where no honest figure exists."""
+    figures = saving(standings)
+    if figures is None:
+        return None
+    issued, uniform = figures
+    longest = uniform // sum(line.state != "reference" for line in standings.models)
+    base = (
+        f"{count(issued, 'trial')} issued; {uniform:,} if every model had walked as far as the longest "
+        f"({longest:,})"
+    )
+    return f"{base}: {percent(1 - issued / uniform)} fewer." if issued < uniform else f"{base}: none saved."
+
+
+def fixed_length(standings: Standings) -> tuple[int, int] | None:
+    """Return trials a question, and in all, of a run of fixed length with intervals as narrow on every pair.
+
+    Approximate: it knows the noise that this run found. None where :func:`saving` has no figure either.
+    """
+    if saving(standings) is None or standings.fixed_passes is None:
+        return None
+    asked = sum(line.state != "reference" for line in standings.models)
+    return standings.fixed_passes, standings.fixed_passes * asked * standings.questions
+
+
+def fixed_words(standings: Standings) -> str | None:
+    """Return in a sentence what a run of fixed length would have taken, or None where that cannot be said."""
+    fixed, figures = fixed_length(standings), saving(standings)
+    if fixed is None or figures is None:
+        return None
+    passes, trials = fixed
+    issued = figures[0]
+    compared = f"{percent(1 - issued / trials)} fewer here" if issued < trials else "no more than here"
+    return (
+        "A run of fixed length, looked at once at its end, would take about "
+        f"{trials:,} ({count(passes, 'trial')} of every question) for intervals as narrow: {compared}."
+    )
