@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -250,6 +251,40 @@ class PairReader:
         start = int(self.progress[pairs[0]])
         if np.any(self.progress[pairs] != start):
             raise ValueError("pairs read together must stand at the same step")
+        own = self.cells.walk.shared
+        blocks = [
+            self._read_shared(pairs, begin, end)
+            if own is None or end <= own
+            else self._read_own(pairs, begin, end)
+            for begin, end in self.cells.pieces(start, stop)
+        ]
+        self.progress[pairs] = stop
+        return reduce(ContrastBlock.append, blocks)
+
+    def _read_own(self, pairs: Ints, start: int, stop: int) -> ContrastBlock:
+        """Read steps of one round, in which each model has questions and weights of its own."""
+        assert self.cells.rounds is not None
+        first, second = self.first[pairs], self.second[pairs]
+        begun = self.cells.rounds.begun(start)
+        both = begun.known(first) & begun.known(second)
+        a, b = (self.cells.path(models, start, stop, only=both) for models in (first, second))
+        gap = np.where(both, begun.estimate(first) - begun.estimate(second), 0.0)
+        square, stretch = (gap**2).sum(axis=1), np.ones(pairs.size)
+        if self._clusters is not None:
+            square, stretch = self._clusters.of(gap, both)
+        steps = np.ones(stop - start)
+        return self._block(
+            a.total - b.total,
+            square[:, None] * steps,
+            (both.sum(axis=1)[:, None] * steps).astype(np.int64),
+            a,
+            b,
+            np.ones((2, pairs.size, 1)),
+            stretch[:, None],
+        )
+
+    def _read_shared(self, pairs: Ints, start: int, stop: int) -> ContrastBlock:
+        """Read steps at which both models are asked the same question."""
         a = self.cells.path(self.first[pairs], start, stop)
         b = self.cells.path(self.second[pairs], start, stop)
         fresh = a.fresh | b.fresh
@@ -265,7 +300,6 @@ class PairReader:
         count = self._count[pairs, None] + np.cumsum(gained, axis=1)
         self._sum[pairs], self._square[pairs] = difference_sum[:, -1], square_sum[:, -1]
         self._count[pairs] = count[:, -1]
-        self.progress[pairs] = stop
         if self._clusters is None:
             return self._block(difference_sum, np.maximum(square_sum, 0.0), count, a, b, scale, 1.0)
         questions = self.cells.walk.question(start, stop)
@@ -381,6 +415,13 @@ class ClusterSums:
             seen = self._seen[pairs].sum(axis=1)
             stretch[:, column] = np.where(seen > 1, seen / np.maximum(seen - 1, 1), np.inf)
         return square, stretch
+
+    def of(self, gap: Floats, known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        """Return Σ_g (Σ_{q∈g} d_q)² and G/(G − 1) of differences and the questions that count, (pairs, M)."""
+        inside = np.arange(self._sums.shape[1])[:, None] == self._cluster
+        seen = (known @ inside.T > 0).sum(axis=1)
+        square = ((gap @ inside.T) ** 2).sum(axis=1)
+        return square, np.where(seen > 1, seen / np.maximum(seen - 1, 1), np.inf)
 
 
 def running(start: Floats, change: Floats) -> Floats:
