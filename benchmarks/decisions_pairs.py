@@ -18,7 +18,7 @@ from adaptive_eval.simulate.coins import Floats, Stream, to_score_units
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import PairReader, score_block
 from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence
-from scorio.sequential.trial_sequence import Schedule, Walk
+from scorio.sequential.trial_sequence import Schedule, TrialSequence
 from scorio.study import biased_coins
 
 CORRELATIONS = (0.0, 0.5, 0.9, 1.0)
@@ -140,12 +140,12 @@ def paths(pairs: Pairs, passes: int, seed: int) -> Paths:
     """
     of_chances, of_trials, of_order = np.random.SeedSequence(seed).spawn(3)
     spec = pairs.spec(passes)
-    walk = Walk(np.random.default_rng(of_order).permutation(pairs.questions))
+    sequence = TrialSequence(np.random.default_rng(of_order).permutation(pairs.questions))
     schedule = Schedule([pairs.questions], seed=None)
-    schedule.walks = (walk,)
+    schedule.sequences = (sequence,)
     stream = GivenChances(pairs.chances(of_chances)).begin(spec, schedule, of_trials)
     models = np.arange(2 * pairs.pairs)
-    cells = Cells(walk, unit_scores(WEIGHTS[pairs.outcome]), models.size)
+    cells = Cells(sequence, unit_scores(WEIGHTS[pairs.outcome]), models.size)
     rows = np.arange(pairs.pairs)
     reader = PairReader(cells, models[::2], models[1::2])
     truth = np.tile([pairs.mean + pairs.gap, pairs.mean], pairs.pairs)[:, None]

@@ -36,7 +36,7 @@ from typing import Any
 
 from canned_server import canned_server
 
-from adaptive_eval.core.results import Decision, Standings, StopReason, StopVerdict
+from adaptive_eval.core.results import Decision, Results, StopReason, StopVerdict
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.engine.in_process import InProcess
 from adaptive_eval.engine.lane import Lane
@@ -93,8 +93,8 @@ class _InOrder:
         self.verdict = StopVerdict(reason, text)
         return []
 
-    def standings(self) -> Standings:
-        return Standings(
+    def results(self) -> Results:
+        return Results(
             "ranking", "anytime", 0.95, "holm", None, QUESTIONS, (), (), (), self.told, self.verdict
         )
 

@@ -132,7 +132,7 @@ def resume(folder: Path) -> Watch:
         watch("replay the log", lambda: session.replay(log, unanswered))
         watch("look at answers for copies", lambda: audit.read(reader))
     requests = watch("issue the first trials", lambda: session.ask(64))
-    watch("first standings", session.standings)
+    watch("first standings", session.results)
     assert (len(requests), session.budget.told) == (64, count)
     return watch
 

@@ -30,7 +30,7 @@ from pathlib import Path
 
 import httpx
 
-from adaptive_eval.core.results import Standings, to_json
+from adaptive_eval.core.results import Results, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import (
     AllocationSpec,
@@ -55,7 +55,7 @@ STARTED = 1.75e9
 
 
 class Moments:
-    """Standings of a real session over biased coins as long as it is quick to drive, then the last ones."""
+    """Results of a real session over biased coins as long as it is quick to drive, then the last ones."""
 
     def __init__(self, told: int = 30_000) -> None:
         spec = SessionSpec(
@@ -69,10 +69,10 @@ class Moments:
         self._session = Session(spec)
         self._left = told
         self._rng = random.Random(1)
-        self._last: Standings | None = None
+        self._last: Results | None = None
 
-    def at(self, trials: int) -> tuple[Standings, list[dict[str, object]]]:
-        """Return the standings after `trials` trials, with the decisions made on the way."""
+    def at(self, trials: int) -> tuple[Results, list[dict[str, object]]]:
+        """Return the results after `trials` trials, with the decisions made on the way."""
         decided = []
         if self._left > 0 or self._last is None:
             requests = self._session.ask(dict.fromkeys(NAMES, STEPS))
@@ -86,7 +86,7 @@ class Moments:
             ]
             self._left -= len(outcomes)
             decided = [asdict(decision) for decision in self._session.tell(outcomes)]
-            self._last = self._session.standings()
+            self._last = self._session.results()
         models = tuple(
             replace(line, trials=trials // MODELS, issued=trials // MODELS) for line in self._last.models
         )
@@ -125,14 +125,14 @@ def store(writer: RunWriter, batch: list[TrialRecord], moments: Moments, trials:
     """Store a batch and the snapshot after it, as a running process does."""
     for record in batch:
         writer.outcome(record)
-    standings, decided = moments.at(trials)
+    results, decided = moments.at(trials)
     for decision in decided:
         writer.decision(at, trials, decision)
     endpoints = tuple(
         EndpointHealth(name, "http://127.0.0.1:8000/v1", 3, 8, trials // MODELS, 7.5, 2600.0, 0.4, 1.7)
         for name in NAMES
     )
-    writer.snapshot(SnapshotRecord(at, at - STARTED, trials, to_json(standings), endpoints))
+    writer.snapshot(SnapshotRecord(at, at - STARTED, trials, to_json(results), endpoints))
     writer.commit()
 
 

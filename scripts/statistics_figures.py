@@ -18,7 +18,7 @@ from matplotlib import pyplot as plt
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import PairReader
 from scorio.sequential.rules import Anytime, ZScore
-from scorio.sequential.trial_sequence import Walk
+from scorio.sequential.trial_sequence import TrialSequence
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 BLOCK = 500
@@ -47,18 +47,18 @@ def first_calls(
     """Return, per rule, the step of each pair's first call (inf for none) and its verdict."""
     rng = np.random.default_rng(seed)
     chance = chances(pairs, questions, mean, gap, rng)
-    walk = Walk(np.arange(questions))
-    cells = Cells(walk, unit_scores([0, 1]), 2 * pairs)
+    sequence = TrialSequence(np.arange(questions))
+    cells = Cells(sequence, unit_scores([0, 1]), 2 * pairs)
     reader = PairReader(cells, np.arange(0, 2 * pairs, 2), np.arange(1, 2 * pairs, 2))
     models, everyone = np.arange(2 * pairs), np.arange(pairs)
     anytime, naive = Anytime(0.05, epsilon), ZScore(1.645)
     at = {name: np.full(pairs, np.inf) for name in ("winner", "tie", "naive")}
     for start in range(0, steps, BLOCK):
         stop = min(start + BLOCK, steps)
-        asked = walk.question(start, stop)
+        asked = sequence.question(start, stop)
         cells.absorb(models, (rng.random((2 * pairs, stop - start)) < chance[:, asked]).astype(np.int64))
         block = reader.read(everyone, stop)
-        complete = walk.complete(start, stop)
+        complete = sequence.complete(start, stop)
         hits = {
             "winner": anytime.statistic(block, complete) >= np.log(20),
             "tie": anytime.tied(block),

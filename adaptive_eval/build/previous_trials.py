@@ -233,10 +233,10 @@ def _table(question: NDArray[np.int64], category: NDArray[np.int64], questions: 
 def trials_of_file(path: Path, shown: str, wanted: Sequence[Wanted], *, all_tasks: bool) -> PreviousTrials:
     """Read earlier trials from a file.
 
-    It may be any file of recorded outcomes (:func:`adaptive_eval.simulate.recorded_files.read_recorded`), or a
-    NumPy archive with an array ``counts`` (models x questions x categories) in place of single trials. Rows without
-    a task belong to the only task of the run; an archive without names of questions has them in the dataset's
-    order. A file does not say what was asked or how it was judged: that is believed.
+    It may be any file of recorded outcomes (:func:`adaptive_eval.simulate.recorded_files.read_recorded`),
+    or a NumPy archive with an array ``counts`` (models x questions x categories) in place of single trials.
+    Rows without a task belong to the only task of the run; an archive without names of questions has them
+    in the dataset's order. A file does not say what was asked or how it was judged: that is believed.
 
     Parameters
     ----------

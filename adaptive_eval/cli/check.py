@@ -40,19 +40,19 @@ def command(run: Path, not_worse: tuple[str, ...], margin: float, at_least: tupl
 
     if not (not_worse or at_least):
         raise UsageError("say what is to be checked: --not-worse NEW:OLD, or --at-least MODEL:SCORE")
-    standings = claims.standings_of(run)
-    names = [line.model for line in standings.models]
+    results = claims.results_of(run)
+    names = [line.model for line in results.models]
     found: list[Claim] = []
     for text in not_worse:
         new, old = _two(text, names)
-        found.append(claims.not_worse(standings, new, old, margin))
+        found.append(claims.not_worse(results, new, old, margin))
     for text in at_least:
         model, _, score = text.rpartition(":")
         try:
             value = float(score)
         except ValueError:
             raise UsageError(f"--at-least {text!r} is not MODEL:SCORE, such as candidate:0.8") from None
-        found.append(claims.at_least(standings, model, value))
+        found.append(claims.at_least(results, model, value))
     for claim in found:
         click.echo({True: "holds      ", False: "FAILS      ", None: "undecided  "}[claim.holds] + claim.text)
     if any(claim.holds is False for claim in found):

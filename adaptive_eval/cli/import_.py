@@ -83,7 +83,7 @@ def _show(imported: Imported, logs: int, *, as_json: bool) -> None:
     from adaptive_eval.text.headline import headline
     from adaptive_eval.text.numbers import count
 
-    verdict = headline(imported.standings)
+    verdict = headline(imported.results)
     if as_json:
         data = {
             "run": str(imported.directory),
@@ -92,7 +92,7 @@ def _show(imported: Imported, logs: int, *, as_json: bool) -> None:
             "missing": imported.missing,
             "absent": imported.absent,
             "notes": list(imported.notes),
-            "models": {line.model: line.score for line in imported.standings.models},
+            "models": {line.model: line.score for line in imported.results.models},
             "verdict": verdict,
         }
         click.echo(json.dumps(data, indent=2))

@@ -36,7 +36,7 @@ def raised_budgets(view: RunView, config: RunConfig) -> list[str]:
     """
     if view.stop is None or view.stop.reason not in ("budget", "partial"):
         return []
-    limits = [line for line in view.standings.budgets if line.limit is not None]
+    limits = [line for line in view.results.budgets if line.limit is not None]
     ended = view.stop.text
     for line in limits:
         if line.scope == "task" and _of_task(ended, line.owner):
@@ -65,7 +65,7 @@ def _spent_models(view: RunView) -> list[str]:
     why = {one.models[0]: one.verdict for one in view.decisions if one.kind == "model_stopped"}
     return [
         line.model
-        for line in view.standings.models
+        for line in view.results.models
         if line.state == "stopped" and why.get(line.model) == "budget"
     ]
 

@@ -90,8 +90,8 @@ def command(
         with RunWriter.open(run) as writer:
             for result in results:
                 writer.scoring(result.record, result.rows)
-    standings = [(result.name, result.standings) for result in shown]
-    click.echo(json.dumps(rankings_data(standings), indent=2) if as_json else ranking_table(standings))
+    rankings = [(result.name, result.results) for result in shown]
+    click.echo(json.dumps(rankings_data(rankings), indent=2) if as_json else ranking_table(rankings))
     if not as_json:
         _report(results, run, stored=not dry_run)
 

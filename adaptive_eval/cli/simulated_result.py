@@ -26,7 +26,7 @@ def show_result(spec: SessionSpec, result: SimulationResult, others: Mapping[str
         f"{spec.goal.text}: {len(spec.models)} models, {spec.questions} questions, rule {stopping.rule} at "
         f"{stopping.confidence:g}, family {stopping.family}, {margin}, {spec.allocation.models}"
     )
-    warning = Session(spec).standings().warnings
+    warning = Session(spec).results().warnings
     for line in warning:
         click.echo(f"warning: {line}")
     click.echo()

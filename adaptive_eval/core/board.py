@@ -57,8 +57,8 @@ class Board:
         sizes = [len(task.questions) for task in spec.tasks]
         self.schedule = Schedule(sizes, spec.seed, spec.allocation.in_a_row)
         self.cells = tuple(
-            Cells(walk, unit_scores(task.weights), len(spec.names))
-            for walk, task in zip(self.schedule.walks, spec.tasks, strict=True)
+            Cells(sequence, unit_scores(task.weights), len(spec.names))
+            for sequence, task in zip(self.schedule.sequences, spec.tasks, strict=True)
         )
         load_references(spec, self.cells)
         self.earlier = EarlierTrials(spec)
@@ -141,7 +141,7 @@ class Board:
     def task_scores(self, task: int) -> ContrastBlock:
         """Return every model's mean score on one task now, in unit scores; arrays of shape (L, 1)."""
         cells = self.cells[task]
-        return score_block(cells.latest(), cells.walk.questions, self.spec.stopping.target)
+        return score_block(cells.latest(), cells.sequence.questions, self.spec.stopping.target)
 
     def combine(self, blocks: list[ContrastBlock]) -> ContrastBlock:
         """Combine the tasks' estimates with the tasks' weights."""
@@ -168,7 +168,7 @@ class Board:
             total = nu.sum(axis=2)
             a = nu @ cells.scores / total
             b = nu @ cells.scores**2 / total
-            questions = cells.walk.questions
+            questions = cells.sequence.questions
             mu += weight * a.mean(axis=1)
             variance += weight**2 * ((b - a * a) / (total + 1.0)).sum(axis=1) / questions**2
         return mu, np.sqrt(variance)

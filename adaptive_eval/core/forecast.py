@@ -9,7 +9,7 @@ from adaptive_eval.core.account import PICODOLLARS, Account
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget
 from adaptive_eval.core.compare import Comparison
-from adaptive_eval.core.model_states import Roster
+from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Forecast, PairForecast, Range
 from adaptive_eval.core.spec import SessionSpec
 from scorio.sequential.forecast import Outlook, closing_steps
@@ -26,7 +26,7 @@ HORIZON_PASSES = 1000
 
 
 def forecast(
-    spec: SessionSpec, board: Board, comparison: Comparison, budget: Budget, roster: Roster
+    spec: SessionSpec, board: Board, comparison: Comparison, budget: Budget, states: ModelStates
 ) -> Forecast | None:
     """Forecast the rest of a run; None where the goal does not stop or too little is known.
 
@@ -52,8 +52,8 @@ def forecast(
         alpha=comparison.alpha,
     )
     usable = np.minimum(draws, horizon)
-    more = _more_trials(spec, comparison, roster, rows, usable)
-    done = np.maximum(np.array(roster.issued) - np.array(roster.flying), 1)
+    more = _more_trials(spec, comparison, states, rows, usable)
+    done = np.maximum(np.array(states.issued) - np.array(states.flying), 1)
     spent = [account.spent for account in budget.models]
     per_trial = (
         np.array([[one.prompt, one.completion, one.usd / PICODOLLARS] for one in spent]) / done[:, None]
@@ -108,14 +108,14 @@ def _outlook(spec: SessionSpec, board: Board, comparison: Comparison, rows: NDAr
 
 
 def _more_trials(
-    spec: SessionSpec, comparison: Comparison, roster: Roster, rows: NDArray[np.int64], steps: Floats
+    spec: SessionSpec, comparison: Comparison, states: ModelStates, rows: NDArray[np.int64], steps: Floats
 ) -> Floats:
     """Return what each model must still walk, path by path; shape (L, paths)."""
     needed = np.zeros((len(spec.models), steps.shape[1]))
     for row, path in zip(rows.tolist(), steps, strict=True):
         for model in _asked(spec, comparison, row):
             needed[model] = np.maximum(needed[model], path)
-    return np.asarray(np.maximum(needed - np.array(roster.issued)[:, None], 0.0))
+    return np.asarray(np.maximum(needed - np.array(states.issued)[:, None], 0.0))
 
 
 def _asked(spec: SessionSpec, comparison: Comparison, row: int) -> list[int]:

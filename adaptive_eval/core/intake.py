@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget
-from adaptive_eval.core.model_states import Roster
+from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import Missing, TrialOutcome
@@ -19,21 +19,21 @@ Told: TypeAlias = TrialOutcome | Missing
 
 
 class Intake:
-    """Takes outcomes into board, budget and roster.
+    """Takes outcomes into board, budget and states.
 
     Parameters
     ----------
     spec : SessionSpec
         Models and tasks.
-    board, budget, roster
+    board, budget, states
         The session's state, written to.
     """
 
-    def __init__(self, spec: SessionSpec, board: Board, budget: Budget, roster: Roster) -> None:
+    def __init__(self, spec: SessionSpec, board: Board, budget: Budget, states: ModelStates) -> None:
         self.spec = spec
         self.board = board
         self.budget = budget
-        self.roster = roster
+        self.states = states
         self._index = {model.name: row for row, model in enumerate(spec.models)}
 
     def model(self, name: str) -> int:
@@ -57,7 +57,7 @@ class Intake:
         for outcome in outcomes:
             key = (self.model(outcome.key.model), outcome.key.step)
             category = outcome.category if isinstance(outcome, TrialOutcome) else HOLE
-            flight = self.roster.in_flight.get(key)
+            flight = self.states.in_flight.get(key)
             if flight is not None:
                 earlier = told.setdefault(key, category)
                 categories = self.board.cells[flight.task].scores.size
@@ -82,18 +82,18 @@ class Intake:
         """Count an outcome; return False for one that is counted already."""
         key = outcome.key
         model = self._index[key.model]
-        flight = self.roster.land(model, key.step)
+        flight = self.states.land(model, key.step)
         if flight is None:
             return False
         if isinstance(outcome, Missing):
             answered, category = False, HOLE
-            self.roster.missing[model] += 1
+            self.states.missing[model] += 1
         else:
             answered, category = True, outcome.category
         self.budget.charge(model, flight, outcome.usage, answered=answered)
         self.board.add(model, key.step, category)
         if after_stop:
-            self.roster.after_stop[model] += 1
+            self.states.after_stop[model] += 1
         return True
 
 

@@ -15,7 +15,7 @@ from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget
 from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.drain import drained, most_in_flight
-from adaptive_eval.core.model_states import Flight, Roster
+from adaptive_eval.core.model_states import Flight, ModelStates
 from adaptive_eval.core.references import FINISHED
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError
@@ -54,18 +54,18 @@ class Issuer:
     ----------
     spec : SessionSpec
         Models, tasks, allocation and caps.
-    board, comparison, budget, roster
-        The session's state; budget and roster are written to.
+    board, comparison, budget, states
+        The session's state; budget and states are written to.
     """
 
     def __init__(
-        self, spec: SessionSpec, board: Board, comparison: Comparison, budget: Budget, roster: Roster
+        self, spec: SessionSpec, board: Board, comparison: Comparison, budget: Budget, states: ModelStates
     ) -> None:
         self.spec = spec
         self.board = board
         self.comparison = comparison
         self.budget = budget
-        self.roster = roster
+        self.states = states
         self._policy = make_policy(spec.allocation.models)
         passes = spec.stopping.max_passes
         self._cap = None if passes is None else passes * spec.questions
@@ -103,7 +103,7 @@ class Issuer:
     def _issue_next(self, model: int, trials: int, requests: list[TrialRequest]) -> Account | None:
         """Issue a model's next trials; return the account that cannot afford one of them, if any."""
         for _ in range(trials):
-            request = self._issue(model, self.roster.issued[model])
+            request = self._issue(model, self.states.issued[model])
             if not isinstance(request, TrialRequest):
                 return request
             requests.append(request)
@@ -113,7 +113,7 @@ class Issuer:
         """Return how many of a model's next steps ask the same question, at most as many as are laid so."""
         if self._in_a_row == 1:
             return 1
-        step, at = self.roster.issued[model], self.board.schedule.at
+        step, at = self.states.issued[model], self.board.schedule.at
         asked = at(step)
         return next((k for k in range(1, self._in_a_row) if at(step + k) != asked), self._in_a_row)
 
@@ -122,11 +122,11 @@ class Issuer:
 
         A run that does not fit waits for more slots, unless nothing of the model is in flight.
         """
-        step, at = self.roster.issued[model], self.board.schedule.at
+        step, at = self.states.issued[model], self.board.schedule.at
         for trials in range(slots, max(slots - self._in_a_row, 0), -1):
             if at(step + trials - 1) != at(step + trials):
                 return trials
-        return slots if slots >= self._in_a_row or not self.roster.flying[model] else 0
+        return slots if slots >= self._in_a_row or not self.states.flying[model] else 0
 
     def _free(self, capacity: int | Mapping[int, int]) -> dict[int, int]:
         if isinstance(capacity, int):
@@ -136,17 +136,17 @@ class Issuer:
         if any(slots < 0 for slots in free.values()):
             raise SessionError(f"capacity must not be negative, got {capacity!r}")
         if self._cap is not None:
-            free = {model: min(slots, self._cap - self.roster.issued[model]) for model, slots in free.items()}
+            free = {model: min(slots, self._cap - self.states.issued[model]) for model, slots in free.items()}
         if self.comparison.rounds is not None:
             end = self.comparison.rounds.laid_out
-            free = {model: min(slots, end - self.roster.issued[model]) for model, slots in free.items()}
+            free = {model: min(slots, end - self.states.issued[model]) for model, slots in free.items()}
         if self.comparison.goal.stops:
             most = most_in_flight(self.board.complete)
             free = {
-                model: min(slots, most[model] - self.roster.flying[model]) for model, slots in free.items()
+                model: min(slots, most[model] - self.states.flying[model]) for model, slots in free.items()
             }
         refused = {model for model in self._limited if self._own_budget_refuses(model)}
-        without = self.roster.stopped.keys() | self.roster.spent | refused
+        without = self.states.stopped.keys() | self.states.spent | refused
         return {model: slots for model, slots in free.items() if model not in without} if without else free
 
     def _own_budget_refuses(self, model: int) -> bool:
@@ -156,7 +156,7 @@ class Issuer:
 
     def _refill_gaps(self, requests: list[TrialRequest], free: dict[int, int], total: int) -> bool:
         """Issue again what was launched but not finished; return False where the run cannot afford it."""
-        for model, gaps in enumerate(self.roster.gaps):
+        for model, gaps in enumerate(self.states.gaps):
             while gaps and free.get(model, 0) > 0 and len(requests) < total:
                 request = self._issue(model, gaps[-1])
                 if not isinstance(request, TrialRequest):
@@ -177,7 +177,7 @@ class Issuer:
         if refusing is not None:
             return refusing
         self.budget.reserve(model, task, reservation)
-        self.roster.launch(model, step, Flight(task, question, reservation))
+        self.states.launch(model, step, Flight(task, question, reservation))
         name, of_task = self.spec.models[model].name, self.spec.tasks[task]
         asked, repeat = of_task.questions[question], self.board.schedule.repeat(step)
         seed = trial_seed(self.spec.seed, name, of_task.name, asked, repeat)
@@ -186,8 +186,8 @@ class Issuer:
     def _view(self, free: Mapping[int, int]) -> AllocationView:
         comparison, goal = self.comparison, self.comparison.goal
         models, references = len(self.spec.names), len(self.spec.references)
-        issued = self.roster.issued + [FINISHED] * references
-        flying = self.roster.flying + [0] * references
+        issued = self.states.issued + [FINISHED] * references
+        flying = self.states.flying + [0] * references
         wanted = comparison.open
         if goal.stops:
             wanted &= ~drained(comparison, issued)
@@ -222,15 +222,15 @@ class Issuer:
         if self._cap is None:
             return False
         stops = self.comparison.goal.stops
-        models = self.comparison.members if stops else range(len(self.roster.issued))
+        models = self.comparison.members if stops else range(len(self.states.issued))
         return all(
-            self.roster.issued[model] >= self._cap for model in models if model not in self.roster.stopped
+            self.states.issued[model] >= self._cap for model in models if model not in self.states.stopped
         )
 
     def exhausted(self) -> Account | None:
         """Return the account that keeps a model which may still be asked from its next trial, if any does."""
-        for model in range(len(self.roster.issued)):
-            if model not in self.roster.stopped:
+        for model in range(len(self.states.issued)):
+            if model not in self.states.stopped:
                 refusing = self._refusing(model)
                 if refusing is not None:
                     return refusing
@@ -246,15 +246,15 @@ class Issuer:
         comparison, goal = self.comparison, self.comparison.goal
         sides = np.concatenate([goal.first[comparison.open], goal.second[comparison.open]])
         for model in sorted(self._limited):
-            if model in self.roster.stopped or self.roster.flying[model]:
+            if model in self.states.stopped or self.states.flying[model]:
                 continue
             if (not goal.stops or (sides == model).any()) and self._own_budget_refuses(model):
                 yield model, self.budget.models[model]
 
     def _refusing(self, model: int) -> Account | None:
         """Return the account that cannot afford a model's next trial, if any."""
-        gaps = self.roster.gaps[model]
-        step = gaps[-1] if gaps else self.roster.issued[model]
+        gaps = self.states.gaps[model]
+        step = gaps[-1] if gaps else self.states.issued[model]
         if (self._cap is not None and step >= self._cap) or not self.is_laid_out(step):
             return None
         task, question = self.board.schedule.at(step)
@@ -264,4 +264,4 @@ class Issuer:
         """Count a stored trial as issued; nothing is reserved for it, because it has ended."""
         task, question = self.board.schedule.at(step)
         self.budget.reserve(model, task, NOTHING)
-        self.roster.launch(model, step, Flight(task, question, NOTHING))
+        self.states.launch(model, step, Flight(task, question, NOTHING))

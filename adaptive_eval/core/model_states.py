@@ -1,4 +1,4 @@
-"""The roster: what each model has been asked, what is in flight, and why one was given up."""
+"""Model states: what each model has been asked, what is in flight, and why one was given up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from adaptive_eval.core.account import Amount
 
-__all__ = ["Flight", "Roster"]
+__all__ = ["Flight", "ModelStates"]
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class Flight:
 
 
 @dataclass
-class Roster:
+class ModelStates:
     """Bookkeeping per model; every list has one entry a model.
 
     Attributes
@@ -56,8 +56,8 @@ class Roster:
     in_flight: dict[tuple[int, int], Flight] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, models: int) -> Roster:
-        """Return the roster of `models` models that have not been asked anything."""
+    def of(cls, models: int) -> ModelStates:
+        """Return the states of `models` models that have not been asked anything."""
         return cls(
             issued=[0] * models,
             flying=[0] * models,

@@ -1,4 +1,4 @@
-"""From the state of a session to :class:`~adaptive_eval.core.results.Standings`, without side effects."""
+"""From the state of a session to :class:`~adaptive_eval.core.results.Results`, without side effects."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget
 from adaptive_eval.core.compare import BETTER, OPEN, WORSE, Comparison
 from adaptive_eval.core.goals import sides
-from adaptive_eval.core.model_states import Roster
+from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.plugins import RULE_GROUP, package_of
 from adaptive_eval.core.references import reference_warnings
 from adaptive_eval.core.results import (
-    ModelStanding,
+    ModelResult,
     ModelState,
-    PairStanding,
+    PairResult,
+    Results,
     RulePlugin,
-    Standings,
     StopVerdict,
+    TaskResult,
     TaskScore,
-    TaskStanding,
     Verdict,
 )
 from adaptive_eval.core.spec import SessionSpec
@@ -32,25 +32,25 @@ from scorio.sequential.evidence import tie_boundary
 from scorio.sequential.families import rank_intervals
 from scorio.sequential.fixed import fixed_passes
 
-__all__ = ["standings"]
+__all__ = ["results"]
 
 Floats = NDArray[np.float64]
 _VERDICTS: dict[int, Verdict] = {0: "open", 1: "better", -1: "worse", 2: "tie"}
 
 
-def standings(
+def results(
     spec: SessionSpec,
     board: Board,
     comparison: Comparison,
     budget: Budget,
-    roster: Roster,
+    states: ModelStates,
     stopped: StopVerdict | None,
-) -> Standings:
-    """Return the standings that follow from the parts of a session."""
+) -> Results:
+    """Return the results that follow from the parts of a session."""
     foreseen = (comparison.rule.warning, *reference_warnings(spec), *spec_warnings(spec))
     warnings = [text for text in foreseen if text]
     warnings.extend(budget.warnings())
-    return Standings(
+    return Results(
         goal=spec.goal.text,
         rule=spec.stopping.rule,
         rule_plugin=_plugin(spec, comparison),
@@ -59,7 +59,7 @@ def standings(
         family=spec.stopping.family,
         equivalence=spec.stopping.equivalence,
         questions=spec.questions,
-        models=_models(spec, board, comparison, budget, roster),
+        models=_models(spec, board, comparison, budget, states),
         pairs=_pairs(spec, comparison),
         budgets=budget.lines(),
         trials=budget.told,
@@ -70,7 +70,7 @@ def standings(
     )
 
 
-def _tasks(spec: SessionSpec, board: Board, comparison: Comparison) -> tuple[TaskStanding, ...]:
+def _tasks(spec: SessionSpec, board: Board, comparison: Comparison) -> tuple[TaskResult, ...]:
     if len(spec.tasks) == 1:
         return ()
     found = []
@@ -87,7 +87,7 @@ def _tasks(spec: SessionSpec, board: Board, comparison: Comparison) -> tuple[Tas
             else TaskScore(name, None, None, None)
             for row, name in enumerate(spec.names)
         )
-        found.append(TaskStanding(task.name, len(task.questions), weight, scores))
+        found.append(TaskResult(task.name, len(task.questions), weight, scores))
     return tuple(found)
 
 
@@ -99,8 +99,8 @@ def _plugin(spec: SessionSpec, comparison: Comparison) -> RulePlugin | None:
 
 
 def _models(
-    spec: SessionSpec, board: Board, comparison: Comparison, budget: Budget, roster: Roster
-) -> tuple[ModelStanding, ...]:
+    spec: SessionSpec, board: Board, comparison: Comparison, budget: Budget, states: ModelStates
+) -> tuple[ModelResult, ...]:
     origin, unit = spec.scale
     estimate = board.scores()
     score, radius = estimate.difference[:, 0], comparison.score_radius(estimate.variance[:, 0])
@@ -115,7 +115,7 @@ def _models(
         low, high = (float(np.clip(score[model] + sign * radius[model], 0.0, 1.0)) for sign in (-1, 1))
         has = bool(known[model])
         rows.append(
-            ModelStanding(
+            ModelResult(
                 model=name,
                 trials=int(trials[model]),
                 questions=int(seen[model]),
@@ -128,7 +128,7 @@ def _models(
                 rank_low=intervals[model][0],
                 rank_high=intervals[model][1],
                 **_with_holes(spec, board, model),
-                **_dealings(spec, budget, roster, model),
+                **_dealings(spec, budget, states, model),
                 **early[model],
             )
         )
@@ -148,7 +148,7 @@ def _fixed_passes(spec: SessionSpec, board: Board, comparison: Comparison) -> in
     noise = np.zeros(len(spec.models))
     for weight, cells in zip(spec.task_weights, board.cells, strict=True):
         within = cells.latest().g[:, 0] / np.maximum(cells.counts.sum(axis=(1, 2)), 1)
-        noise += weight * weight * within / cells.walk.questions
+        noise += weight * weight * within / cells.sequence.questions
     low, high = comparison.interval()
     # Where an interval ends at 0 or at the margin, the other side is its width.
     half = np.maximum(high - comparison.difference, comparison.difference - low)[decided]
@@ -183,8 +183,8 @@ def _with_holes(spec: SessionSpec, board: Board, model: int) -> dict[str, Any]:
         score = 0.0
         for weight, cells in zip(spec.task_weights, board.cells, strict=True):
             steps = np.array(cells.holes[model], dtype=np.int64)
-            asked = cells.walk.question(0, int(steps.max()) + 1)[steps] if steps.size else steps
-            missing = np.bincount(asked, minlength=cells.walk.questions)
+            asked = cells.sequence.question(0, int(steps.max()) + 1)[steps] if steps.size else steps
+            missing = np.bincount(asked, minlength=cells.sequence.questions)
             trials = cells.counts[model].sum(axis=1) + missing
             total = cells.counts[model] @ cells.scores + worth * missing
             seen = trials > 0
@@ -193,28 +193,28 @@ def _with_holes(spec: SessionSpec, board: Board, model: int) -> dict[str, Any]:
     return bounds
 
 
-def _dealings(spec: SessionSpec, budget: Budget, roster: Roster, model: int) -> dict[str, Any]:
+def _dealings(spec: SessionSpec, budget: Budget, states: ModelStates, model: int) -> dict[str, Any]:
     """Return what was asked of a model and what that cost: of a reference, nothing."""
     if model >= len(spec.models):
         source = spec.references[model - len(spec.models)].source
         none = dict.fromkeys(("issued", "missing", "after_stop", "prompt_tokens", "completion_tokens"), 0)
         return {**none, "state": "reference", "usd": None, "note": source}
     return {
-        "state": _state(roster, model),
-        "issued": roster.issued[model],
-        "missing": roster.missing[model],
-        "after_stop": roster.after_stop[model],
+        "state": _state(states, model),
+        "issued": states.issued[model],
+        "missing": states.missing[model],
+        "after_stop": states.after_stop[model],
         "prompt_tokens": budget.models[model].spent.prompt,
         "completion_tokens": budget.models[model].spent.completion,
         "usd": budget.usd(model) if budget.priced else None,
-        "note": roster.stopped.get(model, ""),
+        "note": states.stopped.get(model, ""),
     }
 
 
-def _state(roster: Roster, model: int) -> ModelState:
-    if model in roster.stopped:
+def _state(states: ModelStates, model: int) -> ModelState:
+    if model in states.stopped:
         return "stopped"
-    return "retired" if roster.retired[model] else "active"
+    return "retired" if states.retired[model] else "active"
 
 
 def _positions(score: Floats) -> list[int]:
@@ -231,7 +231,7 @@ def _rank_intervals(comparison: Comparison, models: int) -> list[tuple[int, int]
     return rank_intervals(models, won + lost)
 
 
-def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairStanding, ...]:
+def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairResult, ...]:
     goal, (origin, unit) = comparison.goal, spec.scale
     # A measured contrast is a score, which has an origin; any other is a difference.
     shift, least = np.where(goal.measured, origin, 0.0), np.where(goal.measured, 0.0, -1.0)
@@ -245,7 +245,7 @@ def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairStanding, ...
         difference = float(shift[row] + unit * comparison.difference[row]) if read else None
         decided = int(comparison.decided_at[row])
         rows.append(
-            PairStanding(
+            PairResult(
                 first=first,
                 second=second,
                 kind="width" if goal.measured[row] else "threshold" if goal.single[row] else "pair",

@@ -16,7 +16,7 @@ from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import SessionError
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import ContrastBlock, score_block
-from scorio.sequential.trial_sequence import Walk
+from scorio.sequential.trial_sequence import TrialSequence
 
 __all__ = ["EarlierTrials"]
 
@@ -87,7 +87,9 @@ class EarlierTrials:
         spec = self.spec
         mean, variance = np.zeros((2, len(spec.names)))
         for weight, task, table in zip(spec.task_weights, spec.tasks, tables, strict=True):
-            cells = Cells(Walk(range(len(task.questions))), unit_scores(task.weights), len(spec.names))
+            cells = Cells(
+                TrialSequence(range(len(task.questions))), unit_scores(task.weights), len(spec.names)
+            )
             for model in range(len(spec.models)):
                 cells.load(model, table[model])
             block = score_block(cells.latest(), len(task.questions), spec.stopping.target)

@@ -75,7 +75,7 @@ class _ScoreReader:
         start = int(self._progress[rows[0]])
         path = self._cells.path(self._models[rows], start, stop)
         self._progress[rows] = stop
-        block = score_block(path, self._cells.walk.questions, self._target)
+        block = score_block(path, self._cells.sequence.questions, self._target)
         return block.less(self._values[rows, None])
 
 

@@ -1,6 +1,6 @@
 """What a session knows at one moment, as plain data that every view and report is drawn from.
 
-:class:`Standings` is produced by :meth:`adaptive_eval.core.session.Session.standings`, stored in the run
+:class:`Results` is produced by :meth:`adaptive_eval.core.session.Session.results`, stored in the run
 file as JSON (:func:`to_json` / :func:`from_json`), and read back by monitor and report. Scores are in the
 rubric's own units (for a binary rubric: fraction correct).
 """
@@ -19,15 +19,15 @@ __all__ = [
     "ContrastKind",
     "Decision",
     "Forecast",
-    "ModelStanding",
+    "ModelResult",
     "PairForecast",
-    "PairStanding",
+    "PairResult",
     "Range",
+    "Results",
     "RulePlugin",
-    "Standings",
     "StopVerdict",
+    "TaskResult",
     "TaskScore",
-    "TaskStanding",
     "from_json",
     "to_json",
 ]
@@ -42,7 +42,7 @@ StopReason = Literal["resolved", "partial", "budget", "max_passes", "endpoints",
 
 
 @dataclass(frozen=True, slots=True)
-class ModelStanding:
+class ModelResult:
     """One model's line of the leaderboard.
 
     Parameters
@@ -111,7 +111,7 @@ class ModelStanding:
 
 
 @dataclass(frozen=True, slots=True)
-class PairStanding:
+class PairResult:
     """One contrast the goal asks about: a pair of models, or one model by itself.
 
     Parameters
@@ -283,7 +283,7 @@ class TaskScore:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskStanding:
+class TaskResult:
     """One of several tasks.
 
     Parameters
@@ -324,7 +324,7 @@ class RulePlugin:
 
 
 @dataclass(frozen=True, slots=True)
-class Standings:
+class Results:
     """The whole state of a session that a person may want to see.
 
     `prior` says which earlier trials are in Bayes@N and the early ranking; None for none. `fixed_passes` is
@@ -339,8 +339,8 @@ class Standings:
     family: str
     equivalence: float | None
     questions: int
-    models: tuple[ModelStanding, ...]
-    pairs: tuple[PairStanding, ...]
+    models: tuple[ModelResult, ...]
+    pairs: tuple[PairResult, ...]
     budgets: tuple[BudgetLine, ...]
     trials: int
     stop: StopVerdict | None
@@ -349,7 +349,7 @@ class Standings:
     prior: str | None = None
     fixed_passes: int | None = None
     rule_plugin: RulePlugin | None = None
-    tasks: tuple[TaskStanding, ...] = ()
+    tasks: tuple[TaskResult, ...] = ()
 
     def to_columns(self, table: Table = "models") -> dict[str, list[Any]]:
         """Return one of the tables as columns of plain Python values.
@@ -381,16 +381,16 @@ class Standings:
         return frame_of(self.to_columns(table))
 
 
-def to_json(standings: Standings) -> dict[str, Any]:
-    """Return `standings` as JSON-able data."""
-    return asdict(standings)
+def to_json(results: Results) -> dict[str, Any]:
+    """Return `results` as JSON-able data."""
+    return asdict(results)
 
 
-def from_json(data: Mapping[str, Any]) -> Standings:
-    """Rebuild :class:`Standings` from what :func:`to_json` returned (after a trip through JSON)."""
+def from_json(data: Mapping[str, Any]) -> Results:
+    """Rebuild :class:`Results` from what :func:`to_json` returned (after a trip through JSON)."""
     fields = dict(data)
-    fields["models"] = tuple(ModelStanding(**model) for model in data["models"])
-    fields["pairs"] = tuple(PairStanding(**pair) for pair in data["pairs"])
+    fields["models"] = tuple(ModelResult(**model) for model in data["models"])
+    fields["pairs"] = tuple(PairResult(**pair) for pair in data["pairs"])
     fields["budgets"] = tuple(BudgetLine(**line) for line in data["budgets"])
     fields["stop"] = StopVerdict(**data["stop"]) if data["stop"] else None
     fields["warnings"] = tuple(data.get("warnings", ()))
@@ -398,10 +398,10 @@ def from_json(data: Mapping[str, Any]) -> Standings:
     plugin = data.get("rule_plugin")
     fields["rule_plugin"] = RulePlugin(**plugin) if plugin else None
     fields["tasks"] = tuple(
-        TaskStanding(**{**task, "scores": tuple(TaskScore(**score) for score in task["scores"])})
+        TaskResult(**{**task, "scores": tuple(TaskScore(**score) for score in task["scores"])})
         for task in data.get("tasks", ())
     )
-    return Standings(**fields)
+    return Results(**fields)
 
 
 def _forecast_from(data: Mapping[str, Any] | None) -> Forecast | None:

@@ -34,41 +34,41 @@ class Rounds:
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
-        walk = cells.walk
-        walk.ensure(FIRST_PASSES * walk.questions)
-        walk.endless = False
+        sequence = cells.sequence
+        sequence.ensure(FIRST_PASSES * sequence.questions)
+        sequence.endless = False
         self.due = self._middle()
 
     @property
     def laid_out(self) -> int:
         """Steps that can be asked."""
-        return len(self._cells.walk)
+        return len(self._cells.sequence)
 
     def extend(self, models: NDArray[np.int64]) -> None:
         """Lay out the next round from what `models` had answered before step :attr:`due`."""
-        walk = self._cells.walk
+        sequence = self._cells.sequence
         variance = np.mean([self._variances(model) for model in models.tolist()], axis=0)
-        walk.extend(round_positions(np.sqrt(variance)[walk.order]))
+        sequence.extend(round_positions(np.sqrt(variance)[sequence.order]))
         self.due = self._middle()
 
     def _middle(self) -> int:
-        walk = self._cells.walk
-        return len(walk) - walk.questions // 2
+        sequence = self._cells.sequence
+        return len(sequence) - sequence.questions // 2
 
     def _variances(self, model: int) -> NDArray[np.float64]:
         """Return the one-trial variance of every question for one model at step :attr:`due`."""
         cells = self._cells
         categories = cells.categories[model, : self.due].astype(np.int64)
         answered = categories >= 0
-        asked = cells.walk.question(0, self.due)[answered]
+        asked = cells.sequence.question(0, self.due)[answered]
         size = cells.scores.size
-        flat = np.bincount(asked * size + categories[answered], minlength=cells.walk.questions * size)
+        flat = np.bincount(asked * size + categories[answered], minlength=cells.sequence.questions * size)
         counts = flat.reshape(-1, size)
         n, sx, sxx = counts.sum(axis=1), counts @ cells.scores, counts @ cells.scores**2
         p1, p2 = float(cells.scores.mean()), float((cells.scores**2).mean())
         seen = n > 0
         if not seen.any():
-            return np.ones(cells.walk.questions)
+            return np.ones(cells.sequence.questions)
         return fit_prior(n[seen], sx[seen], sxx[seen], p1, p2).variance(n, sx, sxx)
 
 

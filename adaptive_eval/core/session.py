@@ -21,9 +21,9 @@ from adaptive_eval.core.forecast import forecast
 from adaptive_eval.core.goals import SINGLE
 from adaptive_eval.core.intake import Intake, Told
 from adaptive_eval.core.issuing import Issuer
-from adaptive_eval.core.model_states import Flight, Roster
-from adaptive_eval.core.overview import standings
-from adaptive_eval.core.results import Decision, Forecast, Standings, StopReason, StopVerdict
+from adaptive_eval.core.model_states import Flight, ModelStates
+from adaptive_eval.core.overview import results
+from adaptive_eval.core.results import Decision, Forecast, Results, StopReason, StopVerdict
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.spec_checks import check_budgets
 from adaptive_eval.errors import SessionError
@@ -60,7 +60,7 @@ class Session:
     ...     decisions = session.tell(outcomes)
     >>> session.stopped.reason
     'resolved'
-    >>> print(session.standings().models[0].model)
+    >>> print(session.results().models[0].model)
     good
     """
 
@@ -70,14 +70,14 @@ class Session:
         self.board = Board(spec)
         self.comparison = Comparison(spec, self.board)
         self.budget = Budget(spec)
-        self.roster = Roster.of(len(spec.models))
+        self.states = ModelStates.of(len(spec.models))
         self.stopped: StopVerdict | None = None
         self.decisions: list[Decision] = []
         self.remarks: Callable[[], tuple[str, ...]] = tuple
         """Returns warnings from outside, such as of an audit of the answers, to be shown with the others."""
         self._reported = 0
-        self._intake = Intake(spec, self.board, self.budget, self.roster)
-        self._issuer = Issuer(spec, self.board, self.comparison, self.budget, self.roster)
+        self._intake = Intake(spec, self.board, self.budget, self.states)
+        self._issuer = Issuer(spec, self.board, self.comparison, self.budget, self.states)
         self._unread = 0
         self._forecast: Forecast | None = None
         self._forecast_due = 0
@@ -117,7 +117,7 @@ class Session:
     def _issue(self, slots: int | Mapping[int, int]) -> list[TrialRequest]:
         """Give up the models whose own budget has ended, and issue trials of the others."""
         for model, account in list(self._issuer.spent()):
-            self.roster.spent.add(model)
+            self.states.spent.add(model)
             self._give_up(model, words.own_budget_spent(account), "budget")
         return self._issuer.issue(slots) if self.stopped is None else []
 
@@ -126,8 +126,8 @@ class Session:
 
     def _waiting(self) -> bool:
         """Whether a trial is in flight whose model is still to answer."""
-        flying = self.roster.flying
-        return any(flying[model] for model in range(len(flying)) if model not in self.roster.stopped)
+        flying = self.states.flying
+        return any(flying[model] for model in range(len(flying)) if model not in self.states.stopped)
 
     # ------------------------------------------------------------------ telling
 
@@ -188,11 +188,11 @@ class Session:
             return
         needed, goal = self.comparison.needed, self.comparison.goal
         active = set(goal.first[needed].tolist()) | set(goal.second[needed].tolist())
-        for model, retired in enumerate(self.roster.retired):
-            idle = model not in active and model not in self.roster.stopped
+        for model, retired in enumerate(self.states.retired):
+            idle = model not in active and model not in self.states.stopped
             if idle and not retired:
                 self.decisions.append(words.retirement(self.spec, self.comparison, model, self.budget.told))
-            self.roster.retired[model] = idle
+            self.states.retired[model] = idle
 
     def _stop_when_done(self) -> None:
         comparison = self.comparison
@@ -201,7 +201,7 @@ class Session:
 
     def _conclusion(self) -> tuple[StopReason, str]:
         """Say what has come of the run, now that no contrast is left that could be decided."""
-        comparison, stopped, spent = self.comparison, self.roster.stopped, self.roster.spent
+        comparison, stopped, spent = self.comparison, self.states.stopped, self.states.spent
         if comparison.goal.stops and comparison.met:
             return "resolved", words.resolved(self.spec, comparison)
         if comparison.goal.stops and (comparison.verdict != 0).any():
@@ -215,7 +215,7 @@ class Session:
         if self.stopped is not None:
             return
         exhausted = self._issuer.exhausted()
-        if len(self.roster.stopped) == len(self.spec.models):
+        if len(self.states.stopped) == len(self.spec.models):
             self._stop(*self._conclusion())
         elif exhausted is not None:
             self._stop("budget", words.budget_spent(self.spec, exhausted))
@@ -247,8 +247,8 @@ class Session:
         """
         model = self._intake.model(name)
         if spent:
-            self.roster.spent.add(model)
-        if model not in self.roster.stopped and not (spent and self.roster.retired[model]):
+            self.states.spent.add(model)
+        if model not in self.states.stopped and not (spent and self.states.retired[model]):
             self._give_up(model, reason, "budget" if spent else "stopped")
         return self._report()
 
@@ -258,8 +258,8 @@ class Session:
             self._decide(now=True)
         if self.stopped is not None:
             return
-        self.roster.stopped[model] = reason
-        name, issued = self.spec.models[model].name, self.roster.issued[model]
+        self.states.stopped[model] = reason
+        name, issued = self.spec.models[model].name, self.states.issued[model]
         told, text = self.budget.told, f"{name} stopped: {reason}"
         self.decisions.append(Decision("model_stopped", (name,), verdict, issued, told, text, {}))
         self.comparison.lose(model)
@@ -295,14 +295,14 @@ class Session:
             If the trial is not in flight.
         """
         flight, model = self._flight(key), self._intake.model(key.model)
-        self.roster.land(model, key.step)
+        self.states.land(model, key.step)
         self.budget.release(model, flight.task, flight.reservation)
         if billed:
             self.budget.presume(model, flight.task, flight.question)
-        self.roster.give_back(model, key.step)
+        self.states.give_back(model, key.step)
 
     def _flight(self, key: TrialKey) -> Flight:
-        flight = self.roster.in_flight.get((self._intake.model(key.model), key.step))
+        flight = self.states.in_flight.get((self._intake.model(key.model), key.step))
         if flight is None:
             raise SessionError(f"trial {key.step} of model {key.model!r} is not in flight")
         return flight
@@ -342,7 +342,7 @@ class Session:
                 pending.append(outcome)
             self._tell_again(pending)
         for model, steps in enumerate(known):
-            self.roster.gaps[model] = sorted(set(range(self.roster.issued[model])) - steps, reverse=True)
+            self.states.gaps[model] = sorted(set(range(self.states.issued[model])) - steps, reverse=True)
         for key, times in unanswered:
             task, question = self.board.schedule.at(key.step)
             self.budget.presume(self._intake.model(key.model), task, question, times)
@@ -354,11 +354,11 @@ class Session:
 
     # ------------------------------------------------------------------ looking
 
-    def standings(self) -> Standings:
+    def results(self) -> Results:
         """Return everything a person may want to see, as plain data."""
         self._decide(now=True)
         self.board.absorb()
-        found = standings(self.spec, self.board, self.comparison, self.budget, self.roster, self.stopped)
+        found = results(self.spec, self.board, self.comparison, self.budget, self.states, self.stopped)
         forecast = None if self.stopped is not None else self.forecast()
         return replace(found, forecast=forecast, warnings=(*found.warnings, *self.remarks()))
 
@@ -369,7 +369,7 @@ class Session:
         """
         if self.budget.told >= self._forecast_due:
             self._forecast_due = self.budget.told + max(self.budget.told // 20, 10)
-            parts = (self.spec, self.board, self.comparison, self.budget, self.roster)
+            parts = (self.spec, self.board, self.comparison, self.budget, self.states)
             self._forecast = forecast(*parts)
         return self._forecast
 
@@ -404,4 +404,4 @@ class Session:
     @property
     def in_flight(self) -> int:
         """Trials asked for and not told yet."""
-        return len(self.roster.in_flight)
+        return len(self.states.in_flight)

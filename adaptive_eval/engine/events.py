@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from adaptive_eval.core.results import Decision, Standings, StopReason, StopVerdict
+from adaptive_eval.core.results import Decision, Results, StopReason, StopVerdict
 from adaptive_eval.store.records import EndpointHealth, TrialRecord
 from adaptive_eval.trial import TrialRequest
 
@@ -52,14 +52,14 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The standings of the moment, as they are stored about once a second.
+    """The results of the moment, as they are stored about once a second.
 
     `elapsed` is seconds of running time, earlier sittings included.
     """
 
     at: float
     elapsed: float
-    standings: Standings
+    results: Results
     endpoints: tuple[EndpointHealth, ...]
 
 

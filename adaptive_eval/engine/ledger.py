@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
-from adaptive_eval.core.results import Decision, Standings, to_json
+from adaptive_eval.core.results import Decision, Results, to_json
 from adaptive_eval.engine.commits import Committer
 from adaptive_eval.engine.flight import Flight
 from adaptive_eval.engine.protocols import Clock, Recorder
@@ -84,11 +84,11 @@ class Ledger:
         return at
 
     async def snapshot(
-        self, standings: Standings, endpoints: tuple[EndpointHealth, ...], *, elapsed: float
+        self, results: Results, endpoints: tuple[EndpointHealth, ...], *, elapsed: float
     ) -> float:
-        """Store the standings of the moment and commit; return its Unix time."""
+        """Store the results of the moment and commit; return its Unix time."""
         at = self._clock.time()
-        self._recorder.snapshot(SnapshotRecord(at, elapsed, standings.trials, to_json(standings), endpoints))
+        self._recorder.snapshot(SnapshotRecord(at, elapsed, results.trials, to_json(results), endpoints))
         await self.commit()
         return at
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from adaptive_eval.core.results import Decision
 from adaptive_eval.engine.discovery import Discovery, Source
 from adaptive_eval.engine.pool import Member, Pool
-from adaptive_eval.engine.pool_members import Change, Roster
+from adaptive_eval.engine.pool_members import Change, PoolMembers
 from adaptive_eval.engine.protocols import Clock, Endpoint
 from adaptive_eval.store.records import EndpointHealth
 
@@ -46,8 +46,8 @@ class Membership:
         def enrolling(model: str) -> Callable[[Endpoint], Member]:
             return lambda endpoint: enrol(model, endpoint)
 
-        self._rosters = {
-            model: Roster(model, discovery, pools[model], enrolling(model), clock, on_change)
+        self._pool_members = {
+            model: PoolMembers(model, discovery, pools[model], enrolling(model), clock, on_change)
             for model, discovery in discoveries.items()
         }
         self._clock = clock
@@ -58,28 +58,28 @@ class Membership:
 
     def begin(self, tasks: asyncio.TaskGroup) -> None:
         """Read the sources from now on, and ask the servers that they name, in `tasks`."""
-        for source in {roster.discovery.source: None for roster in self._rosters.values()}:
+        for source in {members.discovery.source: None for members in self._pool_members.values()}:
             self._readers.append(tasks.create_task(self._follow(source, tasks)))
 
     def close(self) -> None:
         """Read no more."""
         for reader in self._readers:
             reader.cancel()
-        for roster in self._rosters.values():
-            roster.close()
+        for members in self._pool_members.values():
+            members.close()
 
     def drop(self, model: str) -> None:
         """Let nobody join the pool of `model` any more: it has been stopped."""
-        roster = self._rosters.pop(model, None)
-        if roster is not None:
-            roster.close()
+        members = self._pool_members.pop(model, None)
+        if members is not None:
+            members.close()
 
     def take_decisions(self, trials: int) -> list[Decision]:
         """Return what has changed since the last call as decisions, made after so many trials."""
         decisions = []
-        for model, roster in self._rosters.items():
+        for model, members in self._pool_members.items():
             alike: dict[str, list[Change]] = {}
-            for change in roster.take_changes():
+            for change in members.take_changes():
                 alike.setdefault(change.what, []).append(change)
             for what, changes in alike.items():
                 text = _in_words(model, what, [change.url for change in changes], changes[0].words)
@@ -98,14 +98,14 @@ class Membership:
 
     def lacking(self, model: str) -> tuple[str, ...]:
         """Return why `model` has no server that could be asked; empty where it has one, or fixed ones."""
-        roster = self._rosters.get(model)
-        return () if roster is None else roster.lacking
+        members = self._pool_members.get(model)
+        return () if members is None else members.lacking
 
     def health(self) -> Iterator[EndpointHealth]:
         """Yield the state of servers that are named and not in a pool yet, or have left one of late."""
         now = self._clock.now()
-        for roster in self._rosters.values():
-            yield from roster.health(now)
+        for members in self._pool_members.values():
+            yield from members.health(now)
 
     def _of_sources(self) -> Iterator[str]:
         for problems in self._problems.values():
@@ -114,26 +114,26 @@ class Membership:
 
     def _of_models(self) -> Iterator[str]:
         alike: dict[tuple[float, tuple[str, ...]], list[str]] = {}
-        for model, roster in self._rosters.items():
-            if roster.lacking:
-                alike.setdefault((roster.discovery.patience, roster.lacking), []).append(model)
+        for model, members in self._pool_members.items():
+            if members.lacking:
+                alike.setdefault((members.discovery.patience, members.lacking), []).append(model)
         for (patience, reasons), models in alike.items():
             verb = "waits" if len(models) == 1 else "wait"
             yield f"{', '.join(models)} {verb} for a server, {patience:g} s at most: {'; '.join(reasons)}"
 
     async def _follow(self, source: Source, tasks: asyncio.TaskGroup) -> None:
-        while rosters := self._following(source):
+        while pool_members := self._following(source):
             reading = await source.read()
             self._problems[source] = reading.problems
-            for roster in rosters:
-                if roster.model in self._rosters:  # it may have been stopped meanwhile
-                    roster.heed(reading.addresses, tasks)
+            for members in pool_members:
+                if members.model in self._pool_members:  # it may have been stopped meanwhile
+                    members.heed(reading.addresses, tasks)
             self._announce()
             await self._clock.sleep(source.every)
         self._problems.pop(source, None)
 
-    def _following(self, source: Source) -> list[Roster]:
-        return [roster for roster in self._rosters.values() if roster.discovery.source is source]
+    def _following(self, source: Source) -> list[PoolMembers]:
+        return [members for members in self._pool_members.values() if members.discovery.source is source]
 
 
 def _in_words(model: str, what: str, urls: list[str], words: str) -> str:

@@ -15,7 +15,7 @@ from adaptive_eval.engine.protocols import Clock, Endpoint
 from adaptive_eval.errors import EndpointError, PermanentEndpointError
 from adaptive_eval.store.records import EndpointHealth
 
-__all__ = ["Change", "Roster"]
+__all__ = ["Change", "PoolMembers"]
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 """Seconds before a server that did not answer is asked again: these at first, twice as many each time."""
@@ -36,7 +36,7 @@ class Change:
     words: str = ""
 
 
-class Roster:
+class PoolMembers:
     """Lets the servers that a source names into the pool of one model, and takes the others out.
 
     A server is let in once it has said that it serves the model; until then it is asked again and again. One

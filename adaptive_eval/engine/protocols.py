@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from adaptive_eval.core.results import BudgetLine, Decision, Standings, StopReason, StopVerdict
+from adaptive_eval.core.results import BudgetLine, Decision, Results, StopReason, StopVerdict
 from adaptive_eval.store.records import AttemptRecord, SnapshotRecord, TrialRecord
 from adaptive_eval.trial import Completion, Message, Missing, Score, TrialKey, TrialOutcome, TrialRequest
 
@@ -89,7 +89,7 @@ class Controller(Protocol):
         """
         ...
 
-    def standings(self) -> Standings:
+    def results(self) -> Results:
         """Return the state of the session as plain data."""
         ...
 
@@ -253,7 +253,7 @@ class Recorder(Protocol):
         ...
 
     def snapshot(self, record: SnapshotRecord) -> None:
-        """Store the standings of the moment."""
+        """Store the results of the moment."""
         ...
 
     def commit(self) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
-from adaptive_eval.core.results import Decision, Standings, StopReason, StopVerdict
+from adaptive_eval.core.results import Decision, Results, StopReason, StopVerdict
 from adaptive_eval.engine.clock import SystemClock
 from adaptive_eval.engine.commits import Committer, ThreadCommitter
 from adaptive_eval.engine.deadlines import Deadlines
@@ -413,21 +413,21 @@ class Runner:
     async def _snapshot(self) -> None:
         self._snapshot_due = self._clock.now() + self._options.snapshot_every
         elapsed = self._running.read()
-        standings = self._with_what_is_known_here(self._controller.standings(), elapsed)
-        self._trials = standings.trials
+        results = self._with_what_is_known_here(self._controller.results(), elapsed)
+        self._trials = results.trials
         endpoints = self._fleet.health()
-        at = await self._ledger.snapshot(standings, endpoints, elapsed=elapsed)
-        self._emit(lambda: Progress(at, elapsed, standings, endpoints))
+        at = await self._ledger.snapshot(results, endpoints, elapsed=elapsed)
+        self._emit(lambda: Progress(at, elapsed, results, endpoints))
 
-    def _with_what_is_known_here(self, standings: Standings, elapsed: float) -> Standings:
+    def _with_what_is_known_here(self, results: Results, elapsed: float) -> Results:
         """Add what a session knows nothing of: the budgets of time and of scoring, remarks on servers."""
         time = self._options.deadlines.lines(elapsed)
         scoring = () if self._allowance is None else tuple(self._allowance.lines())
         remarks = self._fleet.membership.remarks()
         return replace(
-            standings,
-            budgets=(*standings.budgets, *time, *scoring),
-            warnings=(*standings.warnings, *remarks),
+            results,
+            budgets=(*results.budgets, *time, *scoring),
+            warnings=(*results.warnings, *remarks),
         )
 
     def _until_deadline(self) -> float:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from adaptive_eval import __version__
-from adaptive_eval.core.results import Standings, to_json
+from adaptive_eval.core.results import Results, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, TaskSpec
 from adaptive_eval.errors import RunExists, RunFileError
@@ -21,7 +21,7 @@ from adaptive_eval.interop.found import Log
 from adaptive_eval.interop.gather import Gathered, Gatherer
 from adaptive_eval.interop.imported_runs import IMPORTED
 from adaptive_eval.interop.levels import Levels, levels_of
-from adaptive_eval.interop.sequences import HOLE, Walks, walks_of
+from adaptive_eval.interop.sequences import HOLE, TrialSequences, sequences_of
 from adaptive_eval.store.records import SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Missing, Score, TrialKey, TrialOutcome, TrialRequest, Usage
@@ -53,7 +53,7 @@ class Imported:
         Trials of the logs with an answer, and without one.
     absent : int
         Steps of the walks that no log has a trial for, such as the early repeats of a first pass.
-    standings : Standings
+    results : Results
         The ranking.
     notes : tuple of str
         What a person should know.
@@ -63,7 +63,7 @@ class Imported:
     trials: int
     missing: int
     absent: int
-    standings: Standings
+    results: Results
     notes: tuple[str, ...]
 
 
@@ -148,10 +148,10 @@ def _write(
         levels = levels_of(gathered, right_from, weights)
         tasks = tuple(TaskSpec(name, ids, levels[name].weights) for name, ids in gathered.tasks.items())
         session = Session(decide(gathered.models, tasks))
-        walks = walks_of(gatherer.cells(), len(gathered.models), session.board.schedule)
+        sequences = sequences_of(gatherer.cells(), len(gathered.models), session.board.schedule)
         meta = _meta(out, logs, counts, gathered, levels, session.spec)
         with RunWriter.create(stage, meta=meta, durability="normal") as writer:
-            copy = _Copy(gatherer, gathered, levels, walks, session, writer, progress)
+            copy = _Copy(gatherer, gathered, levels, sequences, session, writer, progress)
             return copy.run(out)
     finally:
         gatherer.close()
@@ -191,7 +191,7 @@ class _Copy:
     gatherer: Gatherer
     gathered: Gathered
     levels: Mapping[str, Levels]
-    walks: Walks
+    sequences: TrialSequences
     session: Session
     writer: RunWriter
     progress: Progress
@@ -207,13 +207,13 @@ class _Copy:
         now = time.time()
         for decision in self.session.decisions:
             self.writer.decision(now, decision.trials, asdict(decision))
-        standings = self.session.standings()
-        self.writer.snapshot(SnapshotRecord(now, 0.0, standings.trials, to_json(standings)))
+        results = self.session.results()
+        self.writer.snapshot(SnapshotRecord(now, 0.0, results.trials, to_json(results)))
         self.writer.commit()
-        return Imported(out, self.trials, self.missing, self.absent, standings, self.gathered.notes)
+        return Imported(out, self.trials, self.missing, self.absent, results, self.gathered.notes)
 
     def _batches(self) -> Iterator[list[TrialOutcome | Missing]]:
-        total = self.walks.row.size
+        total = self.sequences.row.size
         ended: set[int] = set()
         for start in range(0, total, BATCH):
             if start % (COMMIT_EVERY * BATCH) == 0:
@@ -225,11 +225,11 @@ class _Copy:
                 self.writer.commit()
             yield [record.outcome for record in records]
             if start + BATCH < total:
-                self._end_walks(int(self.walks.step[start + BATCH]), ended)
+                self._end_sequences(int(self.sequences.step[start + BATCH]), ended)
 
-    def _end_walks(self, step: int, ended: set[int]) -> None:
+    def _end_sequences(self, step: int, ended: set[int]) -> None:
         """Go on without the models whose trials are over long before those of the others."""
-        ends = self.walks.ends
+        ends = self.sequences.ends
         further = sum(end > step + self.session.spec.questions for end in ends.tolist())
         for model, end in enumerate(ends.tolist()):
             if end <= step and model not in ended and further >= 2:
@@ -238,9 +238,11 @@ class _Copy:
 
     def _records(self, part: slice) -> list[TrialRecord]:
         after_stop = self.session.stopped is not None
-        rows = self.walks.row[part].tolist()
+        rows = self.sequences.row[part].tolist()
         found = iter(self.gatherer.trials([row for row in rows if row != HOLE]))
-        places = zip(rows, self.walks.model[part].tolist(), self.walks.step[part].tolist(), strict=True)
+        places = zip(
+            rows, self.sequences.model[part].tolist(), self.sequences.step[part].tolist(), strict=True
+        )
         return [
             self._record(self._request(model, step), None if row == HOLE else next(found), after_stop)
             for row, model, step in places

@@ -110,7 +110,7 @@ class StopEarly:
         if session is None:
             return {}
         self._tell()
-        line = session.standings().models[0]
+        line = session.results().models[0]
         return {
             "goal": self.goal.text,
             "stopped": None if session.stopped is None else session.stopped.text,

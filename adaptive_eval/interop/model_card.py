@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adaptive_eval.config.document import write_document
-from adaptive_eval.core.results import ModelStanding
+from adaptive_eval.core.results import ModelResult
 from adaptive_eval.report.summary import Summary
 from adaptive_eval.text.inert import inert
 
@@ -26,19 +26,19 @@ def model_card(summary: Summary) -> str:
         YAML; each entry has the score, its interval, the rank interval and the numbers of trials and
         questions.
     """
-    entries = [_entry(line, summary) for line in summary.standings.models if line.score is not None]
+    entries = [_entry(line, summary) for line in summary.results.models if line.score is not None]
     return write_document({"model-index": entries})
 
 
-def _entry(line: ModelStanding, summary: Summary) -> dict[str, Any]:
-    standings = summary.standings
+def _entry(line: ModelResult, summary: Summary) -> dict[str, Any]:
+    results = summary.results
     arguments: dict[str, Any] = {
         "trials": line.trials,
         "questions": line.questions,
-        "rule": standings.rule,
-        "confidence": standings.confidence,
+        "rule": results.rule,
+        "confidence": results.confidence,
         "rank": [line.rank_low, line.rank_high],
-        "models_compared": len(standings.models),
+        "models_compared": len(results.models),
     }
     if line.low is not None and line.high is not None:
         arguments["interval"] = [round(line.low, 4), round(line.high, 4)]

@@ -13,7 +13,7 @@ from adaptive_eval.interop.gather import Cells
 from adaptive_eval.simulate.coins import asked
 from scorio.sequential.trial_sequence import Schedule
 
-__all__ = ["HOLE", "Walks", "first_steps", "walks_of"]
+__all__ = ["HOLE", "TrialSequences", "first_steps", "sequences_of"]
 
 HOLE = -1
 """Row of a step that has no recorded trial."""
@@ -25,7 +25,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Walks:
+class TrialSequences:
     """The walks of all models, step by step; arrays of shape (n,), sorted by step and model.
 
     Parameters
@@ -44,7 +44,7 @@ class Walks:
     ends: Ints
 
 
-def walks_of(cells: Cells, models: int, schedule: Schedule) -> Walks:
+def sequences_of(cells: Cells, models: int, schedule: Schedule) -> TrialSequences:
     """Lay recorded trials out along the schedule: trial r of a cell where it is asked for the r-th time.
 
     Parameters
@@ -82,7 +82,7 @@ def walks_of(cells: Cells, models: int, schedule: Schedule) -> Walks:
         steps.append(holes)
     row, owner, place = (np.concatenate(parts).astype(np.int64) for parts in (rows, owners, steps))
     order = np.lexsort((owner, place))
-    return Walks(row[order], owner[order], place[order], ends)
+    return TrialSequences(row[order], owner[order], place[order], ends)
 
 
 def _steps(cells: Cells, schedule: Schedule) -> Ints:

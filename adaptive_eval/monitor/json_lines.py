@@ -32,7 +32,7 @@ class JsonLines:
         >>> (lines.line(view) or "")[:73], lines.line(view)
         ('{"schema": "adaptive-eval/monitor", "version": 1, "name": "demo", "state"', None)
         """
-        mark = (view.at, view.state, view.standings.trials, len(view.decisions))
+        mark = (view.at, view.state, view.results.trials, len(view.decisions))
         if mark == self._said:
             return None
         self._said = mark
@@ -53,7 +53,7 @@ def _data(view: RunView, decided: int) -> dict[str, Any]:
         "headline": view.headline,
         "trials_per_second": view.trials_per_second,
         "tokens_per_second": view.tokens_per_second,
-        "standings": to_json(view.standings),
+        "standings": to_json(view.results),
         "open_pairs": [
             {"first": row.pair.first, "second": row.pair.second, "progress": row.progress, "tie": row.tie}
             for row in view.open_pairs

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from rich.text import Text
 
-from adaptive_eval.core.results import ModelStanding
+from adaptive_eval.core.results import ModelResult
 from adaptive_eval.monitor.bars import Axis, common_axis, interval_bar
 from adaptive_eval.monitor.lines import BAD, GOOD, HEADING, Column, columns, line
 from adaptive_eval.monitor.snapshot import RunView
@@ -77,13 +77,13 @@ def leaderboard(view: RunView, width: int, height: int, *, bayes: bool = False) 
     return lines
 
 
-def _table(view: RunView, rows: Sequence[ModelStanding], width: int, bayes: bool) -> list[Text]:
+def _table(view: RunView, rows: Sequence[ModelResult], width: int, bayes: bool) -> list[Text]:
     decimals = decimals_for(value for row in view.models for value in (row.low, row.score, row.high))
     running = view.state == "running"
     rank = Column("rank", [rank_interval(row.rank_low, row.rank_high) for row in rows], "right")
     score = Column("score", [Text(fixed(row.score, decimals), style=HEADING) for row in rows], "right")
     trials = Column("trials", [_trials(row.trials) for row in rows], "right")
-    state = Column("state", [_state(state_word(row, view.standings, running=running)) for row in rows])
+    state = Column("state", [_state(state_word(row, view.results, running=running)) for row in rows])
     shown = [row.model for row in rows]
     wanted = max(
         cell_len("model"), *(cell_len(name) for name in distinct_labels(shown, _LABEL_MOST).values())
@@ -108,7 +108,7 @@ def _table(view: RunView, rows: Sequence[ModelStanding], width: int, bayes: bool
     return [line(text, width=width) for text in columns(cols, gap=_GAP)]
 
 
-def _optional(rows: Sequence[ModelStanding], decimals: int, bayes: bool) -> list[_Optional]:
+def _optional(rows: Sequence[ModelResult], decimals: int, bayes: bool) -> list[_Optional]:
     """Return the columns beyond the fixed ones, most needed first."""
     tokens = [short(row.prompt_tokens + row.completion_tokens) for row in rows]
     found = [_Optional(Column("tokens", tokens, "right"), 2)]
@@ -124,7 +124,7 @@ def _optional(rows: Sequence[ModelStanding], decimals: int, bayes: bool) -> list
     return found
 
 
-def _bar_column(axis: Axis, rows: Sequence[ModelStanding], width: int, decimals: int) -> Column:
+def _bar_column(axis: Axis, rows: Sequence[ModelResult], width: int, decimals: int) -> Column:
     low, high = fixed(axis.low, max(1, decimals - 1)), fixed(axis.high, max(1, decimals - 1))
     header = low + " " * max(1, width - len(low) - len(high)) + high
     return Column(header, [interval_bar(axis, row.low, row.score, row.high, width) for row in rows])
@@ -138,7 +138,7 @@ def _trials(n: int) -> str:
     return f"{n:,}" if n < 1_000_000 else short(n)
 
 
-def _bayes(row: ModelStanding, decimals: int) -> str:
+def _bayes(row: ModelResult, decimals: int) -> str:
     return NOTHING if row.mu is None else f"{fixed(row.mu, decimals)} ± {fixed(row.sigma, decimals)}"
 
 
@@ -146,7 +146,7 @@ def _state(word: str) -> Text:
     return Text(word, style={"stopped": BAD, "active": GOOD}.get(word, ""))
 
 
-def _missing_words(rest: Sequence[ModelStanding]) -> str:
+def _missing_words(rest: Sequence[ModelResult]) -> str:
     states = ("active", "retired", "stopped", "reference")
     counts = [(state, sum(row.state == state for row in rest)) for state in states]
     words = listing([f"{n} {state}" for state, n in counts if n])

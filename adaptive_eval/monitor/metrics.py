@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, start_http_server, write_to_tex
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from adaptive_eval.core.results import ModelStanding, PairStanding, Range, Standings
+from adaptive_eval.core.results import ModelResult, PairResult, Range, Results
 from adaptive_eval.errors import UsageError
 from adaptive_eval.monitor.snapshot import open_pair
 from adaptive_eval.store.records import EndpointHealth
@@ -31,7 +31,7 @@ FILE_EVERY = 5.0
 
 
 class RunMetrics(Collector):
-    """The metrics of one run, drawn from its latest standings.
+    """The metrics of one run, drawn from its latest results.
 
     A context manager: entering it opens the port and writes the file, leaving it closes the port.
 
@@ -58,7 +58,7 @@ class RunMetrics(Collector):
         self._address = address
         self._file = None if file is None else Path(file)
         self._written = float("-inf")
-        self._latest: tuple[float, float, Standings, tuple[EndpointHealth, ...]] | None = None
+        self._latest: tuple[float, float, Results, tuple[EndpointHealth, ...]] | None = None
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
         self._server: Any = None
@@ -86,23 +86,23 @@ class RunMetrics(Collector):
         self._close()
 
     def update(
-        self, at: float, elapsed: float, standings: Standings, endpoints: Sequence[EndpointHealth]
+        self, at: float, elapsed: float, results: Results, endpoints: Sequence[EndpointHealth]
     ) -> None:
-        """Take new standings; a file that has become unwritable is tried again later.
+        """Take new results; a file that has become unwritable is tried again later.
 
         Parameters
         ----------
         at : float
-            Unix time of the standings.
+            Unix time of the results.
         elapsed : float
             Seconds of running time.
-        standings : Standings
-            The standings.
+        results : Results
+            The results.
         endpoints : sequence of EndpointHealth
             Health of the endpoints.
         """
-        self._latest = (at, elapsed, standings, tuple(endpoints))
-        if self._file is not None and (standings.stop is not None or at >= self._written + FILE_EVERY):
+        self._latest = (at, elapsed, results, tuple(endpoints))
+        if self._file is not None and (results.stop is not None or at >= self._written + FILE_EVERY):
             self._written = at
             try:
                 self._write()
@@ -117,13 +117,13 @@ class RunMetrics(Collector):
             info.add_metric((), {"run": self.run})
             yield info
             return
-        at, elapsed, standings, endpoints = latest
-        info.add_metric((), {"run": self.run, "goal": standings.goal, "rule": standings.rule})
+        at, elapsed, results, endpoints = latest
+        info.add_metric((), {"run": self.run, "goal": results.goal, "rule": results.rule})
         yield info
-        yield from _run(at, elapsed, standings)
-        yield from _models(standings.models)
-        yield from _pairs(standings.pairs)
-        yield from _outlook(standings)
+        yield from _run(at, elapsed, results)
+        yield from _models(results.models)
+        yield from _pairs(results.pairs)
+        yield from _outlook(results)
         yield from _endpoints(endpoints)
 
     def _write(self) -> None:
@@ -153,18 +153,18 @@ def _counter(name: str, words: str, labels: str, rows: Iterable[tuple[Sequence[s
     return family
 
 
-def _run(at: float, elapsed: float, standings: Standings) -> Iterator[Metric]:
+def _run(at: float, elapsed: float, results: Results) -> Iterator[Metric]:
     yield _gauge("snapshot_timestamp_seconds", "When these figures were taken.", "", [((), at)])
     yield _gauge("running_seconds", "Running time, all sittings together.", "", [((), elapsed)])
-    stopped = [((standings.stop.reason,), 1.0)] if standings.stop is not None else []
+    stopped = [((results.stop.reason,), 1.0)] if results.stop is not None else []
     yield _gauge("stopped", "1, with the reason, once the run has stopped.", "reason", stopped)
-    limits = standings.budgets
+    limits = results.budgets
     for what, words in _BUDGET_FIGURES.items():
         figures = (((one.name, one.scope, one.owner), getattr(one, what)) for one in limits)
         yield _gauge(f"budget_{what}", words, _BUDGET_LABELS, figures)
 
 
-def _models(lines: Sequence[ModelStanding]) -> Iterator[Metric]:
+def _models(lines: Sequence[ModelResult]) -> Iterator[Metric]:
     asked = [line for line in lines if line.state != "reference"]
     counters = {
         "trials": "Trials that count.",
@@ -194,7 +194,7 @@ def _models(lines: Sequence[ModelStanding]) -> Iterator[Metric]:
     yield _gauge("model_state", "1 for the state that the model is in.", "model state", states)
 
 
-def _pairs(pairs: Sequence[PairStanding]) -> Iterator[Metric]:
+def _pairs(pairs: Sequence[PairResult]) -> Iterator[Metric]:
     verdicts = [pair.verdict for pair in pairs]
     counts = {
         "separated": verdicts.count("better") + verdicts.count("worse"),
@@ -211,8 +211,8 @@ def _pairs(pairs: Sequence[PairStanding]) -> Iterator[Metric]:
     )
 
 
-def _outlook(standings: Standings) -> Iterator[Metric]:
-    forecast = standings.forecast
+def _outlook(results: Results) -> Iterator[Metric]:
+    forecast = results.forecast
     if forecast is None:
         return
     chance = forecast.resolved_within_budget

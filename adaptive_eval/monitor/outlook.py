@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adaptive_eval.core.results import Forecast, Range, Standings
+from adaptive_eval.core.results import Forecast, Range, Results
 from adaptive_eval.text.numbers import duration, short, usd
 
 __all__ = ["Outlook", "chance", "outlook", "outlook_parts", "range_words"]
@@ -29,12 +29,12 @@ class Outlook:
     seconds: Range | None
 
 
-def outlook(standings: Standings, trials_per_second: float | None) -> Outlook | None:
+def outlook(results: Results, trials_per_second: float | None) -> Outlook | None:
     """Return what the run will still take, None where the session cannot say.
 
     Parameters
     ----------
-    standings : Standings
+    results : Results
         The run at one moment.
     trials_per_second : float or None
         The present rate.
@@ -42,12 +42,12 @@ def outlook(standings: Standings, trials_per_second: float | None) -> Outlook | 
     Examples
     --------
     >>> from dataclasses import replace
-    >>> nothing = Standings("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None)
+    >>> nothing = Results("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None)
     >>> more = Forecast(0.9, Range(50, 100, 400), Range(5e3, 1e4, 4e4), None, ())
     >>> outlook(replace(nothing, forecast=more), 10.0).seconds
     Range(low=5.0, median=10.0, high=40.0)
     """
-    forecast = standings.forecast
+    forecast = results.forecast
     if forecast is None:
         return None
     seconds = None

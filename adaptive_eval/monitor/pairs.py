@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from adaptive_eval.core.results import PairStanding
+from adaptive_eval.core.results import PairResult
 from adaptive_eval.monitor.bars import progress_bar
 from adaptive_eval.monitor.lines import GOOD, HEADING, TIED, Column, columns, line
 from adaptive_eval.monitor.snapshot import OpenPair, RunView
@@ -69,13 +69,13 @@ def open_pairs(view: RunView, width: int, height: int) -> list[Text]:
 
 def tally(view: RunView, width: int) -> Text:
     """Return one line that counts the verdicts and names the tied models."""
-    still_open, widths = f"{len(view.open_pairs)} open", of_kind(view.standings, "width").pairs
+    still_open, widths = f"{len(view.open_pairs)} open", of_kind(view.results, "width").pairs
     measured = sum(pair.verdict != "open" for pair in widths)
-    if is_width(view.standings):
+    if is_width(view.results):
         return line(("Models ", HEADING), (f"{measured} measured", GOOD), f"  {still_open}", width=width)
     ties = sum(pair.verdict == "tie" for pair in view.decided_pairs) - measured
     parts: list[str | tuple[str, str]] = [
-        ("Models " if is_single(view.standings) else "Pairs ", HEADING),
+        ("Models " if is_single(view.results) else "Pairs ", HEADING),
         (f"{len(view.decided_pairs) - ties - measured} separated", GOOD),
         "  ",
         (f"{ties} tied", TIED),
@@ -83,9 +83,9 @@ def tally(view: RunView, width: int) -> Text:
         f"  {still_open}",
     ]
     names = distinct_labels([model.model for model in view.models], 16)
-    groups = [" = ".join(names[model] for model in group) for group in tied_groups(view.standings)]
+    groups = [" = ".join(names[model] for model in group) for group in tied_groups(view.results)]
     if groups:
-        parts.append(f"   {listing(groups)} {tie_words(view.standings.equivalence)}")
+        parts.append(f"   {listing(groups)} {tie_words(view.results.equivalence)}")
     return line(*parts, width=width)
 
 
@@ -194,24 +194,24 @@ def _progress(fraction: float | None, bar: int) -> str:
     return f"{progress_bar(fraction, bar)} {percent(fraction):>5}"
 
 
-def _relation(pair: PairStanding, names: dict[str, str]) -> str:
+def _relation(pair: PairResult, names: dict[str, str]) -> str:
     if pair.kind == "width":
         return pair_name(pair, names)
     sign = {"better": ">", "worse": "<", "tie": "=", "open": "?"}[pair.verdict]
     return f"{names[pair.first]} {sign} {names[pair.second]}"
 
 
-def _verdict(pair: PairStanding) -> Text:
+def _verdict(pair: PairResult) -> Text:
     words = verdict_words(pair.verdict, kind=pair.kind)
     return Text(words, style=TIED if words == "tied" else GOOD)
 
 
-def _names_of(pairs: Sequence[PairStanding], width: int) -> dict[str, str]:
+def _names_of(pairs: Sequence[PairResult], width: int) -> dict[str, str]:
     models = dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second))
     return dict(distinct_labels(models, width))
 
 
-def _fitting_names(pairs: Sequence[PairStanding], width: int) -> dict[str, str]:
+def _fitting_names(pairs: Sequence[PairResult], width: int) -> dict[str, str]:
     """Return the longest names with which every pair fits: a short one leaves its room to the other."""
     for most in range(_NAME_MOST, _NAME_LEAST, -1):
         names = _names_of(pairs, most)
@@ -220,7 +220,7 @@ def _fitting_names(pairs: Sequence[PairStanding], width: int) -> dict[str, str]:
     return _names_of(pairs, _NAME_LEAST)
 
 
-def _width_of(pair: PairStanding, most: int) -> int:
+def _width_of(pair: PairResult, most: int) -> int:
     names = _names_of([pair], most)
     return Text(_relation(pair, names)).cell_len
 

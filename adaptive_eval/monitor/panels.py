@@ -57,7 +57,7 @@ def title_line(view: RunView, width: int) -> Text:
         (_state_words(view), _STATE_STYLE[view.state]),
         f"  {duration(view.elapsed)}",
     )
-    right = line(count(view.standings.trials, "trial"), _prefixed("  ", rate_words(view)))
+    right = line(count(view.results.trials, "trial"), _prefixed("  ", rate_words(view)))
     if left.cell_len + 2 + right.cell_len > width:
         return line(left, "  ", right, width=width)
     return line(left, " " * (width - left.cell_len - right.cell_len), right)
@@ -66,17 +66,17 @@ def title_line(view: RunView, width: int) -> Text:
 def verdict_lines(view: RunView, width: int, height: int) -> list[Text]:
     """Return the verdict sentence, wrapped to at most `height` lines."""
     names = distinct_labels((model.model for model in view.models), max(8, min(28, width // 4)))
-    sentence = headline(view.standings, names) if view.models else view.headline
+    sentence = headline(view.results, names) if view.models else view.headline
     return wrapped(inert(sentence), width, height, style=HEADING)
 
 
 def settings_line(view: RunView, width: int) -> Text:
     """Return goal, rule and start on one line; what does not fit whole is left out."""
-    standings = view.standings
-    parts = [f"Goal: {view.goal}", f"rule: {standings.rule} at {trimmed(standings.confidence * 100)} %"]
-    if standings.equivalence is not None:
-        parts.append(f"ties within ±{trimmed(standings.equivalence)}")
-    parts.append(family_words(standings.family))
+    results = view.results
+    parts = [f"Goal: {view.goal}", f"rule: {results.rule} at {trimmed(results.confidence * 100)} %"]
+    if results.equivalence is not None:
+        parts.append(f"ties within ±{trimmed(results.equivalence)}")
+    parts.append(family_words(results.family))
     if view.started is not None:
         parts.append(f"started {datetime.fromtimestamp(view.started, UTC):%Y-%m-%d %H:%M} UTC")
     fitting = [inert(" · ".join(parts[:n])) for n in range(len(parts), 0, -1)]

@@ -87,12 +87,12 @@ def _stamp(at: float | None) -> str:
 
 
 def _start_words(view: RunView) -> str:
-    models, questions = count(len(view.models), "model"), count(view.standings.questions, "question")
+    models, questions = count(len(view.models), "model"), count(view.results.questions, "question")
     return f"goal {view.goal}; rule {view.rule}; {models}, {questions}"
 
 
 def _progress_words(view: RunView) -> str:
-    parts = [count(view.standings.trials, "trial"), resolved_words(view.standings)]
+    parts = [count(view.results.trials, "trial"), resolved_words(view.results)]
     if view.trials_per_second is not None:
         parts.append(f"{view.trials_per_second:.1f} trials/s")
     parts += [

@@ -61,8 +61,8 @@ class _Ending:
             [*panels.verdict_lines(view, width, 4), *wrapped(_used_words(view), width)],
             leaderboard(view, width, len(view.models) + 1, bayes=self.bayes),
             self._pairs(width),
-            wrapped(saved_words(view.standings) or "", width),
-            wrapped(fixed_words(view.standings) or "", width),
+            wrapped(saved_words(view.results) or "", width),
+            wrapped(fixed_words(view.results) or "", width),
             panels.warning_lines(view, width, _WARNINGS),
             [Text.assemble(("Report  ", HEADING), inert(self.report), overflow="fold")]
             if self.report
@@ -74,7 +74,7 @@ class _Ending:
         return shown
 
     def _pairs(self, width: int) -> list[Text]:
-        if not self.view.standings.pairs:
+        if not self.view.results.pairs:
             return []
         return [*pairs.open_pairs(self.view, width, _OPEN_PAIRS + 1), pairs.tally(self.view, width)]
 
@@ -82,7 +82,7 @@ class _Ending:
 def _used_words(view: RunView) -> str:
     tokens = sum(model.prompt_tokens + model.completion_tokens for model in view.models)
     costs = [model.usd for model in view.models if model.usd is not None]
-    used = [count(view.standings.trials, "trial"), f"{short(tokens)} tokens", duration(view.elapsed)]
+    used = [count(view.results.trials, "trial"), f"{short(tokens)} tokens", duration(view.elapsed)]
     if costs:
         used.insert(2, usd(sum(costs)))
     stop = view.stop

@@ -15,9 +15,9 @@ from typing import Literal, TypeAlias
 from adaptive_eval.core.results import (
     BudgetLine,
     Decision,
-    ModelStanding,
-    PairStanding,
-    Standings,
+    ModelResult,
+    PairResult,
+    Results,
     StopVerdict,
     from_json,
 )
@@ -65,7 +65,7 @@ class OpenPair:
 
     Parameters
     ----------
-    pair : PairStanding
+    pair : PairResult
         The pair, seen from the model that is ahead.
     progress : float
         Log-evidence over its log-threshold, in [0, 1]; 1 calls a winner.
@@ -73,7 +73,7 @@ class OpenPair:
         Closeness to a tie, in [0, 1]; 1 calls a tie. None where no equivalence margin is set.
     """
 
-    pair: PairStanding
+    pair: PairResult
     progress: float
     tie: float | None
 
@@ -123,13 +123,13 @@ class RunView:
         Unix times of the first start and of this snapshot.
     elapsed : float
         Seconds of running time.
-    standings : Standings
+    results : Results
         What the session knew.
-    models : tuple of ModelStanding
+    models : tuple of ModelResult
         The leaderboard, best first.
     open_pairs : tuple of OpenPair
         Pairs without a verdict, nearest to one first.
-    decided_pairs : tuple of PairStanding
+    decided_pairs : tuple of PairResult
         Separated and tied pairs, seen from the better model, in leaderboard order.
     budgets : tuple of BudgetUse
         Budgets in the session's order.
@@ -153,10 +153,10 @@ class RunView:
     started: float | None
     at: float | None
     elapsed: float
-    standings: Standings
-    models: tuple[ModelStanding, ...]
+    results: Results
+    models: tuple[ModelResult, ...]
     open_pairs: tuple[OpenPair, ...]
-    decided_pairs: tuple[PairStanding, ...]
+    decided_pairs: tuple[PairResult, ...]
     budgets: tuple[BudgetUse, ...]
     endpoints: tuple[EndpointHealth, ...]
     decisions: tuple[Decision, ...]
@@ -168,7 +168,7 @@ class RunView:
     @property
     def stop(self) -> StopVerdict | None:
         """Why the session stopped, None while it has not."""
-        return self.standings.stop
+        return self.results.stop
 
 
 def run_view(
@@ -202,45 +202,43 @@ def run_view(
 
     Examples
     --------
-    >>> from adaptive_eval.core.results import Standings, to_json
-    >>> nothing = Standings("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None)
+    >>> from adaptive_eval.core.results import Results, to_json
+    >>> nothing = Results("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None)
     >>> view = run_view(RunHeader("demo"), SnapshotRecord(0.0, 0.0, 0, to_json(nothing)))
     >>> view.state, view.goal
     ('running', 'rank all models')
     """
-    standings = from_json(snapshot.standings)
-    then = (
-        from_json(earlier.standings) if earlier is not None and earlier.elapsed < snapshot.elapsed else None
-    )
+    results = from_json(snapshot.results)
+    then = from_json(earlier.results) if earlier is not None and earlier.elapsed < snapshot.elapsed else None
     span = snapshot.elapsed - (earlier.elapsed if earlier is not None and then is not None else 0.0)
-    open_pairs = [open_pair(pair) for pair in standings.pairs if pair.verdict == "open"]
-    trials_per_second = _rate(standings.trials, then.trials if then else 0, span)
+    open_pairs = [open_pair(pair) for pair in results.pairs if pair.verdict == "open"]
+    trials_per_second = _rate(results.trials, then.trials if then else 0, span)
     return RunView(
         name=header.name,
-        state=_state(standings, alive),
-        goal=standings.goal,
-        rule=rule_words(standings),
-        headline=headline(standings),
+        state=_state(results, alive),
+        goal=results.goal,
+        rule=rule_words(results),
+        headline=headline(results),
         started=header.started,
         at=snapshot.at,
         elapsed=snapshot.elapsed,
-        standings=standings,
-        models=tuple(sorted(standings.models, key=lambda line: line.rank)),
+        results=results,
+        models=tuple(sorted(results.models, key=lambda line: line.rank)),
         open_pairs=tuple(sorted(open_pairs, key=lambda one: -one.nearness)),
-        decided_pairs=tuple(pair for pair in pair_order(standings) if pair.verdict != "open"),
-        budgets=tuple(budget_use(line, then, span) for line in standings.budgets),
+        decided_pairs=tuple(pair for pair in pair_order(results) if pair.verdict != "open"),
+        budgets=tuple(budget_use(line, then, span) for line in results.budgets),
         endpoints=tuple(snapshot.endpoints),
         decisions=tuple(decisions),
-        warnings=_warnings(standings),
+        warnings=_warnings(results),
         trials_per_second=trials_per_second,
-        tokens_per_second=_rate(_tokens(standings), _tokens(then) if then else 0, span),
-        outlook=outlook(standings, trials_per_second),
+        tokens_per_second=_rate(_tokens(results), _tokens(then) if then else 0, span),
+        outlook=outlook(results, trials_per_second),
     )
 
 
 def waiting_view(header: RunHeader) -> RunView:
     """Return the view of a run that has not stored anything yet."""
-    nothing = Standings("", "", 0.0, "", None, 0, (), (), (), 0, None)
+    nothing = Results("", "", 0.0, "", None, 0, (), (), (), 0, None)
     return RunView(
         name=header.name,
         state="waiting",
@@ -250,7 +248,7 @@ def waiting_view(header: RunHeader) -> RunView:
         started=header.started,
         at=None,
         elapsed=0.0,
-        standings=nothing,
+        results=nothing,
         models=(),
         open_pairs=(),
         decided_pairs=(),
@@ -263,7 +261,7 @@ def waiting_view(header: RunHeader) -> RunView:
     )
 
 
-def open_pair(pair: PairStanding) -> OpenPair:
+def open_pair(pair: PairResult) -> OpenPair:
     """Return an open pair with its progress, seen from the model that is ahead."""
     return OpenPair(
         oriented(pair), evidence_progress(pair.evidence, pair.threshold), tie_progress(pair.tie_margin)
@@ -292,7 +290,7 @@ def tie_progress(tie_margin: float | None) -> float | None:
     return None if tie_margin is None or math.isnan(tie_margin) else min(1.0, max(0.0, tie_margin))
 
 
-def budget_use(line: BudgetLine, then: Standings | None, span: float) -> BudgetUse:
+def budget_use(line: BudgetLine, then: Results | None, span: float) -> BudgetUse:
     """Return a budget with its rate since `then`, `span` seconds ago (the start of the run for None)."""
     before = 0.0
     if then is not None:
@@ -309,23 +307,23 @@ def _of(line: BudgetLine) -> tuple[str, str, str]:
     return line.name, line.scope, line.owner
 
 
-def _state(standings: Standings, alive: bool) -> RunState:
-    if standings.stop is not None:
-        return "interrupted" if standings.stop.reason == "interrupted" else "stopped"
+def _state(results: Results, alive: bool) -> RunState:
+    if results.stop is not None:
+        return "interrupted" if results.stop.reason == "interrupted" else "stopped"
     return "running" if alive else "interrupted"
 
 
-def _warnings(standings: Standings) -> tuple[str, ...]:
+def _warnings(results: Results) -> tuple[str, ...]:
     # The note of a reference says where its results come from: nothing to warn of.
     notes = [
-        f"{line.model}: {line.note}" for line in standings.models if line.note and line.state != "reference"
+        f"{line.model}: {line.note}" for line in results.models if line.note and line.state != "reference"
     ]
-    return (*standings.warnings, *notes)
+    return (*results.warnings, *notes)
 
 
 def _rate(now: float, before: float, span: float) -> float | None:
     return max(0.0, now - before) / span if span > 0 else None
 
 
-def _tokens(standings: Standings) -> int:
-    return sum(line.prompt_tokens + line.completion_tokens for line in standings.models)
+def _tokens(results: Results) -> int:
+    return sum(line.prompt_tokens + line.completion_tokens for line in results.models)

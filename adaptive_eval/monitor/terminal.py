@@ -98,7 +98,7 @@ def _middle(view: RunView, width: int, bayes: bool) -> list[Block]:
     return [
         _board(view, width, bayes),
         _open(view, width),
-        Block(lambda _: [pairs.tally(view, width)], [(4, 1 if view.standings.pairs else 0)]),
+        Block(lambda _: [pairs.tally(view, width)], [(4, 1 if view.results.pairs else 0)]),
         _outlook(view, width),
     ]
 
@@ -116,7 +116,7 @@ def _bottom(view: RunView, width: int) -> list[Block]:
 def _right(view: RunView, width: int) -> list[Block]:
     decided = len(view.decided_pairs)
     return [
-        Block(lambda _: [pairs.tally(view, width)], [(4, 1 if view.standings.pairs else 0)]),
+        Block(lambda _: [pairs.tally(view, width)], [(4, 1 if view.results.pairs else 0)]),
         _outlook(view, width),
         Block(
             partial(pairs.decided_pairs, view, width),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from adaptive_eval.core.results import ModelStanding, Standings
+from adaptive_eval.core.results import ModelResult, Results
 from adaptive_eval.store import RunReader
 from adaptive_eval.store.cells import OutcomeCells
 
@@ -65,7 +65,7 @@ class QuestionAccount:
         Standard deviation over the models asked of (k + 1)/(n + 2), k of n trials correct: fractions shrunk
         towards ½, so that a question asked once does not look like one on which models differ.
     by_model : tuple of (int, int)
-        Counted trials and how many of them were right, by model in the order of the standings; (0, 0) for a
+        Counted trials and how many of them were right, by model in the order of the results; (0, 0) for a
         model that was not asked.
     """
 
@@ -77,14 +77,14 @@ class QuestionAccount:
     by_model: tuple[tuple[int, int], ...] = ()
 
 
-def model_accounts(reader: RunReader, cells: OutcomeCells, standings: Standings) -> tuple[ModelAccount, ...]:
-    """Return an account of every model, in the order of the standings."""
+def model_accounts(reader: RunReader, cells: OutcomeCells, results: Results) -> tuple[ModelAccount, ...]:
+    """Return an account of every model, in the order of the results."""
     truncated, missing = _cut_and_missing(cells)
     errors, latencies = reader.error_counts(), reader.latencies(_LATENCIES)
     index = {name: i for i, name in enumerate(cells.models)}
     categories = max((category for _, category in cells.categories), default=0) + 1
     accounts = []
-    for line in standings.models:
+    for line in results.models:
         p50, p95 = _quantiles(latencies.get(line.model))
         row = index.get(line.model, -1)
         accounts.append(
@@ -113,7 +113,7 @@ def _cut_and_missing(cells: OutcomeCells) -> tuple[Counter[str], dict[str, Count
 
 
 def question_accounts(
-    reader: RunReader, cells: OutcomeCells, standings: Standings
+    reader: RunReader, cells: OutcomeCells, results: Results
 ) -> tuple[QuestionAccount, ...] | None:
     """Return an account of every question asked, or None where scores are not simply the fraction correct.
 
@@ -121,9 +121,9 @@ def question_accounts(
     of category 1 have to agree with the scores of the session.
     """
     index = {name: i for i, name in enumerate(cells.models)}
-    trials = np.zeros((len(standings.models), len(cells.questions)))
+    trials = np.zeros((len(results.models), len(cells.questions)))
     correct = np.zeros_like(trials)
-    for i, line in enumerate(standings.models):
+    for i, line in enumerate(results.models):
         if line.model not in index or line.score is None:
             continue
         here = cells.model == index[line.model]
@@ -152,7 +152,7 @@ def question_accounts(
 
 
 def _counted(
-    reader: RunReader, cells: OutcomeCells, here: npt.NDArray[np.bool_], line: ModelStanding
+    reader: RunReader, cells: OutcomeCells, here: npt.NDArray[np.bool_], line: ModelResult
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return trials and sums of categories by question, of the model's complete prefix that is in its score.
 

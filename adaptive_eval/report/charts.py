@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from adaptive_eval.core.results import PairStanding, Standings
+from adaptive_eval.core.results import PairResult, Results
 from adaptive_eval.text.verdicts import flipped
 
 __all__ = ["MATRIX", "Bin", "Scale", "histogram", "pair_matrix", "scale_over"]
@@ -115,15 +115,15 @@ def histogram(fractions: Sequence[float], bins: int = 10) -> tuple[Bin, ...]:
     )
 
 
-def pair_matrix(standings: Standings) -> list[list[PairStanding | None]] | None:
+def pair_matrix(results: Results) -> list[list[PairResult | None]] | None:
     """Return the pairs as rows of a matrix in leaderboard order, each seen from its row.
 
     None where there are no pairs or too many models; an entry is None on the diagonal and where the goal does
     not ask about the pair.
     """
-    names = [line.model for line in standings.models]
-    if not standings.pairs or len(names) > MATRIX:
+    names = [line.model for line in results.models]
+    if not results.pairs or len(names) > MATRIX:
         return None
-    known = {(pair.first, pair.second): pair for pair in standings.pairs}
-    known |= {(pair.second, pair.first): flipped(pair) for pair in standings.pairs}
+    known = {(pair.first, pair.second): pair for pair in results.pairs}
+    known |= {(pair.second, pair.first): flipped(pair) for pair in results.pairs}
     return [[known.get((row, column)) for column in names] for row in names]

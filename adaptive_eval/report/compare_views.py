@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from adaptive_eval.core.results import ModelStanding, PairStanding
+from adaptive_eval.core.results import ModelResult, PairResult
 from adaptive_eval.report.charts import Scale
 from adaptive_eval.report.comparison import Comparison, ModelChange, PairChange, PairKind, comparison_words
 from adaptive_eval.report.escape import md, table
@@ -133,13 +133,13 @@ def _run_data(summary: Summary) -> dict[str, Any]:
     return {
         "name": summary.name,
         "started_at": summary.started,
-        "finished": summary.standings.stop is not None,
-        "trials": summary.standings.trials,
+        "finished": summary.results.stop is not None,
+        "trials": summary.results.trials,
         "verdict": summary.verdict,
     }
 
 
-def _line_data(line: ModelStanding | None) -> dict[str, Any] | None:
+def _line_data(line: ModelResult | None) -> dict[str, Any] | None:
     if line is None:
         return None
     return {
@@ -166,9 +166,9 @@ def _warnings(comparison: Comparison) -> list[str]:
             "and scored the same questions alike"
         )
     for word, summary in (("before", comparison.before), ("now", comparison.after)):
-        if summary.standings.stop is None:
+        if summary.results.stop is None:
             warnings.append(f"the run {word} ({summary.name}) is not finished")
-        warnings += [f"{summary.name}: {text}" for text in summary.standings.warnings]
+        warnings += [f"{summary.name}: {text}" for text in summary.results.warnings]
     return warnings
 
 
@@ -203,7 +203,7 @@ def _model_row(one: ModelChange, decimals: int) -> list[str]:
     ]
 
 
-def _lines(one: ModelChange) -> tuple[ModelStanding | None, ModelStanding | None]:
+def _lines(one: ModelChange) -> tuple[ModelResult | None, ModelResult | None]:
     return one.before, one.after
 
 
@@ -222,12 +222,12 @@ def _pair_rows(comparison: Comparison) -> list[list[str]]:
     ]
 
 
-def _pair_words(one: PairChange, pair: PairStanding | None, summary: Summary) -> str:
+def _pair_words(one: PairChange, pair: PairResult | None, summary: Summary) -> str:
     if pair is None:
         return NOTHING
     if pair.verdict in ("better", "worse"):
         return f"{one.first if pair.verdict == 'better' else one.second} ahead"
-    return pair_words(pair, summary.standings)
+    return pair_words(pair, summary.results)
 
 
 def _notes(comparison: Comparison) -> list[str]:
@@ -243,7 +243,7 @@ def _notes(comparison: Comparison) -> list[str]:
         "evidence. Nor need separated and tied contradict each other: a difference can be real and smaller "
         "than the margin.",
     ]
-    if all(summary.standings.rule != "zscore" for summary in (comparison.before, comparison.after)):
+    if all(summary.results.rule != "zscore" for summary in (comparison.before, comparison.after)):
         notes.append(
             "A reversed pair says that at least one of the two verdicts is wrong, or that something has "
             "changed between the runs. Each run's error rate is its own."

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from adaptive_eval.config.identity import difference
-from adaptive_eval.core.results import ModelStanding, PairStanding
+from adaptive_eval.core.results import ModelResult, PairResult
 from adaptive_eval.report.summary import Summary
 from adaptive_eval.text.numbers import count, trimmed
 from adaptive_eval.text.verdicts import flipped
@@ -30,7 +30,7 @@ class ModelChange:
     ----------
     model : str
         Its name.
-    before, after : ModelStanding or None
+    before, after : ModelResult or None
         Its line in each run; None where it is not in it.
     difference : float or None
         Score after minus score before; None where the scores cannot be compared.
@@ -39,8 +39,8 @@ class ModelChange:
     """
 
     model: str
-    before: ModelStanding | None
-    after: ModelStanding | None
+    before: ModelResult | None
+    after: ModelResult | None
     difference: float | None = None
     low: float | None = None
     high: float | None = None
@@ -59,8 +59,8 @@ class PairChange:
 
     first: str
     second: str
-    before: PairStanding | None
-    after: PairStanding | None
+    before: PairResult | None
+    after: PairResult | None
     kind: PairKind
 
 
@@ -116,9 +116,9 @@ def compare(before: Summary, after: Summary) -> Comparison:
         differences of scores: they would be differences between benchmarks.
     """
     differences, comparable = _differences(before, after)
-    one = {line.model: line for line in before.standings.models}
-    two = {line.model: line for line in after.standings.models}
-    errors = (1 - before.standings.confidence) + (1 - after.standings.confidence)
+    one = {line.model: line for line in before.results.models}
+    two = {line.model: line for line in after.results.models}
+    errors = (1 - before.results.confidence) + (1 - after.results.confidence)
     return Comparison(
         before=before,
         after=after,
@@ -132,9 +132,7 @@ def compare(before: Summary, after: Summary) -> Comparison:
     )
 
 
-def _model(
-    name: str, before: ModelStanding | None, after: ModelStanding | None, comparable: bool
-) -> ModelChange:
+def _model(name: str, before: ModelResult | None, after: ModelResult | None, comparable: bool) -> ModelChange:
     if before is None or after is None or before.score is None or after.score is None or not comparable:
         return ModelChange(name, before, after)
     if before.low is None or before.high is None or after.low is None or after.high is None:
@@ -150,8 +148,8 @@ def _model(
 
 
 def _pairs(before: Summary, after: Summary) -> tuple[PairChange, ...]:
-    one = {frozenset((pair.first, pair.second)): pair for pair in before.standings.pairs}
-    two = {frozenset((pair.first, pair.second)): pair for pair in after.standings.pairs}
+    one = {frozenset((pair.first, pair.second)): pair for pair in before.results.pairs}
+    two = {frozenset((pair.first, pair.second)): pair for pair in after.results.pairs}
     changes = []
     for key in {**two, **one}:
         old, new = one.get(key), two.get(key)
@@ -163,7 +161,7 @@ def _pairs(before: Summary, after: Summary) -> tuple[PairChange, ...]:
     return tuple(changes)
 
 
-def _kind(before: PairStanding | None, after: PairStanding | None) -> PairKind:
+def _kind(before: PairResult | None, after: PairResult | None) -> PairKind:
     if before is None or after is None:
         return "only_after" if before is None else "only_before"
     if before.verdict == after.verdict:
@@ -185,11 +183,11 @@ def _differences(before: Summary, after: Summary) -> tuple[tuple[str, ...], bool
     rules = [
         f"{name} was {_value(old)} and is now {_value(new)}"
         for name, old, new in (
-            ("goal", before.standings.goal, after.standings.goal),
-            ("rule", before.standings.rule, after.standings.rule),
-            ("confidence", before.standings.confidence, after.standings.confidence),
-            ("family", before.standings.family, after.standings.family),
-            ("equivalence", before.standings.equivalence, after.standings.equivalence),
+            ("goal", before.results.goal, after.results.goal),
+            ("rule", before.results.rule, after.results.rule),
+            ("confidence", before.results.confidence, after.results.confidence),
+            ("family", before.results.family, after.results.family),
+            ("equivalence", before.results.equivalence, after.results.equivalence),
             ("target", before.target, after.target),
         )
         if old != new

@@ -51,7 +51,7 @@ def models_csv(summary: Summary) -> str:
             account.latency_p50,
             account.latency_p95,
         )
-        for line, account in zip(summary.standings.models, summary.models, strict=True)
+        for line, account in zip(summary.results.models, summary.models, strict=True)
     )
     return _csv(header, rows)
 
@@ -78,7 +78,7 @@ def pairs_csv(summary: Summary) -> str:
             pair.questions,
             pair.decided_at,
         )
-        for pair in summary.standings.pairs
+        for pair in summary.results.pairs
     )
     return _csv(header, rows)
 
@@ -89,7 +89,7 @@ def questions_csv(summary: Summary) -> str:
     Only the header where scores are not simply the fraction correct.
     """
     header = "task,question,question_correct,question_spread,model,trials,correct"
-    names = [line.model for line in summary.standings.models]
+    names = [line.model for line in summary.results.models]
     rows = (
         (one.task, one.question, one.correct, one.spread, name, trials, correct)
         for one in summary.questions or ()

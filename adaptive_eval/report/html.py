@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from adaptive_eval import __version__
-from adaptive_eval.core.results import Standings
+from adaptive_eval.core.results import Results
 from adaptive_eval.report import phrases
 from adaptive_eval.report.charts import Scale, histogram, pair_matrix, scale_over
 from adaptive_eval.report.escape import clipped
@@ -96,26 +96,26 @@ def to_html(summary: Summary) -> str:
     str
         HTML without a script and without any address it loads something from.
     """
-    standings = summary.standings
+    results = summary.results
     questions = summary.questions or ()
-    scores = [value for line in standings.models for value in (line.low, line.score, line.high)]
-    margin = standings.equivalence or 0.0
-    compared = [pair for pair in standings.pairs if pair.kind != "width"]
+    scores = [value for line in results.models for value in (line.low, line.score, line.high)]
+    margin = results.equivalence or 0.0
+    compared = [pair for pair in results.pairs if pair.kind != "width"]
     differences = [value for pair in compared for value in (pair.difference, pair.low, pair.high)]
     return page(
         "report.html",
         summary=summary,
-        standings=standings,
-        lines=list(zip(standings.models, summary.models, strict=True)),
-        single=is_single(standings),
-        title=phrases.pairs_title(standings),
+        results=results,
+        lines=list(zip(results.models, summary.models, strict=True)),
+        single=is_single(results),
+        title=phrases.pairs_title(results),
         scores=scale_over(scores),
         differences=Scale.around_zero([*differences, margin]),
-        matrix=pair_matrix(of_kind(standings, "pair")),
-        saved=saved_words(standings),
-        fixed_length=fixed_words(standings),
-        saving=saving(standings),
-        tallies=_tallies(standings),
+        matrix=pair_matrix(of_kind(results, "pair")),
+        saved=saved_words(results),
+        fixed_length=fixed_words(results),
+        saving=saving(results),
+        tallies=_tallies(results),
         questions=questions[:_QUESTIONS],
         asked=len(questions),
         histogram=histogram([one.correct for one in questions]),
@@ -129,10 +129,10 @@ def to_html(summary: Summary) -> str:
     )
 
 
-def _tallies(standings: Standings) -> dict[str, int | None]:
+def _tallies(results: Results) -> dict[str, int | None]:
     """Count the verdicts; what the goal does not ask for is None."""
-    verdicts = [pair.verdict for pair in standings.pairs if pair.kind != "width"]
-    widths = [pair.verdict for pair in standings.pairs if pair.kind == "width"]
+    verdicts = [pair.verdict for pair in results.pairs if pair.kind != "width"]
+    widths = [pair.verdict for pair in results.pairs if pair.kind == "width"]
     return {
         "separated": verdicts.count("better") + verdicts.count("worse") if verdicts else None,
         "tied": verdicts.count("tie") if verdicts else None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adaptive_eval.core.results import BudgetLine, ModelStanding, PairStanding, TaskStanding
+from adaptive_eval.core.results import BudgetLine, ModelResult, PairResult, TaskResult
 from adaptive_eval.report.accounts import ModelAccount, QuestionAccount
 from adaptive_eval.report.other_rankings import rankings_data
 from adaptive_eval.report.summary import Summary, TimedDecision
@@ -40,8 +40,8 @@ def report_data(summary: Summary) -> dict[str, Any]:
         As ``docs/report-schema.md`` describes it. Names and texts are as they were given; numbers may still
         be infinite, which :func:`to_json` turns into null.
     """
-    standings = summary.standings
-    stop = standings.stop
+    results = summary.results
+    stop = results.stop
     return {
         "schema": SCHEMA,
         "version": VERSION,
@@ -54,28 +54,28 @@ def report_data(summary: Summary) -> dict[str, Any]:
             "stop": None if stop is None else {"reason": stop.reason, "text": stop.text},
         },
         "verdict": summary.verdict,
-        "goal": standings.goal,
+        "goal": results.goal,
         "rule": {
-            "name": standings.rule,
-            "confidence": standings.confidence,
-            "family": standings.family,
-            "equivalence": standings.equivalence,
+            "name": results.rule,
+            "confidence": results.confidence,
+            "family": results.family,
+            "equivalence": results.equivalence,
             "target": summary.target,
-            "package": None if standings.rule_plugin is None else standings.rule_plugin.package,
+            "package": None if results.rule_plugin is None else results.rule_plugin.package,
         },
         "counts": _counts(summary),
         "models": [
-            _model(line, account) for line, account in zip(standings.models, summary.models, strict=True)
+            _model(line, account) for line, account in zip(results.models, summary.models, strict=True)
         ],
-        "tasks": [_task(task) for task in standings.tasks],
-        "pairs": [_pair(pair, standings.equivalence) for pair in standings.pairs],
+        "tasks": [_task(task) for task in results.tasks],
+        "pairs": [_pair(pair, results.equivalence) for pair in results.pairs],
         "ties": [list(group) for group in summary.ties],
         "decisions": [_decision(one) for one in summary.decisions],
-        "budgets": [_budget(line) for line in standings.budgets],
+        "budgets": [_budget(line) for line in results.budgets],
         "saving": _saving(summary),
         "promises": {"holds": list(summary.promises.holds), "limits": list(summary.promises.limits)},
-        "warnings": list(standings.warnings),
-        "prior": standings.prior,
+        "warnings": list(results.warnings),
+        "prior": results.prior,
         "rankings": rankings_data(summary.rankings) if summary.rankings else [],
         "questions": None if summary.questions is None else [_question(one) for one in summary.questions],
         "meta": dict(summary.meta),
@@ -83,16 +83,16 @@ def report_data(summary: Summary) -> dict[str, Any]:
 
 
 def _counts(summary: Summary) -> dict[str, int]:
-    standings = summary.standings
-    verdicts = [pair.verdict for pair in standings.pairs if pair.kind != "width"]
-    widths = [pair.verdict for pair in standings.pairs if pair.kind == "width"]
+    results = summary.results
+    verdicts = [pair.verdict for pair in results.pairs if pair.kind != "width"]
+    widths = [pair.verdict for pair in results.pairs if pair.kind == "width"]
     return {
-        "models": len(standings.models),
-        "questions": standings.questions,
-        "trials": standings.trials,
+        "models": len(results.models),
+        "questions": results.questions,
+        "trials": results.trials,
         "stored": summary.stored,
         "uncounted": summary.uncounted,
-        "pairs": len(standings.pairs),
+        "pairs": len(results.pairs),
         "separated": sum(verdict in ("better", "worse") for verdict in verdicts),
         "tied": verdicts.count("tie"),
         "measured": widths.count("tie"),
@@ -100,7 +100,7 @@ def _counts(summary: Summary) -> dict[str, int]:
     }
 
 
-def _model(line: ModelStanding, account: ModelAccount) -> dict[str, Any]:
+def _model(line: ModelResult, account: ModelAccount) -> dict[str, Any]:
     return {
         "model": line.model,
         "state": line.state,
@@ -135,7 +135,7 @@ def _model(line: ModelStanding, account: ModelAccount) -> dict[str, Any]:
     }
 
 
-def _task(task: TaskStanding) -> dict[str, Any]:
+def _task(task: TaskResult) -> dict[str, Any]:
     return {
         "task": task.task,
         "questions": task.questions,
@@ -147,7 +147,7 @@ def _task(task: TaskStanding) -> dict[str, Any]:
     }
 
 
-def _pair(pair: PairStanding, equivalence: float | None) -> dict[str, Any]:
+def _pair(pair: PairResult, equivalence: float | None) -> dict[str, Any]:
     return {
         "first": pair.first,
         "second": pair.second,
@@ -193,10 +193,10 @@ def _budget(line: BudgetLine) -> dict[str, Any]:
 
 
 def _saving(summary: Summary) -> dict[str, int | None] | None:
-    figures = saving(summary.standings)
+    figures = saving(summary.results)
     if figures is None:
         return None
-    fixed = fixed_length(summary.standings)
+    fixed = fixed_length(summary.results)
     return {"issued": figures[0], "uniform": figures[1], "fixed": None if fixed is None else fixed[1]}
 
 

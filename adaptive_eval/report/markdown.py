@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from adaptive_eval.core.results import ModelStanding, PairStanding, Standings
+from adaptive_eval.core.results import ModelResult, PairResult, Results
 from adaptive_eval.report.accounts import QuestionAccount
 from adaptive_eval.report.escape import fenced, md, table
 from adaptive_eval.report.other_rankings import ranking_rows
@@ -83,22 +83,22 @@ def to_markdown(summary: Summary) -> str:
 
 
 def _head(summary: Summary) -> str:
-    standings = summary.standings
+    results = summary.results
     parts = [
         f"# {md(summary.name)}",
         f"**{md(summary.verdict)}**",
-        md(settings_words(standings)),
+        md(settings_words(results)),
         md(course_words(summary)),
         uncounted_words(summary) or "",
-        *(f"> **Warning:** {md(text)}" for text in standings.warnings),
+        *(f"> **Warning:** {md(text)}" for text in results.warnings),
     ]
     return "\n\n".join(filter(None, parts))
 
 
 def _ranking(summary: Summary) -> str:
-    standings = summary.standings
-    lines = standings.models
-    decimals, level = score_decimals(lines), level_words(standings)
+    results = summary.results
+    lines = results.models
+    decimals, level = score_decimals(lines), level_words(results)
     header = [
         "rank",
         "model",
@@ -111,13 +111,13 @@ def _ranking(summary: Summary) -> str:
     ]
     rows = [_ranking_row(line, decimals, summary) for line in lines]
     parts = ["## Ranking", table(header, rows, "rlrrrrrl")]
-    parts += [f"{md(' and '.join(group))}: {md(tie_words(standings.equivalence))}." for group in summary.ties]
+    parts += [f"{md(' and '.join(group))}: {md(tie_words(results.equivalence))}." for group in summary.ties]
     parts.append(
         "A rank interval such as 2–3 says that the verdicts leave the model anywhere within it. The score, a "
         "mean over "
         "questions, decides; Bayes@N is for reference."
     )
-    parts += [md(words) for words in earlier_words(standings)]
+    parts += [md(words) for words in earlier_words(results)]
     return "\n\n".join(parts)
 
 
@@ -130,7 +130,7 @@ def _rankings(summary: Summary) -> str:
     return "\n\n".join(["## Ranks by rubric", shown, md(rankings_note(summary))])
 
 
-def _ranking_row(line: ModelStanding, decimals: int, summary: Summary) -> list[str]:
+def _ranking_row(line: ModelResult, decimals: int, summary: Summary) -> list[str]:
     return [
         rank_interval(line.rank_low, line.rank_high),
         md(line.model),
@@ -139,24 +139,24 @@ def _ranking_row(line: ModelStanding, decimals: int, summary: Summary) -> list[s
         bayes_words(line, decimals),
         f"{line.trials:,}",
         f"{line.questions:,}",
-        md(state_words(line, summary.standings)),
+        md(state_words(line, summary.results)),
     ]
 
 
 def _tasks(summary: Summary) -> str:
-    standings = summary.standings
-    if not standings.tasks:
+    results = summary.results
+    if not results.tasks:
         return ""
-    rows = [[md(name), *cells] for name, *cells in task_rows(standings)]
-    header = ["model", *(md(task_words(task)) for task in standings.tasks)]
-    return "\n\n".join(["## Tasks", table(header, rows, "l" + "r" * len(standings.tasks)), TASKS_NOTE])
+    rows = [[md(name), *cells] for name, *cells in task_rows(results)]
+    header = ["model", *(md(task_words(task)) for task in results.tasks)]
+    return "\n\n".join(["## Tasks", table(header, rows, "l" + "r" * len(results.tasks)), TASKS_NOTE])
 
 
 def _pairs(summary: Summary) -> str:
-    standings = summary.standings
-    if not standings.pairs:
+    results = summary.results
+    if not results.pairs:
         return ""
-    decimals, level = pair_decimals(standings.pairs), level_words(standings)
+    decimals, level = pair_decimals(results.pairs), level_words(results)
     header = [
         "pair",
         "difference",
@@ -166,22 +166,22 @@ def _pairs(summary: Summary) -> str:
         "questions",
         "evidence",
     ]
-    rows = [_pair_row(pair, decimals, summary) for pair in standings.pairs]
-    scale = "z" if standings.rule == "zscore" else "ln e-value"
+    rows = [_pair_row(pair, decimals, summary) for pair in results.pairs]
+    scale = "z" if results.rule == "zscore" else "ln e-value"
     notes = (
         "Differences are first minus second, read where both models had walked equally far; a verdict fell "
         f"after so many trials of each. Evidence is the highest {scale} against the value that calls a "
         "winner: at the call for a decided pair, at the last reading for another."
     )
-    return "\n\n".join([f"## {pairs_title(standings)}", table(header, rows, "lrrlrrr"), notes])
+    return "\n\n".join([f"## {pairs_title(results)}", table(header, rows, "lrrlrrr"), notes])
 
 
-def _pair_row(pair: PairStanding, decimals: int, summary: Summary) -> list[str]:
+def _pair_row(pair: PairResult, decimals: int, summary: Summary) -> list[str]:
     return [
         md(pair_name(pair)),
         difference_words(pair, decimals),
         span_words(pair, decimals),
-        pair_words(pair, summary.standings),
+        pair_words(pair, summary.results),
         fell_words(pair),
         f"{pair.questions:,}",
         evidence_words(pair),
@@ -217,7 +217,7 @@ def _answers(summary: Summary) -> str:
             f"{line.after_stop:,}",
             md(kinds_words(account.errors)),
         ]
-        for line, account in zip(summary.standings.models, summary.models, strict=True)
+        for line, account in zip(summary.results.models, summary.models, strict=True)
     ]
     notes = (
         "No answer: trials that failed for good; they are not scored. Cut off: answers that ended at the "
@@ -230,7 +230,7 @@ def _answers(summary: Summary) -> str:
 
 
 def _cost(summary: Summary) -> str:
-    lines = summary.standings.models
+    lines = summary.results.models
     priced = [line.usd for line in lines if line.usd is not None]
     header = ["model", "trials issued", "prompt tokens", "completion tokens", "USD", "latency p50", "p95"]
     rows = [
@@ -254,22 +254,22 @@ def _cost(summary: Summary) -> str:
         "",
         "",
     ]
-    parts = ["## Cost", table(header, [*rows, total], "lrrrrrr"), *_budgets(summary.standings)]
-    saved = saved_words(summary.standings)
+    parts = ["## Cost", table(header, [*rows, total], "lrrrrrr"), *_budgets(summary.results)]
+    saved = saved_words(summary.results)
     if saved is not None:
         parts.append(
             f"{md(saved)} Uniform allocation reads the same pairs at the same trials, so it would have "
             "needed those."
         )
-        fixed = fixed_words(summary.standings)
+        fixed = fixed_words(summary.results)
         if fixed is not None:
             parts.append(md(fixed))
     return "\n\n".join(parts)
 
 
-def _budgets(standings: Standings) -> Iterator[str]:
+def _budgets(results: Results) -> Iterator[str]:
     """Yield the budgets that have a limit as a table, and what is presumed of what is spent."""
-    lines = limited_budgets(standings)
+    lines = limited_budgets(results)
     if not lines:
         return
     yield "### Budgets"
@@ -282,7 +282,7 @@ def _budgets(standings: Standings) -> Iterator[str]:
         for line in lines
     ]
     yield table(["budget", "spent", "in flight", "limit", "used"], rows, "lrrrr")
-    presumed = presumed_words(standings.budgets)
+    presumed = presumed_words(results.budgets)
     if presumed is not None:
         yield md(presumed)
 

@@ -7,20 +7,20 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from adaptive_eval.core.results import ModelStanding, Standings
+from adaptive_eval.core.results import ModelResult, Results
 from adaptive_eval.text.inert import inert
 from adaptive_eval.text.numbers import NOTHING, decimals_for, fixed, rank_interval
 
 __all__ = ["agreement", "ranking_rows", "ranking_table", "rankings_data"]
 
 
-def ranking_table(rankings: Sequence[tuple[str, Standings]]) -> str:
+def ranking_table(rankings: Sequence[tuple[str, Results]]) -> str:
     """Return a table of models by rankings: rank interval, score, and places moved against the first ranking.
 
     Parameters
     ----------
-    rankings : sequence of (str, Standings)
-        Name and standings; models in the order of the first.
+    rankings : sequence of (str, Results)
+        Name and results; models in the order of the first.
 
     Returns
     -------
@@ -31,27 +31,27 @@ def ranking_table(rankings: Sequence[tuple[str, Standings]]) -> str:
     return "\n".join(_aligned([[inert(cell) for cell in row] for row in rows]))
 
 
-def ranking_rows(rankings: Sequence[tuple[str, Standings]]) -> list[list[str]]:
+def ranking_rows(rankings: Sequence[tuple[str, Results]]) -> list[list[str]]:
     """Return the cells of :func:`ranking_table`, row by row: a head, the models, and Kendall's τ_b."""
     first = _by_rank(rankings[0][1])
     rows = [["model", *(name for name, _ in rankings)]]
     for base in first:
         row = [base.model]
-        for place, (_, standings) in enumerate(rankings):
-            line = _line(standings, base.model)
-            digits = decimals_for(model.score for model in standings.models)
+        for place, (_, results) in enumerate(rankings):
+            line = _line(results, base.model)
+            digits = decimals_for(model.score for model in results.models)
             score = NOTHING if line.score is None else fixed(line.score, digits)
             moved = _moved(base, line) if place else ""
             row.append(f"{rank_interval(line.rank_low, line.rank_high)}  {score}{moved}")
         rows.append(row)
-    taus = [agreement(rankings[0][1], standings) for _, standings in rankings[1:]]
+    taus = [agreement(rankings[0][1], results) for _, results in rankings[1:]]
     if any(tau is not None for tau in taus):
         shown = (NOTHING if tau is None else f"{tau:.2f}" for tau in taus)
         rows.append(["Kendall τ_b", "", *shown])
     return rows
 
 
-def rankings_data(rankings: Sequence[tuple[str, Standings]]) -> list[dict[str, Any]]:
+def rankings_data(rankings: Sequence[tuple[str, Results]]) -> list[dict[str, Any]]:
     """Return the rankings as JSON-able data.
 
     Returns
@@ -64,8 +64,8 @@ def rankings_data(rankings: Sequence[tuple[str, Standings]]) -> list[dict[str, A
     return [
         {
             "name": name,
-            "trials": standings.trials,
-            "kendall_tau_b": agreement(base, standings),
+            "trials": results.trials,
+            "kendall_tau_b": agreement(base, results),
             "models": [
                 {
                     "model": line.model,
@@ -76,14 +76,14 @@ def rankings_data(rankings: Sequence[tuple[str, Standings]]) -> list[dict[str, A
                     "low": line.low,
                     "high": line.high,
                 }
-                for line in _by_rank(standings)
+                for line in _by_rank(results)
             ],
         }
-        for name, standings in rankings
+        for name, results in rankings
     ]
 
 
-def agreement(first: Standings, second: Standings) -> float | None:
+def agreement(first: Results, second: Results) -> float | None:
     """Return Kendall's τ_b between two rankings, over the models that both have scored."""
     from scorio.rank import kendall_tau_b
 
@@ -95,15 +95,15 @@ def agreement(first: Standings, second: Standings) -> float | None:
     return float(kendall_tau_b(before, after))
 
 
-def _by_rank(standings: Standings) -> list[ModelStanding]:
-    return sorted(standings.models, key=lambda line: (line.rank, line.model))
+def _by_rank(results: Results) -> list[ModelResult]:
+    return sorted(results.models, key=lambda line: (line.rank, line.model))
 
 
-def _line(standings: Standings, model: str) -> ModelStanding:
-    return next(line for line in standings.models if line.model == model)
+def _line(results: Results, model: str) -> ModelResult:
+    return next(line for line in results.models if line.model == model)
 
 
-def _moved(before: ModelStanding, now: ModelStanding) -> str:
+def _moved(before: ModelResult, now: ModelResult) -> str:
     places = before.rank - now.rank
     return "" if not places else f" {'▲' if places > 0 else '▼'}{abs(places)}"
 

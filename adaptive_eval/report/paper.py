@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from adaptive_eval.core.results import ModelStanding
+from adaptive_eval.core.results import ModelResult
 from adaptive_eval.report.escape import md, table
 from adaptive_eval.report.phrases import level_words, score_decimals
 from adaptive_eval.report.summary import Summary
@@ -48,7 +48,7 @@ def tex(text: str) -> str:
 
 def paper_markdown(summary: Summary) -> str:
     """Return the table as Markdown, with a caption that says what its figures are."""
-    header = ["Rank", "Model", "Bayes@N (%)", "avg@N (%)", f"{level_words(summary.standings)} interval", "N"]
+    header = ["Rank", "Model", "Bayes@N (%)", "avg@N (%)", f"{level_words(summary.results)} interval", "N"]
     rows = [
         [
             rank_interval(line.rank_low, line.rank_high),
@@ -58,7 +58,7 @@ def paper_markdown(summary: Summary) -> str:
             _interval(line, summary),
             f"{line.trials:,}",
         ]
-        for line in summary.standings.models
+        for line in summary.results.models
     ]
     if not _in_percent(summary):
         header[2:4] = ["Bayes@N", "avg@N"]
@@ -80,7 +80,7 @@ def paper_latex(summary: Summary) -> str:
             ]
         )
         + r" \\"
-        for line in summary.standings.models
+        for line in summary.results.models
     ]
     return "\n".join(
         [
@@ -90,7 +90,7 @@ def paper_latex(summary: Summary) -> str:
             r"  \begin{tabular}{clrrrr}",
             r"    \toprule",
             rf"    Rank & Model & Bayes@$N${unit} & avg@$N${unit} & "
-            rf"{tex(level_words(summary.standings))} interval & $N$ \\",
+            rf"{tex(level_words(summary.results))} interval & $N$ \\",
             r"    \midrule",
             *(f"    {row}" for row in rows),
             r"    \bottomrule",
@@ -101,20 +101,20 @@ def paper_latex(summary: Summary) -> str:
 
 
 def _caption(summary: Summary) -> str:
-    standings = summary.standings
-    prior = "uniform prior" if standings.prior is None else f"prior: {standings.prior}"
+    results = summary.results
+    prior = "uniform prior" if results.prior is None else f"prior: {results.prior}"
     return (
         f"Bayes@N posterior mean ± standard deviation ({prior}) and mean score (avg@N) with its "
-        f"{level_words(standings)} anytime interval on {standings.questions:,} questions. N: trials of the "
-        f"model, all questions together. Rank: interval that the verdicts of rule {standings.rule} "
-        f"({family_words(standings.family)}) leave open."
+        f"{level_words(results)} anytime interval on {results.questions:,} questions. N: trials of the "
+        f"model, all questions together. Rank: interval that the verdicts of rule {results.rule} "
+        f"({family_words(results.family)}) leave open."
     )
 
 
 def _in_percent(summary: Summary) -> bool:
     """Whether scores are fractions, which papers give in per cent."""
     values = [
-        value for line in summary.standings.models for value in (line.low, line.high) if value is not None
+        value for line in summary.results.models for value in (line.low, line.high) if value is not None
     ]
     return all(0.0 <= value <= 1.0 for value in values)
 
@@ -124,10 +124,10 @@ def _scaled(value: float | None, summary: Summary) -> float | None:
 
 
 def _decimals(summary: Summary) -> int:
-    return 2 if _in_percent(summary) else score_decimals(summary.standings.models)
+    return 2 if _in_percent(summary) else score_decimals(summary.results.models)
 
 
-def _bayes(line: ModelStanding, summary: Summary, sign: str) -> str:
+def _bayes(line: ModelResult, summary: Summary, sign: str) -> str:
     if line.mu is None:
         return NOTHING
     decimals = _decimals(summary)
@@ -135,9 +135,9 @@ def _bayes(line: ModelStanding, summary: Summary, sign: str) -> str:
     return f"{fixed(mu, decimals)} {sign} {fixed(sigma, decimals)}"
 
 
-def _average(line: ModelStanding, summary: Summary) -> str:
+def _average(line: ModelResult, summary: Summary) -> str:
     return fixed(_scaled(line.score, summary), _decimals(summary))
 
 
-def _interval(line: ModelStanding, summary: Summary) -> str:
+def _interval(line: ModelResult, summary: Summary) -> str:
     return interval(_scaled(line.low, summary), _scaled(line.high, summary), _decimals(summary))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from adaptive_eval.core.results import ModelStanding, PairStanding, Standings, TaskStanding
+from adaptive_eval.core.results import ModelResult, PairResult, Results, TaskResult
 from adaptive_eval.report.accounts import QuestionAccount
 from adaptive_eval.report.summary import Summary
 from adaptive_eval.text.numbers import (
@@ -62,15 +62,15 @@ TASKS_NOTE = (
 )
 
 
-def task_words(task: TaskStanding) -> str:
+def task_words(task: TaskResult) -> str:
     """Return a task with its size and its weight in the overall score."""
     return f"{task.task} ({count(task.questions, 'question')}, weight {100 * task.weight:.3g} %)"
 
 
-def task_rows(standings: Standings) -> list[list[str]]:
+def task_rows(results: Results) -> list[list[str]]:
     """Return every model's name and its scores on all tasks, in the order of the leaderboard."""
-    cells: dict[str, list[str]] = {line.model: [] for line in standings.models}
-    for task in standings.tasks:
+    cells: dict[str, list[str]] = {line.model: [] for line in results.models}
+    for task in results.tasks:
         decimals = decimals_for(value for one in task.scores for value in (one.low, one.score, one.high))
         for one in task.scores:
             span = interval(one.low, one.high, decimals)
@@ -89,26 +89,26 @@ def time_words(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def level_words(standings: Standings) -> str:
+def level_words(results: Results) -> str:
     """Return the confidence, such as ``95 %``."""
-    return f"{trimmed(standings.confidence * 100)} %"
+    return f"{trimmed(results.confidence * 100)} %"
 
 
-def settings_words(standings: Standings) -> str:
+def settings_words(results: Results) -> str:
     """Return goal, rule, family and margin in one sentence."""
     parts = [
-        f"Goal: {standings.goal}",
-        f"rule: {standings.rule} at {level_words(standings)}",
-        family_words(standings.family),
+        f"Goal: {results.goal}",
+        f"rule: {results.rule} at {level_words(results)}",
+        family_words(results.family),
     ]
-    if standings.equivalence is not None:
-        parts.append(f"ties within ±{trimmed(standings.equivalence)}")
+    if results.equivalence is not None:
+        parts.append(f"ties within ±{trimmed(results.equivalence)}")
     return "; ".join(parts) + "."
 
 
 def course_words(summary: Summary) -> str:
     """Return whether and why the run has stopped, when it began, and how long it took."""
-    stop = summary.standings.stop
+    stop = summary.results.stop
     if stop is None:
         state = "The run is not finished: this is what it knew at its last snapshot."
     else:
@@ -129,15 +129,15 @@ def uncounted_words(summary: Summary) -> str | None:
         f"{'it' if one else 'they'} came after that snapshot, or {'waits' if one else 'wait'} for an earlier "
         "answer"
     )
-    return f"{late}. Resuming the run counts them." if summary.standings.stop is None else f"{late}."
+    return f"{late}. Resuming the run counts them." if summary.results.stop is None else f"{late}."
 
 
-def earlier_words(standings: Standings) -> list[str]:
+def earlier_words(results: Results) -> list[str]:
     """Return what earlier trials are in, and the early ranking they give; empty where there are none."""
-    if standings.prior is None:
+    if results.prior is None:
         return []
-    words = [f"Bayes@N starts from earlier trials, no verdict does: {standings.prior}."]
-    placed = [line for line in standings.models if line.early_rank is not None]
+    words = [f"Bayes@N starts from earlier trials, no verdict does: {results.prior}."]
+    placed = [line for line in results.models if line.early_rank is not None]
     if placed:
         decimals = decimals_for(line.transfer_mu for line in placed)
         order = sorted(placed, key=lambda line: line.early_rank or 0)
@@ -146,48 +146,48 @@ def earlier_words(standings: Standings) -> list[str]:
     return words
 
 
-def state_words(line: ModelStanding, standings: Standings) -> str:
+def state_words(line: ModelResult, results: Results) -> str:
     """Return a model's state with its note."""
-    state = state_word(line, standings, running=standings.stop is None)
+    state = state_word(line, results, running=results.stop is None)
     return f"{state}: {line.note}" if line.note else state
 
 
-def bayes_words(line: ModelStanding, decimals: int) -> str:
+def bayes_words(line: ModelResult, decimals: int) -> str:
     """Return Bayes@N μ ± σ."""
     return NOTHING if line.mu is None else f"{fixed(line.mu, decimals)} ± {fixed(line.sigma, decimals)}"
 
 
-def pair_words(pair: PairStanding, standings: Standings) -> str:
+def pair_words(pair: PairResult, results: Results) -> str:
     """Return a pair's verdict; a model measured to a width is not called tied."""
-    return verdict_words(pair.verdict, standings.equivalence, pair.kind)
+    return verdict_words(pair.verdict, results.equivalence, pair.kind)
 
 
-def difference_words(pair: PairStanding, decimals: int) -> str:
+def difference_words(pair: PairResult, decimals: int) -> str:
     """Return a difference with its sign, or a score that is to be measured."""
     return fixed(pair.difference, decimals) if pair.kind == "width" else signed(pair.difference, decimals)
 
 
-def span_words(pair: PairStanding, decimals: int) -> str:
+def span_words(pair: PairResult, decimals: int) -> str:
     """Return the confidence sequence of a difference, or of a score that is to be measured."""
     return interval(pair.low, pair.high, decimals, sign=pair.kind != "width")
 
 
-def evidence_words(pair: PairStanding) -> str:
+def evidence_words(pair: PairResult) -> str:
     """Return the evidence and what it must reach; a score that is to be measured has none."""
     if pair.kind == "width":
         return NOTHING
     return f"{fixed(pair.evidence, 2)} / {fixed(pair.threshold, 2)}"
 
 
-def pairs_title(standings: Standings) -> str:
+def pairs_title(results: Results) -> str:
     """Return what the table of contrasts holds."""
-    if is_single(standings):
+    if is_single(results):
         return "Models against the goal"
-    own = any(pair.kind != "pair" for pair in standings.pairs)
+    own = any(pair.kind != "pair" for pair in results.pairs)
     return "Pairs, and models by themselves" if own else "Pairs"
 
 
-def fell_words(pair: PairStanding) -> str:
+def fell_words(pair: PairResult) -> str:
     """Return after how many trials of each model the verdict fell."""
     return f"not by {pair.trials:,}" if pair.decided_at is None else f"{pair.decided_at:,}"
 
@@ -207,7 +207,7 @@ def kinds_words(counts: Mapping[str, int]) -> str:
     return ", ".join(shown) or "none"
 
 
-def bounds_words(line: ModelStanding) -> str:
+def bounds_words(line: ModelResult) -> str:
     """Return the score had every missing answer been as bad, and as good, as it can be."""
     if line.worst is None or line.best is None:
         return NOTHING
@@ -225,12 +225,12 @@ def seconds_words(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.2f} s"
 
 
-def score_decimals(lines: Sequence[ModelStanding]) -> int:
+def score_decimals(lines: Sequence[ModelResult]) -> int:
     """Return the number of decimals that suits the scores."""
     return decimals_for(value for line in lines for value in (line.low, line.score, line.high))
 
 
-def pair_decimals(pairs: Sequence[PairStanding]) -> int:
+def pair_decimals(pairs: Sequence[PairResult]) -> int:
     """Return the number of decimals that suits the differences."""
     return decimals_for(value for pair in pairs for value in (pair.difference, pair.low, pair.high))
 
@@ -266,7 +266,7 @@ def _versions(text: str) -> dict[str, str]:
 
 def rankings_note(summary: Summary) -> str:
     """Say how to read the ranks by rubric."""
-    other = [name for name, standings in summary.rankings if standings.trials != summary.standings.trials]
+    other = [name for name, results in summary.rankings if results.trials != summary.results.trials]
     words = (
         "The same answers, ranked by each rubric: rank interval, score on that rubric's scale, and places "
         "moved against the ranking that the run was decided by. Only that one holds the run's error rate."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adaptive_eval.core.results import Standings
+from adaptive_eval.core.results import Results
 from adaptive_eval.text.numbers import trimmed
 from adaptive_eval.text.verdicts import is_single
 
@@ -27,13 +27,13 @@ class Promises:
     limits: tuple[str, ...]
 
 
-def promises(standings: Standings, target: str | None = None) -> Promises:
+def promises(results: Results, target: str | None = None) -> Promises:
     """Return the promises that belong to a run's rule, family, margin and confidence.
 
     Parameters
     ----------
-    standings : Standings
-        The run's last standings.
+    results : Results
+        The run's last results.
     target : {'benchmark', 'population'}, optional
         What the verdicts are about, where it is known.
 
@@ -44,26 +44,26 @@ def promises(standings: Standings, target: str | None = None) -> Promises:
 
     Examples
     --------
-    >>> run = Standings("rank all models", "zscore", 0.95, "pair", None, 30, (), (), (), 0, None)
+    >>> run = Results("rank all models", "zscore", 0.95, "pair", None, 30, (), (), (), 0, None)
     >>> promises(run).holds
     ()
     """
-    if standings.rule == "zscore":
-        return Promises((), (*_ZSCORE, *_reference(standings, target)))
-    holds = [_rule(standings)]
-    in_family = standings.rule_plugin is None or standings.rule_plugin.in_family
-    if in_family and sum(pair.kind != "width" for pair in standings.pairs) > 1:
-        holds.append(_FAMILIES.get(standings.family, f"Family `{standings.family}` shares the error rate."))
-    if in_family and standings.pairs and not is_single(standings) and standings.family == "holm":
+    if results.rule == "zscore":
+        return Promises((), (*_ZSCORE, *_reference(results, target)))
+    holds = [_rule(results)]
+    in_family = results.rule_plugin is None or results.rule_plugin.in_family
+    if in_family and sum(pair.kind != "width" for pair in results.pairs) > 1:
+        holds.append(_FAMILIES.get(results.family, f"Family `{results.family}` shares the error rate."))
+    if in_family and results.pairs and not is_single(results) and results.family == "holm":
         holds.append(
             "The rank intervals cover the true ranks of all models together at the same confidence: a rank "
             "is ruled out only where a pair was separated."
         )
     holds.append(
         "Intervals of scores and of differences hold at every moment of the run, each by itself; they are "
-        f"{_confidence(standings)} confidence sequences, wider than intervals for one look."
+        f"{_confidence(results)} confidence sequences, wider than intervals for one look."
     )
-    kinds = {pair.kind for pair in standings.pairs}
+    kinds = {pair.kind for pair in results.pairs}
     if {"pair", "threshold"} <= kinds:
         holds.append(
             "Pairs of models and models held against a number are one family: whichever was resolved first, "
@@ -73,21 +73,21 @@ def promises(standings: Standings, target: str | None = None) -> Promises:
         holds.append(
             "A measured score claims nothing but its interval, which holds for each model by itself."
         )
-    if standings.equivalence is not None and kinds != {"width"}:
-        margin = trimmed(standings.equivalence)
+    if results.equivalence is not None and kinds != {"width"}:
+        margin = trimmed(results.equivalence)
         holds.append(
             f"A tie says that the true difference is smaller than {margin}, not that it is zero. Where it is "
             "exactly that large, simulations called a tie in about 3 % of runs."
         )
-    return Promises(tuple(holds), (*_limits(standings), *_reference(standings, target)))
+    return Promises(tuple(holds), (*_limits(results), *_reference(results, target)))
 
 
-def _confidence(standings: Standings) -> str:
-    return f"{trimmed(standings.confidence * 100)} %"
+def _confidence(results: Results) -> str:
+    return f"{trimmed(results.confidence * 100)} %"
 
 
-def _rule(standings: Standings) -> str:
-    confidence, error = _confidence(standings), f"{trimmed((1 - standings.confidence) * 100)} %"
+def _rule(results: Results) -> str:
+    confidence, error = _confidence(results), f"{trimmed((1 - results.confidence) * 100)} %"
     words = {
         "anytime": (
             "two models that are truly equal are called separated with probability at most "
@@ -105,13 +105,13 @@ def _rule(standings: Standings) -> str:
             f"separated pairs carry a finite-sample guarantee at an error rate of at most {error}, without "
             "any approximation."
         ),
-    }.get(standings.rule)
+    }.get(results.rule)
     if words is None:
         package, says = "an installed package", "see its documentation."
-        if standings.rule_plugin is not None:
-            package, says = standings.rule_plugin.package, standings.rule_plugin.promise.rstrip(".") + "."
-        return f"Rule `{standings.rule}` of {package} at {confidence} says of itself: {says}"
-    return f"Rule `{standings.rule}` at {confidence}: {words}"
+        if results.rule_plugin is not None:
+            package, says = results.rule_plugin.package, results.rule_plugin.promise.rstrip(".") + "."
+        return f"Rule `{results.rule}` of {package} at {confidence} says of itself: {says}"
+    return f"Rule `{results.rule}` at {confidence}: {words}"
 
 
 _FAMILIES = {
@@ -138,16 +138,16 @@ _ZSCORE = (
 )
 
 
-def _limits(standings: Standings) -> tuple[str, ...]:
-    if standings.rule_plugin is not None:
+def _limits(results: Results) -> tuple[str, ...]:
+    if results.rule_plugin is not None:
         proof = (
-            f"Rule `{standings.rule}` is a plug-in. Nothing here has proved or checked its error rate, which "
+            f"Rule `{results.rule}` is a plug-in. Nothing here has proved or checked its error rate, which "
             "every other promise about verdicts rests on; `adaptive-eval simulate` measures it. The "
             "intervals are those of `anytime` and hold whatever the rule."
         )
-        if not standings.rule_plugin.in_family:
+        if not results.rule_plugin.in_family:
             proof += " It decides every pair by a threshold of its own: the family does not apply."
-    elif standings.rule == "exact":
+    elif results.rule == "exact":
         proof = "Ties follow the `anytime` rule, whose error rate is asymptotic and checked by simulation."
     else:
         proof = (
@@ -158,12 +158,12 @@ def _limits(standings: Standings) -> tuple[str, ...]:
     return (proof, "A pair that is not resolved is neither a difference nor a tie: it needs more trials.")
 
 
-def _reference(standings: Standings, target: str | None) -> tuple[str, ...]:
+def _reference(results: Results, target: str | None) -> tuple[str, ...]:
     return (
         "Bayes@N μ ± σ is what the field reports and is given for reference. It decided nothing here: with "
         "unequal numbers of trials its prior pulls models by different amounts, and its σ does not allow for "
         "peeking.",
-        _target(standings, target),
+        _target(results, target),
         "Trials without an answer are never scored; they are left out for both models of a pair and counted "
         "below. Answers that came after the stop are in the estimates and in no verdict.",
         "Answers cut off at the token limit are scored as they stand, so the verdicts are about the models "
@@ -171,8 +171,8 @@ def _reference(standings: Standings, target: str | None) -> tuple[str, ...]:
     )
 
 
-def _target(standings: Standings, target: str | None) -> str:
-    questions = f"these {standings.questions:,} questions"
+def _target(results: Results, target: str | None) -> str:
+    questions = f"these {results.questions:,} questions"
     if target == "population":
         return (
             f"The verdicts are about the questions from which {questions} were drawn (`target: population`), "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adaptive_eval.core.results import Standings
+from adaptive_eval.core.results import Results
 
 __all__ = ["MOST", "RankLine", "RankPlot", "rank_plot"]
 
@@ -60,13 +60,13 @@ class RankPlot:
     right: float
 
 
-def rank_plot(rankings: Sequence[tuple[str, Standings]]) -> RankPlot | None:
+def rank_plot(rankings: Sequence[tuple[str, Results]]) -> RankPlot | None:
     """Lay out a line for every model through its rank under each of the rankings, the best on top.
 
     Parameters
     ----------
-    rankings : sequence of (str, Standings)
-        Name and standings; all of the same models.
+    rankings : sequence of (str, Results)
+        Name and results; all of the same models.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def rank_plot(rankings: Sequence[tuple[str, Standings]]) -> RankPlot | None:
     models = [line.model for line in sorted(rankings[0][1].models, key=lambda line: (line.rank, line.model))]
     if len(rankings) < 2 or len(models) > MOST:
         return None
-    places = [_places(standings, models) for _, standings in rankings]
+    places = [_places(results, models) for _, results in rankings]
     side = max(_COLUMN / 2, 24.0 + _LETTER * min(_LETTERS, max(map(len, models))))
     xs = [side + _COLUMN * place for place in range(len(rankings))]
     lines = tuple(
@@ -94,9 +94,9 @@ def rank_plot(rankings: Sequence[tuple[str, Standings]]) -> RankPlot | None:
     return RankPlot(width, _height(len(models) + 1), columns, lines, xs[0], xs[-1])
 
 
-def _places(standings: Standings, models: Sequence[str]) -> dict[str, tuple[float, float]]:
+def _places(results: Results, models: Sequence[str]) -> dict[str, tuple[float, float]]:
     """Return rank and row of every model: models of one rank follow each other in rows."""
-    ranks = {line.model: line.rank for line in standings.models if line.model in models}
+    ranks = {line.model: line.rank for line in results.models if line.model in models}
     rows = sorted(ranks, key=lambda model: (ranks[model], models.index(model)))
     return {model: (float(ranks[model]), float(row)) for row, model in enumerate(rows, start=1)}
 

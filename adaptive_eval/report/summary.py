@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from adaptive_eval.config.document import read_document
-from adaptive_eval.core.results import Decision, PairStanding, Standings, from_json
+from adaptive_eval.core.results import Decision, PairResult, Results, from_json
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.report.accounts import ModelAccount, QuestionAccount, model_accounts, question_accounts
 from adaptive_eval.report.promises import Promises, promises
@@ -44,14 +44,14 @@ class Summary:
         Seconds of running time, all sittings together.
     verdict : str
         The verdict in one sentence.
-    standings : Standings
-        The last standings; models best first, pairs seen from their better model in that order.
+    results : Results
+        The last results; models best first, pairs seen from their better model in that order.
     ties : tuple of tuple of str
         Groups of models every pair of which was declared tied.
     decisions : tuple of TimedDecision
         All decisions, oldest first.
     models : tuple of ModelAccount
-        In the order of the standings.
+        In the order of the results.
     questions : tuple of QuestionAccount or None
         None where scores are not simply the fraction correct.
     promises : Promises
@@ -63,7 +63,7 @@ class Summary:
     target : str or None
         What the verdicts are about, as the stored config says it: these questions (``benchmark``) or those
         they were drawn from (``population``); None without a config.
-    rankings : tuple of (str, Standings)
+    rankings : tuple of (str, Results)
         The same answers ranked by other rubrics and scorers, the latest of each name, after the run's own
         ranking (``as run``); empty where there are none.
     """
@@ -73,7 +73,7 @@ class Summary:
     updated: float
     elapsed: float
     verdict: str
-    standings: Standings
+    results: Results
     ties: tuple[tuple[str, ...], ...]
     decisions: tuple[TimedDecision, ...]
     models: tuple[ModelAccount, ...]
@@ -82,7 +82,7 @@ class Summary:
     stored: int
     meta: Mapping[str, str]
     target: str | None = None
-    rankings: tuple[tuple[str, Standings], ...] = ()
+    rankings: tuple[tuple[str, Results], ...] = ()
 
     @property
     def uncounted(self) -> int:
@@ -90,7 +90,7 @@ class Summary:
 
         They came after the last snapshot, such as what a kill leaves behind, or wait for an earlier answer.
         """
-        own = [line for line in self.standings.models if line.state != "reference"]
+        own = [line for line in self.results.models if line.state != "reference"]
         return max(0, self.stored - sum(line.trials + line.missing for line in own))
 
 
@@ -120,7 +120,7 @@ def summarise(reader: RunReader) -> Summary:
             "asked its first questions"
         )
     decisions = tuple(TimedDecision(record.at, decision_from(record.body)) for record in reader.decisions())
-    standings = _ordered(_as_called(from_json(snapshot.standings), decisions))
+    results = _ordered(_as_called(from_json(snapshot.results), decisions))
     meta = reader.meta()
     target = _target(meta)
     started = started_at(meta)
@@ -130,28 +130,28 @@ def summarise(reader: RunReader) -> Summary:
         started=started if started is not None else snapshot.at - snapshot.elapsed,
         updated=snapshot.at,
         elapsed=snapshot.elapsed,
-        verdict=headline(standings),
-        standings=standings,
-        ties=tied_groups(standings),
+        verdict=headline(results),
+        results=results,
+        ties=tied_groups(results),
         decisions=decisions,
-        models=model_accounts(reader, cells, standings),
-        questions=question_accounts(reader, cells, standings),
-        promises=promises(standings, target),
+        models=model_accounts(reader, cells, results),
+        questions=question_accounts(reader, cells, results),
+        promises=promises(results, target),
         stored=reader.count(),
         meta=_without_places(meta),
         target=target,
-        rankings=_rankings(reader, standings),
+        rankings=_rankings(reader, results),
     )
 
 
-def _rankings(reader: RunReader, standings: Standings) -> tuple[tuple[str, Standings], ...]:
+def _rankings(reader: RunReader, results: Results) -> tuple[tuple[str, Results], ...]:
     latest = {record.name: record.body for record in reader.scorings()}
     # The answers of references are not rescored: the other models are compared among themselves.
-    asked = tuple(line for line in standings.models if line.state != "reference")
+    asked = tuple(line for line in results.models if line.state != "reference")
     names = {line.model for line in asked}
     own = [(name, from_json(body["standings"])) for name, body in latest.items()]
     own = [(name, found) for name, found in own if names == {line.model for line in found.models}]
-    return ((AS_RUN, replace(standings, models=asked)), *own) if own else ()
+    return ((AS_RUN, replace(results, models=asked)), *own) if own else ()
 
 
 def _target(meta: Mapping[str, str]) -> str | None:
@@ -171,7 +171,7 @@ def _without_places(meta: Mapping[str, str]) -> dict[str, str]:
     return shown
 
 
-def _as_called(standings: Standings, decisions: Sequence[TimedDecision]) -> Standings:
+def _as_called(results: Results, decisions: Sequence[TimedDecision]) -> Results:
     """Give decided pairs the threshold that they had to reach, which has moved on since for other pairs."""
     # A model may have several verdicts by itself; the step tells them apart.
     thresholds = {
@@ -179,18 +179,16 @@ def _as_called(standings: Standings, decisions: Sequence[TimedDecision]) -> Stan
         for one in decisions
         if one.decision.kind == "pair" and "threshold" in one.decision.evidence
     }
-    return replace(standings, pairs=tuple(_with_threshold(pair, thresholds) for pair in standings.pairs))
+    return replace(results, pairs=tuple(_with_threshold(pair, thresholds) for pair in results.pairs))
 
 
-def _with_threshold(
-    pair: PairStanding, thresholds: Mapping[tuple[frozenset[str], int], float]
-) -> PairStanding:
+def _with_threshold(pair: PairResult, thresholds: Mapping[tuple[frozenset[str], int], float]) -> PairResult:
     if pair.verdict == "open" or pair.decided_at is None:
         return pair
     models = (pair.first, pair.second) if pair.kind == "pair" else (pair.first,)
     return replace(pair, threshold=thresholds.get((frozenset(models), pair.decided_at), pair.threshold))
 
 
-def _ordered(standings: Standings) -> Standings:
-    models = tuple(sorted(standings.models, key=lambda line: line.rank))
-    return replace(standings, models=models, pairs=pair_order(standings))
+def _ordered(results: Results) -> Results:
+    models = tuple(sorted(results.models, key=lambda line: line.rank))
+    return replace(results, models=models, pairs=pair_order(results))

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from adaptive_eval.core.results import ModelStanding, Standings, from_json
+from adaptive_eval.core.results import ModelResult, Results, from_json
 from adaptive_eval.errors import RunFileError, UsageError
 
-__all__ = ["Claim", "at_least", "not_worse", "standings_of"]
+__all__ = ["Claim", "at_least", "not_worse", "results_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,14 @@ class Claim:
     text: str
 
 
-def not_worse(standings: Standings, model: str, than: str, margin: float = 0.0) -> Claim:
+def not_worse(results: Results, model: str, than: str, margin: float = 0.0) -> Claim:
     """Say whether a model is not worse than another by more than a margin.
 
     The anytime confidence sequence of the difference decides: it may be looked at whenever one likes.
 
     Parameters
     ----------
-    standings : Standings
+    results : Results
         What a run knows.
     model, than : str
         The model in question, and the one it is compared with.
@@ -49,8 +49,8 @@ def not_worse(standings: Standings, model: str, than: str, margin: float = 0.0) 
     """
     if not 0.0 <= margin < float("inf"):
         raise UsageError(f"margin is {margin!r}: give a difference of scores, 0 or more")
-    low, high = _difference(standings, model, than)
-    words = f"{model} not worse than {than} by more than {margin:g} at {_percent(standings)}"
+    low, high = _difference(results, model, than)
+    words = f"{model} not worse than {than} by more than {margin:g} at {_percent(results)}"
     if low is None or high is None:
         return Claim(None, f"cannot tell: {words}: there are no trials of both yet")
     interval = f"the difference lies in [{low:+.3f}, {high:+.3f}]"
@@ -61,12 +61,12 @@ def not_worse(standings: Standings, model: str, than: str, margin: float = 0.0) 
     return Claim(None, f"cannot tell yet: {words}: {interval}; more trials, or a larger margin, would")
 
 
-def at_least(standings: Standings, model: str, value: float) -> Claim:
+def at_least(results: Results, model: str, value: float) -> Claim:
     """Say whether a model's score is at least `value`, by the anytime confidence interval of its score.
 
     Parameters
     ----------
-    standings : Standings
+    results : Results
         What a run knows.
     model : str
         The model.
@@ -78,8 +78,8 @@ def at_least(standings: Standings, model: str, value: float) -> Claim:
     UsageError
         If the run does not know the model.
     """
-    line = _line(standings, model)
-    words = f"{model} scores at least {value:g} at {_percent(standings)}"
+    line = _line(results, model)
+    words = f"{model} scores at least {value:g} at {_percent(results)}"
     if line.low is None or line.high is None:
         return Claim(None, f"cannot tell: {words}: there are no trials yet")
     interval = f"its score lies in [{line.low:.3f}, {line.high:.3f}]"
@@ -90,13 +90,13 @@ def at_least(standings: Standings, model: str, value: float) -> Claim:
     return Claim(None, f"cannot tell yet: {words}: {interval}; more trials would")
 
 
-def standings_of(run: str | PathLike[str]) -> Standings:
+def results_of(run: str | PathLike[str]) -> Results:
     """Return what the run in a directory knows.
 
     Raises
     ------
     RunFileError
-        If there is no run, or it has no standings yet.
+        If there is no run, or it has no results yet.
     """
     from adaptive_eval.store import RunReader
 
@@ -104,29 +104,29 @@ def standings_of(run: str | PathLike[str]) -> Standings:
         latest = reader.latest_snapshot()
     if latest is None:
         raise RunFileError(f"{run} has no standings yet; it has not asked its first questions")
-    return from_json(latest.standings)
+    return from_json(latest.results)
 
 
-def _difference(standings: Standings, model: str, than: str) -> tuple[float | None, float | None]:
+def _difference(results: Results, model: str, than: str) -> tuple[float | None, float | None]:
     """Return the confidence sequence of `model` minus `than`."""
-    _line(standings, model), _line(standings, than)
-    for pair in standings.pairs:
+    _line(results, model), _line(results, than)
+    for pair in results.pairs:
         if (pair.first, pair.second) == (model, than):
             return pair.low, pair.high
         if (pair.first, pair.second) == (than, model):
             if pair.low is None or pair.high is None:
                 return None, None
             return -pair.high, -pair.low
-    raise UsageError(f"the goal of the run ({standings.goal}) does not compare {model} with {than}")
+    raise UsageError(f"the goal of the run ({results.goal}) does not compare {model} with {than}")
 
 
-def _percent(standings: Standings) -> str:
-    return f"{round(100 * standings.confidence, 6):g} %"
+def _percent(results: Results) -> str:
+    return f"{round(100 * results.confidence, 6):g} %"
 
 
-def _line(standings: Standings, model: str) -> ModelStanding:
-    for line in standings.models:
+def _line(results: Results, model: str) -> ModelResult:
+    for line in results.models:
         if line.model == model:
             return line
-    names = ", ".join(line.model for line in standings.models)
+    names = ", ".join(line.model for line in results.models)
     raise UsageError(f"there is no model {model!r}; there are {names}")

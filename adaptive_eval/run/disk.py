@@ -11,7 +11,7 @@ import click
 
 from adaptive_eval.build.assembly import Built
 from adaptive_eval.config.model import SamplingConfig
-from adaptive_eval.core.results import Standings, from_json
+from adaptive_eval.core.results import Results, from_json
 from adaptive_eval.core.spec import ModelSpec, SessionSpec
 from adaptive_eval.errors import RunDiskFull
 from adaptive_eval.run.pilot import RUN_FILE
@@ -81,10 +81,10 @@ def forecast(built: Built, directory: Path) -> Need | None:
         built = replace(built, continued=reader.meta())  # it has what it takes from earlier runs
     if not stored or latest is None:
         return _before_the_start(built)
-    standings = from_json(latest.standings)
-    if standings.stop is not None and standings.stop.reason == "resolved":
+    results = from_json(latest.results)
+    if results.stop is not None and results.stop.reason == "resolved":
         return None
-    left = min(_left(built.spec, standings, stored), default=None)
+    left = min(_left(built.spec, results, stored), default=None)
     return None if left is None else Need(left, stored_bytes(directory) / stored, "as stored so far")
 
 
@@ -129,9 +129,9 @@ def _price(model: ModelSpec) -> float:
     return 0.0 if model.price is None else model.price.cost(0, model.max_tokens or 0)
 
 
-def _left(spec: SessionSpec, standings: Standings, stored: int) -> Iterator[float]:
+def _left(spec: SessionSpec, results: Results, stored: int) -> Iterator[float]:
     """Yield the trials that each limit leaves, at what the stored ones have spent."""
-    for line in standings.budgets:
+    for line in results.budgets:
         limit = getattr(spec.budget, line.name, None) if line.scope == "run" else None
         if limit is not None and line.spent > 0.0:
             yield max(0.0, limit / line.spent - 1.0) * stored

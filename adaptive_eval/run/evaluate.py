@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from adaptive_eval.build.assembly import Built, build, continue_run
 from adaptive_eval.build.scorers import resume_accounts
 from adaptive_eval.config import config_from_data
-from adaptive_eval.core.results import ModelStanding, Standings, StopVerdict
+from adaptive_eval.core.results import ModelResult, Results, StopVerdict
 from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
 from adaptive_eval.errors import UsageError
-from adaptive_eval.run.claims import Claim, at_least, not_worse, standings_of
+from adaptive_eval.run.claims import Claim, at_least, not_worse, results_of
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 
@@ -44,7 +44,7 @@ class Evaluation:
 
     Parameters
     ----------
-    standings : Standings
+    results : Results
         Ranking, pairs, intervals.
     stop : StopVerdict
         Why it ended.
@@ -52,7 +52,7 @@ class Evaluation:
         The run's directory; None where none was asked for.
     """
 
-    standings: Standings
+    results: Results
     stop: StopVerdict
     directory: Path | None = None
 
@@ -64,19 +64,19 @@ class Evaluation:
     @property
     def ranking(self) -> tuple[str, ...]:
         """The models, best first."""
-        return tuple(line.model for line in sorted(self.standings.models, key=lambda line: line.rank))
+        return tuple(line.model for line in sorted(self.results.models, key=lambda line: line.rank))
 
-    def model(self, name: str) -> ModelStanding:
+    def model(self, name: str) -> ModelResult:
         """Return what is known of a model; KeyError where there is none."""
-        return {line.model: line for line in self.standings.models}[name]
+        return {line.model: line for line in self.results.models}[name]
 
     def not_worse(self, model: str, than: str, margin: float = 0.0) -> Claim:
         """See :func:`adaptive_eval.run.claims.not_worse`."""
-        return not_worse(self.standings, model, than, margin)
+        return not_worse(self.results, model, than, margin)
 
     def at_least(self, model: str, value: float) -> Claim:
         """See :func:`adaptive_eval.run.claims.at_least`."""
-        return at_least(self.standings, model, value)
+        return at_least(self.results, model, value)
 
 
 def evaluate(
@@ -197,16 +197,16 @@ async def evaluate_async(
         }
         built = build(config_from_data(data, _base(task, folder)))
         endpoints = {one: (FunctionEndpoint(one, function),) for one, function in models.items()}
-        stop, standings = await _run(built, folder, endpoints, observer)
-        return Evaluation(standings, stop, None if out is None else folder)
+        stop, results = await _run(built, folder, endpoints, observer)
+        return Evaluation(results, stop, None if out is None else folder)
 
 
-def assert_not_worse(run: Evaluation | Standings | Place, model: str, than: str, margin: float = 0.0) -> None:
+def assert_not_worse(run: Evaluation | Results | Place, model: str, than: str, margin: float = 0.0) -> None:
     """Assert that a model is not worse than another by more than a margin; for tests.
 
     Parameters
     ----------
-    run : Evaluation, Standings or path
+    run : Evaluation, Results or path
         An evaluation, or the directory of a run.
     model, than : str
         The model in question, and the one it is compared with.
@@ -218,12 +218,12 @@ def assert_not_worse(run: Evaluation | Standings | Place, model: str, than: str,
     AssertionError
         If it is worse, or the trials cannot tell; the message says which, with the interval.
     """
-    _require(not_worse(_standings(run), model, than, margin))
+    _require(not_worse(_results(run), model, than, margin))
 
 
-def assert_at_least(run: Evaluation | Standings | Place, model: str, value: float) -> None:
+def assert_at_least(run: Evaluation | Results | Place, model: str, value: float) -> None:
     """Assert that a model's score is at least `value`; see :func:`assert_not_worse`."""
-    _require(at_least(_standings(run), model, value))
+    _require(at_least(_results(run), model, value))
 
 
 def _require(claim: Claim) -> None:
@@ -231,10 +231,10 @@ def _require(claim: Claim) -> None:
         raise AssertionError(claim.text)
 
 
-def _standings(run: Evaluation | Standings | Place) -> Standings:
-    if isinstance(run, Standings):
+def _results(run: Evaluation | Results | Place) -> Results:
+    if isinstance(run, Results):
         return run
-    return run.standings if isinstance(run, Evaluation) else standings_of(run)
+    return run.results if isinstance(run, Evaluation) else results_of(run)
 
 
 def _absolute(place: Place) -> Path:
@@ -280,7 +280,7 @@ async def _run(
     folder: Path,
     endpoints: Mapping[str, tuple[FunctionEndpoint, ...]],
     observer: Callable[[Event], None] | None,
-) -> tuple[StopVerdict, Standings]:
+) -> tuple[StopVerdict, Results]:
     for task, rubric in built.rubrics.items():
         if rubric.open_thresholds:
             raise UsageError(
@@ -305,4 +305,4 @@ async def _run(
             runner = built.runner(session, writer, endpoints, elapsed=elapsed, observer=observer)
             await runner.run()
         assert session.stopped is not None
-        return session.stopped, session.standings()
+        return session.stopped, session.results()

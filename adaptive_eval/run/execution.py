@@ -87,9 +87,9 @@ class _Watcher:
         elif isinstance(event, Remarked):
             _say(self.front.live, event.text)
         elif isinstance(event, Progress):
-            standings = event.standings
+            results = event.results
             record = SnapshotRecord(
-                event.at, event.elapsed, standings.trials, to_json(standings), event.endpoints
+                event.at, event.elapsed, results.trials, to_json(results), event.endpoints
             )
             self.snapshots.append(record)
             while len(self.snapshots) > 2 and self.snapshots[1].elapsed < event.elapsed - RATE_SPAN:
@@ -125,7 +125,7 @@ def sit(built: Built, directory: Path, display: str | None, metrics: MetricsOpti
         else:
             assert writer is not None
             verdict = session.stopped
-            _store_standings(session, writer, past)
+            _store_results(session, writer, past)
             click.echo(f"{directory} is complete already; run --new starts over and keeps it.")
     track(built, directory)
     show_end(console, directory, built.config, write_reports(directory), verdict.reason)
@@ -164,17 +164,17 @@ def _replay(session: Session, writer: RunWriter, audit: IndependenceAudit) -> _P
     return _Past(latest, decisions)
 
 
-def _store_standings(session: Session, writer: RunWriter, past: _Past) -> None:
+def _store_results(session: Session, writer: RunWriter, past: _Past) -> None:
     """Bring the snapshot up to date that reports are drawn from.
 
     It is not where a process died between its last answer and its last snapshot, and where the stopping rule
     has been changed since.
     """
-    standings, latest = session.standings(), past.latest
-    if latest is None or from_json(latest.standings) != standings:
+    results, latest = session.results(), past.latest
+    if latest is None or from_json(latest.results) != results:
         endpoints = latest.endpoints if latest is not None else ()
-        body = to_json(standings)
-        writer.snapshot(SnapshotRecord(time.time(), past.elapsed, standings.trials, body, endpoints))
+        body = to_json(results)
+        writer.snapshot(SnapshotRecord(time.time(), past.elapsed, results.trials, body, endpoints))
         writer.commit()
 
 

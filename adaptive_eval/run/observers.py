@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from adaptive_eval.config import NotifyConfig, RunConfig
-from adaptive_eval.core.results import Decision, Standings, StopVerdict
+from adaptive_eval.core.results import Decision, Results, StopVerdict
 from adaptive_eval.engine.events import Decided, Event, Progress, Stopped
 from adaptive_eval.errors import UsageError
 from adaptive_eval.monitor.notifications import Channel, Notice, NoticeKind, Notifier, command, webhook
@@ -130,7 +130,7 @@ class Outlets:
         self._stack = ExitStack()
         self._metrics: RunMetrics | None = None
         self._notifier: Notifier | None = None
-        self._standings: Standings | None = None
+        self._results: Results | None = None
         self._trackers: list[Tracker] = []
 
     def __enter__(self) -> Self:
@@ -165,9 +165,9 @@ class Outlets:
         for tracker in self._trackers:
             tracker(event)
         if isinstance(event, Progress):
-            self._standings = event.standings
+            self._results = event.results
             if self._metrics is not None:
-                self._metrics.update(event.at, event.elapsed, event.standings, event.endpoints)
+                self._metrics.update(event.at, event.elapsed, event.results, event.endpoints)
         elif isinstance(event, Decided):
             for decision in event.decisions:
                 self._decided(decision)
@@ -181,9 +181,9 @@ class Outlets:
             self._tell("error", decision.text, decision.trials, decision.models)
 
     def _stopped(self, verdict: StopVerdict) -> None:
-        standings = self._standings
-        first = "" if standings is None else f"{headline(standings)} "
-        trials = 0 if standings is None else standings.trials
+        results = self._results
+        first = "" if results is None else f"{headline(results)} "
+        trials = 0 if results is None else results.trials
         self._tell("stopped", f"{first}Stopped: {verdict.text.rstrip('.')}.", trials, verdict=verdict.reason)
 
     def _tell(

@@ -21,7 +21,7 @@ from adaptive_eval.build.rubrics import (
 )
 from adaptive_eval.build.scorers import connected
 from adaptive_eval.config import RubricConfig
-from adaptive_eval.core.results import Standings, to_json
+from adaptive_eval.core.results import Results, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.errors import EndpointsUnusable, RunMismatch, ScorerUnavailable, UsageError
@@ -57,19 +57,19 @@ class Rescoring:
     ----------
     name : str
         What it is called.
-    standings : Standings
+    results : Results
         The ranking, by the run's own stopping rule.
     rows : tuple of Rescored
         One for each answer that was scored anew.
     body : mapping
-        How it was scored, and the standings, for the run file.
+        How it was scored, and the results, for the run file.
     unscored : int
         Answers without a category: they lack a signal the rubric needs, or no scorer could judge them. They
         count as missing.
     """
 
     name: str
-    standings: Standings
+    results: Results
     rows: tuple[Rescored, ...]
     body: Mapping[str, Any]
     unscored: int = 0
@@ -203,12 +203,10 @@ class _Answers:
             else TrialOutcome(key, category, usage)
             for place, (key, _, usage) in enumerate(self.keys)
         ]
-        standings = _ranked(self.built, outcomes, weights)
+        results = _ranked(self.built, outcomes, weights)
         rows = tuple(self._rows(categories))
         unscored = sum(row.category is None for row in rows)
-        return Rescoring(
-            wish.name, standings, rows, {"tasks": body, "standings": to_json(standings)}, unscored
-        )
+        return Rescoring(wish.name, results, rows, {"tasks": body, "standings": to_json(results)}, unscored)
 
     def _rubric(self, section: RubricConfig, task: str, records: Sequence[Mapping[str, Signal]]) -> Rubric:
         """Return the rubric with its thresholds: given, as the run froze them, or of these answers."""
@@ -317,13 +315,13 @@ def _scorer(built: Built, tasks: Sequence[str], scorer: Any, mimic_url: str | No
 
 def _ranked(
     built: Built, outcomes: Sequence[TrialOutcome | Missing], weights: Mapping[str, tuple[float, ...]]
-) -> Standings:
+) -> Results:
     spec = replace(built.spec.rescored(weights), prior=None)
     if spec.references:  # their answers are not here to be scored anew
         spec = replace(spec, references=(), goal=GoalSpec("ranking"))
     session = Session(spec)
     session.replay([outcomes])
-    return session.standings()
+    return session.results()
 
 
 def _require_same_data(built: Built, reader: RunReader) -> None:

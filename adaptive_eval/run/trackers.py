@@ -9,7 +9,7 @@ from importlib import import_module
 from time import monotonic
 from typing import Any, Protocol, Self
 
-from adaptive_eval.core.results import Standings, StopVerdict
+from adaptive_eval.core.results import Results, StopVerdict
 from adaptive_eval.engine.events import Event, Progress, Stopped
 from adaptive_eval.errors import UsageError
 
@@ -79,7 +79,7 @@ class Tracker:
         self._due = -math.inf
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracking")
         self._told: list[Future[None]] = []
-        self._last: Standings | None = None
+        self._last: Results | None = None
         self._submit(self._open)
 
     def __enter__(self) -> Self:
@@ -91,10 +91,10 @@ class Tracker:
     def __call__(self, event: Event) -> None:
         """Take an event; returns at once."""
         if isinstance(event, Progress):
-            self._last = event.standings
+            self._last = event.results
             if self._clock() >= self._due and self._idle():
                 self._due = self._clock() + self._every
-                self._log(event.standings)
+                self._log(event.results)
         elif isinstance(event, Stopped):
             if self._last is not None:
                 self._log(self._last)
@@ -115,8 +115,8 @@ class Tracker:
         problem = self._problem()
         return None if problem is None else f"the tracker has failed: {type(problem).__name__}: {problem}"
 
-    def _log(self, standings: Standings) -> None:
-        self._submit(self._write, standings.trials, figures_of(standings))
+    def _log(self, results: Results) -> None:
+        self._submit(self._write, results.trials, figures_of(results))
 
     def _open(self) -> None:
         self._backend = self._open_backend()
@@ -141,22 +141,22 @@ class Tracker:
         return next((found for future in done if (found := future.exception()) is not None), None)
 
 
-def figures_of(standings: Standings) -> dict[str, float]:
-    """Return what is logged of the standings: by model score, interval, trials and tokens; and the totals.
+def figures_of(results: Results) -> dict[str, float]:
+    """Return what is logged of the results: by model score, interval, trials and tokens; and the totals.
 
     Examples
     --------
-    >>> run = Standings("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 12, None)
+    >>> run = Results("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 12, None)
     >>> figures_of(run)
     {'trials': 12.0, 'pairs/open': 0.0, 'pairs/decided': 0.0}
     """
-    undecided = sum(pair.verdict == "open" for pair in standings.pairs)
+    undecided = sum(pair.verdict == "open" for pair in results.pairs)
     figures: dict[str, float | None] = {
-        "trials": float(standings.trials),
+        "trials": float(results.trials),
         "pairs/open": float(undecided),
-        "pairs/decided": float(len(standings.pairs) - undecided),
+        "pairs/decided": float(len(results.pairs) - undecided),
     }
-    for line in standings.models:
+    for line in results.models:
         figures |= {
             f"{line.model}/score": line.score,
             f"{line.model}/low": line.low,
@@ -170,12 +170,10 @@ def figures_of(standings: Standings) -> dict[str, float]:
     return {name: value for name, value in figures.items() if value is not None}
 
 
-def _summary(verdict: StopVerdict, standings: Standings | None) -> dict[str, Any]:
+def _summary(verdict: StopVerdict, results: Results | None) -> dict[str, Any]:
     found: dict[str, Any] = {"stopped": verdict.reason, "text": verdict.text}
-    if standings is not None:
-        found["ranking"] = ", ".join(
-            line.model for line in sorted(standings.models, key=lambda one: one.rank)
-        )
+    if results is not None:
+        found["ranking"] = ", ".join(line.model for line in sorted(results.models, key=lambda one: one.rank))
     return found
 
 

@@ -84,11 +84,11 @@ def asked(schedule: Schedule, start: int, stop: int) -> tuple[Ints, Ints]:
     tasks = schedule.task(start, stop)
     begins, ends = schedule.local(start), schedule.local(stop)
     first = 0
-    for task, (walk, begin, end) in enumerate(zip(schedule.walks, begins, ends, strict=True)):
+    for task, (sequence, begin, end) in enumerate(zip(schedule.sequences, begins, ends, strict=True)):
         here = tasks == task
-        questions[here] = first + walk.question(begin, end)
-        repeats[here] = walk.repeats(begin, end)
-        first += walk.questions
+        questions[here] = first + sequence.question(begin, end)
+        repeats[here] = sequence.repeats(begin, end)
+        first += sequence.questions
     return questions, repeats
 
 

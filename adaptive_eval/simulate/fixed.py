@@ -126,9 +126,9 @@ class _FixedJob:
 def _whole_passes(spec: SessionSpec, passes: int) -> Schedule:
     """Return a schedule of plain passes, without early repeats."""
     schedule = Schedule([len(task.questions) for task in spec.tasks], spec.seed)
-    for walk in schedule.walks:
-        walk.endless = False
-        walk.extend(np.tile(np.arange(walk.questions), passes))
+    for sequence in schedule.sequences:
+        sequence.endless = False
+        sequence.extend(np.tile(np.arange(sequence.questions), passes))
     return schedule
 
 

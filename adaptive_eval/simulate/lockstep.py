@@ -18,7 +18,7 @@ from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.coins import Stream
 from adaptive_eval.simulate.outcome import RunOutcome, scores_until
 
-__all__ = ["run_lockstep", "walks_in_lockstep"]
+__all__ = ["run_lockstep", "sequences_in_lockstep"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,7 +27,7 @@ SHORTEST, LONGEST = 16, 512
 """Steps of a block; blocks grow with the walk, so that little is drawn beyond a call."""
 
 
-def walks_in_lockstep(spec: SessionSpec) -> bool:
+def sequences_in_lockstep(spec: SessionSpec) -> bool:
     """Return whether a run is the same in lockstep: it goes by turns, and ends by its verdicts or passes."""
     budgets = [spec.budget, *(model.budget for model in spec.models), *(task.budget for task in spec.tasks)]
     unlimited = not any(budget.limited for budget in budgets)

@@ -19,7 +19,7 @@ from adaptive_eval.processes import available_cores, process_pool
 from adaptive_eval.simulate.budget_limits import without_budgets
 from adaptive_eval.simulate.coins import ENDLESS, Answers, Floats, to_score_units
 from adaptive_eval.simulate.latency import Latency
-from adaptive_eval.simulate.lockstep import run_lockstep, walks_in_lockstep
+from adaptive_eval.simulate.lockstep import run_lockstep, sequences_in_lockstep
 from adaptive_eval.simulate.outcome import RunOutcome
 from adaptive_eval.simulate.result import SimulationResult
 from adaptive_eval.simulate.virtual_time import run_events
@@ -115,7 +115,7 @@ def simulate(
     if make_goal(spec).first.size == 0:
         raise UsageError(f"the goal ({spec.goal.text}) compares models and there is one; give two or more")
     truth = answers.truth(spec)
-    fast = in_flight == 1 and latency is None and walks_in_lockstep(spec)
+    fast = in_flight == 1 and latency is None and sequences_in_lockstep(spec)
     job = _Job(spec, answers, in_flight, latency, usage, fast)
     _check_ends(job, seed)
     runs = map_replicates(job, replicates, seed, workers, progress)

@@ -58,7 +58,7 @@ def scores_until(spec: SessionSpec, board: Board, steps: NDArray[np.int64]) -> N
         for weight, cells, end in zip(spec.task_weights, board.cells, local, strict=True):
             categories = cells.categories[model, :end]
             there = categories >= 0
-            questions = cells.walk.question(0, end)[there]
+            questions = cells.sequence.question(0, end)[there]
             count = np.bincount(questions)
             total = np.bincount(questions, weights=cells.scores[categories[there]])
             seen = count > 0

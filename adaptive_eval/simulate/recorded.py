@@ -213,7 +213,7 @@ class _Replay:
 
     def __init__(self, categories: NDArray[np.int16], counts: Ints, schedule: Schedule) -> None:
         self._categories, self._schedule = categories, schedule
-        self.limit = _walk_limits(counts, schedule)
+        self.limit = _sequence_limits(counts, schedule)
 
     def take(self, models: Ints, start: int, stop: int) -> Ints:
         """See :class:`~adaptive_eval.simulate.coins.Stream`."""
@@ -221,10 +221,10 @@ class _Replay:
         return np.asarray(self._categories[models[:, None], questions, repeats], dtype=np.int64)
 
 
-def _walk_limits(counts: Ints, schedule: Schedule) -> Ints:
+def _sequence_limits(counts: Ints, schedule: Schedule) -> Ints:
     """Return per model the first step whose question has no trial left, or where the schedule ends."""
-    endless = all(walk.endless for walk in schedule.walks)
-    end = ENDLESS if endless else sum(len(walk) for walk in schedule.walks)
+    endless = all(sequence.endless for sequence in schedule.sequences)
+    end = ENDLESS if endless else sum(len(sequence) for sequence in schedule.sequences)
     limit = np.full(len(counts), end)
     start, piece = 0, 4 * schedule.questions
     while start < end and (limit == end).any():

@@ -117,13 +117,13 @@ class _VirtualRun:
 
     def _capacity(self, free: int) -> int | dict[str, int]:
         """Return the free slots; by model where one is about to run out of answers."""
-        issued, limit = self.session.roster.issued, self.stream.limit.tolist()
+        issued, limit = self.session.states.issued, self.stream.limit.tolist()
         if all(end - start >= free for start, end in zip(issued, limit, strict=True)):
             return free
         names = self.session.spec.names
         room = [model for model in range(self.models) if issued[model] < limit[model]]
         if self.session.comparison.goal.stops:
-            room = [model for model in room if not self.session.roster.retired[model]]
+            room = [model for model in room if not self.session.states.retired[model]]
         room.sort(key=lambda model: (issued[model], model))
         share = max(free // max(len(room), 1), 1)
         return {names[model]: min(share, limit[model] - issued[model]) for model in room[:free]}
@@ -172,10 +172,10 @@ class _VirtualRun:
         limit = self.stream.limit
         if limit.min() == ENDLESS:
             return
-        comparison, roster = self.session.comparison, self.session.roster
+        comparison, states = self.session.comparison, self.session.states
         walked = np.array(self.session.board.complete[: self.models]) >= limit
         for model in np.flatnonzero(walked & (comparison.frontier >= limit)).tolist():
-            if self.session.stopped is None and not roster.retired[model] and model not in roster.stopped:
+            if self.session.stopped is None and not states.retired[model] and model not in states.stopped:
                 self.exhausted[model] = True
                 self.session.stop_model(self.session.spec.names[model], RAN_OUT)
 

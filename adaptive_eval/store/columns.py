@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["OutcomeColumns", "read_columns", "read_latencies", "read_walked"]
+__all__ = ["OutcomeColumns", "read_columns", "read_in_sequence", "read_latencies"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,15 +83,17 @@ def read_columns(db: sqlite3.Connection) -> dict[str, npt.NDArray[Any]]:
     return {name: np.ascontiguousarray(rows[name]) for name in _ROW.names or ()}
 
 
-_WALKED = """
+_IN_SEQUENCE = """
 SELECT step, question, coalesce(category, -1) FROM outcomes
 WHERE model = ? AND step >= ? AND id < ? ORDER BY step
 """
 
 
-def read_walked(db: sqlite3.Connection, model: int | None, since: int, end: int) -> npt.NDArray[np.int64]:
+def read_in_sequence(
+    db: sqlite3.Connection, model: int | None, since: int, end: int
+) -> npt.NDArray[np.int64]:
     """Read step, question and category (-1: none) from step `since` on, of outcomes before number `end`."""
-    return np.array(db.execute(_WALKED, (model, since, end)).fetchall(), dtype=np.int64).reshape(-1, 3)
+    return np.array(db.execute(_IN_SEQUENCE, (model, since, end)).fetchall(), dtype=np.int64).reshape(-1, 3)
 
 
 _LATENCIES = "SELECT model, latency FROM outcomes WHERE id % ? = 0 AND category IS NOT NULL"

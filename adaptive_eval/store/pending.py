@@ -145,7 +145,7 @@ class Pending:
     def add_snapshot(self, record: SnapshotRecord) -> None:
         """Add a snapshot; those that it makes superfluous are deleted in the same commit."""
         endpoints = [{f.name: getattr(health, f.name) for f in fields(health)} for health in record.endpoints]
-        body = {"standings": record.standings, "endpoints": endpoints}
+        body = {"standings": record.results, "endpoints": endpoints}
         self._snapshots.add(
             real("at", record.at),
             real("elapsed", record.elapsed),

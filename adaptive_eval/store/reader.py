@@ -179,11 +179,11 @@ class RunReader:
         int64 array, shape (n, 3)
             The question as its number among those of :meth:`cells`.
         """
-        from adaptive_eval.store.columns import read_walked
+        from adaptive_eval.store.columns import read_in_sequence
 
         number = id_of(self._names("models"), model)
         with self._reading():
-            return read_walked(self._db, number, since, end)
+            return read_in_sequence(self._db, number, since, end)
 
     def latencies(self, most: int) -> dict[str, npt.NDArray[np.float64]]:
         """Return the seconds that scored answers took, by model, from about `most` trials of all the run."""

@@ -181,14 +181,14 @@ class EndpointHealth:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRecord:
-    """The standings of the session at one moment, as the running process stored them.
+    """The results of the session at one moment, as the running process stored them.
 
-    `standings` is what :func:`adaptive_eval.core.results.to_json` returned; `elapsed` is seconds of running
+    `results` is what :func:`adaptive_eval.core.results.to_json` returned; `elapsed` is seconds of running
     time, earlier sittings of a resumed run included.
     """
 
     at: float
     elapsed: float
     trials: int
-    standings: Mapping[str, Any]
+    results: Mapping[str, Any]
     endpoints: tuple[EndpointHealth, ...] = ()

@@ -24,7 +24,7 @@ class ScoringRecord:
     at : float
         Unix time at which it was made.
     body : mapping
-        JSON-able: how each task was scored, and the standings under it.
+        JSON-able: how each task was scored, and the results under it.
     """
 
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from adaptive_eval.core.results import BudgetLine, Standings
+from adaptive_eval.core.results import BudgetLine, Results
 from adaptive_eval.text.numbers import duration, percent, short, usd
 
 __all__ = ["amount_words", "budget_name", "limited_budgets", "presumed_words", "used_words"]
@@ -63,9 +63,9 @@ def used_words(line: BudgetLine) -> str:
     return percent(line.spent / line.limit) if line.limit else _NOTHING
 
 
-def limited_budgets(standings: Standings) -> list[BudgetLine]:
+def limited_budgets(results: Results) -> list[BudgetLine]:
     """Return the budgets that have a limit, the run's first, and all that judges and verifiers spend."""
-    return [line for line in standings.budgets if line.limit is not None or line.scope == "scorer"]
+    return [line for line in results.budgets if line.limit is not None or line.scope == "scorer"]
 
 
 def presumed_words(lines: Sequence[BudgetLine]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
-from adaptive_eval.core.results import ContrastKind, ModelStanding, PairStanding, Standings
+from adaptive_eval.core.results import ContrastKind, ModelResult, PairResult, Results
 from adaptive_eval.text.numbers import count, decimals_for, fixed, interval, listing
 from adaptive_eval.text.verdicts import (
     established,
@@ -22,17 +22,17 @@ __all__ = ["headline", "resolved_words"]
 _OWN: tuple[ContrastKind, ...] = ("threshold", "width")
 
 
-def resolved_words(standings: Standings) -> str:
+def resolved_words(results: Results) -> str:
     """Return how many contrasts are resolved, such as ``7 of 10 pairs resolved``."""
     counted = []
-    for noun, part in (("pair", of_kind(standings, "pair")), ("model", of_kind(standings, *_OWN))):
+    for noun, part in (("pair", of_kind(results, "pair")), ("model", of_kind(results, *_OWN))):
         resolved = sum(pair.verdict != "open" for pair in part.pairs)
         if part.pairs:
             counted.append(f"{resolved:,} of {count(len(part.pairs), noun)}")
     return f"{' and '.join(counted) or '0 of 0 pairs'} resolved"
 
 
-def headline(standings: Standings, names: Mapping[str, str] | None = None) -> str:
+def headline(results: Results, names: Mapping[str, str] | None = None) -> str:
     """Return the verdict of the run in one sentence.
 
     It claims only what the pairs' verdicts say: a model "is ahead of all others" when each of its pairs is
@@ -40,8 +40,8 @@ def headline(standings: Standings, names: Mapping[str, str] | None = None) -> st
 
     Parameters
     ----------
-    standings : Standings
-        The standings at any moment of a run.
+    results : Results
+        The results at any moment of a run.
     names : mapping of str to str, optional
         What to call each model, such as names cut to a column; by default their own names.
 
@@ -51,58 +51,56 @@ def headline(standings: Standings, names: Mapping[str, str] | None = None) -> st
         One sentence with a full stop. Names are as they were given: escape it for where it is shown.
     """
     if names is not None:
-        standings = _renamed(standings, names)
-    if not standings.models:
+        results = _renamed(results, names)
+    if not results.models:
         return "No model has been run."
-    if standings.trials == 0:
+    if results.trials == 0:
         return "No trial has been counted yet."
-    if not standings.pairs:
-        return f"{_best_words(standings)} after {count(standings.trials, 'trial')}."
-    clauses = _clauses(of_kind(standings, "pair")) if not is_single(standings) else []
-    clauses += _own_clauses(standings)
+    if not results.pairs:
+        return f"{_best_words(results)} after {count(results.trials, 'trial')}."
+    clauses = _clauses(of_kind(results, "pair")) if not is_single(results) else []
+    clauses += _own_clauses(results)
     if not clauses:
-        clauses = [_best_words(standings)]
-    return (
-        "; ".join([*clauses, f"{resolved_words(standings)} after {count(standings.trials, 'trial')}"]) + "."
-    )
+        clauses = [_best_words(results)]
+    return "; ".join([*clauses, f"{resolved_words(results)} after {count(results.trials, 'trial')}"]) + "."
 
 
-def _renamed(standings: Standings, names: Mapping[str, str]) -> Standings:
+def _renamed(results: Results, names: Mapping[str, str]) -> Results:
     return replace(
-        standings,
-        models=tuple(replace(line, model=names[line.model]) for line in standings.models),
+        results,
+        models=tuple(replace(line, model=names[line.model]) for line in results.models),
         pairs=tuple(
             replace(pair, first=names[pair.first], second=names.get(pair.second, pair.second))
-            for pair in standings.pairs
+            for pair in results.pairs
         ),
     )
 
 
-def _by_place(standings: Standings) -> list[ModelStanding]:
-    return sorted(standings.models, key=lambda line: line.rank)
+def _by_place(results: Results) -> list[ModelResult]:
+    return sorted(results.models, key=lambda line: line.rank)
 
 
-def _best_words(standings: Standings) -> str:
-    best = _by_place(standings)[0]
+def _best_words(results: Results) -> str:
+    best = _by_place(results)[0]
     if best.score is None:
         return "No model is ahead yet"
     decimals = decimals_for([best.score, best.low, best.high])
     score = fixed(best.score, decimals)
     if best.low is not None and best.high is not None:
         score += f" {interval(best.low, best.high, decimals)}"
-    verb = "scores" if len(standings.models) == 1 else "has the highest score:"
+    verb = "scores" if len(results.models) == 1 else "has the highest score:"
     return f"{best.model} {verb} {score}"
 
 
-def _own_clauses(standings: Standings) -> list[str]:
+def _own_clauses(results: Results) -> list[str]:
     """Say what is known of the models by themselves: on which side of a number, and which are measured."""
     clauses: list[str] = []
-    against = of_kind(standings, "threshold").pairs
+    against = of_kind(results, "threshold").pairs
     if any(pair.verdict != "open" for pair in against):
         for number in dict.fromkeys(pair.second for pair in against):
-            held = replace(standings, pairs=tuple(pair for pair in against if pair.second == number))
+            held = replace(results, pairs=tuple(pair for pair in against if pair.second == number))
             clauses += _baseline_clauses(held, number)
-    widths = () if is_width(standings) else of_kind(standings, "width").pairs
+    widths = () if is_width(results) else of_kind(results, "width").pairs
     for width in dict.fromkeys(pair.second for pair in widths):
         here = [pair for pair in widths if pair.second == width]
         measured = sum(pair.verdict != "open" for pair in here)
@@ -113,24 +111,24 @@ def _own_clauses(standings: Standings) -> list[str]:
     return clauses
 
 
-def _clauses(standings: Standings) -> list[str]:
-    if all(pair.verdict == "open" for pair in standings.pairs):
-        return [_best_words(standings)]
-    models = [line.model for line in _by_place(standings)]
-    complete = len(standings.pairs) == len(models) * (len(models) - 1) // 2
+def _clauses(results: Results) -> list[str]:
+    if all(pair.verdict == "open" for pair in results.pairs):
+        return [_best_words(results)]
+    models = [line.model for line in _by_place(results)]
+    complete = len(results.pairs) == len(models) * (len(models) - 1) // 2
     if complete:
-        return _ranking_clauses(standings, models)
-    hub = _hub(standings.pairs)
-    return _baseline_clauses(standings, hub) if hub is not None else _partial_clauses(standings, models)
+        return _ranking_clauses(results, models)
+    hub = _hub(results.pairs)
+    return _baseline_clauses(results, hub) if hub is not None else _partial_clauses(results, models)
 
 
-def _ranking_clauses(standings: Standings, models: Sequence[str]) -> list[str]:
-    tie = tie_words(standings.equivalence)
-    wins = established(standings)
+def _ranking_clauses(results: Results, models: Sequence[str]) -> list[str]:
+    tie = tie_words(results.equivalence)
+    wins = established(results)
     beaten = {loser for _, loser in wins}
     top = tuple(model for model in models if model not in beaten)
     rest = [model for model in models if model in beaten]
-    groups = tied_groups(standings)
+    groups = tied_groups(results)
     ahead = all((a, b) in wins for a in top for b in rest)
     if len(top) == 1:
         others = f"ahead of {rest[0]}" if len(rest) == 1 else "ahead of all others"
@@ -144,13 +142,13 @@ def _ranking_clauses(standings: Standings, models: Sequence[str]) -> list[str]:
         first = f"First place is not resolved between {listing(top)}"
         if rest and ahead:
             first += f", ahead of {listing(rest)}" if len(rest) <= 2 else ", ahead of all others"
-    return [first, *_order_clause(standings, models, wins), *_tie_clauses(groups, tie)]
+    return [first, *_order_clause(results, models, wins), *_tie_clauses(groups, tie)]
 
 
-def _order_clause(standings: Standings, models: Sequence[str], wins: Set[tuple[str, str]]) -> list[str]:
+def _order_clause(results: Results, models: Sequence[str], wins: Set[tuple[str, str]]) -> list[str]:
     """Name the order that is settled where a goal (the best k) was reached with pairs left open."""
-    reached = standings.stop is not None and standings.stop.reason == "resolved"
-    if not reached or all(pair.verdict != "open" for pair in standings.pairs):
+    reached = results.stop is not None and results.stop.reason == "resolved"
+    if not reached or all(pair.verdict != "open" for pair in results.pairs):
         return []
     cuts = [k for k in range(1, len(models)) if all((a, b) in wins for a in models[:k] for b in models[k:])]
     parts = [models[i:k] for i, k in zip([0, *cuts], [*cuts, len(models)], strict=True)]
@@ -169,16 +167,16 @@ def _tie_clauses(groups: Sequence[Sequence[str]], tie: str, most: int = 3) -> li
     return clauses
 
 
-def _baseline_clauses(standings: Standings, hub: str) -> list[str]:
+def _baseline_clauses(results: Results, hub: str) -> list[str]:
     outcomes: dict[str, list[str]] = {"better": [], "worse": [], "tie": [], "open": []}
-    for pair in standings.pairs:
+    for pair in results.pairs:
         seen = pair if pair.second == hub else flipped(pair)
         outcomes[seen.verdict].append(seen.first)
-    single = standings.pairs[0].kind == "threshold"
+    single = results.pairs[0].kind == "threshold"
     words = {
         "better": f"above {hub}" if single else f"ahead of {hub}",
         "worse": f"below {hub}" if single else f"behind {hub}",
-        "tie": f"{tie_words(standings.equivalence)} with {hub}",
+        "tie": f"{tie_words(results.equivalence)} with {hub}",
         "open": f"not resolved against {hub}",
     }
     return [
@@ -188,14 +186,14 @@ def _baseline_clauses(standings: Standings, hub: str) -> list[str]:
     ]
 
 
-def _partial_clauses(standings: Standings, models: Sequence[str]) -> list[str]:
-    beaten = {loser for _, loser in established(standings)}
+def _partial_clauses(results: Results, models: Sequence[str]) -> list[str]:
+    beaten = {loser for _, loser in established(results)}
     top = [model for model in models if model not in beaten]
     first = f"{listing(top)} {'is' if len(top) == 1 else 'are'} behind no model"
-    return [first, *_tie_clauses(tied_groups(standings), tie_words(standings.equivalence))]
+    return [first, *_tie_clauses(tied_groups(results), tie_words(results.equivalence))]
 
 
-def _hub(pairs: Sequence[PairStanding]) -> str | None:
+def _hub(pairs: Sequence[PairResult]) -> str | None:
     shared = {pairs[0].first, pairs[0].second}
     for pair in pairs:
         shared &= {pair.first, pair.second}

@@ -1,11 +1,11 @@
-"""What standings say, in words: the rule, a pair's verdict and the verdict of the whole run."""
+"""What results say, in words: the rule, a pair's verdict and the verdict of the whole run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import replace
 
-from adaptive_eval.core.results import ContrastKind, ModelStanding, PairStanding, Standings, Verdict
+from adaptive_eval.core.results import ContrastKind, ModelResult, PairResult, Results, Verdict
 from adaptive_eval.text.numbers import count, percent, trimmed
 
 __all__ = [
@@ -49,11 +49,11 @@ def family_words(family: str) -> str:
     return _FAMILIES.get(family, family)
 
 
-def rule_words(standings: Standings) -> str:
+def rule_words(results: Results) -> str:
     """Return the stopping rule with its settings, such as ``anytime, 95 %, Holm over all pairs``."""
-    parts = [standings.rule, f"{trimmed(standings.confidence * 100)} %", family_words(standings.family)]
-    if standings.equivalence is not None:
-        parts.append(f"ties within ±{trimmed(standings.equivalence)}")
+    parts = [results.rule, f"{trimmed(results.confidence * 100)} %", family_words(results.family)]
+    if results.equivalence is not None:
+        parts.append(f"ties within ±{trimmed(results.equivalence)}")
     return ", ".join(parts)
 
 
@@ -87,7 +87,7 @@ def verdict_words(verdict: str, equivalence: float | None = None, kind: Contrast
     return "not resolved" if verdict == "open" else "separated"
 
 
-def flipped(pair: PairStanding) -> PairStanding:
+def flipped(pair: PairResult) -> PairResult:
     """Return `pair` seen from its second model."""
     return replace(
         pair,
@@ -100,7 +100,7 @@ def flipped(pair: PairStanding) -> PairStanding:
     )
 
 
-def oriented(pair: PairStanding) -> PairStanding:
+def oriented(pair: PairResult) -> PairResult:
     """Return `pair` seen from its better model: by the verdict, or by the difference while there is none.
 
     What is asked of one model by itself is seen from the model.
@@ -112,26 +112,26 @@ def oriented(pair: PairStanding) -> PairStanding:
     return flipped(pair) if turn else pair
 
 
-def pair_order(standings: Standings) -> tuple[PairStanding, ...]:
+def pair_order(results: Results) -> tuple[PairResult, ...]:
     """Return all pairs seen from their better model, in leaderboard order."""
-    place = {line.model: (line.rank, i) for i, line in enumerate(standings.models)}
+    place = {line.model: (line.rank, i) for i, line in enumerate(results.models)}
     last = (len(place) + 1, 0)
     return tuple(
         sorted(
-            (oriented(pair) for pair in standings.pairs),
+            (oriented(pair) for pair in results.pairs),
             key=lambda pair: (place.get(pair.first, last), place.get(pair.second, last)),
         )
     )
 
 
-def established(standings: Standings) -> Set[tuple[str, str]]:
+def established(results: Results) -> Set[tuple[str, str]]:
     """Return (better, worse) for every order of two models that the verdicts settle.
 
     An order follows from a separated pair, or from a chain of them: where A is ahead of B and B ahead of C,
     A is ahead of C whether or not that pair was decided by itself. Ties do not chain.
     """
-    below: dict[str, set[str]] = {line.model: set() for line in standings.models}
-    for pair in map(oriented, standings.pairs):
+    below: dict[str, set[str]] = {line.model: set() for line in results.models}
+    for pair in map(oriented, results.pairs):
         if pair.verdict == "better" and pair.first in below and pair.second in below:
             below[pair.first].add(pair.second)
     for middle in below:
@@ -141,27 +141,27 @@ def established(standings: Standings) -> Set[tuple[str, str]]:
     return {(winner, loser) for winner, losers in below.items() for loser in losers}
 
 
-def is_single(standings: Standings) -> bool:
+def is_single(results: Results) -> bool:
     """Whether the goal asks about each model by itself, and compares no pair of models."""
-    return bool(standings.pairs) and all(pair.kind != "pair" for pair in standings.pairs)
+    return bool(results.pairs) and all(pair.kind != "pair" for pair in results.pairs)
 
 
-def is_width(standings: Standings) -> bool:
+def is_width(results: Results) -> bool:
     """Whether the goal measures each model to a given width, and nothing else; a tie then means: measured."""
-    return bool(standings.pairs) and all(pair.kind == "width" for pair in standings.pairs)
+    return bool(results.pairs) and all(pair.kind == "width" for pair in results.pairs)
 
 
-def of_kind(standings: Standings, *kinds: ContrastKind) -> Standings:
-    """Return the standings with only some kinds of contrasts."""
-    return replace(standings, pairs=tuple(pair for pair in standings.pairs if pair.kind in kinds))
+def of_kind(results: Results, *kinds: ContrastKind) -> Results:
+    """Return the results with only some kinds of contrasts."""
+    return replace(results, pairs=tuple(pair for pair in results.pairs if pair.kind in kinds))
 
 
-def pair_name(pair: PairStanding, names: Mapping[str, str] | None = None) -> str:
+def pair_name(pair: PairResult, names: Mapping[str, str] | None = None) -> str:
     """Return what is compared: ``A − B``, or a model and the width to which it is measured.
 
     Parameters
     ----------
-    pair : PairStanding
+    pair : PairResult
         The contrast.
     names : mapping of str to str, optional
         What to call each model; by default their own names.
@@ -170,37 +170,37 @@ def pair_name(pair: PairStanding, names: Mapping[str, str] | None = None) -> str
     return f"{first}, {second}" if pair.kind == "width" else f"{first} − {second}"
 
 
-def left_open(standings: Standings) -> frozenset[str]:
+def left_open(results: Results) -> frozenset[str]:
     """Return the models that are asked no more because the other model of an open pair has stopped.
 
     Nothing more can be decided about them, and yet they are not resolved. Where the goal is reached, such as
     the best k, what it left open was not needed.
     """
-    if standings.stop is not None and standings.stop.reason == "resolved":
+    if results.stop is not None and results.stop.reason == "resolved":
         return frozenset()
-    stopped = {line.model for line in standings.models if line.state == "stopped"}
-    retired = {line.model for line in standings.models if line.state == "retired"}
-    pairs = [(pair.first, pair.second) for pair in standings.pairs if pair.verdict == "open"]
+    stopped = {line.model for line in results.models if line.state == "stopped"}
+    retired = {line.model for line in results.models if line.state == "retired"}
+    pairs = [(pair.first, pair.second) for pair in results.pairs if pair.verdict == "open"]
     return frozenset(one for pair in pairs if stopped & set(pair) for one in pair if one in retired)
 
 
-def state_word(line: ModelStanding, standings: Standings, *, running: bool) -> str:
+def state_word(line: ModelResult, results: Results, *, running: bool) -> str:
     """Return a model's state as a view shows it: what it is doing, and of a run at rest how it stands."""
     if line.state in ("stopped", "reference") or running:
         return line.state
-    is_resolved = line.state == "retired" and line.model not in left_open(standings)
+    is_resolved = line.state == "retired" and line.model not in left_open(results)
     return "resolved" if is_resolved else "unresolved"
 
 
-def tied_groups(standings: Standings) -> tuple[tuple[str, ...], ...]:
+def tied_groups(results: Results) -> tuple[tuple[str, ...], ...]:
     """Return the groups of models declared tied, in leaderboard order.
 
     A group has more than two models only when every pair in it is tied: a tie does not chain (A tied with
     B and B with C leaves A and C unresolved). Groups are built greedily from the top of the leaderboard,
     and together they cover every tied pair.
     """
-    place = {line.model: (line.rank, i) for i, line in enumerate(standings.models)}
-    tied = {frozenset((pair.first, pair.second)) for pair in standings.pairs if pair.verdict == "tie"}
+    place = {line.model: (line.rank, i) for i, line in enumerate(results.models)}
+    tied = {frozenset((pair.first, pair.second)) for pair in results.pairs if pair.verdict == "tie"}
     order = sorted(place, key=lambda model: place[model])
     groups: list[tuple[str, ...]] = []
     covered: set[frozenset[str]] = set()
@@ -218,7 +218,7 @@ def tied_groups(standings: Standings) -> tuple[tuple[str, ...], ...]:
     return tuple(groups)
 
 
-def saving(standings: Standings) -> tuple[int, int] | None:
+def saving(results: Results) -> tuple[int, int] | None:
     """Return the trials issued, and those that every model walking as far as the longest would have taken.
 
     Uniform allocation reads the same pairs at the same steps, so it would have gone on with all models
@@ -226,8 +226,8 @@ def saving(standings: Standings) -> tuple[int, int] | None:
     its models; None otherwise. References are asked nothing either way. The counterfactual takes no trials
     in flight at the stop into account, so it is on the low side.
     """
-    asked = [line for line in standings.models if line.state != "reference"]
-    if standings.stop is None or standings.stop.reason != "resolved" or len(asked) < 2:
+    asked = [line for line in results.models if line.state != "reference"]
+    if results.stop is None or results.stop.reason != "resolved" or len(asked) < 2:
         return None
     if any(line.state == "stopped" for line in asked):
         return None
@@ -236,13 +236,13 @@ def saving(standings: Standings) -> tuple[int, int] | None:
     return (issued, uniform) if uniform > 0 else None
 
 
-def saved_words(standings: Standings) -> str | None:
+def saved_words(results: Results) -> str | None:
     """Return the saving in a sentence, or None where no honest figure exists."""
-    figures = saving(standings)
+    figures = saving(results)
     if figures is None:
         return None
     issued, uniform = figures
-    longest = uniform // sum(line.state != "reference" for line in standings.models)
+    longest = uniform // sum(line.state != "reference" for line in results.models)
     base = (
         f"{count(issued, 'trial')} issued; {uniform:,} if every model had walked as far as the longest "
         f"({longest:,})"
@@ -250,20 +250,20 @@ def saved_words(standings: Standings) -> str | None:
     return f"{base}: {percent(1 - issued / uniform)} fewer." if issued < uniform else f"{base}: none saved."
 
 
-def fixed_length(standings: Standings) -> tuple[int, int] | None:
+def fixed_length(results: Results) -> tuple[int, int] | None:
     """Return trials a question, and in all, of a run of fixed length with intervals as narrow on every pair.
 
     Approximate: it knows the noise that this run found. None where :func:`saving` has no figure either.
     """
-    if saving(standings) is None or standings.fixed_passes is None:
+    if saving(results) is None or results.fixed_passes is None:
         return None
-    asked = sum(line.state != "reference" for line in standings.models)
-    return standings.fixed_passes, standings.fixed_passes * asked * standings.questions
+    asked = sum(line.state != "reference" for line in results.models)
+    return results.fixed_passes, results.fixed_passes * asked * results.questions
 
 
-def fixed_words(standings: Standings) -> str | None:
+def fixed_words(results: Results) -> str | None:
     """Return in a sentence what a run of fixed length would have taken, or None where that cannot be said."""
-    fixed, figures = fixed_length(standings), saving(standings)
+    fixed, figures = fixed_length(results), saving(results)
     if fixed is None or figures is None:
         return None
     passes, trials = fixed

@@ -80,8 +80,8 @@ class Schema:
         data : mapping
             ``name``: str. ``categories``: list of ``{name, when}``, category 0 first; `when` is a condition
             (:mod:`scorio.categorical.conditions`). Optional: ``weights``, one number a category;
-            ``variables``, own rubric variables beside those of Table 4; ``thresholds``, own thresholds,
-            each a number or a rule ``{signal, quantile, among}``, which may replace those of Table 4;
+            ``variables``, rubric variables in addition to those of Table 4; ``thresholds``, thresholds, each
+            a number or a rule ``{signal, quantile, among}``, which may replace those of Table 4;
             ``title`` and ``note``, text.
 
         Returns

@@ -1,7 +1,7 @@
 """Thresholds of rubric variables: rules that say how they are found, and their frozen values.
 
-A threshold taken anew from the attempts at hand moves as attempts arrive, and with it the category of
-answers already judged. A run that adds trials therefore finds its thresholds once, stores them and
+A threshold that is computed again after each attempt moves, and with it the category of answers already
+judged. A run that adds trials therefore finds its thresholds once, stores them and
 judges every attempt by the same values; :class:`Thresholds` is that frozen set.
 """
 

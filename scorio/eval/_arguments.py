@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._kernels._beta import FloatArray, IntArray
+from ._kernels._beta import FloatArray
 
 __all__ = [
-    "budget",
-    "draws",
+    "bounds_pair",
+    "coupling",
+    "credibility",
+    "first",
+    "numbers",
     "positive",
-    "power",
-    "question_index",
+    "powers",
     "resamples",
     "spectrum_weights",
     "unit",
@@ -37,32 +39,28 @@ def resamples(k: Any) -> int:
     return number
 
 
-def draws(k: Any, n: IntArray | int) -> int:
-    """Check a number of trials to draw from every question's `n`."""
-    number = resamples(k)
-    if isinstance(n, int):
-        if number > n:
-            raise ValueError(f"k must satisfy 1 <= k <= N with N = {n} trials a question; got {number}")
-    elif number > n.min():
-        q = question_index(n < number)
-        raise ValueError(
-            f"k must not exceed any question's number of trials; got {number}, and question {q} has {n[q]}"
-        )
-    return number
+def first(bad: Any) -> tuple[int, ...]:
+    """Return the first place where `bad`."""
+    return tuple(int(i) for i in np.argwhere(bad)[0])
 
 
-def budget(k: Any, n: IntArray | int) -> int:
-    """Check a latent resampling budget that the reference limits to N: the most trials of any question."""
-    number = resamples(k)
-    most = n if isinstance(n, int) else int(n.max())
-    if number > most:
-        raise ValueError(f"k must satisfy 1 <= k <= N with N = {most} trials a question; got {number}")
-    return number
-
-
-def question_index(bad: Any) -> int:
-    """Return the first question (from 0) where `bad`."""
-    return int(np.flatnonzero(bad)[0])
+def numbers(
+    name: str, values: ArrayLike, meaning: str, size: int | None = None, least: float = -math.inf
+) -> FloatArray:
+    """Check a vector of finite real numbers, `size` of them where given; return a copy."""
+    given = np.asarray(values)
+    if given.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be numbers; got {values!r}")
+    array = np.array(given, dtype=np.float64)
+    if array.ndim != 1 or array.size == 0 or (size is not None and array.size != size):
+        shape = "(C + 1,)" if size is None else f"({size},)"
+        raise ValueError(f"{name} must have shape {shape}, {meaning}; got shape {array.shape}")
+    bad = ~(np.isfinite(array) & (array >= least))
+    if bad.any():
+        (k,) = first(bad)
+        limit = "" if least == -math.inf else f" and at least {least:g}"
+        raise ValueError(f"{name} must be finite{limit}; got {name}[{k}] = {array[k]}")
+    return array
 
 
 def unit(name: str, value: Any) -> float:
@@ -81,8 +79,7 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
-def power(name: str, value: Any) -> float:
-    """Check a finite exponent."""
+def _exponent(name: str, value: Any) -> float:
     number = _real(name, value)
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite; got {value!r}")
@@ -91,18 +88,31 @@ def power(name: str, value: Any) -> float:
 
 def spectrum_weights(weights: ArrayLike, k: int) -> FloatArray:
     """Check the weights of a threshold spectrum: `k` numbers of at least 0 with a sum of at most 1."""
-    try:
-        array = np.array(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"weights must be {k} numbers; got {weights!r}") from error
-    if array.shape != (k,):
-        raise ValueError(f"weights must have shape ({k},), one weight a threshold; got shape {array.shape}")
-    if not np.isfinite(array).all() or array.min() < 0.0:
-        r = question_index(~(np.isfinite(array) & (array >= 0.0)))
-        raise ValueError(f"weights must be finite and at least 0; got weights[{r}] = {array[r]}")
+    array = numbers("weights", weights, "one weight a threshold", k, least=0.0)
     if array.sum() > 1.0 + _SUM_TOLERANCE:
         raise ValueError(f"weights must have a sum of at most 1; got a sum of {array.sum()}")
     return array
+
+
+def powers(pass_power: Any, unanimous_power: Any) -> tuple[float, float]:
+    """Check the exponents of a geometric blend."""
+    checked = _exponent("pass_power", pass_power), _exponent("unanimous_power", unanimous_power)
+    if checked == (0.0, 0.0):
+        raise ValueError("pass_power and unanimous_power must not both be 0; got 0 and 0")
+    return checked
+
+
+def coupling(lam: Any, lambda_: Any, weights: ArrayLike | None, k: int) -> tuple[float, FloatArray | None]:
+    """Check the coupling of GeoSpectrum under either name, and the weights where they matter."""
+    if lambda_ is not None:
+        if lam != 0.5:
+            raise TypeError(f"lam and lambda_ are one argument; got lam={lam!r} and lambda_={lambda_!r}")
+        share = unit("lambda_", lambda_)
+    else:
+        share = unit("lam", lam)
+    if weights is None or share == 1.0:
+        return share, None
+    return share, spectrum_weights(weights, k)
 
 
 def _real(name: str, value: Any) -> float:

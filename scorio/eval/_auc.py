@@ -5,7 +5,7 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from . import _kernels
-from ._arguments import budget, draws, positive
+from ._arguments import positive
 from ._inputs import Missing, read_binary
 from ._interval import credible_interval
 
@@ -39,10 +39,11 @@ def auc_at_k(
     ValueError
         As `pass_at_k`.
 
-    Notes ----- For ``k > 1``, :math:`\frac{1}{k - 1} \sum_{j=1}^{k-1} \frac{\mathrm{Pass@}j +
-    \mathrm{Pass@}(j + 1)}{2}` [1]_. The sum telescopes: :math:`\sum_{j=0}^{k} \binom{m}{j} / \binom{n}{j} =
-    \frac{n + 1}{n + 1 - m} \bigl(1 - \binom{m}{k + 1} / \binom{n + 1}{k + 1}\bigr)`, so the cost does not
-    grow with `k`.
+    Notes
+    -----
+    For ``k > 1``, :math:`\frac{1}{k - 1} \sum_{j=1}^{k-1} \frac{\mathrm{Pass@}j + \mathrm{Pass@}(j + 1)}{2}`
+    [1]_. The sum telescopes: :math:`\sum_{j=0}^{k} \binom{m}{j} / \binom{n}{j} = \frac{n + 1}{n + 1 - m}
+    \bigl(1 - \binom{m}{k + 1} / \binom{n + 1}{k + 1}\bigr)`, so the cost does not grow with `k`.
 
     References
     ----------
@@ -56,7 +57,7 @@ def auc_at_k(
     0.9
     """
     trials = read_binary(R, counts, missing, question_weights)
-    return float(_kernels.auc_at_k(trials.correct, trials.n, draws(k, trials.n), trials.question_weights))
+    return float(_kernels.auc_at_k(trials.correct, trials.n, trials.draws(k), trials.question_weights))
 
 
 def auc_at_k_ci(
@@ -102,7 +103,7 @@ def auc_at_k_ci(
     mu, sigma = _kernels.auc_at_k_posterior(
         trials.correct,
         trials.n,
-        budget(k, trials.n),
+        trials.budget(k),
         positive("alpha0", alpha0),
         positive("beta0", beta0),
         trials.question_weights,

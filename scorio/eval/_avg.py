@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _kernels
-from ._arguments import question_index
 from ._inputs import Missing, read_categories
 from ._interval import credible_interval
 
@@ -46,8 +44,10 @@ def avg(
     --------
     bayes : The posterior mean, which orders models identically at equal counts.
 
-    Notes ----- With :math:`T_q = 1 + C + n_q` and the posterior variance :math:`s_q^2` of question q under a
-    uniform prior,
+    Notes
+    -----
+    With :math:`T_q = 1 + C + n_q` and the posterior variance :math:`s_q^2` of question q under a uniform
+    prior,
 
     .. math:: a = \sum_q \omega_q \frac{1}{n_q} \sum_k n_{qk} w_k, \qquad
               \sigma_a^2 = \sum_q \omega_q^2 \left(\frac{T_q}{n_q}\right)^2 s_q^2.
@@ -70,12 +70,7 @@ def avg(
     0.8
     """
     trials = read_categories(R, w, counts, missing, question_weights)
-    n = trials.counts.sum(axis=1)
-    if not np.all(n):
-        argument = "R" if counts is None else "counts"
-        raise ValueError(
-            f"{argument} must have a trial of every question; question {question_index(n == 0)} has 0"
-        )
+    trials.require_trials("avg")
     a, sigma = _kernels.avg(trials.counts, trials.w, trials.question_weights)
     return float(a), float(sigma)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from . import _kernels
-from ._arguments import budget, draws, positive, unit
+from ._arguments import positive, unit
 from ._inputs import Missing, read_binary
 from ._interval import credible_interval
 from ._pass_k import pass_hat_k, pass_hat_k_ci
@@ -134,10 +134,11 @@ def g_pass_at_k_tau(
     ValueError
         As `pass_at_k`; `tau` outside [0, 1].
 
-    Notes ----- The number X of correct trials among the `k` is hypergeometric; :math:`P(X \ge j_0)` with
-    :math:`j_0 = \max(1, \lceil \tau k \rceil)` [1]_, the smallest j with ``j / k >= tau`` in double
-    precision. (The product would ask for 12 of 20 trials at ``tau = 0.55``, because ``0.55 * 20`` rounds to
-    more than 11.)
+    Notes
+    -----
+    The number X of correct trials among the `k` is hypergeometric; :math:`P(X \ge j_0)` with :math:`j_0 =
+    \max(1, \lceil \tau k \rceil)` [1]_, the smallest j with ``j / k >= tau`` in double precision. (The
+    product would ask for 12 of 20 trials at ``tau = 0.55``, because ``0.55 * 20`` rounds to more than 11.)
 
     References
     ----------
@@ -151,7 +152,7 @@ def g_pass_at_k_tau(
     (0.95, 0.45)
     """
     trials = read_binary(R, counts, missing, question_weights)
-    k = draws(k, trials.n)
+    k = trials.draws(k)
     return float(
         _kernels.g_pass_at_k_tau(trials.correct, trials.n, k, unit("tau", tau), trials.question_weights)
     )
@@ -203,7 +204,7 @@ def g_pass_at_k_tau_ci(
     mu, sigma = _kernels.g_pass_at_k_tau_posterior(
         trials.correct,
         trials.n,
-        budget(k, trials.n),
+        trials.budget(k),
         unit("tau", tau),
         positive("alpha0", alpha0),
         positive("beta0", beta0),
@@ -237,7 +238,9 @@ def mg_pass_at_k(
     ValueError
         As `pass_at_k`.
 
-    Notes ----- With X hypergeometric, :math:`\frac{2}{k} \mathrm{E}[\max(X - \lceil k / 2 \rceil, 0)]`, which
+    Notes
+    -----
+    With X hypergeometric, :math:`\frac{2}{k} \mathrm{E}[\max(X - \lceil k / 2 \rceil, 0)]`, which
     approximates :math:`2 \int_{0.5}^{1} \mathrm{G\text{-}Pass@}k_\tau \, d\tau` [1]_; for ``k = 1`` it is 0.
 
     References
@@ -251,7 +254,7 @@ def mg_pass_at_k(
     0.166667
     """
     trials = read_binary(R, counts, missing, question_weights)
-    return float(_kernels.mg_pass_at_k(trials.correct, trials.n, draws(k, trials.n), trials.question_weights))
+    return float(_kernels.mg_pass_at_k(trials.correct, trials.n, trials.draws(k), trials.question_weights))
 
 
 def mg_pass_at_k_ci(
@@ -282,8 +285,10 @@ def mg_pass_at_k_ci(
     ValueError
         As `pass_at_k_ci`.
 
-    Notes ----- As `pass_at_k_ci` with :math:`g(p) = \frac{2}{k} \mathrm{E}[\max(X - \lceil k / 2 \rceil,
-    0)]`, X binomial.
+    Notes
+    -----
+    As `pass_at_k_ci` with :math:`g(p) = \frac{2}{k} \mathrm{E}[\max(X - \lceil k / 2 \rceil, 0)]`, X
+    binomial.
 
     Examples
     --------
@@ -296,7 +301,7 @@ def mg_pass_at_k_ci(
     mu, sigma = _kernels.mg_pass_at_k_posterior(
         trials.correct,
         trials.n,
-        budget(k, trials.n),
+        trials.budget(k),
         positive("alpha0", alpha0),
         positive("beta0", beta0),
         trials.question_weights,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _kernels
-from ._arguments import draws, positive, power, resamples
+from ._arguments import positive, powers, resamples
 from ._inputs import BinaryTrials, Missing, read_binary
 from ._interval import credible_interval
 from ._kernels._beta import IntArray
@@ -61,10 +61,10 @@ def geom_at_k(
     0.647106
     """
     trials = read_binary(R, counts, missing, question_weights)
-    k = draws(k, trials.n)
-    powers = _powers(pass_power, unanimous_power)
-    score = _kernels.geom_at_k(trials.correct, trials.n, k, *powers, trials.question_weights)
-    return _finite(float(score), *powers)
+    k = trials.draws(k)
+    exponents = powers(pass_power, unanimous_power)
+    score = _kernels.geom_at_k(trials.correct, trials.n, k, *exponents, trials.question_weights)
+    return _finite(float(score), *exponents)
 
 
 def geom_ds_at_k(
@@ -104,10 +104,10 @@ def geom_ds_at_k(
     0.653835
     """
     trials = read_binary(R, counts, missing, question_weights)
-    k = draws(k, trials.n)
-    powers = _powers(pass_power, unanimous_power)
-    score = _kernels.geom_ds_at_k(trials.correct, trials.n, k, *powers, trials.question_weights)
-    return _finite(float(score), *powers)
+    k = trials.draws(k)
+    exponents = powers(pass_power, unanimous_power)
+    score = _kernels.geom_ds_at_k(trials.correct, trials.n, k, *exponents, trials.question_weights)
+    return _finite(float(score), *exponents)
 
 
 def geom_at_k_ci(
@@ -211,13 +211,6 @@ def geom_ds_at_k_ci(
     return credible_interval(mu, sigma, confidence, bounds)
 
 
-def _powers(pass_power: Any, unanimous_power: Any) -> tuple[float, float]:
-    powers = power("pass_power", pass_power), power("unanimous_power", unanimous_power)
-    if powers == (0.0, 0.0):
-        raise ValueError("pass_power and unanimous_power must not both be 0; got 0 and 0")
-    return powers
-
-
 def _latent(
     trials: BinaryTrials, k: Any, pass_power: Any, unanimous_power: Any, alpha0: Any, beta0: Any
 ) -> tuple[NDArray[np.integer], IntArray | int, int, float, float, float, float]:
@@ -226,7 +219,7 @@ def _latent(
         trials.correct,
         trials.n,
         resamples(k),
-        *_powers(pass_power, unanimous_power),
+        *powers(pass_power, unanimous_power),
         positive("alpha0", alpha0),
         positive("beta0", beta0),
     )

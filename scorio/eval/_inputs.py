@@ -1,82 +1,85 @@
-"""From what a caller passes (a matrix, a padded or masked matrix, a table of counts) to counts."""
+"""From what a caller passes (an array, a padded or masked one, a table of counts) to counts.
+
+The metrics of one model read a matrix (M, N), the rankings a tensor (L, M, N) with ``models=True``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._arguments import question_index
+from ._arguments import first, numbers, resamples
 from ._kernels import category_counts
 from ._kernels._beta import FloatArray, IntArray
 
-__all__ = [
-    "BinaryTrials",
-    "CategoryTrials",
-    "Missing",
-    "read_binary",
-    "read_categories",
-    "read_prior",
-    "trial_numbers",
-]
+__all__ = ["BinaryTrials", "CategoryTrials", "Missing", "read_binary", "read_categories", "read_prior"]
 
 Missing: TypeAlias = "ArrayLike | None"
 """How missing trials are marked: a value, or a mask that is True at them."""
+
+Integers: TypeAlias = NDArray[np.integer[Any]]
 
 
 class BinaryTrials(NamedTuple):
     """Correct trials and trials of each question; `n` is an int where all questions have as many."""
 
-    correct: NDArray[np.integer]
+    correct: Integers
     n: IntArray | int
     question_weights: FloatArray | None
 
+    def draws(self, k: Any) -> int:
+        """Check a number of trials to draw from those of every question."""
+        return _draws(k, self.n)
+
+    def budget(self, k: Any) -> int:
+        """Check a number of new trials that the reference limits to N: the most trials of any question."""
+        number = resamples(k)
+        most = self.n if isinstance(self.n, int) else int(self.n.max())
+        if number > most:
+            raise ValueError(f"k must satisfy 1 <= k <= N with N = {most} trials a question; got {number}")
+        return number
+
 
 class CategoryTrials(NamedTuple):
-    """Trials of each question in each category, shape (M, C + 1), and the rewards, shape (C + 1,)."""
+    """Trials of each question in each category, shape (..., M, C + 1), and the rewards, shape (C + 1,)."""
 
     counts: IntArray
     w: FloatArray
     question_weights: FloatArray | None
 
+    def draws(self, k: Any) -> int:
+        """Check a number of trials to draw from those of every question."""
+        return _draws(k, _uniform(self.counts.sum(axis=-1)))
+
+    def require_trials(self, metric: str) -> None:
+        """Raise ValueError where a question has no trial."""
+        empty = self.counts.sum(axis=-1) == 0
+        if empty.any():
+            raise ValueError(f"{metric} needs a trial of every question; {_place(first(empty))} has none")
+
 
 def read_binary(
-    R: ArrayLike | None, counts: ArrayLike | None, missing: Missing, question_weights: ArrayLike | None
+    R: ArrayLike | None,
+    counts: ArrayLike | None,
+    missing: Missing,
+    question_weights: ArrayLike | None,
+    *,
+    models: bool = False,
 ) -> BinaryTrials:
-    """Read binary outcomes.
-
-    Parameters
-    ----------
-    R : array_like or None
-        Outcomes 0 or 1, shape (M, N) or (N,); None with `counts`.
-    counts : array_like or None
-        Wrong and correct trials of each question, shape (M, 2) or (2,).
-    missing : number, array_like of bool, or None
-        Value in `R`, or mask of its shape, that marks trials that were not made.
-    question_weights : array_like or None
-        Shape (M,), at least 0, with sum 1.
-
-    Returns
-    -------
-    BinaryTrials
-    """
+    """Read outcomes 0 and 1, or a table of wrong and correct trials."""
+    correct: Integers
     if counts is not None:
-        table = _read_counts("counts", counts, R, missing)
-        if table.shape[1] != 2:
-            raise ValueError(
-                f"counts must have two columns, wrong and correct trials; got shape {table.shape}"
-            )
-        correct: NDArray[np.integer] = table[:, 1]
-        n: IntArray | int = _uniform(table.sum(axis=1))
+        table = _read_counts(counts, R, missing, 2, models)
+        correct, n = table[..., 1], _uniform(table.sum(axis=-1))
     else:
-        outcomes, absent = _read_outcomes("R", R, missing)
+        outcomes, absent = _read_outcomes("R", R, missing, models)
         _check_categories("R", outcomes, 1, "a binary metric takes 0 and 1 only")
-        correct = outcomes.sum(axis=1, dtype=np.int64)
-        n = outcomes.shape[1]
-        if absent is not None:
-            n = _uniform(outcomes.shape[1] - absent.sum(axis=1))
-    return BinaryTrials(correct, n, _read_question_weights(question_weights, correct.size))
+        correct = _sum_trials(outcomes)
+        n = outcomes.shape[-1] if absent is None else _uniform(outcomes.shape[-1] - _sum_trials(absent))
+    return BinaryTrials(correct, n, _read_question_weights(question_weights, correct.shape[-1]))
 
 
 def read_categories(
@@ -85,85 +88,90 @@ def read_categories(
     counts: ArrayLike | None,
     missing: Missing,
     question_weights: ArrayLike | None,
+    *,
+    models: bool = False,
 ) -> CategoryTrials:
-    """Read categorical outcomes with their rewards.
-
-    Parameters
-    ----------
-    R : array_like or None
-        Categories ``0..C``, shape (M, N) or (N,); None with `counts`.
-    w : array_like or None
-        Rewards, shape (C + 1,); None means outcomes 0 and 1 with rewards 0 and 1.
-    counts : array_like or None
-        Trials of each question in each category, shape (M, C + 1) or (C + 1,).
-    missing, question_weights
-        As in `read_binary`.
-
-    Returns
-    -------
-    CategoryTrials
-    """
-    rewards = np.array([0.0, 1.0]) if w is None else _read_rewards(w)
+    """Read categories 0..C, or a table of trials by category, with the rewards `w` (None: 0 and 1)."""
+    rewards = np.array([0.0, 1.0]) if w is None else numbers("w", w, "one reward a category")
     if counts is not None:
-        table = _read_counts("counts", counts, R, missing)
-        if table.shape[1] != rewards.size:
-            raise ValueError(
-                f"counts must have one column a category, {rewards.size} for "
-                f"w = {rewards.tolist()}; got shape {table.shape}"
-            )
+        table = _read_counts(counts, R, missing, rewards.size, models)
     else:
-        outcomes, absent = _read_outcomes("R", R, missing)
-        _check_categories("R", outcomes, rewards.size - 1, _why(w, rewards))
-        if absent is not None:
-            outcomes = np.where(absent, -1, outcomes)
-        table = category_counts(outcomes, rewards.size)
-    return CategoryTrials(table, rewards, _read_question_weights(question_weights, table.shape[0]))
+        table = _count("R", *_read_outcomes("R", R, missing, models), rewards.size, _why(w, rewards))
+    return CategoryTrials(table, rewards, _read_question_weights(question_weights, table.shape[-2]))
 
 
 def read_prior(
     R0: ArrayLike | None, prior_counts: ArrayLike | None, trials: CategoryTrials, missing: Missing
 ) -> IntArray | None:
-    """Read prior outcomes as counts of shape (M, C + 1), or None.
+    """Read prior outcomes as counts that broadcast to those of `trials`, or None.
 
-    Parameters
-    ----------
-    R0 : array_like or None
-        Categories, shape (M, D); one-dimensional input is one question's, or one trial of each question.
-    prior_counts : array_like or None
-        Prior trials of each question in each category, shape (M, C + 1).
-    trials : CategoryTrials
-        The trials that the prior goes with.
-    missing : number, array_like of bool, or None
-        A value that marks missing trials holds for `R0` too; a mask is that of `R`.
+    A value of `missing` holds for `R0` too; a mask is that of `R`.
     """
-    questions, size = trials.counts.shape
+    *models, questions, size = shape = trials.counts.shape
     if prior_counts is not None:
         if R0 is not None:
             raise ValueError("R0 must be None when prior_counts is given: both are prior trials")
-        table = _read_counts("prior_counts", prior_counts, None, None)
-        if table.shape != trials.counts.shape:
-            raise ValueError(f"prior_counts must have shape {trials.counts.shape}; got {table.shape}")
-        return table
+        table = _integral("prior_counts", as_array("prior_counts", prior_counts))
+        table = table[None, :] if table.ndim == 1 else table
+        if table.shape not in (shape, shape[-2:]):
+            allowed = f"{shape[-2:]} or {shape}" if models else f"{shape}"
+            raise ValueError(f"prior_counts must have shape {allowed}; got {table.shape}")
+        _check_at_least_zero("prior_counts", table)
+        return table.astype(np.int64)
     if R0 is None:
         return None
     marker = missing if missing is not None and np.ndim(missing) == 0 else None
     _refuse_masked("R0", R0, marker)
-    array = _as_array("R0", R0)
-    shape = array.shape
-    if array.ndim == 1 and questions > 1:
-        array = array[:, None]
-    outcomes, absent = _read_outcomes("R0", array, marker, may_be_empty=True)
-    if outcomes.shape[0] != questions:
-        raise ValueError(f"R0 must have one row a question, {questions}; got shape {shape}")
-    _check_categories("R0", outcomes, size - 1, _why(trials.w, trials.w))
-    if absent is not None:
-        outcomes = np.where(absent, -1, outcomes)
-    return category_counts(outcomes, size)
+    array = as_array("R0", R0)
+    given = array.shape
+    if array.ndim == 1 and not models and array.size % questions == 0:
+        array = array.reshape(questions, -1)
+    if array.shape[:-1] not in ((questions,), shape[:-1]):
+        shared = f", shared by all models, or ({models[0]}, {questions}, D)" if models else ""
+        raise ValueError(f"R0 must have shape ({questions}, D){shared}; got {given}")
+    if array.size == 0:
+        return None
+    return _count("R0", *_without_missing("R0", array, marker), size, _why(trials.w, trials.w))
 
 
-def trial_numbers(trials: CategoryTrials) -> IntArray | int:
-    """Return the trials of each question; an int where all questions have as many."""
-    return _uniform(trials.counts.sum(axis=1))
+def as_array(name: str, value: Any) -> NDArray[Any]:
+    """Return any array-like of numbers as an array of integers or floats; booleans become 0 and 1."""
+    if isinstance(value, (Mapping, Iterator, set, frozenset)):
+        raise ValueError(
+            f"{name} must be an array; got {type(value).__name__}: pass a list or an array of its values"
+        )
+    if hasattr(value, "toarray"):  # scipy.sparse
+        value = value.toarray()
+    elif hasattr(value, "detach"):  # torch, also on an accelerator
+        value = value.detach().cpu()
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a rectangular array; mark missing trials ({error})") from error
+    if array.dtype.kind == "O" and hasattr(value, "to_numpy"):  # nullable dtypes of pandas: <NA> is NaN
+        try:
+            array = value.to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must hold integers; got dtype object ({error})") from error
+    if array.dtype.kind == "b":
+        return array.view(np.uint8)
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must hold integers; got dtype {array.dtype}")
+    return array
+
+
+def _draws(k: Any, n: IntArray | int) -> int:
+    number = resamples(k)
+    if isinstance(n, int):
+        if number > n:
+            raise ValueError(f"k must satisfy 1 <= k <= N with N = {n} trials a question; got {number}")
+    elif number > n.min():
+        place = first(n < number)
+        raise ValueError(
+            f"k must not exceed any question's number of trials; got {number}, "
+            f"but {_place(place)} has {n[place]}"
+        )
+    return number
 
 
 def _why(w: Any, rewards: FloatArray) -> str:
@@ -173,134 +181,137 @@ def _why(w: Any, rewards: FloatArray) -> str:
 
 
 def _read_outcomes(
-    name: str, value: ArrayLike | None, missing: Missing, *, may_be_empty: bool = False
-) -> tuple[NDArray[np.integer], NDArray[np.bool_] | None]:
-    """Return integer outcomes of shape (M, N), 0 where missing, and the mask of missing trials or None."""
+    name: str, value: ArrayLike | None, missing: Missing, models: bool
+) -> tuple[Integers, NDArray[np.bool_] | None]:
+    """Return integer outcomes of shape (M, N) or (L, M, N) and the mask of missing trials or None."""
     if value is None:
-        raise ValueError(f"{name} must be an outcome matrix; got None")
+        raise ValueError(f"{name} must be an outcome {'tensor' if models else 'matrix'}; got None")
     _refuse_masked(name, value, missing)
-    array = _as_array(name, value)
-    if array.ndim == 1:
-        array = array[None, :]
-    if array.ndim != 2:
-        raise ValueError(f"{name} must have one or two dimensions; got shape {array.shape}")
-    if array.shape[0] == 0 or (array.shape[1] == 0 and not may_be_empty):
-        raise ValueError(f"{name} must have at least one question and one trial; got shape {array.shape}")
-    absent = None if missing is None else _absent(name, array, missing)
-    if absent is not None:
-        array = np.where(absent, np.zeros((), dtype=array.dtype), array)
-    if array.dtype.kind == "f":
-        array = _integral(name, array)
-    return array, absent
+    array = as_array(name, value)
+    mask = None if missing is None else np.asarray(missing)
+    # A matrix is one trial of each question to a ranking, a vector one question to a metric.
+    axis = (..., None) if models else (None, ...)
+    if array.ndim == (2 if models else 1):
+        array = array[axis]
+        mask = mask[axis] if mask is not None and mask.ndim == array.ndim - 1 > 0 else mask
+    if array.ndim != (3 if models else 2):
+        form = "shape (L, M, N), or (L, M) for N = 1" if models else "one or two dimensions"
+        raise ValueError(f"{name} must have {form}; got shape {array.shape}")
+    if array.size == 0:
+        least = "model, question" if models else "question"
+        raise ValueError(f"{name} must have at least one {least} and trial; got shape {array.shape}")
+    return _without_missing(name, array, mask)
+
+
+def _without_missing(
+    name: str, array: NDArray[Any], missing: Missing
+) -> tuple[Integers, NDArray[np.bool_] | None]:
+    """Return `array` as integers, 0 where missing, and the mask."""
+    if missing is None:
+        return _integral(name, array), None
+    absent = _absent(name, array, np.asarray(missing))
+    return _integral(name, np.where(absent, np.zeros((), dtype=array.dtype), array)), absent
+
+
+def _absent(name: str, array: NDArray[Any], marker: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return the mask of missing trials."""
+    if marker.ndim > 0:
+        if marker.dtype.kind != "b" or marker.shape != array.shape:
+            raise ValueError(
+                f"missing must be a value or a boolean mask of the shape of {name}, {array.shape}; "
+                f"got an array of {marker.dtype}, shape {marker.shape}"
+            )
+        return marker
+    if marker.dtype.kind not in "iuf":
+        raise ValueError(f"missing must be a number or a boolean mask; got {marker.item()!r}")
+    if marker.dtype.kind == "f" and np.isnan(marker):
+        return np.asarray(np.isnan(array))
+    return np.asarray(array == marker)
 
 
 def _refuse_masked(name: str, value: ArrayLike, missing: Missing) -> None:
     """Refuse a masked array whose mask nobody asked to be used: plain conversion would drop it."""
     if missing is None and isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError(
-            f"{name} is a masked array with {int(np.ma.getmaskarray(value).sum())} masked trials; "
-            "mark them by missing=, with the mask for R or with a value"
+            f"{name} is a masked array with {np.count_nonzero(value.mask)} masked trials; "
+            f"pass missing={name}.mask, or mark them by a value"
         )
 
 
-def _as_array(name: str, value: ArrayLike) -> NDArray[Any]:
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ValueError(f"{name} must be a rectangular array; mark missing trials ({error})") from error
-    if array.dtype.kind == "b":
-        return array.view(np.uint8)
-    if array.dtype.kind not in "iuf":
-        raise ValueError(f"{name} must hold integers; got dtype {array.dtype}")
-    return array
-
-
-def _absent(name: str, array: NDArray[Any], missing: ArrayLike) -> NDArray[np.bool_]:
-    """Return the mask of missing trials."""
-    marker = np.asarray(missing)
-    if marker.ndim > 0:
-        mask = marker[None, :] if marker.ndim == 1 else marker
-        if marker.dtype.kind != "b" or mask.shape != array.shape:
-            raise ValueError(
-                f"missing must be a value or a boolean mask of the shape of {name}, {array.shape}; "
-                f"got an array of {marker.dtype}, shape {marker.shape}"
-            )
-        return np.asarray(mask)
-    if marker.dtype.kind not in "iuf":
-        raise ValueError(f"missing must be a number or a boolean mask; got {missing!r}")
-    if marker.dtype.kind == "f" and np.isnan(marker):
-        return np.asarray(np.isnan(array), dtype=np.bool_)
-    return np.asarray(array == marker, dtype=np.bool_)
-
-
-def _integral(name: str, array: NDArray[Any]) -> IntArray:
+def _integral(name: str, array: NDArray[Any]) -> Integers:
+    if array.dtype.kind != "f":
+        return array
     whole = np.isfinite(array) & (array == np.rint(array))
     if not whole.all():
-        q, i = np.argwhere(~whole)[0]
-        raise ValueError(f"{name} must hold integers; got {name}[{q}, {i}] = {array[q, i]}")
+        place = first(~whole)
+        raise ValueError(f"{name} must hold integers; got {name}{list(place)} = {array[place]}")
     return array.astype(np.int64)
 
 
-def _check_categories(name: str, outcomes: NDArray[np.integer], largest: int, why: str) -> None:
-    if outcomes.size == 0 or (outcomes.min() >= 0 and outcomes.max() <= largest):
+def _check_categories(name: str, outcomes: Integers, largest: int, why: str) -> None:
+    if outcomes.min() >= 0 and outcomes.max() <= largest:
         return
-    q, i = np.argwhere((outcomes < 0) | (outcomes > largest))[0]
-    hint = "; a value that marks missing trials is passed as missing=" if outcomes[q, i] < 0 else ""
+    place = first((outcomes < 0) | (outcomes > largest))
+    hint = "; a value that marks missing trials is passed as missing=" if outcomes[place] < 0 else ""
     raise ValueError(
-        f"{name} must have categories in 0..{largest} ({why}); got {name}[{q}, {i}] = {outcomes[q, i]}{hint}"
+        f"{name} must have categories in 0..{largest} ({why}); "
+        f"got {name}{list(place)} = {outcomes[place]}{hint}"
     )
 
 
-def _read_counts(name: str, counts: ArrayLike, R: ArrayLike | None, missing: Missing) -> IntArray:
+def _count(name: str, outcomes: Integers, absent: NDArray[np.bool_] | None, size: int, why: str) -> IntArray:
+    """Return the trials in each category after checking that all lie in 0..size − 1."""
+    _check_categories(name, outcomes, size - 1, why)
+    if size == 2:
+        correct = _sum_trials(outcomes)
+        n = outcomes.shape[-1] - (0 if absent is None else _sum_trials(absent))
+        return np.stack([n - correct, correct], axis=-1)
+    return category_counts(
+        outcomes if absent is None else np.where(absent, -1, outcomes.astype(np.int64)), size
+    )
+
+
+def _sum_trials(outcomes: NDArray[Any]) -> IntArray:
+    return np.asarray(outcomes.sum(axis=-1, dtype=np.int64))
+
+
+def _read_counts(
+    counts: ArrayLike, R: ArrayLike | None, missing: Missing, size: int, models: bool
+) -> IntArray:
     if R is not None:
-        raise ValueError(f"R must be None when {name} is given: both say what the trials were")
+        raise ValueError("R must be None when counts is given: both say what the trials were")
     if missing is not None:
-        raise ValueError(f"missing must be None when {name} is given; got {missing!r}")
-    table = _as_array(name, counts)
-    if table.ndim == 1:
-        table = table[None, :]
-    if table.ndim != 2 or 0 in table.shape:
-        raise ValueError(f"{name} must have shape (questions, categories); got shape {table.shape}")
-    if table.dtype.kind == "f":
-        table = _integral(name, table)
-    if table.min() < 0:
-        q, k = np.argwhere(table < 0)[0]
-        raise ValueError(f"{name} must be at least 0; got {name}[{q}, {k}] = {table[q, k]}")
-    return table.astype(np.int64)
+        raise ValueError(f"missing must be None when counts is given; got {missing!r}")
+    table = as_array("counts", counts)
+    table = table[None, :] if table.ndim == 1 and not models else table
+    form = "(models, questions, categories)" if models else "(questions, categories)"
+    if table.ndim != (3 if models else 2) or table.size == 0 or table.shape[-1] != size:
+        raise ValueError(f"counts must have shape {form} with {size} categories; got shape {table.shape}")
+    table = _integral("counts", table).astype(np.int64)
+    _check_at_least_zero("counts", table)
+    return table
 
 
-def _read_rewards(w: ArrayLike) -> FloatArray:
-    try:
-        rewards = np.array(w, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"w must be numbers; got {w!r}") from error
-    if rewards.ndim != 1 or rewards.size == 0:
-        raise ValueError(f"w must have shape (C + 1,), one reward a category; got shape {rewards.shape}")
-    if not np.isfinite(rewards).all():
-        k = question_index(~np.isfinite(rewards))
-        raise ValueError(f"w must be finite; got w[{k}] = {rewards[k]}")
-    return rewards
+def _check_at_least_zero(name: str, table: Integers) -> None:
+    if table.size and table.min() < 0:
+        place = first(table < 0)
+        raise ValueError(f"{name} must be at least 0; got {name}{list(place)} = {table[place]}")
 
 
 def _read_question_weights(weights: ArrayLike | None, questions: int) -> FloatArray | None:
     if weights is None:
         return None
-    try:
-        array = np.array(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"question_weights must be numbers; got {weights!r}") from error
-    if array.shape != (questions,):
-        raise ValueError(f"question_weights must have shape ({questions},); got shape {array.shape}")
-    if not np.isfinite(array).all() or array.min() < 0.0:
-        q = question_index(~(np.isfinite(array) & (array >= 0.0)))
-        raise ValueError(
-            f"question_weights must be finite and at least 0; got question_weights[{q}] = {array[q]}"
-        )
+    array = numbers("question_weights", weights, "one weight a question", questions, least=0.0)
     if abs(array.sum() - 1.0) > 1e-9:
         raise ValueError(f"question_weights must have sum 1; got {array.sum()}")
     return array
 
 
-def _uniform(n: NDArray[np.integer]) -> IntArray | int:
-    """Return the common number of trials where there is one: equal counts are a rectangular matrix."""
-    return int(n[0]) if (n == n[0]).all() else n.astype(np.int64)
+def _uniform(n: Integers) -> IntArray | int:
+    """Return the common number of trials where there is one: equal counts are a rectangular array."""
+    common = n.flat[0]
+    return int(common) if (n == common).all() else n.astype(np.int64)
+
+
+def _place(place: tuple[int, ...]) -> str:
+    return f"question {place[0]}" if len(place) == 1 else f"model {place[0]}, question {place[1]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from . import _kernels
-from ._arguments import budget, draws, positive
+from ._arguments import positive
 from ._inputs import Missing, read_binary
 from ._interval import credible_interval
 
@@ -41,8 +41,10 @@ def maj_at_k(
     --------
     g_pass_at_k_tau : The same with a threshold of ``tau = (k // 2 + 1) / k``.
 
-    Notes ----- The number X of correct trials among the `k` is hypergeometric; :math:`P(X \ge \lfloor k / 2
-    \rfloor + 1)`. It stands in for majority voting where the answers themselves are not known.
+    Notes
+    -----
+    The number X of correct trials among the `k` is hypergeometric; :math:`P(X \ge \lfloor k / 2 \rfloor +
+    1)`. It stands in for majority voting where the answers themselves are not known.
 
     Examples
     --------
@@ -51,7 +53,7 @@ def maj_at_k(
     0.85
     """
     trials = read_binary(R, counts, missing, question_weights)
-    return float(_kernels.maj_at_k(trials.correct, trials.n, draws(k, trials.n), trials.question_weights))
+    return float(_kernels.maj_at_k(trials.correct, trials.n, trials.draws(k), trials.question_weights))
 
 
 def maj_at_k_ci(
@@ -82,8 +84,10 @@ def maj_at_k_ci(
     ValueError
         As `pass_at_k_ci`.
 
-    Notes ----- As `pass_at_k_ci` with :math:`g(p) = P(X \ge \lfloor k / 2 \rfloor + 1)`, X binomial with
-    parameters k and p.
+    Notes
+    -----
+    As `pass_at_k_ci` with :math:`g(p) = P(X \ge \lfloor k / 2 \rfloor + 1)`, X binomial with parameters k and
+    p.
 
     Examples
     --------
@@ -96,7 +100,7 @@ def maj_at_k_ci(
     mu, sigma = _kernels.maj_at_k_posterior(
         trials.correct,
         trials.n,
-        budget(k, trials.n),
+        trials.budget(k),
         positive("alpha0", alpha0),
         positive("beta0", beta0),
         trials.question_weights,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from . import _kernels
-from ._arguments import draws, resamples
-from ._inputs import Missing, read_categories, read_prior, trial_numbers
+from ._arguments import resamples
+from ._inputs import Missing, read_categories, read_prior
 from ._interval import credible_interval
 
 __all__ = ["max_at_k", "max_at_k_ci"]
@@ -48,7 +48,9 @@ def max_at_k(
     --------
     max_at_k_ci : Posterior summary for new trials.
 
-    Notes ----- With a question's rewards in order, :math:`g_1 \le \dots \le g_n`, the unbiased estimator is
+    Notes
+    -----
+    With a question's rewards in order, :math:`g_1 \le \dots \le g_n`, the unbiased estimator is
     :math:`\binom{n}{k}^{-1} \sum_{i=k}^{n} \binom{i - 1}{k - 1} g_i` [1]_. Summed by parts over the distinct
     rewards :math:`r_1 < \dots < r_L` it is :math:`r_L - \sum_{\ell < L} (r_{\ell + 1} - r_\ell)
     \binom{m_\ell}{k} / \binom{n}{k}`, where :math:`m_\ell` trials have a reward of at most :math:`r_\ell`.
@@ -65,7 +67,7 @@ def max_at_k(
     0.85
     """
     trials = read_categories(R, w, counts, missing, question_weights)
-    k = draws(k, trial_numbers(trials))
+    k = trials.draws(k)
     return float(_kernels.max_at_k(trials.counts, k, trials.w, trials.question_weights))
 
 
@@ -104,10 +106,12 @@ def max_at_k_ci(
     ValueError
         As `bayes`; `k` no integer or below 1, `confidence` outside (0, 1), `bounds` out of order.
 
-    Notes ----- With a Dirichlet(1, ..., 1) prior as in `bayes` and :math:`A_{q\ell}` the probability of a
-    reward of at most :math:`r_\ell`, the latent target is :math:`g_q = r_L - \sum_{\ell < L} (r_{\ell + 1} -
-    r_\ell) A_{q\ell}^k`. The cumulative sums are Beta variables with :math:`A_{q\ell} / A_{qm}` independent
-    of :math:`A_{qm}` for :math:`\ell < m`, which gives :math:`\mathrm{Cov}(A_\ell^k, A_m^k) =
+    Notes
+    -----
+    With a Dirichlet(1, ..., 1) prior as in `bayes` and :math:`A_{q\ell}` the probability of a reward of at
+    most :math:`r_\ell`, the latent target is :math:`g_q = r_L - \sum_{\ell < L} (r_{\ell + 1} - r_\ell)
+    A_{q\ell}^k`. The cumulative sums are Beta variables with :math:`A_{q\ell} / A_{qm}` independent of
+    :math:`A_{qm}` for :math:`\ell < m`, which gives :math:`\mathrm{Cov}(A_\ell^k, A_m^k) =
     \mathrm{E}[A_\ell^k] \, \mathrm{Var}(A_m^k) / \mathrm{E}[A_m^k]` in closed form.
 
     Examples

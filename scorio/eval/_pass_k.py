@@ -5,7 +5,7 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from . import _kernels
-from ._arguments import budget, draws, positive
+from ._arguments import positive
 from ._inputs import Missing, read_binary
 from ._interval import credible_interval
 
@@ -67,7 +67,7 @@ def pass_at_k(
     0.95
     """
     trials = read_binary(R, counts, missing, question_weights)
-    return float(_kernels.pass_at_k(trials.correct, trials.n, draws(k, trials.n), trials.question_weights))
+    return float(_kernels.pass_at_k(trials.correct, trials.n, trials.draws(k), trials.question_weights))
 
 
 def pass_hat_k(
@@ -117,7 +117,7 @@ def pass_hat_k(
     0.45
     """
     trials = read_binary(R, counts, missing, question_weights)
-    return float(_kernels.pass_hat_k(trials.correct, trials.n, draws(k, trials.n), trials.question_weights))
+    return float(_kernels.pass_hat_k(trials.correct, trials.n, trials.draws(k), trials.question_weights))
 
 
 def pass_at_k_ci(
@@ -178,7 +178,7 @@ def pass_at_k_ci(
     mu, sigma = _kernels.pass_at_k_posterior(
         trials.correct,
         trials.n,
-        budget(k, trials.n),
+        trials.budget(k),
         positive("alpha0", alpha0),
         positive("beta0", beta0),
         trials.question_weights,
@@ -216,8 +216,10 @@ def pass_hat_k_ci(
     ValueError
         As `pass_at_k_ci`.
 
-    Notes ----- As `pass_at_k_ci` with :math:`g(p) = p^k`, :math:`\mathrm{E}[g(p_q)] = B(\alpha_q + k,
-    \beta_q) / B(\alpha_q, \beta_q)`.
+    Notes
+    -----
+    As `pass_at_k_ci` with :math:`g(p) = p^k`, :math:`\mathrm{E}[g(p_q)] = B(\alpha_q + k, \beta_q) /
+    B(\alpha_q, \beta_q)`.
 
     Examples
     --------
@@ -230,7 +232,7 @@ def pass_hat_k_ci(
     mu, sigma = _kernels.pass_hat_k_posterior(
         trials.correct,
         trials.n,
-        budget(k, trials.n),
+        trials.budget(k),
         positive("alpha0", alpha0),
         positive("beta0", beta0),
         trials.question_weights,

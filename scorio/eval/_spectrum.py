@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from numpy.typing import ArrayLike
 
 from . import _kernels
-from ._arguments import draws, positive, resamples, spectrum_weights, unit
+from ._arguments import coupling, positive, resamples, spectrum_weights
 from ._inputs import Missing, read_binary
 from ._interval import credible_interval
-from ._kernels._beta import FloatArray
 
 __all__ = [
     "geo_spectrum_at_k",
@@ -62,7 +59,7 @@ def threshold_spectrum_at_k(
     0.58
     """
     trials = read_binary(R, counts, missing, question_weights)
-    k = draws(k, trials.n)
+    k = trials.draws(k)
     checked = spectrum_weights(weights, k)
     return float(
         _kernels.threshold_spectrum_at_k(trials.correct, trials.n, k, checked, trials.question_weights)
@@ -102,8 +99,10 @@ def threshold_spectrum_at_k_ci(
     ValueError
         As `pass_at_k_ci`; `weights` as in `threshold_spectrum_at_k`.
 
-    Notes ----- As `pass_at_k_ci` with :math:`g(p) = \sum_{j=1}^{k} A_j \binom{k}{j} p^j (1 - p)^{k - j}`. The
-    moments are exact to rounding: a quadrature that integrates these polynomials against a Beta density.
+    Notes
+    -----
+    As `pass_at_k_ci` with :math:`g(p) = \sum_{j=1}^{k} A_j \binom{k}{j} p^j (1 - p)^{k - j}`. The moments are
+    exact to rounding: a quadrature that integrates these polynomials against a Beta density.
 
     Examples
     --------
@@ -178,10 +177,11 @@ def geo_spectrum_at_k(
     (0.408248, 1.0)
     """
     trials = read_binary(R, counts, missing, question_weights)
-    k = draws(k, trials.n)
-    coupling, checked = _coupling(lam, lambda_, weights, k)
+    k = trials.draws(k)
     return float(
-        _kernels.geo_spectrum_at_k(trials.correct, trials.n, k, coupling, checked, trials.question_weights)
+        _kernels.geo_spectrum_at_k(
+            trials.correct, trials.n, k, *coupling(lam, lambda_, weights, k), trials.question_weights
+        )
     )
 
 
@@ -222,8 +222,10 @@ def geo_spectrum_at_k_ci(
     TypeError
         Both `lam` and `lambda_` given.
 
-    Notes ----- The delta method to first order around the posterior means of the dataset's Pass@k and
-    spectrum, with their exact variances and covariance.
+    Notes
+    -----
+    The delta method to first order around the posterior means of the dataset's Pass@k and spectrum, with
+    their exact variances and covariance.
 
     Examples
     --------
@@ -238,7 +240,7 @@ def geo_spectrum_at_k_ci(
         trials.correct,
         trials.n,
         k,
-        *_coupling(lam, lambda_, weights, k),
+        *coupling(lam, lambda_, weights, k),
         positive("alpha0", alpha0),
         positive("beta0", beta0),
         trials.question_weights,
@@ -328,16 +330,3 @@ def geo_spectrum_star_at_k_ci(
         missing=missing,
         question_weights=question_weights,
     )
-
-
-def _coupling(lam: Any, lambda_: Any, weights: ArrayLike | None, k: int) -> tuple[float, FloatArray | None]:
-    """Check the coupling under either name, and the weights where they matter."""
-    if lambda_ is not None:
-        if lam != 0.5:
-            raise TypeError(f"lam and lambda_ are one argument; got lam={lam!r} and lambda_={lambda_!r}")
-        coupling = unit("lambda_", lambda_)
-    else:
-        coupling = unit("lam", lam)
-    if weights is None or coupling == 1.0:
-        return coupling, None
-    return coupling, spectrum_weights(weights, k)

@@ -16,23 +16,25 @@ from scorio.rank._confidence import (
     rank_with_confidence,
     ranking_confidence,
 )
-from scorio.rank._kendall import kendall_tau_b
-from scorio.rank._means import avg, bayes, max_at_k
-from scorio.rank._pass import (
+from scorio.rank._drawn import (
     auc_at_k,
     g_pass_at_k,
-    g_pass_at_k_tau,
+    geo_spectrum_star_at_k,
     maj_at_k,
     mg_pass_at_k,
     pass_at_k,
     pass_hat_k,
     unanimous_at_k,
 )
-from scorio.rank._spectrum import (
+from scorio.rank._kendall import kendall_tau_b
+from scorio.rank._metrics import (
+    avg,
+    bayes,
+    g_pass_at_k_tau,
     geo_spectrum_at_k,
-    geo_spectrum_star_at_k,
     geom_at_k,
     geom_ds_at_k,
+    max_at_k,
     threshold_spectrum_at_k,
 )
 from scorio.rank._ties import rank_scores

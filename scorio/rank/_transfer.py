@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio.eval import _kernels
+from scorio.eval._inputs import Missing, read_categories, read_prior
 from scorio.rank._ranked import Ranking, ranked
-from scorio.rank._tensor import Missing, read_categories, read_prior
 from scorio.rank._ties import TieMethod
 
 __all__ = ["TransferPosterior", "transfer", "transfer_posterior"]
@@ -150,7 +150,7 @@ def transfer(
     >>> transfer([[1, 0], [1, 0]], earlier)
     array([1, 2])
     """
-    trials = read_categories(R, w, counts, missing, question_weights)
+    trials = read_categories(R, w, counts, missing, question_weights, models=True)
     trials.require_trials("transfer")
     before = read_prior(R0, prior_counts, trials, missing)
     if before is None or before.ndim != 3:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from scorio.sequential.moments import POOLED, Prior, avg_variance, fit_prior, unit_scores
 from scorio.sequential.rounds import Rounds
-from scorio.sequential.trial_sequence import Walk
+from scorio.sequential.trial_sequence import TrialSequence
 
 __all__ = ["HOLE", "Cells", "PathBlock", "Prior", "fit_prior", "unit_scores"]
 
@@ -86,15 +86,15 @@ class Cells:
     Sums are accumulated step by step, so that how trials are grouped into calls changes no bit of them.
     """
 
-    def __init__(self, walk: Walk, scores: Floats, models: int) -> None:
-        self.walk = walk
+    def __init__(self, sequence: TrialSequence, scores: Floats, models: int) -> None:
+        self.sequence = sequence
         self.scores = scores
         self.models = models
         self._x = np.append(scores, 0.0)  # index -1 (a hole) scores nothing
         self._x2 = self._x**2
         self._p1, self._p2 = float(scores.mean()), float((scores**2).mean())
         self.binary = scores.size == 2
-        self.counts = np.zeros((models, walk.questions, scores.size), dtype=np.int32)
+        self.counts = np.zeros((models, sequence.questions, scores.size), dtype=np.int32)
         self.progress = np.zeros(models, dtype=np.int64)
         small = scores.size <= np.iinfo(np.int8).max
         self.categories = np.full((models, 64), HOLE, dtype=np.int8 if small else np.int16)
@@ -105,7 +105,7 @@ class Cells:
         self._fitted = np.zeros(models, dtype=np.int64)  # `_repeated` at the last doubling
         self._base = 0
         self._path = np.zeros((_FIELDS, models, 64))  # the fields of PathBlock, in their order
-        self.rounds = None if walk.shared is None else Rounds(walk, scores, models)
+        self.rounds = None if sequence.shared is None else Rounds(sequence, scores, models)
 
     # ------------------------------------------------------------------ absorbing trials
 
@@ -154,7 +154,7 @@ class Cells:
     def _absorb_shared(self, models: Ints, start: int, categories: Ints) -> None:
         """Absorb steps that ask all models the same."""
         stop = start + categories.shape[1]
-        previous = self.walk.previous(start, stop)
+        previous = self.sequence.previous(start, stop)
         step = start
         while step < stop:
             again = np.flatnonzero(previous[step - start :] >= step)
@@ -166,7 +166,7 @@ class Cells:
         assert self.rounds is not None
         stop = start + categories.shape[1]
         sums = self.rounds.absorb(models, start, categories)
-        questions = self.walk.of(models, start, stop)
+        questions = self.sequence.of(models, start, stop)
         row, column = np.nonzero(categories >= 0)
         at = (models[row], questions[row, column], categories[row, column])
         np.add.at(self.counts, at, 1)
@@ -181,7 +181,7 @@ class Cells:
     def _absorb_distinct(self, models: Ints, start: int, categories: Ints) -> int:
         """Absorb steps that ask different questions, up to the next refit; return how many."""
         stop = start + categories.shape[1]
-        questions = self.walk.question(start, stop)
+        questions = self.sequence.question(start, stop)
         rows = models[:, None]
         counts = self.counts[rows, questions]
         n0 = counts.sum(axis=2, dtype=np.int64)
@@ -229,7 +229,7 @@ class Cells:
         steps = start + 1 + np.arange(repeated.shape[1])
         due = (repeated == 0) & ((steps & (steps - 1)) == 0)
         due |= repeated >= 2 * np.maximum(self._fitted[models], 1)[:, None]
-        due |= steps % self.walk.questions == 0
+        due |= steps % self.sequence.questions == 0
         first = np.flatnonzero(due.any(axis=0))
         if first.size == 0:
             return repeated.shape[1], models[:0]
@@ -240,8 +240,8 @@ class Cells:
 
     def _seen_questions(self, steps: int) -> Ints | slice:
         """Return the questions among the first `steps` steps."""
-        seen = self.walk.seen(steps)
-        return slice(None) if seen == self.walk.questions else self.walk.order[:seen]
+        seen = self.sequence.seen(steps)
+        return slice(None) if seen == self.sequence.questions else self.sequence.order[:seen]
 
     def _avg_variance(self, n: Ints, sx: Floats, sxx: Floats) -> Floats:
         """Variance of avg@N of each cell; 0 where n = 0."""

@@ -231,7 +231,7 @@ class PairReader:
         if clusters is not None:
             if target != "population":
                 raise ValueError(f"clusters need target 'population', got target {target!r}")
-            self._clusters = ClusterSums(np.asarray(clusters), cells.walk.questions, pairs)
+            self._clusters = ClusterSums(np.asarray(clusters), cells.sequence.questions, pairs)
 
     def read(self, pairs: Ints, stop: int) -> ContrastBlock:
         """Read some pairs on, from their common progress up to step `stop`.
@@ -251,7 +251,7 @@ class PairReader:
         start = int(self.progress[pairs[0]])
         if np.any(self.progress[pairs] != start):
             raise ValueError("pairs read together must stand at the same step")
-        own = self.cells.walk.shared
+        own = self.cells.sequence.shared
         blocks = [
             self._read_shared(pairs, begin, end)
             if own is None or end <= own
@@ -302,7 +302,7 @@ class PairReader:
         self._count[pairs] = count[:, -1]
         if self._clusters is None:
             return self._block(difference_sum, np.maximum(square_sum, 0.0), count, a, b, scale, 1.0)
-        questions = self.cells.walk.question(start, stop)
+        questions = self.cells.sequence.question(start, stop)
         square, stretch = self._clusters.add(pairs, questions, new - old, gained)
         return self._block(difference_sum, square, count, a, b, scale, stretch)
 
@@ -323,7 +323,7 @@ class PairReader:
             np.minimum(a.g, b.g),
             np.minimum(a.r, b.r),
         )
-        total = self.cells.walk.questions
+        total = self.cells.sequence.questions
         guarded = contrast_variance(square, KAPPA, questions, total, noise, self.target) * stretch
         variance = guarded
         if self.cells.binary:
@@ -340,13 +340,13 @@ class PairReader:
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Drop, for each pair, the trials in which either model has no answer."""
         old, new, gained = old.copy(), new.copy(), gained.copy()
-        questions = self.cells.walk.question(start, stop)
+        questions = self.cells.sequence.question(start, stop)
         for row, pair in enumerate(pairs.tolist()):
             first, second = int(self.first[pair]), int(self.second[pair])
             holes = [*self.cells.holes[first], *self.cells.holes[second]]
-            affected = self.cells.walk.question(0, stop)[[hole for hole in holes if hole < stop]]
+            affected = self.cells.sequence.question(0, stop)[[hole for hole in holes if hole < stop]]
             for column in np.flatnonzero(np.isin(questions, affected)).tolist():
-                steps = self.cells.walk.steps_of(int(questions[column]), start + column + 1)
+                steps = self.cells.sequence.steps_of(int(questions[column]), start + column + 1)
                 before, earlier = self._common_difference(first, second, steps[:-1])
                 after, now = self._common_difference(first, second, steps)
                 old[row, column], new[row, column] = before, after

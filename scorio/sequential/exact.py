@@ -82,7 +82,7 @@ class ExactReader:
         self._passes = np.zeros(pairs, dtype=np.int64)
         self._total = np.zeros(pairs)
         self._spread = np.zeros(pairs)
-        self._past = np.zeros((pairs, cells.walk.questions))
+        self._past = np.zeros((pairs, cells.sequence.questions))
 
     def read(self, pairs: NDArray[np.int64], start: int, stop: int) -> tuple[Floats, Floats]:
         """Read on to step `stop`; return log e-values and S at steps ``start .. stop-1``.
@@ -103,10 +103,10 @@ class ExactReader:
         """
         log_e = np.full((pairs.size, stop - start), -np.inf)
         totals = np.zeros_like(log_e)
-        for column in np.flatnonzero(self.cells.walk.complete(start, stop)).tolist():
+        for column in np.flatnonzero(self.cells.sequence.complete(start, stop)).tolist():
             end = start + column + 1
             # Where questions are asked a few times in a row, as many passes are complete together.
-            while self._passes[pairs[0]] < end // self.cells.walk.questions:
+            while self._passes[pairs[0]] < end // self.cells.sequence.questions:
                 self._read_pass(pairs, end)
             log_e[:, column] = log_exact_evidence(self._total[pairs], self._spread[pairs])
             totals[:, column] = self._total[pairs]
@@ -115,9 +115,9 @@ class ExactReader:
     def _read_pass(self, pairs: NDArray[np.int64], end: int) -> None:
         """Add the pass that step `end` completes."""
         number = int(self._passes[pairs[0]])
-        walk = self.cells.walk
-        asked = walk.question(0, end)
-        steps = np.flatnonzero(walk.repeats(0, end) == number)
+        sequence = self.cells.sequence
+        asked = sequence.question(0, end)
+        steps = np.flatnonzero(sequence.repeats(0, end) == number)
         questions = asked[steps]
         a = self.cells.categories[self.first[pairs, None], steps]
         b = self.cells.categories[self.second[pairs, None], steps]

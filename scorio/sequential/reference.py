@@ -152,7 +152,7 @@ class ReferenceReader:
         if clusters is not None:
             if target != "population":
                 raise ValueError(f"clusters need target 'population', got target {target!r}")
-            self._clusters = ClusterSums(np.asarray(clusters), cells.walk.questions, contrasts)
+            self._clusters = ClusterSums(np.asarray(clusters), cells.sequence.questions, contrasts)
         references, self._row = np.unique(np.asarray(reference, dtype=np.int64), return_inverse=True)
         self._results = _Results.of(cells, references)
 
@@ -176,7 +176,7 @@ class ReferenceReader:
             raise ValueError("contrasts read together must stand at the same step")
         self.progress[contrasts] = stop
         live = self.cells.path(self.live[contrasts], start, stop)
-        question = self.cells.walk.question(start, stop)
+        question = self.cells.sequence.question(start, stop)
         results, rows = self._results, self._row[contrasts, None]
         y = results.score[rows, question]
         answered = self.cells.categories[self.live[contrasts], start:stop] != HOLE
@@ -223,7 +223,7 @@ class ReferenceReader:
             np.minimum(live.g, self._results.trust[rows]),
             np.minimum(live.r, repeats),
         )
-        total = self.cells.walk.questions
+        total = self.cells.sequence.questions
         guarded = contrast_variance(square, KAPPA, c, total, noise, self.target) * stretch
         variance = guarded
         if self.cells.binary:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scorio.sequential.moments import Prior, avg_variance, fit_prior
-from scorio.sequential.trial_sequence import Walk
+from scorio.sequential.trial_sequence import TrialSequence
 
 __all__ = ["Rounds", "Snapshot", "round_questions", "round_times"]
 
@@ -35,6 +35,7 @@ QUIET = 0.25
 that looks quiet must be shown to be."""
 CAUTION = 1.03
 """Factor of the variance, for what its plugged-in noise does not know."""
+GROWTH = 1.0
 AHEAD = 0.5
 """Share of a round that is still to be asked when the next one is laid out, so that nothing waits for it."""
 LARGEST = 2**18
@@ -148,8 +149,8 @@ class Rounds:
 
     Parameters
     ----------
-    walk : Walk
-        The task's walk; rounds are laid out on it.
+    sequence : TrialSequence
+        The task's trial sequence; rounds are laid out on it.
     scores : ndarray of float, shape (C + 1,)
         Score of each category in [0, 1].
     models : int
@@ -161,14 +162,14 @@ class Rounds:
         Step at which the first round begins.
     """
 
-    def __init__(self, walk: Walk, scores: Floats, models: int) -> None:
-        assert walk.shared is not None
-        self.walk, self.scores, self.models = walk, scores, models
-        self.first = walk.shared
+    def __init__(self, sequence: TrialSequence, scores: Floats, models: int) -> None:
+        assert sequence.shared is not None
+        self.sequence, self.scores, self.models = sequence, scores, models
+        self.first = sequence.shared
         self._x = np.append(scores, 0.0)
         self._x2 = self._x**2
         self._p1, self._p2 = float(scores.mean()), float((scores**2).mean())
-        size = walk.questions
+        size = sequence.questions
         self.begins = [self.first]
         self._due = [self.first - int(AHEAD * (self.first - size))]
         self.snapshots: list[Snapshot] = []
@@ -178,10 +179,10 @@ class Rounds:
 
     def _extend_to(self, step: int) -> None:
         """Note the rounds that begin up to `step`, and the one after."""
-        size, least = self.walk.questions, self.walk.in_a_row
+        size, least = self.sequence.questions, self.sequence.in_a_row
         while self.begins[-1] <= step:
             begin = self.begins[-1]
-            length = size * least * -(-begin // (size * least))
+            length = size * least * max(2, round(GROWTH * begin / (size * least)))
             self.begins.append(begin + length)
             self._due.append(begin + length - int(AHEAD * length))
 
@@ -206,7 +207,7 @@ class Rounds:
         models : ndarray of int
             The models.
         step : int
-            Steps that they have walked.
+            Steps of their trial sequences that are complete.
         counts : ndarray of int, shape (I, M, C + 1)
             Their trials in each category.
         """
@@ -221,21 +222,21 @@ class Rounds:
 
     def _lay_out(self, models: Ints, number: int, counts: Ints) -> None:
         self._extend_to(self.begins[number])
-        walk, trials = self.walk, self.begins[number + 1] - self.begins[number]
+        sequence, trials = self.sequence, self.begins[number + 1] - self.begins[number]
         n, sx, sxx = self._moments(counts)
         prior = fit_prior(n, sx, sxx, self._p1, self._p2)
         variance = prior.columns().variance(n, sx, sxx)
         self._next[0][models] = variance
         self._next[1].put(models, prior)
-        deviation = np.sqrt(variance)[:, walk.order]
+        deviation = np.sqrt(variance)[:, sequence.order]
         weight = deviation + QUIET * deviation.mean(axis=1, keepdims=True)
-        start = float(np.random.default_rng((walk.seed, number)).random())
+        start = float(np.random.default_rng((sequence.seed, number)).random())
         for model, of_model in zip(models.tolist(), weight, strict=True):
-            times = round_times(of_model, trials, walk.in_a_row, start)
-            walk.extend_own(model, round_questions(walk.order, times, walk.in_a_row))
+            times = round_times(of_model, trials, sequence.in_a_row, start)
+            sequence.extend_own(model, round_questions(sequence.order, times, sequence.in_a_row))
 
     def _begin(self, models: Ints, number: int, counts: Ints) -> None:
-        shape = (self.models, self.walk.questions)
+        shape = (self.models, self.sequence.questions)
         if number == len(self.snapshots):
             none = (np.zeros(self.models) for _ in range(3))
             self.snapshots.append(
@@ -302,7 +303,7 @@ class Rounds:
         """
         number = self.number(start)
         begin = self.begins[number]
-        zero = np.zeros((models.size, self.walk.questions))
+        zero = np.zeros((models.size, self.sequence.questions))
         path, _ = self._follow(number, models, begin, categories[models, begin:stop], (zero,) * 3, only)
         return path[:, :, start - begin :]
 
@@ -318,7 +319,7 @@ class Rounds:
         state = self.snapshots[number].of(models)
         seen = state.weight > 0.0
         kept = (seen if only is None else seen & only)[:, None, :]
-        questions = self.walk.of(models, start, start + categories.shape[1])
+        questions = self.sequence.of(models, start, start + categories.shape[1])
         prior = state.prior.columns().columns()
         estimate = state.estimate(np.arange(models.size))
         count = kept.sum(axis=2) * 1.0
@@ -329,7 +330,7 @@ class Rounds:
         for begin in range(0, categories.shape[1], width):
             part = slice(begin, begin + width)
             category = categories[:, part]
-            asked = questions[:, part, None] == np.arange(self.walk.questions)
+            asked = questions[:, part, None] == np.arange(self.sequence.questions)
             r = _onward(sums[0], asked & (category >= 0)[:, :, None])
             s = _onward(sums[1], asked * self._x[category][:, :, None])
             s2 = s if self._binary else _onward(sums[2], asked * self._x2[category][:, :, None])

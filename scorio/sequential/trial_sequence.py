@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Schedule", "Walk", "first_pass"]
+__all__ = ["Schedule", "TrialSequence", "first_pass"]
 
 REPEAT_EVERY = 16
 """New questions per calibration repeat."""
@@ -52,7 +52,7 @@ def first_pass(questions: int) -> NDArray[np.int64]:
     return np.insert(np.arange(questions, dtype=np.int64), after, np.arange(after.size))
 
 
-class Walk:
+class TrialSequence:
     """The endless sequence of questions of one task.
 
     Parameters
@@ -62,7 +62,7 @@ class Walk:
     in_a_row : int
         How many times a question is asked in a row after the first pass.
     own : int, optional
-        Seed of the rounds of a walk that models share for the first ``1 + in_a_row`` passes only: after them
+        Seed of the rounds of a sequence that models share for the first ``1 + in_a_row`` passes only: after them
         each follows its own questions, as :meth:`extend_own` lays them out.
 
     Attributes
@@ -282,8 +282,8 @@ class Schedule:
         if not sizes:
             raise ValueError("sizes must name at least one task")
         generators = np.random.SeedSequence(seed if seed is not None else 0).spawn(len(sizes))
-        self.walks = tuple(
-            Walk(
+        self.sequences = tuple(
+            TrialSequence(
                 np.arange(size) if seed is None else np.random.default_rng(generator).permutation(size),
                 in_a_row,
             )
@@ -300,11 +300,11 @@ class Schedule:
         return sum(self.sizes)
 
     def _ensure(self, steps: int) -> None:
-        if len(self.walks) == 1:
-            self.walks[0].ensure(steps)
+        if len(self.sequences) == 1:
+            self.sequences[0].ensure(steps)
             return
         while self._task.size < steps:
-            width = 1 if self._rounds == 0 else self.walks[0].in_a_row
+            width = 1 if self._rounds == 0 else self.sequences[0].in_a_row
             tasks = np.repeat(np.arange(len(self.sizes)), self.sizes)
             fraction = np.concatenate([(np.arange(size) + 0.5) / size for size in self.sizes])
             local = np.concatenate([np.arange(size) * width + self._rounds * size for size in self.sizes])
@@ -316,7 +316,7 @@ class Schedule:
 
     def task(self, start: int, stop: int) -> NDArray[np.int16]:
         """Return the task index of each step ``start .. stop-1``."""
-        if len(self.walks) == 1:
+        if len(self.sequences) == 1:
             return np.zeros(stop - start, dtype=np.int16)
         self._ensure(stop)
         return self._task[start:stop]
@@ -326,17 +326,17 @@ class Schedule:
 
         With several tasks the end of the first pass counts only where no task has calibration repeats.
         """
-        if len(self.walks) == 1:
-            return self.walks[0].complete(start, stop)
+        if len(self.sequences) == 1:
+            return self.sequences[0].complete(start, stop)
         steps = np.arange(start + 1, stop + 1)
         repeats = any(first_pass(size).size > size for size in self.sizes)
         later = steps - self.questions
-        whole = later % (self.questions * self.walks[0].in_a_row) == 0
+        whole = later % (self.questions * self.sequences[0].in_a_row) == 0
         return np.asarray(whole & ((later > 0) if repeats else (later >= 0)))
 
     def local(self, step: int) -> tuple[int, ...]:
         """Return how many of the first `step` steps belong to each task."""
-        if len(self.walks) == 1:
+        if len(self.sequences) == 1:
             return (step,)
         self._ensure(step)
         counts = np.bincount(self._task[:step], minlength=len(self.sizes))
@@ -344,15 +344,15 @@ class Schedule:
 
     def at(self, step: int) -> tuple[int, int]:
         """Return (task index, question index within the task) of step `step`."""
-        if len(self.walks) == 1:
-            return 0, self.walks[0].at(step)
+        if len(self.sequences) == 1:
+            return 0, self.sequences[0].at(step)
         self._ensure(step + 1)
         task, local = int(self._task[step]), int(self._local[step])
-        return task, self.walks[task].at(local)
+        return task, self.sequences[task].at(local)
 
     def repeat(self, step: int) -> int:
         """Return how often the question of step `step` was asked before."""
-        if len(self.walks) == 1:
-            return self.walks[0].repeat(step)
+        if len(self.sequences) == 1:
+            return self.sequences[0].repeat(step)
         self._ensure(step + 1)
-        return self.walks[int(self._task[step])].repeat(int(self._local[step]))
+        return self.sequences[int(self._task[step])].repeat(int(self._local[step]))

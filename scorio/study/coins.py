@@ -88,7 +88,7 @@ def biased_coins(
     concentration: float = 8.0,
     correlation: float = 0.0,
 ) -> Coins:
-    r"""Draw mimics with given mean success probabilities.
+    r"""Draw biased coins with given mean success probabilities.
 
     A model's question probabilities are drawn from
     :math:`\mathrm{Beta}(\kappa\bar p, \kappa(1-\bar p))` and moved to the stated mean by one shift,

@@ -11,9 +11,9 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio.study._keys import check_metrics, keys_by_trial
 from scorio.study._pairs import pair_signs
 from scorio.study._seeds import Seed, block_generator, block_length, run_blocks, seed_sequence
-from scorio.study._walk import check_metrics, keys_by_trial
 from scorio.study.gold import GoldStandard
 from scorio.study.metrics import Metric
 from scorio.study.settling import NEVER, settled_at
@@ -107,7 +107,7 @@ def convergence_growth(
     """Return the distribution of convergence@n for every subset of the models.
 
     The ranking of a subset settles when the last of its neighbouring pairs in the gold standard does, so
-    one walk records when every pair of the pool settles, and a subset costs a maximum over its pairs.
+    one pass records when every pair of the pool settles, and a subset costs a maximum over its pairs.
     All subsets see the same replicates.
 
     Parameters

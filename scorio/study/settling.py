@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio.study._keys import Keys, check_metrics, keys_by_trial
 from scorio.study._seeds import Seed, block_length, run_blocks, seed_sequence
-from scorio.study._walk import Keys, check_metrics, keys_by_trial
 from scorio.study.gold import GoldStandard
 from scorio.study.metrics import Metric
 from scorio.study.sources import Source, replicate_trials

@@ -1,7 +1,7 @@
 """Where a study's replicates come from: independent runs of coins, or a bootstrap of recorded trials.
 
-A source hands out trials one after another for a block of replicates. Whoever adds them up has, after n
-steps, what each replicate knows after n trials per question.
+A source hands out trials one after another for a block of replicates. The sum of the
+first n is what a replicate knows after n trials per question.
 """
 
 from __future__ import annotations

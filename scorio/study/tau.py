@@ -13,10 +13,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio.study._keys import check_metrics, keys_by_trial
 from scorio.study._moments import mean_and_error
 from scorio.study._pairs import kendall_tau_b, pair_signs
 from scorio.study._seeds import Seed, block_length, run_blocks, seed_sequence
-from scorio.study._walk import check_metrics, keys_by_trial
 from scorio.study.gold import GoldStandard
 from scorio.study.metrics import Metric
 from scorio.study.sources import Source
@@ -68,7 +68,7 @@ def tau_curves(
 ) -> TauCurves:
     r"""Return the mean Kendall's :math:`\tau_b` of every metric's ranking against the gold standard.
 
-    Each replicate is walked trial by trial, so the curve at n averages rankings of n trials; a curve
+    Each replicate adds trial after trial, so the curve at n averages rankings of n trials; a curve
     point has the same distribution as with fresh replicates at every n, and the curves are smoother.
 
     Parameters

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.study._walk import check_metrics
+from scorio.study._keys import check_metrics
 from scorio.study.gold import GoldStandard, competition_ranks
 from scorio.study.metrics import Metric
 from scorio.study.sources import Bootstrap

@@ -132,13 +132,13 @@ class Books:
         self.figures.lost += len(self._stored) - kept
         times = Counter((record.request.key.model, record.request.key.step) for record in stored)
         self.figures.doubled += sum(number - 1 for number in times.values())
-        if latest is not None and from_json(latest.standings).stop is not None:
-            self._compare(stored, latest.standings)
+        if latest is not None and from_json(latest.results).stop is not None:
+            self._compare(stored, latest.results)
         self._stored, self.figures.answers = stored, len(stored)
 
-    def _compare(self, stored: list[TrialRecord], standings: Mapping[str, object]) -> None:
+    def _compare(self, stored: list[TrialRecord], results: Mapping[str, object]) -> None:
         """Compare what the run says of itself with its rows: neither trials nor tokens count twice."""
-        view = from_json(standings)
+        view = from_json(results)
         lines = {line.name: line for line in view.budgets if line.scope == "run"}
         tokens = sum(record.usage.total_tokens for record in stored)
         self.figures.doubled += view.trials != len(stored)

@@ -19,7 +19,7 @@ from desk_workers import PATIENCE, Desks, at_desks, built_at, config_at, in_proc
 from adaptive_eval.build.assembly import Built, build, continue_run
 from adaptive_eval.build.model_clients import endpoint_at
 from adaptive_eval.config import config_from_data
-from adaptive_eval.core.results import Standings
+from adaptive_eval.core.results import Results
 from adaptive_eval.engine.protocols import Executor
 from adaptive_eval.errors import (
     EndpointError,
@@ -315,10 +315,10 @@ def test_an_error_can_be_sent(error: EndpointError) -> None:
 # Whole runs
 
 
-def reached(built: Built, folder: Path, open_: Opened) -> Standings:
-    """Run to the end with an executor, check the books, and return the standings."""
+def reached(built: Built, folder: Path, open_: Opened) -> Results:
+    """Run to the end with an executor, check the books, and return the results."""
 
-    async def main() -> Standings:
+    async def main() -> Results:
         session, endpoints = built.session(), built.endpoints(None)
         async with open_(built) as executor, AsyncExitStack() as connections:
             for endpoint in chain.from_iterable(endpoints.values()):
@@ -326,20 +326,20 @@ def reached(built: Built, folder: Path, open_: Opened) -> Standings:
             with RunWriter.create(folder, meta=built.meta()) as writer:
                 runner = built.runner(session, writer, endpoints, executor=executor)
                 await runner.run()
-        return session.standings()
+        return session.results()
 
-    standings = asyncio.run(main())
+    results = asyncio.run(main())
     with RunReader(folder) as reader:
         keys = Counter(record.request.key for record in reader.trials())
         good = Counter(one.key for one in reader.attempts() if one.error is None)
         assert all(record.missing is None for record in reader.trials())
     assert set(keys.values()) == {1}
     assert good == keys
-    return standings
+    return results
 
 
-def decided(standings: Standings) -> Any:
-    return [(pair.first, pair.second, pair.verdict, pair.decided_at) for pair in standings.pairs]
+def decided(results: Results) -> Any:
+    return [(pair.first, pair.second, pair.verdict, pair.decided_at) for pair in results.pairs]
 
 
 def test_the_same_decisions_whoever_does_the_work(
@@ -371,7 +371,7 @@ def test_a_run_without_workers_ends_and_is_resumed(tmp_path: Path, mimic: MimicP
         assert 0 < reader.count() < 200
         built = replace(built, continued=reader.meta())
 
-    async def go_on() -> Standings:
+    async def go_on() -> Results:
         session, endpoints = built.session(), built.endpoints(None)
         with continue_run(built, tmp_path / "there") as writer:
             with writer.reader() as reader:
@@ -380,7 +380,7 @@ def test_a_run_without_workers_ends_and_is_resumed(tmp_path: Path, mimic: MimicP
                 for endpoint in chain.from_iterable(endpoints.values()):
                     await connections.enter_async_context(endpoint)
                 await built.runner(session, writer, endpoints).run()
-        return session.standings()
+        return session.results()
 
     there = asyncio.run(go_on())
     assert decided(there) == decided(reached(built, tmp_path / "here", in_process))

@@ -200,7 +200,7 @@ def test_nothing_counts_before_commit(writer):
         assert writer.commit() == 1
         assert reader.count() == 1
         assert len(list(reader.attempts())) == len(reader.decisions()) == 1
-        assert reader.latest_snapshot().standings == {}
+        assert reader.latest_snapshot().results == {}
         assert reader.meta() == {"seed": "5"}
         assert writer.commit() == 0
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from owned_clock import OwnedClock
 
-from adaptive_eval.core.results import Decision, Standings, StopVerdict
+from adaptive_eval.core.results import Decision, Results, StopVerdict
 from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.in_process import InProcess
 from adaptive_eval.engine.lane import Lane
@@ -104,10 +104,8 @@ class ScriptedController:
         self.journal.append(("end", reason))
         return self._stop(reason, text)
 
-    def standings(self):
-        return Standings(
-            "ranking", "anytime", 0.95, "holm", None, 10, (), (), (), len(self.told), self.verdict
-        )
+    def results(self):
+        return Results("ranking", "anytime", 0.95, "holm", None, 10, (), (), (), len(self.told), self.verdict)
 
     def _resolve(self):
         expected = sum(count for model, count in self.steps.items() if model not in self.stopped_models)

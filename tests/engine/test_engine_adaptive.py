@@ -229,7 +229,7 @@ def decided(limit, make):
 
     verdict = run_owned(main())
     return verdict.reason, [
-        (pair.first, pair.second, pair.verdict, pair.decided_at) for pair in session.standings().pairs
+        (pair.first, pair.second, pair.verdict, pair.decided_at) for pair in session.results().pairs
     ]
 
 

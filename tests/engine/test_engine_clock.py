@@ -170,7 +170,7 @@ def test_a_wall_clock_that_is_set_changes_nothing_but_time_stamps(tmp_path: Path
     )
     assert latest is not None
     assert 40.0 <= latest.elapsed < 45.0
-    assert from_json(latest.standings).stop == controller.verdict
+    assert from_json(latest.results).stop == controller.verdict
     assert run_view(RunHeader("demo"), latest).state == "stopped"
 
 

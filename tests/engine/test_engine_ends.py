@@ -121,7 +121,7 @@ def test_earlier_sittings_count_towards_the_deadline():
     assert seconds == pytest.approx(10.0, abs=1.0)
     last = scene.recorder.of("snapshot")[-1]
     assert last.elapsed == pytest.approx(90.0 + seconds)
-    (line,) = last.standings["budgets"]
+    (line,) = last.results["budgets"]
     assert (line["name"], line["limit"]) == ("wall_clock", 100.0)
     assert line["spent"] == pytest.approx(last.elapsed)
 
@@ -138,7 +138,7 @@ def test_a_model_whose_time_is_up_stops_alone():
     assert scene.controller.stopped_models == {"slow": "its wall clock limit of 30.25 s is reached"}
     assert set(scene.recorder.outcomes) == set(scene.recorder.launched)  # what was out came back
     assert Counter(key.model for key in scene.recorder.outcomes) == {"slow": 16, "fast": 60}
-    lines = scene.recorder.of("snapshot")[-1].standings["budgets"]
+    lines = scene.recorder.of("snapshot")[-1].results["budgets"]
     assert [(line["scope"], line["owner"], line["spent"], line["limit"]) for line in lines] == [
         ("model", "slow", 30.25, 30.25),
         ("model", "fast", pytest.approx(75.0), 3600.0),

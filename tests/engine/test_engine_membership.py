@@ -137,9 +137,9 @@ def test_an_empty_source_is_waited_for_and_said_so_once():
     assert ended == pytest.approx(301.0, abs=11.0)
     assert remarks(seen) == ["a waits for a server, 600 s at most: servers.txt names none"]
     first = next(event for event in seen if isinstance(event, Progress) and event.elapsed > 1.0)
-    assert first.standings.warnings == ("a waits for a server, 600 s at most: servers.txt names none",)
+    assert first.results.warnings == ("a waits for a server, 600 s at most: servers.txt names none",)
     last = [event for event in seen if isinstance(event, Progress)][-1]
-    assert last.standings.warnings == ()
+    assert last.results.warnings == ()
 
 
 def test_a_server_that_is_not_up_yet_is_asked_again_until_it_is():
@@ -302,7 +302,7 @@ def test_nobody_joins_a_model_that_was_stopped():
     assert not found.asked
     assert told(scene) == []
     last = [event for event in seen if isinstance(event, Progress)][-1]
-    assert last.standings.warnings == ()
+    assert last.results.warnings == ()
 
 
 def test_servers_that_all_refuse_stop_the_model_with_what_they_said():
@@ -342,7 +342,7 @@ def test_a_source_that_cannot_be_read_keeps_its_servers_and_is_told_of_once():
     assert remarks(seen) == ["servers.txt: no such file; the servers known last stay"]
     assert told(scene) == [f"a: server {ONE} joined"]
     last = [event for event in seen if isinstance(event, Progress)][-1]
-    assert last.standings.warnings == ()
+    assert last.results.warnings == ()
 
 
 def test_a_source_is_read_as_often_as_it_says_once_for_all_models():

@@ -313,7 +313,7 @@ def test_a_snapshot_a_second_and_one_at_the_end():
     last = snapshots[-1]
     assert last.trials == 10
     assert last.elapsed == pytest.approx(7.3)
-    assert last.standings["stop"] == {"reason": "resolved", "text": "all is settled"}
+    assert last.results["stop"] == {"reason": "resolved", "text": "all is settled"}
     (health,) = last.endpoints
     assert (health.model, health.answered, health.in_flight, health.limit) == ("a", 10, 0, 1)
     assert health.p50 == pytest.approx(0.73, rel=0.03)
@@ -344,7 +344,7 @@ def test_events_tell_the_story():
     ]
     assert sorted(launched, key=str) == sorted(finished, key=str)
     progress = [event for event in events if isinstance(event, Progress)]
-    assert progress[-1].standings.stop == events[-1].verdict
+    assert progress[-1].results.stop == events[-1].verdict
 
 
 def test_nothing_is_kept_of_finished_trials():

@@ -66,7 +66,7 @@ def test_everything_is_in_the_run_file(tmp_path):
         assert last.trials == 600
         assert {health.model: health.answered for health in last.endpoints} == {"a": 300, "b": 300}
         assert sum(health.errors.get("server", 0) for health in last.endpoints) == failures
-        assert last.standings["stop"]["reason"] == "resolved"
+        assert last.results["stop"]["reason"] == "resolved"
         assert [decision.body["kind"] for decision in reader.decisions()] == ["stop"]
 
 

@@ -1,4 +1,4 @@
-"""A run against a server behind a cache says so: in its plain lines, its stored standings and its reports."""
+"""A run against a server behind a cache says so: in its plain lines, its stored results and its reports."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def warnings_of(folder: Path) -> list[str]:
     with RunReader(folder) as reader:
         snapshot = reader.latest_snapshot()
     assert snapshot is not None
-    return [text for text in snapshot.standings["warnings"] if "asked again" in text]
+    return [text for text in snapshot.results["warnings"] if "asked again" in text]
 
 
 def test_the_warning_is_in_every_view_and_about_the_cached_model_alone(run: tuple[Path, str]) -> None:

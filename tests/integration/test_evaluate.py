@@ -70,9 +70,9 @@ class TestEvaluate:
 
     def test_a_run_goes_on_where_it_was(self, tmp_path):
         first = evaluate(out=tmp_path / "run", goal="budget", budget={"trials": 40})
-        assert first.standings.trials == 40
+        assert first.results.trials == 40
         second = evaluate(out=tmp_path / "run", goal="budget", budget={"trials": 60})
-        assert second.standings.trials == 60
+        assert second.results.trials == 60
         assert read_recorded([tmp_path / "run"]).trials == 60
 
     def test_a_judges_budget_is_not_spent_anew_by_the_next_call(self, tmp_path):
@@ -138,7 +138,7 @@ class TestEvaluate:
 
     def test_the_goal_and_the_rest_are_as_in_a_config(self):
         found = evaluate(goal={"kind": "baseline", "model": "old"}, stopping={"equivalence": 0.1})
-        assert found.standings.goal == "compare every model with old"
+        assert found.results.goal == "compare every model with old"
         with pytest.raises(ConfigError, match="'nobody' is not a model"):
             evaluate(goal={"kind": "baseline", "model": "nobody"})
         with pytest.raises(ConfigError, match=r"stopping\.confidence"):
@@ -186,8 +186,8 @@ class TestClaims:
     def test_what_is_shown_false_and_what_cannot_be_told_both_fail_and_say_which(self, found):
         with pytest.raises(AssertionError, match="not so: old not worse than new by more than 0 at 95 %"):
             adaptive_eval.assert_not_worse(found, "old", than="new")
-        low = found.standings.pairs[0].low
-        gap = abs(found.standings.pairs[0].difference)
+        low = found.results.pairs[0].low
+        gap = abs(found.results.pairs[0].difference)
         with pytest.raises(AssertionError, match="cannot tell yet"):
             adaptive_eval.assert_not_worse(found, "old", than="new", margin=gap)
         assert low is not None
@@ -202,7 +202,7 @@ class TestClaims:
 
     def test_exit_codes_for_ci(self, found):
         run = found.directory
-        gap = abs(found.standings.pairs[0].difference)
+        gap = abs(found.results.pairs[0].difference)
         assert command("check", run, "--not-worse", "new:old", "--margin", "0.02").exit_code == 0
         for arguments, code in (
             (("--not-worse", "new:old", "--at-least", "new:0.5"), 0),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import chromium
 import pytest
 
-from adaptive_eval.core.results import ModelStanding, PairStanding, Standings, StopVerdict, to_json
+from adaptive_eval.core.results import ModelResult, PairResult, Results, StopVerdict, to_json
 from adaptive_eval.report import summarise, write_reports
 from adaptive_eval.report.accounts import QuestionAccount
 from adaptive_eval.report.html import to_html
@@ -22,7 +22,7 @@ HOSTILE = (
 
 
 def line(name, rank, score, models):
-    return ModelStanding(
+    return ModelResult(
         model=name, state="retired", trials=25_000, issued=25_000, missing=3, after_stop=0, questions=500,
         score=score, low=score - 0.01, high=score + 0.01, mu=score, sigma=0.003, rank=rank, rank_low=rank,
         rank_high=min(rank + 1, models), prompt_tokens=10**7, completion_tokens=10**8, usd=12.5,
@@ -33,11 +33,11 @@ def large(names):
     """Return the end of a run of these models over 500 questions."""
     lines = [line(name, i + 1, 0.95 - 0.03 * i, len(names)) for i, name in enumerate(names)]
     pairs = [
-        PairStanding(a.model, b.model, "better", a.score - b.score, 0.01, 0.2, 9.0, 5.0, 0.1, 300, 300, 300)
+        PairResult(a.model, b.model, "better", a.score - b.score, 0.01, 0.2, 9.0, 5.0, 0.1, 300, 300, 300)
         for i, a in enumerate(lines)
         for b in lines[i + 1 :]
     ]
-    return Standings(
+    return Results(
         goal="rank all models", rule="anytime", confidence=0.95, family="holm", equivalence=0.02,
         questions=500, models=tuple(lines), pairs=tuple(pairs), budgets=(), trials=25_000 * len(names),
         stop=StopVerdict("resolved", "goal reached"), warnings=HOSTILE[:1],
@@ -50,8 +50,8 @@ def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser")
     names = [*HOSTILE, *(f"vendor/model-{i:02d}-instruct" for i in range(16))]
     with RunWriter.create(folder / "run", meta={"name": HOSTILE[0], "config": "\n".join(HOSTILE)}) as writer:
-        standings = large(names)
-        writer.snapshot(SnapshotRecord(1.75e9, 60.0, standings.trials, to_json(standings)))
+        results = large(names)
+        writer.snapshot(SnapshotRecord(1.75e9, 60.0, results.trials, to_json(results)))
     write_reports(folder / "run")
     with RunReader(folder / "run") as reader:
         summary = summarise(reader)

@@ -131,10 +131,10 @@ class Live:
         self.writer = RunWriter.create(directory, meta={"name": "live", "started_at": repr(examples.STARTED)})
         self.elapsed = 0.0
 
-    def goes_on(self, standings, decisions=()):
+    def goes_on(self, results, decisions=()):
         """Store what a running process would."""
         self.elapsed += 5.0
-        self.writer.snapshot(examples.snapshot_of(standings, self.elapsed))
+        self.writer.snapshot(examples.snapshot_of(results, self.elapsed))
         for decision in decisions:
             self.writer.decision(examples.STARTED + self.elapsed, decision.trials, asdict(decision))
         self.writer.commit()
@@ -273,8 +273,8 @@ def test_the_page_follows_the_run_and_leaves_the_reader_where_he_is(open_page, l
         moments = drawn(page, "scores") and page.evaluate(count)
         page.locator("#part-pairs summary").click()  # was open: the reader closes it
         page.locator("#part-board a", has_text="elm").focus()
-        for standings, decisions in ((examples.midrun(), told[1:3]), (examples.finished(), told[3:])):
-            live.goes_on(standings, decisions)
+        for results, decisions in ((examples.midrun(), told[1:3]), (examples.finished(), told[3:])):
+            live.goes_on(results, decisions)
         page.locator(".verdict", has_text="oak is ahead of all others").wait_for()
         page.locator("#part-state", has_text="resolved").wait_for()
         assert page.evaluate("document.activeElement.textContent") == "elm"

@@ -77,7 +77,7 @@ def reviews(tmp_path_factory, dataset, mimic_url):
 def test_reviews_give_the_accuracy_that_is_reported(reviews, tmp_path):
     folder, reported = reviews
     result = import_logs(open_logs([folder], Choices()), tmp_path / "run")
-    assert {line.model: line.score for line in result.standings.models} == pytest.approx(reported, abs=1e-4)
+    assert {line.model: line.score for line in result.results.models} == pytest.approx(reported, abs=1e-4)
     recorded = read_recorded([tmp_path / "run"])
     assert recorded.counts.min() == recorded.counts.max() == REPEATS
     assert recorded.categories.min() == 0 < recorded.categories.max()

@@ -33,7 +33,7 @@ def test_accuracy_and_every_outcome_are_those_that_inspect_reports(inspect_logs,
 
     folder = Path(inspect_logs[0].location).parent
     result = import_logs(open_logs([folder], Choices()), tmp_path / "run")
-    ours = {line.model: line.score for line in result.standings.models}
+    ours = {line.model: line.score for line in result.results.models}
     theirs = {log.eval.model: log.results.scores[0].metrics["accuracy"].value for log in inspect_logs}
     assert ours == pytest.approx(theirs)
     recorded = read_recorded([tmp_path / "run"])

@@ -39,7 +39,7 @@ def changed(folder, tmp_path, change):
 
 def test_one_answer_a_question_gives_the_accuracy_that_is_reported(lm_eval_once, tmp_path):
     result = import_logs(open_logs([lm_eval_once], Choices()), tmp_path / "run")
-    ours = {line.model: line.score for line in result.standings.models}
+    ours = {line.model: line.score for line in result.results.models}
     assert ours == pytest.approx(reported(lm_eval_once))
 
 

@@ -50,7 +50,7 @@ def test_a_replayed_session_goes_on_to_the_same_decisions(seed, cut, batch):
     log = [
         TrialOutcome(TrialKey(f"m{model}", step), first.board.category(model, step))
         for model in range(3)
-        for step in range(first.roster.issued[model])
+        for step in range(first.states.issued[model])
         if first.board.category(model, step) is not None
     ]
     rng.shuffle(log)
@@ -72,12 +72,12 @@ def test_no_history_breaks_the_standings(outcomes):
         if waiting[name]:
             request = waiting[name].pop()
             session.tell([Missing(request.key, "x") if gone else TrialOutcome(request.key, int(right))])
-    standings = session.standings()
-    for line in standings.models:
+    results = session.results()
+    for line in results.models:
         assert 1 <= line.rank_low <= line.rank_high <= 5
         if line.score is not None:
             assert 0.0 <= line.low <= line.score <= line.high <= 1.0
-    for pair in standings.pairs:
+    for pair in results.pairs:
         assert np.isfinite(pair.evidence)
         if pair.difference is not None:
             assert pair.low <= pair.difference <= pair.high

@@ -35,7 +35,7 @@ def test_missing_trials_are_dropped_alike_in_any_order(seed):
     shuffled = Session(make_spec(4, 20, equivalence=0.3))
     drive(shuffled, coin(MEANS), slots=13, rng=np.random.default_rng(seed), missing=missing)
     assert calls(shuffled) == calls(plain)
-    assert sum(model.missing for model in plain.standings().models) > 0
+    assert sum(model.missing for model in plain.results().models) > 0
 
 
 @FEW
@@ -49,7 +49,7 @@ def test_a_session_replayed_from_its_log_goes_on_to_the_same_decisions(seed, cut
     log = [
         TrialOutcome(request_key(model, step), first.board.category(model, step))
         for model in range(4)
-        for step in range(first.roster.issued[model])
+        for step in range(first.states.issued[model])
         if first.board.category(model, step) is not None
     ]
     rng.shuffle(log)
@@ -83,13 +83,13 @@ def test_no_history_breaks_the_standings(outcomes):
         request = waiting[name].pop()
         told = Missing(request.key, "x") if lost else TrialOutcome(request.key, int(right))
         session.tell([told])
-    standings = session.standings()
-    for line in standings.models:
+    results = session.results()
+    for line in results.models:
         if line.score is not None:
             assert 0.0 <= line.low <= line.score <= line.high <= 1.0
             assert 0.0 < line.sigma < 1.0
         assert 1 <= line.rank_low <= line.rank_high <= 3
-    for pair in standings.pairs:
+    for pair in results.pairs:
         assert np.isfinite(pair.evidence)
         if pair.difference is not None:
             assert pair.low <= pair.difference <= pair.high

@@ -16,7 +16,7 @@ from adaptive_eval.simulate import BiasedCoins, GivenChances, Latency, simulate
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import PairReader, score_block
 from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence
-from scorio.sequential.trial_sequence import Walk
+from scorio.sequential.trial_sequence import TrialSequence
 from scorio.study import biased_coins
 
 ALPHA = 0.05
@@ -114,8 +114,8 @@ def watch_intervals(setting: PairSetting, seed: int) -> tuple[int, int]:
     """Return how many intervals of differences, and of scores, miss the truth at any time."""
     rng = np.random.default_rng(seed)
     models, bar = np.arange(2 * setting.pairs), np.log(1.0 / ALPHA)
-    walk = Walk(rng.permutation(setting.questions))
-    cells = Cells(walk, unit_scores([0.0, 1.0]), models.size)
+    sequence = TrialSequence(rng.permutation(setting.questions))
+    cells = Cells(sequence, unit_scores([0.0, 1.0]), models.size)
     reader = PairReader(cells, models[::2], models[1::2])
     chances = setting.chances(seed)
     truth = chances.mean(axis=1)[:, None]
@@ -123,7 +123,7 @@ def watch_intervals(setting: PairSetting, seed: int) -> tuple[int, int]:
     score_missed = np.zeros(models.size, dtype=bool)
     for start in range(0, setting.questions * setting.passes, 500):
         stop = min(start + 500, setting.questions * setting.passes)
-        p = chances[:, walk.question(start, stop)]
+        p = chances[:, sequence.question(start, stop)]
         cells.absorb(models, (rng.random(p.shape) < p).astype(np.int64))
         pair = reader.read(np.arange(setting.pairs), stop)
         off = log_evidence(pair.difference - setting.gap, pair.guarded) >= bar

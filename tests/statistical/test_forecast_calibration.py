@@ -66,10 +66,10 @@ def _one(seed: int, models: int, look: int, passes: int) -> tuple[float, ...] | 
     said = session.forecast() if session.stopped is None else None
     if said is None:
         return None
-    issued = sum(session.roster.issued)
+    issued = sum(session.states.issued)
     while session.stopped is None:
         _step(session, chances, rng)
-    more = sum(session.roster.issued) - issued
+    more = sum(session.states.issued) - issued
     resolved = session.stopped.reason == "resolved"
     return more, said.trials.low, said.trials.high, said.resolved_within_budget, resolved
 

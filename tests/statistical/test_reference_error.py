@@ -7,7 +7,7 @@ from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import PairReader
 from scorio.sequential.reference import ReferenceReader
 from scorio.sequential.rules import Anytime
-from scorio.sequential.trial_sequence import Walk
+from scorio.sequential.trial_sequence import TrialSequence
 from scorio.study.coins import biased_coins
 
 pytestmark = pytest.mark.slow
@@ -27,7 +27,7 @@ def calls(p, stored, *, passes, seed):
     """
     rng = np.random.default_rng(seed)
     pairs, _, questions = p.shape
-    cells = Cells(Walk(rng.permutation(questions)), unit_scores([0, 1]), 2 * pairs)
+    cells = Cells(TrialSequence(rng.permutation(questions)), unit_scores([0, 1]), 2 * pairs)
     first, second = np.arange(pairs), pairs + np.arange(pairs)
     if stored is None:
         reader = PairReader(cells, first, second)
@@ -41,7 +41,7 @@ def calls(p, stored, *, passes, seed):
         stop, waiting = min(start + 64, end), np.flatnonzero(step == 0)
         if waiting.size == 0:
             break
-        asked = cells.walk.question(start, stop)
+        asked = cells.sequence.question(start, stop)
         for side in (0, 1) if stored is None else (0,):
             answers = rng.random((waiting.size, stop - start)) < p[waiting, side][:, asked]
             cells.absorb(waiting + side * pairs, answers.astype(int))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import standings_examples as examples
 
-from adaptive_eval.core.results import Decision, Standings
+from adaptive_eval.core.results import Decision, Results
 from adaptive_eval.store import AttemptRecord, RunWriter, TrialRecord
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 
@@ -23,8 +23,8 @@ ANSWERS = (SCRIPT, IMAGE, BREAKOUT, ANSI, OVERRIDE, SURROGATE, TEMPLATE, LONG_LI
 NAMES = (*examples.HOSTILE_NAMES, f"lone {SURROGATE}", IMAGE, "<b>bold</b>")
 
 
-def standings(stopped: bool = True) -> Standings:
-    """Return standings whose names, warnings, notes, goal and stop text are hostile."""
+def results(stopped: bool = True) -> Results:
+    """Return results whose names, warnings, notes, goal and stop text are hostile."""
     base = examples.example({name: 0.9 - 0.1 * i for i, name in enumerate(NAMES)}, 200)
     stop = replace(examples.RESOLVED, text=f"stopped {SCRIPT}{ANSI}") if stopped else None
     models = tuple(replace(line, note=IMAGE) if i == 1 else line for i, line in enumerate(base.models))
@@ -45,7 +45,7 @@ def make_hostile_run(directory: Path) -> Path:
                     )
                 )
                 writer.outcome(_trial(request, answer, missing=(m == 0 and step == 0)))
-        now = standings()
+        now = results()
         snapshot = examples.snapshot_of(now)
         endpoints = tuple(
             replace(health, endpoint=f"http://{IMAGE}", errors={SCRIPT: 3, ANSI: 1})

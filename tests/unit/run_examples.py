@@ -142,5 +142,5 @@ def _told(record: TrialRecord) -> TrialOutcome | Missing:
 
 
 def _snapshot(writer: RunWriter, session: Session, at: float) -> None:
-    standings = session.standings()
-    writer.snapshot(SnapshotRecord(at, at - STARTED, standings.trials, to_json(standings)))
+    results = session.results()
+    writer.snapshot(SnapshotRecord(at, at - STARTED, results.trials, to_json(results)))

@@ -1,6 +1,6 @@
-"""Realistic standings for tests of monitor and report: what a session would say at several moments.
+"""Realistic results for tests of monitor and report: what a session would say at several moments.
 
-:func:`example` draws standings from true scores and steps walked with a plain interval formula (the figures
+:func:`example` draws results from true scores and steps walked with a plain interval formula (the figures
 only need to be consistent with each other, not exact). The named moments below are the ones every view has
 to survive.
 """
@@ -14,9 +14,9 @@ from dataclasses import replace
 from adaptive_eval.core.results import (
     BudgetLine,
     Decision,
-    ModelStanding,
-    PairStanding,
-    Standings,
+    ModelResult,
+    PairResult,
+    Results,
     StopVerdict,
     to_json,
 )
@@ -46,8 +46,8 @@ def example(
     trial_limit: float | None = 20_000,
     missing: dict[str, int] | None = None,
     price: float | None = 0.4,
-) -> Standings:
-    """Return standings of models with these scores after these steps of their walks."""
+) -> Results:
+    """Return results of models with these scores after these steps of their walks."""
     walked = steps if isinstance(steps, dict) else dict.fromkeys(scores, steps)
     missing = missing or {}
     pairs = tuple(
@@ -59,7 +59,7 @@ def example(
     )
     trials = sum(line.trials for line in models)
     tokens = sum(line.prompt_tokens + line.completion_tokens for line in models)
-    return Standings(
+    return Results(
         goal="rank all models",
         rule="anytime",
         confidence=0.95,
@@ -85,10 +85,10 @@ def _pair(
     walked: dict[str, int],
     equivalence: float | None,
     questions: int,
-) -> PairStanding:
+) -> PairResult:
     t = min(walked[a], walked[b])
     if t == 0:
-        return PairStanding(a, b, "open", None, None, None, 0.0, 5.3, None, 0, 0, None)
+        return PairResult(a, b, "open", None, None, None, 0.0, 5.3, None, 0, 0, None)
     difference = scores[a] - scores[b]
     variance = 0.3 / t
     radius = 2.8 * math.sqrt(variance)
@@ -104,7 +104,7 @@ def _pair(
     elif margin is not None and margin >= 1:
         verdict = "tie"
     decided = t if verdict != "open" else None
-    return PairStanding(
+    return PairResult(
         a, b, verdict, difference, difference - radius, difference + radius,
         evidence, threshold, margin, t, min(t, questions), decided,
     )  # fmt: skip
@@ -114,12 +114,12 @@ def _model(
     name: str,
     scores: dict[str, float],
     t: int,
-    pairs: tuple[PairStanding, ...],
+    pairs: tuple[PairResult, ...],
     questions: int,
     missing: int,
     price: float | None,
     stopped: bool,
-) -> ModelStanding:
+) -> ModelResult:
     better = sum(
         (p.verdict == "worse" and p.first == name) or (p.verdict == "better" and p.second == name)
         for p in pairs
@@ -133,7 +133,7 @@ def _model(
     trials = max(0, t - missing)
     radius = 2.6 * math.sqrt(max(score * (1 - score), 0.01) / trials) if trials else 0.0
     completion = trials * 350
-    return ModelStanding(
+    return ModelResult(
         model=name,
         state="active" if is_open and not stopped else "retired",
         trials=trials,
@@ -158,44 +158,44 @@ def _model(
 RESOLVED = StopVerdict("resolved", "goal reached: 10 pairs decided, 1 of them tied")
 
 
-def finished() -> Standings:
+def finished() -> Results:
     """Return the end of the quickstart: four models separated or tied, all pairs resolved."""
     steps = {"oak": 320, "elm": 2_400, "ash": 2_400, "fir": 410, "yew": 120}
     return example(QUICKSTART, steps, stop=RESOLVED)
 
 
-def midrun() -> Standings:
+def midrun() -> Results:
     """Return a run on its way: some pairs resolved, some open, two answers missing."""
     steps = {"oak": 160, "elm": 160, "ash": 160, "fir": 160, "yew": 90}
     return example(QUICKSTART, steps, missing={"ash": 2}, warnings=("ash: 2 trials have no answer",))
 
 
-def out_of_budget() -> Standings:
+def out_of_budget() -> Results:
     """Return a run that its trial budget ended with pairs unresolved."""
     return replace(
         midrun(), stop=StopVerdict("budget", "budget ended before the goal was reached: 728 of 730 trials")
     )
 
 
-def one_model() -> Standings:
+def one_model() -> Results:
     """Return a run of a single model: no pairs."""
     return example({"oak": 0.86}, 300)
 
 
-def twenty_models() -> Standings:
+def twenty_models() -> Results:
     """Return a run of 20 models with long names, most pairs resolved."""
     scores = {f"vendor-{i % 5}/model-{i:02d}-instruct-2507": 0.95 - 0.043 * i for i in range(20)}
     steps = {name: 60 + 37 * (i % 7) + 40 * (i % 3) for i, name in enumerate(scores)}
     return example(scores, steps, questions=500)
 
 
-def no_trials() -> Standings:
-    """Return the very first standings: nothing answered yet."""
+def no_trials() -> Results:
+    """Return the very first results: nothing answered yet."""
     return example(QUICKSTART, 0)
 
 
-def all_none() -> Standings:
-    """Return standings in which everything that may be None is, with nothing limited."""
+def all_none() -> Results:
+    """Return results in which everything that may be None is, with nothing limited."""
     base = example(QUICKSTART, 3, equivalence=None, price=None)
     models = tuple(
         replace(line, score=None, low=None, high=None, mu=None, sigma=None) for line in base.models
@@ -208,19 +208,19 @@ def all_none() -> Standings:
     return replace(base, models=models, pairs=pairs, budgets=budgets)
 
 
-def hostile() -> Standings:
+def hostile() -> Results:
     """Return a run whose model names, warnings and stop text try to act on the display."""
     scores = {name: 0.9 - 0.2 * i for i, name in enumerate(HOSTILE_NAMES)}
     base = example(scores, 200, warnings=("bad \x1b]0;title\x07 [bold]warning[/bold]\nsecond line",))
     return replace(base, stop=StopVerdict("interrupted", "stopped by \x1b[5m[blink]someone"))
 
 
-def against_a_number() -> Standings:
+def against_a_number() -> Results:
     """Return a run that holds every model against 0.6: the second name of a pair is the number."""
     base = example(QUICKSTART, 200)
     verdicts = {"oak": "better", "elm": "better", "ash": "open", "fir": "tie", "yew": "worse"}
     pairs = tuple(
-        PairStanding(
+        PairResult(
             name, "0.6", verdict, score - 0.6, score - 0.68, score - 0.52, 4.0, 5.3, 0.4, 200, 40,
             None if verdict == "open" else 180, "threshold",
         )
@@ -230,7 +230,7 @@ def against_a_number() -> Standings:
     return replace(base, goal="say of every model whether it is above 0.6", models=models, pairs=pairs)
 
 
-def to_a_width() -> Standings:
+def to_a_width() -> Results:
     """Return a run that measures every model to a width: a tie means measured."""
     base = against_a_number()
     pairs = tuple(
@@ -247,7 +247,7 @@ def to_a_width() -> Standings:
     return replace(base, goal="every model's interval no wider than 0.1", equivalence=None, pairs=pairs)
 
 
-def of_several_goals() -> Standings:
+def of_several_goals() -> Results:
     """Return a run that ranks, holds every model against a number and measures it, each partly done."""
     base, number, width = midrun(), against_a_number(), to_a_width()
     goal = f"{base.goal}, and {number.goal}, and {width.goal}"
@@ -269,34 +269,34 @@ MOMENTS = {
 }
 
 
-def decisions_of(standings: Standings) -> tuple[Decision, ...]:
-    """Return the decisions a session would have told on its way to these standings, in its words."""
+def decisions_of(results: Results) -> tuple[Decision, ...]:
+    """Return the decisions a session would have told on its way to these results, in its words."""
     told: list[Decision] = []
-    for pair in sorted(standings.pairs, key=lambda pair: pair.decided_at or 0):
+    for pair in sorted(results.pairs, key=lambda pair: pair.decided_at or 0):
         if pair.decided_at is None or pair.difference is None:
             continue
         step, names = pair.decided_at, (pair.first, pair.second)
         span = f"{pair.difference:+.3f} [{pair.low:+.3f}, {pair.high:+.3f}] after {step:,} trials each"
         if pair.verdict == "tie":
-            text = f"{names[0]} and {names[1]} tied within ±{standings.equivalence or 0.0:g}: {span}"
+            text = f"{names[0]} and {names[1]} tied within ±{results.equivalence or 0.0:g}: {span}"
         else:
             winner, loser = names if pair.verdict == "better" else names[::-1]
             text = f"{winner} separated from {loser}: {names[0]} − {names[1]} = {span}"
         evidence = {"difference": pair.difference, "statistic": pair.evidence, "threshold": pair.threshold}
         told.append(Decision("pair", names, pair.verdict, step, 2 * step, text, evidence))
         for name in names:
-            mine = [other for other in standings.pairs if name in (other.first, other.second)]
+            mine = [other for other in results.pairs if name in (other.first, other.second)]
             last = max((other.decided_at or 10**9, other.first, other.second) for other in mine)
             if last == (step, *names):
                 text = f"{name} retired after {step:,} trials: separated from the others"
                 told.append(Decision("retired", (name,), "retired", step, 2 * step, text, {}))
-    if standings.stop is not None:
-        stop = standings.stop
-        told.append(Decision("stop", (), stop.reason, 0, standings.trials, stop.text, {}))
+    if results.stop is not None:
+        stop = results.stop
+        told.append(Decision("stop", (), stop.reason, 0, results.trials, stop.text, {}))
     return tuple(told)
 
 
-def endpoints_of(standings: Standings, *, failing: bool = False) -> tuple[EndpointHealth, ...]:
+def endpoints_of(results: Results, *, failing: bool = False) -> tuple[EndpointHealth, ...]:
     """Return the health of one endpoint a model."""
     return tuple(
         EndpointHealth(
@@ -311,16 +311,16 @@ def endpoints_of(standings: Standings, *, failing: bool = False) -> tuple[Endpoi
             p95=1.7,
             errors={"timeout": 3, "rate_limit": 12} if failing and i == 1 else {},
         )
-        for i, line in enumerate(standings.models)
+        for i, line in enumerate(results.models)
     )
 
 
-def snapshot_of(standings: Standings, elapsed: float = 154.0, *, failing: bool = False) -> SnapshotRecord:
-    """Return `standings` as the snapshot a running process stores."""
+def snapshot_of(results: Results, elapsed: float = 154.0, *, failing: bool = False) -> SnapshotRecord:
+    """Return `results` as the snapshot a running process stores."""
     return SnapshotRecord(
         at=STARTED + elapsed,
         elapsed=elapsed,
-        trials=standings.trials,
-        standings=to_json(standings),
-        endpoints=endpoints_of(standings, failing=failing),
+        trials=results.trials,
+        results=to_json(results),
+        endpoints=endpoints_of(results, failing=failing),
     )

@@ -53,7 +53,7 @@ def test_any_number_of_groups_gives_an_interval_and_groups_of_one_the_plain_one(
     def width(clusters):
         spec = make_spec(2, 30, target="population", goal="budget", trials=240)
         spec = replace(spec, tasks=(replace(spec.tasks[0], clusters=clusters),))
-        (pair,) = drive(Session(spec), answer).standings().pairs
+        (pair,) = drive(Session(spec), answer).results().pairs
         return pair.high - pair.low
 
     grouped = width(tuple(str(n % groups) for n in range(30)))

@@ -8,11 +8,12 @@ from typing import get_args
 
 import pytest
 
-from adaptive_eval.config import config_from_data, decisions, mimic, scorers
+from adaptive_eval.config import config_from_data, decisions, scorers
+from adaptive_eval.config import mock_server_config as mimic
 from adaptive_eval.core import spec as spec_of_session
 from adaptive_eval.core.allocate import POLICIES
 from adaptive_eval.core.spec import RULES
-from adaptive_eval.mock_server import spec
+from adaptive_eval.mock_server import mock_spec as spec
 from adaptive_eval.mock_server.spec_json import spec_from_data
 from adaptive_eval.scoring import SCORERS, build_scorer
 

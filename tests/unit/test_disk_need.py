@@ -12,11 +12,11 @@ from click.testing import CliRunner
 from run_examples import make_run
 
 from adaptive_eval.build.assembly import build
-from adaptive_eval.cli import disk
 from adaptive_eval.cli.main import cli
 from adaptive_eval.config import config_from_data
 from adaptive_eval.config.model import SamplingConfig
 from adaptive_eval.errors import RunDiskFull
+from adaptive_eval.run import disk
 from adaptive_eval.run.disk import alternatives, forecast, require_room
 from adaptive_eval.store import RunReader
 from adaptive_eval.store.room import free_bytes, in_words, stored_bytes, trial_bytes

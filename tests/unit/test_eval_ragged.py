@@ -71,7 +71,7 @@ def test_an_estimator_names_the_first_question_with_too_few_trials(name: str) ->
     keywords = {**TWO_DRAWS[name], "k": 3}
     if "weights" in keywords:
         keywords["weights"] = [0.1, 0.2, 0.3]
-    with pytest.raises(ValueError, match=r"k must not exceed .* got 3, and question 0 has 2"):
+    with pytest.raises(ValueError, match=r"k must not exceed .* got 3, but question 0 has 2"):
         getattr(metrics, name)(None, counts=COUNTS, **keywords)
     with pytest.raises(ValueError, match="question 1 has 0"):
         getattr(metrics, name)(None, counts=[[3, 3], [0, 0]], **keywords)
@@ -137,9 +137,9 @@ def test_avg_is_the_mean_of_the_questions_means() -> None:
     # ((n + 2) / n)^2 times the variance of Beta(1 + c, 1 + n - c).
     variances = [(4 / 2) ** 2 * 2 * 2 / 16 / 5, (7 / 5) ** 2 * 5 * 2 / 49 / 8, (5 / 3) ** 2 * 4 / 25 / 6]
     assert sigma == pytest.approx(math.sqrt(sum(variances)) / 3, abs=1e-15)
-    with pytest.raises(ValueError, match="counts must have a trial of every question; question 1 has 0"):
+    with pytest.raises(ValueError, match="avg needs a trial of every question; question 1 has none"):
         metrics.avg(None, W, counts=CATEGORICAL)
-    with pytest.raises(ValueError, match="R must have a trial of every question; question 2 has 0"):
+    with pytest.raises(ValueError, match="question 2 has none"):
         metrics.avg_ci([[1, -1], [0, 0], [-1, -1]], missing=-1)
 
 

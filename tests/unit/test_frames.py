@@ -21,16 +21,16 @@ def session():
 
 @pytest.mark.parametrize("table", ["models", "pairs", "budgets"])
 def test_every_table_of_standings_has_equally_long_columns(session, table):
-    standings = session.standings()
-    columns = standings.to_columns(table)
-    assert {len(column) for column in columns.values()} == {len(getattr(standings, table))}
+    results = session.results()
+    columns = results.to_columns(table)
+    assert {len(column) for column in columns.values()} == {len(getattr(results, table))}
 
 
 def test_columns_hold_what_the_objects_hold(session):
-    standings = session.standings()
-    assert standings.to_columns()["model"] == [line.model for line in standings.models]
-    assert standings.to_columns("pairs")["verdict"] == [pair.verdict for pair in standings.pairs]
-    assert standings.to_columns("tasks") == {"task": [], "questions": [], "weight": []}
+    results = session.results()
+    assert results.to_columns()["model"] == [line.model for line in results.models]
+    assert results.to_columns("pairs")["verdict"] == [pair.verdict for pair in results.pairs]
+    assert results.to_columns("tasks") == {"task": [], "questions": [], "weight": []}
 
 
 def test_a_mapping_becomes_a_column_for_each_of_its_keys(session):
@@ -49,15 +49,15 @@ def test_what_is_no_result_is_refused():
 def test_without_pandas_the_advice_is_to_columns(session, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(UsageError, match="to_frame needs pandas: install it, or take to_columns"):
-        session.standings().to_frame()
+        session.results().to_frame()
 
 
 @pytest.mark.filterwarnings("default")
 def test_frames_are_the_columns(session):
     pytest.importorskip("pandas")
-    standings = session.standings()
-    frame = standings.to_frame("pairs")
-    assert frame.to_dict("list").keys() == standings.to_columns("pairs").keys()
-    assert frame["verdict"].tolist() == [pair.verdict for pair in standings.pairs]
+    results = session.results()
+    frame = results.to_frame("pairs")
+    assert frame.to_dict("list").keys() == results.to_columns("pairs").keys()
+    assert frame["verdict"].tolist() == [pair.verdict for pair in results.pairs]
     result = simulate(make_spec(2, 20, max_passes=5), BiasedCoins((0.9, 0.2)), 3, seed=1, workers=1)
     assert result.to_frame("models")["model"].tolist() == ["m0", "m1"]

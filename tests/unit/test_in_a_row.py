@@ -15,7 +15,7 @@ from session_scripts import calls, coin, drive, make_spec
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.trial import TrialKey, TrialOutcome
-from scorio.sequential.trial_sequence import Schedule, Walk
+from scorio.sequential.trial_sequence import Schedule, TrialSequence
 
 MEANS = [0.85, 0.6, 0.6, 0.2]
 
@@ -23,18 +23,18 @@ MEANS = [0.85, 0.6, 0.6, 0.2]
 @given(questions=st.integers(1, 300), in_a_row=st.integers(1, 9), blocks=st.integers(1, 3))
 @settings(max_examples=20)
 def test_after_each_block_every_question_was_asked_equally_often(questions, in_a_row, blocks):
-    walk = Walk(range(questions), in_a_row)
+    sequence = TrialSequence(range(questions), in_a_row)
     times = 1 + blocks * in_a_row
     steps = questions * times
-    assert (np.bincount(walk.question(0, steps), minlength=questions) == times).all()
-    whole = walk.complete(0, steps)
+    assert (np.bincount(sequence.question(0, steps), minlength=questions) == times).all()
+    whole = sequence.complete(0, steps)
     assert all(whole[questions * (1 + block * in_a_row) - 1] for block in range(1, blocks + 1))
 
 
 @pytest.mark.parametrize("in_a_row", [0, -1])
 def test_a_question_is_asked_at_least_once(in_a_row):
     with pytest.raises(ValueError, match="in_a_row must be at least 1"):
-        Walk([0], in_a_row)
+        TrialSequence([0], in_a_row)
 
 
 def test_with_several_tasks_the_runs_of_a_question_stay_together():
@@ -69,7 +69,7 @@ def test_a_run_of_one_question_is_issued_whole(policy, slots):
     session = Session(spec_of(policy=policy, **goal))
     asked, flying, rng = [], [], np.random.default_rng(3)
     while session.stopped is None and len(asked) < 250:
-        free = {f"m{n}": slots - session.roster.flying[n] for n in range(4)}
+        free = {f"m{n}": slots - session.states.flying[n] for n in range(4)}
         requests = session.ask(free)
         assert all(Counter(r.key.model for r in requests)[name] <= places for name, places in free.items())
         asked += [requests] if requests else []
@@ -111,7 +111,7 @@ def test_a_replayed_session_asks_for_the_gaps_and_ends_alike(seed, cut):
     log = [
         TrialOutcome(TrialKey(f"m{model}", step), first.board.category(model, step))
         for model in range(4)
-        for step in range(first.roster.issued[model])
+        for step in range(first.states.issued[model])
         if first.board.category(model, step) is not None
     ]
     second = Session(spec_of())

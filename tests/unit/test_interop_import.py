@@ -46,7 +46,7 @@ def random_outcomes(shape=(2, 20, 6), seed=0):
 
 
 def scores(result):
-    return {line.model: line.score for line in result.standings.models}
+    return {line.model: line.score for line in result.results.models}
 
 
 class TestOutcomes:
@@ -76,9 +76,9 @@ class TestOutcomes:
         outcomes = (rng.random((3, 10, 40)) < np.array([0.7, 0.4, 0.5])[:, None, None]).astype(int)
         outcomes[2, :, 2:] = -1
         result = imported(tmp_path, archive(tmp_path / "x.npz", outcomes, models="abc"))
-        verdicts = {frozenset((pair.first, pair.second)): pair.verdict for pair in result.standings.pairs}
+        verdicts = {frozenset((pair.first, pair.second)): pair.verdict for pair in result.results.pairs}
         assert verdicts[frozenset("ab")] in ("better", "worse")
-        states = {line.model: (line.state, line.note) for line in result.standings.models}
+        states = {line.model: (line.state, line.note) for line in result.results.models}
         assert states["c"] == ("stopped", "its imported trials end here")
 
     def test_missing_and_cut_off_answers_are_kept_apart_from_wrong_ones(self, tmp_path):

@@ -43,34 +43,34 @@ def test_what_was_decided_is_said_too():
         "separated from m2; its open pair with m1 cannot be decided any more",
         "separated from m0; its open pair with m1 cannot be decided any more",
     ]
-    assert left_open(session.standings()) == {"m0", "m2"}
+    assert left_open(session.results()) == {"m0", "m2"}
 
 
 def test_every_view_calls_it_unresolved(alone):
-    standings = alone.standings()
-    view = run_view(RunHeader("demo"), examples.snapshot_of(standings))
-    assert left_open(standings) == {"m2"}
+    results = alone.results()
+    view = run_view(RunHeader("demo"), examples.snapshot_of(results))
+    assert left_open(results) == {"m2"}
     lines = [line.plain.split() for line in leaderboard(view, 100, 10)]
     assert {line[1]: line[-1] for line in lines[1:]} == {"m0": "stopped", "m1": "stopped", "m2": "unresolved"}
-    assert [state_words(line, standings) for line in standings.models if line.model == "m2"] == ["unresolved"]
+    assert [state_words(line, results) for line in results.models if line.model == "m2"] == ["unresolved"]
     assert "unresolved" in render("parts/board", **run_context(view, Tally()))
 
 
 def test_a_model_with_a_verdict_on_every_pair_is_resolved():
     session = drive(Session(make_spec(3, 40)), coin([0.95, 0.5, 0.05]))
-    standings = session.standings()
+    results = session.results()
     assert session.stopped.reason == "resolved"
-    assert left_open(standings) == frozenset()
-    assert {state_words(line, standings) for line in standings.models} == {"resolved"}
+    assert left_open(results) == frozenset()
+    assert {state_words(line, results) for line in results.models} == {"resolved"}
 
 
 def test_what_a_reached_goal_did_not_need_is_not_left_open():
     """m0 beats m2, which stops while its pair with m1 is open; then m0 beats m1, and is the best."""
     session, answer = Session(make_spec(3, 40, goal="top-k")), coin([1.0, 0.7, 0.2])
-    while session.standings().pairs[1].verdict == "open":
+    while session.results().pairs[1].verdict == "open":
         drive(session, answer, slots=1, most=1)
     session.stop_model("m2", "gone")
     drive(session, answer)
     assert session.stopped.reason == "resolved"
-    assert [pair.verdict for pair in session.standings().pairs] == ["better", "better", "open"]
-    assert left_open(session.standings()) == frozenset()
+    assert [pair.verdict for pair in session.results().pairs] == ["better", "better", "open"]
+    assert left_open(session.results()) == frozenset()

@@ -54,8 +54,8 @@ def test_a_live_run_is_followed_until_it_stops(tmp_path):
 
         def go_on(seconds):
             """Let the run advance while the watcher sleeps."""
-            elapsed, standings, decision = next(work)
-            writer.snapshot(examples.snapshot_of(standings, elapsed))
+            elapsed, results, decision = next(work)
+            writer.snapshot(examples.snapshot_of(results, elapsed))
             writer.decision(0.0, decision.trials, asdict(decision))
             writer.commit()
 
@@ -119,11 +119,11 @@ def test_a_broken_note_is_no_process(tmp_path, note):
 
 def test_json_lines_tell_each_decision_once():
     lines, told, last = JsonLines(), [], None
-    for standings in (examples.no_trials(), examples.midrun(), examples.midrun(), examples.finished()):
-        snapshot = examples.snapshot_of(standings, float(standings.trials))
-        text = lines.line(run_view(RunHeader("forest"), snapshot, examples.decisions_of(standings)))
-        assert (text is None) == (standings == last)
-        last = standings
+    for results in (examples.no_trials(), examples.midrun(), examples.midrun(), examples.finished()):
+        snapshot = examples.snapshot_of(results, float(results.trials))
+        text = lines.line(run_view(RunHeader("forest"), snapshot, examples.decisions_of(results)))
+        assert (text is None) == (results == last)
+        last = results
         if text is not None:
             told += [one["text"] for one in json.loads(text)["new_decisions"]]
     assert told == [decision.text for decision in _all_decisions()]
@@ -196,9 +196,9 @@ def test_rates_forget_what_is_long_past(tmp_path):
         def go_on(seconds):
             """Ten trials a second for a minute, then none."""
             now = float(next(elapsed))
-            standings = examples.example(examples.QUICKSTART, int(min(now, 60.0)) * 2)
+            results = examples.example(examples.QUICKSTART, int(min(now, 60.0)) * 2)
             stop = examples.RESOLVED if now == 95.0 else None
-            writer.snapshot(examples.snapshot_of(replace(standings, stop=stop), now))
+            writer.snapshot(examples.snapshot_of(replace(results, stop=stop), now))
             writer.commit()
 
         with RunReader(tmp_path / "forest") as reader:

@@ -29,8 +29,8 @@ class Clock:
         return self.now
 
 
-def view_of(standings, elapsed=10.0):
-    return run_view(HEADER, examples.snapshot_of(standings, elapsed), examples.decisions_of(standings))
+def view_of(results, elapsed=10.0):
+    return run_view(HEADER, examples.snapshot_of(results, elapsed), examples.decisions_of(results))
 
 
 def terminal(**options):
@@ -83,10 +83,10 @@ def test_a_warning_whose_figures_move_is_said_once():
     with LiveView("plain", console=console, clock=clock) as live:
         for number in range(5):
             clock.now += 1.0
-            standings = replace(
+            results = replace(
                 examples.midrun(), warnings=(f"oak: {number} of 1,{number}00 answers are alike",)
             )
-            live.update(view_of(standings))
+            live.update(view_of(results))
     assert [line for line in plain_lines(console) if " warning " in line] == [
         "2025-06-15T15:06:50Z warning oak: 0 of 1,000 answers are alike"
     ]
@@ -157,9 +157,9 @@ def test_plain_progress_tells_trials_pairs_rate_and_leader():
 def test_a_run_resumed_after_its_end_says_its_next_end_too():
     clock, console = Clock(), piped()
     with LiveView("plain", console=console, clock=clock) as live:
-        for standings in (examples.out_of_budget(), examples.midrun(), examples.finished()):
+        for results in (examples.out_of_budget(), examples.midrun(), examples.finished()):
             clock.now += 1
-            live.update(view_of(standings))
+            live.update(view_of(results))
     ends = [line for line in plain_lines(console) if " end " in line]
     assert [line.split()[2] for line in ends] == ["budget", "resolved"]
 

@@ -1,4 +1,4 @@
-"""Metrics: what Prometheus reads is what the standings say."""
+"""Metrics: what Prometheus reads is what the results say."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def scraped(metrics):
         return parsed(answer.read().decode())
 
 
-def updated(metrics, standings, *, at=100.0, failing=False):
-    metrics.update(at, 60.0, standings, examples.endpoints_of(standings, failing=failing))
+def updated(metrics, results, *, at=100.0, failing=False):
+    metrics.update(at, 60.0, results, examples.endpoints_of(results, failing=failing))
 
 
 def test_a_scrape_says_what_the_standings_say():
-    standings = examples.midrun()
+    results = examples.midrun()
     with RunMetrics("forest", ("127.0.0.1", 0)) as metrics:
-        updated(metrics, standings, failing=True)
+        updated(metrics, results, failing=True)
         samples = scraped(metrics)
     info = (("goal", "rank all models"), ("rule", "anytime"), ("run", "forest"))
     assert samples[("run_info", *info)] == 1
-    for line in standings.models:
+    for line in results.models:
         label = ("model", line.model)
         assert samples[("trials_total", label)] == line.trials
         assert samples[("missing_trials_total", label)] == line.missing
@@ -51,7 +51,7 @@ def test_a_scrape_says_what_the_standings_say():
         assert samples[("score_low", label)] == line.low
         assert samples[("rank_high", label)] == line.rank_high
         assert samples[("model_state", label, ("state", line.state))] == 1
-    verdicts = [pair.verdict for pair in standings.pairs]
+    verdicts = [pair.verdict for pair in results.pairs]
     assert samples[("pairs", ("verdict", "open"))] == verdicts.count("open") > 0
     assert samples[("pairs", ("verdict", "tied"))] == verdicts.count("tie")
     progress = [value for name, value in samples.items() if name[0] == "pair_progress"]
@@ -67,9 +67,9 @@ def test_a_scrape_says_what_the_standings_say():
 
 def test_the_stop_and_the_forecast_are_there():
     forecast = Forecast(0.8, Range(10, 20, 30), Range(100, 200, 300), None, ())
-    standings = replace(examples.out_of_budget(), forecast=forecast)
+    results = replace(examples.out_of_budget(), forecast=forecast)
     with RunMetrics("forest", ("127.0.0.1", 0)) as metrics:
-        updated(metrics, standings)
+        updated(metrics, results)
         samples = scraped(metrics)
     assert samples[("stopped", ("reason", "budget"))] == 1
     assert samples[("forecast_resolved",)] == 0.8
@@ -86,10 +86,10 @@ def test_every_moment_can_be_scraped(moment):
 
 
 def test_a_reference_was_asked_nothing():
-    standings = examples.finished()
-    models = (replace(standings.models[0], state="reference"), *standings.models[1:])
+    results = examples.finished()
+    models = (replace(results.models[0], state="reference"), *results.models[1:])
     with RunMetrics("forest", ("127.0.0.1", 0)) as metrics:
-        updated(metrics, replace(standings, models=models))
+        updated(metrics, replace(results, models=models))
         samples = scraped(metrics)
     name = models[0].model
     assert ("trials_total", ("model", name)) not in samples
@@ -98,14 +98,14 @@ def test_a_reference_was_asked_nothing():
 
 def test_the_file_is_kept_up_to_date_and_whole(tmp_path):
     file = tmp_path / "run.prom"
-    standings = examples.midrun()
+    results = examples.midrun()
     with RunMetrics("forest", file=file) as metrics:
         assert "adaptive_eval_run_info" in file.read_text()
-        updated(metrics, standings, at=100.0)
+        updated(metrics, results, at=100.0)
         assert parsed(file.read_text())[("snapshot_timestamp_seconds",)] == 100
-        updated(metrics, standings, at=100.0 + FILE_EVERY / 2)
+        updated(metrics, results, at=100.0 + FILE_EVERY / 2)
         assert parsed(file.read_text())[("snapshot_timestamp_seconds",)] == 100, "not at every update"
-        updated(metrics, standings, at=100.0 + FILE_EVERY)
+        updated(metrics, results, at=100.0 + FILE_EVERY)
         assert parsed(file.read_text())[("snapshot_timestamp_seconds",)] == 105
         updated(metrics, examples.finished(), at=106.0)
         assert parsed(file.read_text())[("stopped", ("reason", "resolved"))] == 1

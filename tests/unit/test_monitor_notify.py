@@ -170,17 +170,17 @@ def told(config, events, error=None):
     return [body for _, _, body in got]
 
 
-def events_of(standings):
-    yield Progress(1.0, 1.0, standings, ())
-    yield Decided(1.0, examples.decisions_of(standings))
-    yield Stopped(standings.stop or StopVerdict("interrupted", "interrupted by the user"))
+def events_of(results):
+    yield Progress(1.0, 1.0, results, ())
+    yield Decided(1.0, examples.decisions_of(results))
+    yield Stopped(results.stop or StopVerdict("interrupted", "interrupted by the user"))
 
 
 def test_pairs_and_the_stop_are_told_in_words():
-    standings = examples.finished()
-    bodies = told(config_of(webhook_env="HOOK"), events_of(standings))
+    results = examples.finished()
+    bodies = told(config_of(webhook_env="HOOK"), events_of(results))
     pairs = [body for body in bodies if body["event"] == "pair_decided"]
-    assert len(pairs) == sum(pair.verdict != "open" for pair in standings.pairs)
+    assert len(pairs) == sum(pair.verdict != "open" for pair in results.pairs)
     assert all(len(body["models"]) == 2 and body["verdict"] for body in pairs)
     assert [body["event"] for body in bodies][-1] == "stopped"
     assert bodies[-1]["verdict"] == "resolved"

@@ -26,11 +26,11 @@ WORDS = "91 % all resolved in budget · 1,056 more trials (594–4,362)"
 
 
 def view_with(forecast, *, elapsed=154.0, before=None):
-    standings = replace(examples.midrun(), forecast=forecast)
+    results = replace(examples.midrun(), forecast=forecast)
     earlier = None
     if before is not None:
-        earlier = replace(examples.snapshot_of(replace(standings, trials=before)), elapsed=elapsed - 10)
-    return run_view(RunHeader("demo"), examples.snapshot_of(standings, elapsed), earlier=earlier)
+        earlier = replace(examples.snapshot_of(replace(results, trials=before)), elapsed=elapsed - 10)
+    return run_view(RunHeader("demo"), examples.snapshot_of(results, elapsed), earlier=earlier)
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 23), (100, 30), (200, 60), (80, 16)])

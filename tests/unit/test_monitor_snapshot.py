@@ -22,20 +22,18 @@ from adaptive_eval.store.records import SnapshotRecord
 HEADER = RunHeader("aime-shootout", examples.STARTED)
 
 
-def view_of(standings, elapsed=154.0, **options):
-    snapshot = examples.snapshot_of(standings, elapsed)
-    return run_view(HEADER, snapshot, examples.decisions_of(standings), **options)
+def view_of(results, elapsed=154.0, **options):
+    snapshot = examples.snapshot_of(results, elapsed)
+    return run_view(HEADER, snapshot, examples.decisions_of(results), **options)
 
 
 @pytest.mark.parametrize("moment", examples.MOMENTS)
 def test_every_moment_has_a_view_after_a_trip_through_json(moment):
-    standings = examples.MOMENTS[moment]()
-    stored = json.loads(json.dumps(to_json(standings)))
-    view = run_view(
-        HEADER, SnapshotRecord(1.0, 2.0, standings.trials, stored), examples.decisions_of(standings)
-    )
-    assert view.standings == standings
-    assert len(view.open_pairs) + len(view.decided_pairs) == len(standings.pairs)
+    results = examples.MOMENTS[moment]()
+    stored = json.loads(json.dumps(to_json(results)))
+    view = run_view(HEADER, SnapshotRecord(1.0, 2.0, results.trials, stored), examples.decisions_of(results))
+    assert view.results == results
+    assert len(view.open_pairs) + len(view.decided_pairs) == len(results.pairs)
 
 
 def test_open_pairs_come_nearest_to_a_verdict_first():

@@ -31,9 +31,9 @@ SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def view_of(moment, *, failing=False):
-    standings = examples.MOMENTS[moment]() if isinstance(moment, str) else moment
-    snapshot = examples.snapshot_of(standings, failing=failing)
-    return run_view(HEADER, snapshot, examples.decisions_of(standings))
+    results = examples.MOMENTS[moment]() if isinstance(moment, str) else moment
+    snapshot = examples.snapshot_of(results, failing=failing)
+    return run_view(HEADER, snapshot, examples.decisions_of(results))
 
 
 def text_of(view, width, height, **options):

@@ -27,8 +27,8 @@ def run_that(tmp_path):
     def made(reason):
         with RunWriter.create(tmp_path / "run", meta={}) as writer:
             stop = StopVerdict(reason, "because") if reason else None
-            standings = replace(examples.midrun(), stop=stop)
-            writer.snapshot(replace(examples.snapshot_of(standings), at=1.0))
+            results = replace(examples.midrun(), stop=stop)
+            writer.snapshot(replace(examples.snapshot_of(results), at=1.0))
         return tmp_path / "run"
 
     return made

@@ -71,8 +71,8 @@ class TestRules:
         offer(plugins.RULE_GROUP, own="Own")
         session, plain = run(rule="own"), run()
         assert session.stopped.reason == "resolved"
-        verdicts = [pair.verdict for pair in session.standings().pairs]
-        assert verdicts == [pair.verdict for pair in plain.standings().pairs]
+        verdicts = [pair.verdict for pair in session.results().pairs]
+        assert verdicts == [pair.verdict for pair in plain.results().pairs]
         assert "Rule own: as anytime." in session.explain("m0", "m1")
         assert session.forecast() is None
 
@@ -99,11 +99,11 @@ class TestRules:
 
     def test_a_rule_with_a_threshold_of_its_own_claims_no_family(self, offer):
         offer(plugins.RULE_GROUP, own="OwnThreshold")
-        standings = run(rule="own").standings()
-        said = promises(standings)
+        results = run(rule="own").results()
+        said = promises(results)
         assert not any("All pairs together" in text for text in said.holds)
         assert "the family does not apply" in said.limits[0]
-        assert standings.pairs[0].threshold == 4.0
+        assert results.pairs[0].threshold == 4.0
 
     def test_what_is_no_rule_is_refused(self, offer):
         offer(plugins.RULE_GROUP, own="dict_of_nothing")
@@ -129,8 +129,8 @@ class TestPolicies:
         offer(plugins.POLICY_GROUP, own="OwnPolicy")
         session, plain = run(policy="own"), run()
         assert session.stopped.reason == "resolved"
-        assert [pair.verdict for pair in session.standings().pairs] == [
-            pair.verdict for pair in plain.standings().pairs
+        assert [pair.verdict for pair in session.results().pairs] == [
+            pair.verdict for pair in plain.results().pairs
         ]
 
     def test_a_model_without_a_slot_cannot_be_chosen(self, offer):

@@ -39,12 +39,12 @@ def view(tmp_path):
 def ended(view, reason, text, *lines, stopped=()):
     """Return the view of a run that has ended so, with these budgets; `stopped` models by their own."""
     models = tuple(
-        replace(view.standings.models[0], model=name, state="stopped" if name in stopped else "active")
+        replace(view.results.models[0], model=name, state="stopped" if name in stopped else "active")
         for name in NAMES
     )
-    standings = replace(view.standings, stop=StopVerdict(reason, text), budgets=tuple(lines), models=models)
+    results = replace(view.results, stop=StopVerdict(reason, text), budgets=tuple(lines), models=models)
     decisions = tuple(Decision("model_stopped", (name,), "budget", 9, 9, "", {}) for name in stopped)
-    return replace(view, standings=standings, decisions=decisions)
+    return replace(view, results=results, decisions=decisions)
 
 
 SPENT = "budget ended before the goal was reached: …; the next trial might exceed it"

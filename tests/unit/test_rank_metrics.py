@@ -247,11 +247,11 @@ BINARY = [
         (None, {"counts": np.ones((6, 5, 4), int)}, "counts must have .* got shape"),
         (None, {"counts": np.ones((5, 2), int)}, r"counts must have shape .* got shape \(5, 2\)"),
         (None, {"counts": np.full((6, 5, 2), -1)}, r"counts must be at least 0; got counts\[0, 0, 0\] = -1"),
-        (R, {"question_weights": [0.5, 0.5]}, r"question_weights must have shape \(5,\); got shape \(2,\)"),
+        (R, {"question_weights": [0.5, 0.5]}, r"question_weights must have .* got shape \(2,\)"),
         (
             R,
             {"question_weights": [0.5, 0.5, -0.5, 0.5, 0]},
-            "question_weights must be .* got -0.5 for question 2",
+            "question_weights must be .* got question_weights.2. = -0.5",
         ),
         (R, {"question_weights": [0.5, 0.5, 0.5, 0.5, 0]}, "question_weights must have sum 1; got 2.0"),
         (R, {"question_weights": ["a"]}, "question_weights must be numbers"),
@@ -294,7 +294,7 @@ def test_bad_input_of_every_metric(name, args, tensor, options, message):
         (lambda: rank.bayes(R, R0=np.zeros(5, int)), r"R0 must have shape .* got \(5,\)"),
         (
             lambda: rank.bayes(R, R0=np.full((5, 1), 2)),
-            r"R0 must have categories in 0..1 .* got R0\[0, 0, 0\] = 2",
+            r"R0 must have categories in 0..1 .* got R0\[0, 0\] = 2",
         ),
         (lambda: rank.bayes(R, prior_counts=np.ones((5, 3), int)), r"prior_counts must have shape \(5, 2\)"),
         (lambda: rank.bayes(R, prior_counts=np.full((5, 2), -1)), r"prior_counts must be at least 0"),

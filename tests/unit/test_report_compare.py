@@ -82,7 +82,7 @@ def test_differences_are_now_minus_before_with_both_intervals_in_them(before, af
 
 
 def test_the_confidence_is_what_both_error_rates_leave(before):
-    other = replace(before, standings=replace(before.standings, confidence=0.9))
+    other = replace(before, results=replace(before.results, confidence=0.9))
     assert compare(before, other).confidence == pytest.approx(0.85)
     assert "85 % interval, at least" in comparison_markdown(compare(before, other))
 
@@ -112,8 +112,8 @@ def test_reversals_are_seen_from_the_same_model(before, after):
 )
 def test_every_change_has_its_kind(before, old, new, kind):
     def with_verdict(verdict):
-        pairs = (replace(before.standings.pairs[0], verdict=verdict),)
-        return replace(before, standings=replace(before.standings, pairs=pairs))
+        pairs = (replace(before.results.pairs[0], verdict=verdict),)
+        return replace(before, results=replace(before.results, pairs=pairs))
 
     assert [one.kind for one in compare(with_verdict(old), with_verdict(new)).pairs] == [kind]
 
@@ -149,7 +149,7 @@ def test_without_a_description_the_reader_is_warned(before, tmp_path):
 
 
 def test_a_rule_without_an_error_rate_is_named(before):
-    other = replace(before, standings=replace(before.standings, rule="zscore"))
+    other = replace(before, results=replace(before.results, rule="zscore"))
     comparison = compare(before, other)
     assert "rule was anytime and is now zscore" in comparison.differences
     assert "promises no error rate" in comparison_markdown(comparison)
@@ -171,17 +171,16 @@ def test_the_page_and_the_json_say_the_same(before, after):
 
 
 def test_hostile_names_are_inert(before):
-    names = dict(zip((line.model for line in before.standings.models), HOSTILE[2:], strict=False))
-    standings = replace(
-        before.standings,
-        models=tuple(replace(line, model=names[line.model]) for line in before.standings.models),
+    names = dict(zip((line.model for line in before.results.models), HOSTILE[2:], strict=False))
+    results = replace(
+        before.results,
+        models=tuple(replace(line, model=names[line.model]) for line in before.results.models),
         pairs=tuple(
-            replace(pair, first=names[pair.first], second=names[pair.second])
-            for pair in before.standings.pairs
+            replace(pair, first=names[pair.first], second=names[pair.second]) for pair in before.results.pairs
         ),
         warnings=HOSTILE,
     )
-    comparison = compare(before, replace(before, name=HOSTILE[0], standings=standings))
+    comparison = compare(before, replace(before, name=HOSTILE[0], results=results))
     html, markdown = comparison_html(comparison), comparison_markdown(comparison)
     assert not LOADS & set(Page(html).tags)
     assert not {"\x1b", "\u202e"} & set(html + markdown)
@@ -193,8 +192,8 @@ def test_hostile_names_are_inert(before):
 
 @pytest.mark.parametrize("moment", examples.MOMENTS)
 def test_every_moment_can_be_compared(before, moment):
-    standings = examples.MOMENTS[moment]()
-    other = replace(before, standings=standings)
+    results = examples.MOMENTS[moment]()
+    other = replace(before, results=results)
     for pair in ((before, other), (other, before), (other, other)):
         comparison = compare(*pair)
         Page(comparison_html(comparison))

@@ -28,9 +28,9 @@ def plain(tmp_path_factory):
 def primed(plain):
     lines = [
         replace(line, early_rank=place, transfer_mu=1.0 - 0.1 * place, transfer_sigma=0.02)
-        for place, line in enumerate(plain.standings.models, start=1)
+        for place, line in enumerate(plain.results.models, start=1)
     ]
-    return replace(plain, standings=replace(plain.standings, prior=SOURCE, models=tuple(lines)))
+    return replace(plain, results=replace(plain.results, prior=SOURCE, models=tuple(lines)))
 
 
 def test_the_table_of_earlier_trials_stays_in_the_run_file(plain):
@@ -39,7 +39,7 @@ def test_the_table_of_earlier_trials_stays_in_the_run_file(plain):
 
 
 def test_every_report_says_what_is_in(primed):
-    order = ", ".join(f"{line.model} {line.transfer_mu:.3f}" for line in primed.standings.models)
+    order = ", ".join(f"{line.model} {line.transfer_mu:.3f}" for line in primed.results.models)
     for text in (to_markdown(primed), to_html(primed)):
         assert "starts from earlier trials, no verdict does: 2 earlier trials a question of oak" in text
         assert f"Early ranking with the help of earlier trials, which decides nothing: {order}." in text
@@ -56,6 +56,6 @@ def test_and_nothing_where_there_is_none(plain):
 
 
 def test_without_a_transfer_there_is_no_early_ranking(plain):
-    summary = replace(plain, standings=replace(plain.standings, prior=SOURCE))
+    summary = replace(plain, results=replace(plain.results, prior=SOURCE))
     assert "starts from earlier trials" in to_markdown(summary)
     assert "Early ranking" not in to_markdown(summary)

@@ -89,8 +89,8 @@ def test_every_key_is_documented(data):
 
 def test_every_key_of_the_monitor_lines_is_documented():
     documented = set(re.findall(r"`(\w+)`", DOCS.read_text(encoding="utf-8")))
-    standings = examples.midrun()
-    view = run_view(RunHeader("forest"), examples.snapshot_of(standings), examples.decisions_of(standings))
+    results = examples.midrun()
+    view = run_view(RunHeader("forest"), examples.snapshot_of(results), examples.decisions_of(results))
     line = json.loads(JsonLines().line(view))
     assert set(line) - documented == set()
     assert keys_of([line["open_pairs"], line["budgets"]]) - documented == set()

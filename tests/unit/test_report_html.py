@@ -108,9 +108,9 @@ def page(summary):
 
 def test_the_page_says_what_the_report_says(page, summary):
     assert summary.verdict in page.shown
-    for line in summary.standings.models:
+    for line in summary.results.models:
         assert f"{line.mu:.3f} ± {line.sigma:.3f}" in page.shown
-    for pair in summary.standings.pairs:
+    for pair in summary.results.pairs:
         assert f"{pair.first} − {pair.second}" in page.shown
     for text in (*summary.promises.holds, *summary.promises.limits):
         assert text.replace("`", "") in page.shown
@@ -153,19 +153,17 @@ def test_it_is_light_dark_printable_and_fits_a_phone(summary):
 
 
 def hostile_summary(summary):
-    names = dict(zip((line.model for line in summary.standings.models), HOSTILE, strict=False))
-    models = tuple(
-        replace(line, model=names[line.model], note=HOSTILE[0]) for line in summary.standings.models
-    )
+    names = dict(zip((line.model for line in summary.results.models), HOSTILE, strict=False))
+    models = tuple(replace(line, model=names[line.model], note=HOSTILE[0]) for line in summary.results.models)
     pairs = tuple(
-        replace(pair, first=names[pair.first], second=names[pair.second]) for pair in summary.standings.pairs
+        replace(pair, first=names[pair.first], second=names[pair.second]) for pair in summary.results.pairs
     )
     accounts = tuple(
         replace(one, model=names[one.model], missing={HOSTILE[0]: 1}, errors={HOSTILE[1]: 2})
         for one in summary.models
     )
-    standings = replace(
-        summary.standings, models=models, pairs=pairs, warnings=HOSTILE, goal=HOSTILE[0], family=HOSTILE[1]
+    results = replace(
+        summary.results, models=models, pairs=pairs, warnings=HOSTILE, goal=HOSTILE[0], family=HOSTILE[1]
     )
     decisions = tuple(
         replace(one, decision=replace(one.decision, text=text))
@@ -179,7 +177,7 @@ def hostile_summary(summary):
         summary,
         name=HOSTILE[0],
         verdict=HOSTILE[0],
-        standings=standings,
+        results=results,
         ties=(HOSTILE,),
         decisions=decisions,
         models=accounts,
@@ -209,28 +207,28 @@ def test_any_name_is_shown_as_itself(summary, text):
 
 @pytest.mark.parametrize("moment", examples.MOMENTS)
 def test_a_page_of_every_moment_can_be_written(summary, moment):
-    standings = examples.MOMENTS[moment]()
-    accounts = tuple(replace(summary.models[0], model=line.model) for line in standings.models)
-    questions = tuple(replace(one, by_model=((3, 1),) * len(standings.models)) for one in summary.questions)
-    html = to_html(replace(summary, standings=standings, models=accounts, questions=questions))
+    results = examples.MOMENTS[moment]()
+    accounts = tuple(replace(summary.models[0], model=line.model) for line in results.models)
+    questions = tuple(replace(one, by_model=((3, 1),) * len(results.models)) for one in summary.questions)
+    html = to_html(replace(summary, results=results, models=accounts, questions=questions))
     for rows in Page(html).rows:
         assert len(set(rows)) == 1
 
 
 def test_a_reference_is_called_one(summary):
-    line = replace(summary.standings.models[0], state="reference", note="runs/earlier")
-    standings = replace(summary.standings, models=(line, *summary.standings.models[1:]))
-    assert "reference: runs/earlier" in Page(to_html(replace(summary, standings=standings))).shown
+    line = replace(summary.results.models[0], state="reference", note="runs/earlier")
+    results = replace(summary.results, models=(line, *summary.results.models[1:]))
+    assert "reference: runs/earlier" in Page(to_html(replace(summary, results=results))).shown
 
 
 def test_a_large_board_stays_small(summary):
-    standings = examples.twenty_models()
-    accounts = tuple(replace(summary.models[0], model=line.model) for line in standings.models)
+    results = examples.twenty_models()
+    accounts = tuple(replace(summary.models[0], model=line.model) for line in results.models)
     one = summary.questions[0]
     questions = tuple(
-        replace(one, question=f"q{i}", by_model=((50, 25),) * len(standings.models)) for i in range(500)
+        replace(one, question=f"q{i}", by_model=((50, 25),) * len(results.models)) for i in range(500)
     )
-    html = to_html(replace(summary, standings=standings, models=accounts, questions=questions))
+    html = to_html(replace(summary, results=results, models=accounts, questions=questions))
     assert len(html.encode()) < 1_000_000
 
 
@@ -271,9 +269,9 @@ def test_every_question_is_in_one_bin(fractions):
 
 
 def test_the_matrix_is_seen_from_its_rows():
-    standings = examples.finished()
-    matrix = pair_matrix(standings)
-    names = [line.model for line in standings.models]
+    results = examples.finished()
+    matrix = pair_matrix(results)
+    names = [line.model for line in results.models]
     for i, row in enumerate(matrix):
         assert row[i] is None
         for j, pair in enumerate(row):

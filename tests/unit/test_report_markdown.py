@@ -119,8 +119,8 @@ def test_hostile_names_and_settings_are_inert(tmp_path):
     runs.make_run(tmp_path / "forest", names, meta=hostile, rounds=30)
     with RunReader(tmp_path / "forest") as reader:
         summary = summarise(reader)
-    warned = replace(summary.standings, warnings=("<b>bold</b> [link](http://evil) ![x](y)\n\n# no",))
-    text = to_markdown(replace(summary, standings=warned))
+    warned = replace(summary.results, warnings=("<b>bold</b> [link](http://evil) ![x](y)\n\n# no",))
+    text = to_markdown(replace(summary, results=warned))
     tokens = PARSER.parse(text)
     kinds = {token.type for token in tokens} | {token.type for token in inline_tokens(text)}
     assert not kinds & {"html_block", "html_inline", "link_open", "image", "code_block", "hr"}
@@ -188,9 +188,9 @@ def test_a_report_of_every_moment_can_be_written(tmp_path):
     with RunReader(tmp_path / "forest") as reader:
         summary = summarise(reader)
     for build in examples.MOMENTS.values():
-        standings = build()
-        accounts = tuple(replace(summary.models[0], model=line.model) for line in standings.models)
-        text = to_markdown(replace(summary, standings=standings, models=accounts))
+        results = build()
+        accounts = tuple(replace(summary.models[0], model=line.model) for line in results.models)
+        text = to_markdown(replace(summary, results=results, models=accounts))
         _assert_rectangular(PARSER.parse(text))
 
 

@@ -31,12 +31,12 @@ def finished(tmp_path_factory):
 
 def test_the_report_agrees_with_the_session(finished):
     summary, session = finished
-    known = session.standings()
-    assert {line.model: line for line in summary.standings.models} == {
+    known = session.results()
+    assert {line.model: line for line in summary.results.models} == {
         line.model: line for line in known.models
     }
-    assert summary.standings.stop == known.stop
-    assert summary.standings.stop.reason == "resolved"
+    assert summary.results.stop == known.stop
+    assert summary.results.stop.reason == "resolved"
     assert [one.decision for one in summary.decisions] == session.decisions
     assert summary.verdict.startswith("oak is ahead of all others")
     assert summary.verdict.endswith(f"after {known.trials:,} trials.")
@@ -44,21 +44,21 @@ def test_the_report_agrees_with_the_session(finished):
 
 def test_models_come_best_first_and_pairs_from_their_better_model(finished):
     summary, _ = finished
-    scores = [line.score for line in summary.standings.models]
+    scores = [line.score for line in summary.results.models]
     assert scores == sorted(scores, reverse=True)
-    assert all(pair.verdict in ("better", "tie") for pair in summary.standings.pairs)
-    assert len(summary.standings.pairs) == 6
+    assert all(pair.verdict in ("better", "tie") for pair in summary.results.pairs)
+    assert len(summary.results.pairs) == 6
 
 
 def test_missing_and_cut_off_answers_are_counted_by_model(finished):
     summary, session = finished
     answers = runs.Coins(runs.COINS, missing=0.03, truncated=0.05)
-    for line, account in zip(summary.standings.models, summary.models, strict=True):
+    for line, account in zip(summary.results.models, summary.models, strict=True):
         assert account.model == line.model
         assert sum(account.missing.values()) == line.missing
         assert account.errors == ({"timeout": line.missing} if line.missing else {})
         assert sum(account.categories) == line.trials
-    assert sum(line.missing for line in summary.standings.models) > 0
+    assert sum(line.missing for line in summary.results.models) > 0
     stored = _records(session, answers)
     cut = [
         record.request.key.model
@@ -82,11 +82,9 @@ def _records(session, answers):
 
 def test_missing_answers_bound_the_score(finished):
     summary, _ = finished
-    bounded = [line for line in summary.standings.models if line.worst is not None]
+    bounded = [line for line in summary.results.models if line.worst is not None]
     assert bounded
-    assert {line.model for line in bounded} <= {
-        line.model for line in summary.standings.models if line.missing
-    }
+    assert {line.model for line in bounded} <= {line.model for line in summary.results.models if line.missing}
     for line in bounded:
         assert line.worst - 1e-9 <= line.score <= line.best + 1e-9
         assert line.worst < line.best
@@ -95,14 +93,12 @@ def test_missing_answers_bound_the_score(finished):
 def test_questions_agree_with_the_scores(finished):
     summary, session = finished
     assert len(summary.questions) == 30
-    assert sum(one.trials for one in summary.questions) == sum(
-        line.trials for line in summary.standings.models
-    )
+    assert sum(one.trials for one in summary.questions) == sum(line.trials for line in summary.results.models)
     mean = sum(one.correct for one in summary.questions) / 30
-    scores = [line.score for line in summary.standings.models]
+    scores = [line.score for line in summary.results.models]
     assert mean == pytest.approx(sum(scores) / len(scores))
     assert all(0.0 <= one.spread <= 0.5 for one in summary.questions)
-    assert session.standings().questions == 30
+    assert session.results().questions == 30
 
 
 def test_a_decided_pair_keeps_the_threshold_it_had_to_reach(finished):
@@ -113,7 +109,7 @@ def test_a_decided_pair_keeps_the_threshold_it_had_to_reach(finished):
         if decision.kind == "pair"
     }
     assert len(set(called.values())) > 1, "Holm lowers the threshold from call to call"
-    for pair in summary.standings.pairs:
+    for pair in summary.results.pairs:
         assert pair.threshold == called[frozenset((pair.first, pair.second))]
         assert pair.verdict == "tie" or pair.evidence >= pair.threshold
 
@@ -121,14 +117,14 @@ def test_a_decided_pair_keeps_the_threshold_it_had_to_reach(finished):
 def test_a_killed_run_says_what_was_stored_and_not_counted(tmp_path):
     runs.make_run(tmp_path / "forest", rounds=4)
     summary = summary_of(tmp_path / "forest")
-    assert summary.standings.stop is None
-    assert (summary.stored, summary.standings.trials, summary.uncounted) == (64, 48, 16)
+    assert summary.results.stop is None
+    assert (summary.stored, summary.results.trials, summary.uncounted) == (64, 48, 16)
 
 
 def test_a_run_that_ended_on_its_budget(tmp_path):
     runs.make_run(tmp_path / "forest", trials=100)
     summary = summary_of(tmp_path / "forest")
-    assert summary.standings.stop.reason == "budget"
+    assert summary.results.stop.reason == "budget"
     assert re.search(r"; [0-5] of 6 pairs resolved after \d+ trials\.$", summary.verdict)
     assert summary.uncounted == 0
 
@@ -139,12 +135,10 @@ def test_a_weighted_rubric_gets_no_difficulty_and_no_bounds(tmp_path):
         snapshot = reader.latest_snapshot()
     models = [
         dict(line) | {"score": line["score"] * 3, "high": line["high"] * 3}
-        for line in snapshot.standings["models"]
+        for line in snapshot.results["models"]
     ]
     with RunWriter.open(tmp_path / "forest") as writer:
-        writer.snapshot(
-            replace(snapshot, at=snapshot.at + 1, standings={**snapshot.standings, "models": models})
-        )
+        writer.snapshot(replace(snapshot, at=snapshot.at + 1, results={**snapshot.results, "models": models}))
     summary = summary_of(tmp_path / "forest")
     assert summary.questions is None
     assert session.stopped is not None
@@ -172,7 +166,7 @@ def test_the_session_is_told_of_what_is_stored(tmp_path):
     session = runs.make_run(tmp_path / "forest", rounds=3)
     with RunReader(tmp_path / "forest") as reader:
         told = [one for batch in reader.log() for one in batch]
-    assert len(told) == session.standings().trials
+    assert len(told) == session.results().trials
     assert all(isinstance(one, TrialOutcome) for one in told)
 
 
@@ -200,15 +194,15 @@ def test_promises_follow_the_confidence():
 
 def test_answers_after_the_stop_are_in_the_figures_that_count_them(tmp_path):
     session = runs.make_run(tmp_path / "forest", missing=0.03, one_by_one=True)
-    late = sum(line.after_stop for line in session.standings().models)
+    late = sum(line.after_stop for line in session.results().models)
     assert late > 0
     summary = summary_of(tmp_path / "forest")
     assert summary.uncounted == 0
     assert summary.questions is not None
     assert sum(one.trials for one in summary.questions) == sum(
-        line.trials for line in session.standings().models
+        line.trials for line in session.results().models
     )
-    for place, line in enumerate(summary.standings.models):
+    for place, line in enumerate(summary.results.models):
         tallies = [one.by_model[place] for one in summary.questions]
         assert sum(trials for trials, _ in tallies) == line.trials
         asked = [correct / trials for trials, correct in tallies if trials]

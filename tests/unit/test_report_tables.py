@@ -33,7 +33,7 @@ def rows_of(text):
 
 
 def test_the_models_are_there_with_every_digit(summary):
-    for row, line in zip(rows_of(models_csv(summary)), summary.standings.models, strict=True):
+    for row, line in zip(rows_of(models_csv(summary)), summary.results.models, strict=True):
         assert row["model"] == line.model
         assert float(row["score"]) == line.score
         assert float(row["bayes_sigma"]) == line.sigma
@@ -41,7 +41,7 @@ def test_the_models_are_there_with_every_digit(summary):
 
 
 def test_the_pairs_are_there(summary):
-    for row, pair in zip(rows_of(pairs_csv(summary)), summary.standings.pairs, strict=True):
+    for row, pair in zip(rows_of(pairs_csv(summary)), summary.results.pairs, strict=True):
         assert (row["first"], row["second"], row["verdict"]) == (pair.first, pair.second, pair.verdict)
         assert float(row["difference_low"]) == pair.low
         assert int(row["decided_at"]) == pair.decided_at
@@ -49,7 +49,7 @@ def test_the_pairs_are_there(summary):
 
 def test_the_questions_add_up_to_the_models(summary):
     rows = rows_of(questions_csv(summary))
-    for line in summary.standings.models:
+    for line in summary.results.models:
         mine = [row for row in rows if row["model"] == line.model]
         assert sum(int(row["trials"]) for row in mine) == line.trials
         fractions = [int(row["correct"]) / int(row["trials"]) for row in mine]
@@ -62,12 +62,12 @@ def test_without_fractions_there_is_only_the_header(summary):
 
 def test_no_cell_is_a_formula_and_no_number_is_infinite(summary):
     names = ("=1+1", "+1", "-x", "@sum(a)", " =1", "a,b\nc", "-3")
-    line, account = summary.standings.models[0], summary.models[0]
-    standings = replace(
-        summary.standings,
+    line, account = summary.results.models[0], summary.models[0]
+    results = replace(
+        summary.results,
         models=tuple(replace(line, model=name, score=float("inf")) for name in names),
     )
-    text = models_csv(replace(summary, standings=standings, models=(account,) * len(names)))
+    text = models_csv(replace(summary, results=results, models=(account,) * len(names)))
     rows = rows_of(text)
     assert [row["model"] for row in rows] == ["'=1+1", "+1", "'-x", "'@sum(a)", "' =1", "a,b␊c", "-3"]
     assert {row["score"] for row in rows} == {""}
@@ -75,19 +75,18 @@ def test_no_cell_is_a_formula_and_no_number_is_infinite(summary):
 
 def test_a_papers_table_has_every_model_in_per_cent(summary):
     latex, markdown = paper_latex(summary), paper_markdown(summary)
-    for line in summary.standings.models:
+    for line in summary.results.models:
         assert rf"${100 * line.mu:.2f} \pm {100 * line.sigma:.2f}$" in latex
         assert f"| {100 * line.mu:.2f} ± {100 * line.sigma:.2f} | {100 * line.score:.2f} |" in markdown
-    assert latex.count(r" \\") == len(summary.standings.models) + 1
+    assert latex.count(r" \\") == len(summary.results.models) + 1
     assert latex.count(r"\begin") == latex.count(r"\end") == 2
 
 
 def test_scores_that_are_no_fractions_stay_as_they_are(summary):
     models = tuple(
-        replace(line, score=12.5, low=11.0, high=14.0, mu=12.0, sigma=0.5)
-        for line in summary.standings.models
+        replace(line, score=12.5, low=11.0, high=14.0, mu=12.0, sigma=0.5) for line in summary.results.models
     )
-    scaled = replace(summary, standings=replace(summary.standings, models=models))
+    scaled = replace(summary, results=replace(summary.results, models=models))
     assert "(%)" not in paper_markdown(scaled)
     assert r"\%)" not in paper_latex(scaled).split(r"\toprule")[1]
     assert r"$12.00 \pm 0.50$ & 12.50" in paper_latex(scaled)
@@ -95,7 +94,7 @@ def test_scores_that_are_no_fractions_stay_as_they_are(summary):
 
 @pytest.mark.parametrize("moment", examples.MOMENTS)
 def test_every_row_of_the_latex_has_six_cells(summary, moment):
-    latex = paper_latex(replace(summary, standings=examples.MOMENTS[moment]()))
+    latex = paper_latex(replace(summary, results=examples.MOMENTS[moment]()))
     body = latex.split(r"\midrule")[1].split(r"\bottomrule")[0].strip()
     for row in body.splitlines():
         assert len(re.findall(r"(?<!\\)&", row)) == 5

@@ -10,7 +10,7 @@ import standings_examples as examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.core.results import PairStanding, Standings, StopVerdict
+from adaptive_eval.core.results import PairResult, Results, StopVerdict
 from adaptive_eval.report.phrases import difference_words, evidence_words, span_words
 from adaptive_eval.text.headline import headline
 from adaptive_eval.text.inert import inert
@@ -37,13 +37,13 @@ from adaptive_eval.text.verdicts import (
 )
 
 
-def with_verdicts(standings: Standings, **verdicts: str) -> Standings:
-    """Return `standings` with other verdicts for pairs named like ``oak_elm``, and `rest` for the others."""
+def with_verdicts(results: Results, **verdicts: str) -> Results:
+    """Return `results` with other verdicts for pairs named like ``oak_elm``, and `rest` for the others."""
     pairs = []
-    for pair in standings.pairs:
+    for pair in results.pairs:
         key = f"{pair.first}_{pair.second}"
         pairs.append(replace(pair, verdict=verdicts.get(key, verdicts.get("rest", pair.verdict))))
-    return replace(standings, pairs=tuple(pairs))
+    return replace(results, pairs=tuple(pairs))
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_headline_does_not_call_a_leader_ahead_of_a_model_it_is_not_separated_fr
         "fir_yew": "worse",
         "oak_fir": "better",
     }
-    standings = with_verdicts(examples.finished(), **verdicts, elm_fir="open", ash_fir="open")
-    assert headline(with_verdicts(standings, fir_yew="better")).startswith("oak is ahead of all others")
-    assert headline(standings).startswith("First place is not resolved between oak and yew;")
+    results = with_verdicts(examples.finished(), **verdicts, elm_fir="open", ash_fir="open")
+    assert headline(with_verdicts(results, fir_yew="better")).startswith("oak is ahead of all others")
+    assert headline(results).startswith("First place is not resolved between oak and yew;")
 
 
 def test_a_chain_of_separations_settles_an_order():
@@ -168,14 +168,14 @@ def test_tied_groups_cover_exactly_the_tied_pairs(ties):
     pairs = tuple(
         replace(pair, verdict="tie" if tie else "open") for pair, tie in zip(base.pairs, ties, strict=True)
     )
-    standings = replace(base, pairs=pairs)
+    results = replace(base, pairs=pairs)
     declared = {frozenset((pair.first, pair.second)) for pair in pairs if pair.verdict == "tie"}
-    covered = {frozenset((a, b)) for group in tied_groups(standings) for a in group for b in group if a != b}
+    covered = {frozenset((a, b)) for group in tied_groups(results) for a in group for b in group if a != b}
     assert covered == declared
 
 
 def test_a_pair_is_shown_from_its_better_model():
-    behind = PairStanding("a", "b", "worse", -0.2, -0.3, -0.1, 6.0, 5.0, None, 40, 40, 40)
+    behind = PairResult("a", "b", "worse", -0.2, -0.3, -0.1, 6.0, 5.0, None, 40, 40, 40)
     seen = oriented(behind)
     assert (seen.first, seen.second, seen.verdict) == ("b", "a", "better")
     assert (seen.difference, seen.low, seen.high) == (0.2, 0.1, 0.3)

@@ -153,7 +153,7 @@ def test_a_script_that_does_not_guard_itself_is_not_run_again_by_workers(tmp_pat
         "rows = [{'input': f'{n}?', 'target': r'\\sqrt{8}'} for n in range(5)]\n"
         "models = {'one': lambda _: r'\\boxed{2\\sqrt{2}}', 'two': lambda _: r'\\boxed{\\sqrt{3}}'}\n"
         "found = adaptive_eval.evaluate(models, rows, scorer='math', budget={'trials': 20})\n"
-        "print([line.score for line in found.standings.models])\n",
+        "print([line.score for line in found.results.models])\n",
         encoding="utf-8",
     )
     done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)

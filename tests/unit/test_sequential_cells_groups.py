@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scorio.sequential.cells import HOLE, Cells, fit_prior, unit_scores
-from scorio.sequential.trial_sequence import Walk
+from scorio.sequential.trial_sequence import TrialSequence
 
 FIELDS = ("before", "after", "fresh", "w", "u", "g", "r", "seen", "total", "square")
 
@@ -13,15 +13,15 @@ def outcomes(models, questions, steps, holes, seed):
     rng = np.random.default_rng(seed)
     drawn = rng.integers(0, 3, (models, steps))
     drawn[rng.random((models, steps)) < holes] = HOLE
-    return Walk(rng.permutation(questions)), drawn
+    return TrialSequence(rng.permutation(questions)), drawn
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.1])
 @pytest.mark.parametrize("piece", [1, 7, 500])
 def test_together_or_alone(holes, piece):
-    walk, drawn = outcomes(5, 23, 140, holes, seed=3)
+    sequence, drawn = outcomes(5, 23, 140, holes, seed=3)
     scores = unit_scores([0.0, 3.0, 1.0])
-    together, alone = Cells(walk, scores, 5), Cells(walk, scores, 5)
+    together, alone = Cells(sequence, scores, 5), Cells(sequence, scores, 5)
     together.absorb(np.arange(5), drawn)
     for model in range(5):
         for start in range(0, 140, piece):
@@ -32,9 +32,9 @@ def test_together_or_alone(holes, piece):
 
 
 def test_a_model_without_any_answer_keeps_its_prior():
-    walk, drawn = outcomes(3, 10, 40, 0.0, seed=1)
+    sequence, drawn = outcomes(3, 10, 40, 0.0, seed=1)
     drawn[1] = HOLE
-    cells = Cells(walk, unit_scores([0.0, 1.0, 2.0]), 3)
+    cells = Cells(sequence, unit_scores([0.0, 1.0, 2.0]), 3)
     cells.absorb(np.arange(3), drawn)
     latest = cells.latest()
     assert latest.seen[:, 0].tolist() == [10.0, 0.0, 10.0]

@@ -9,15 +9,15 @@ import pytest
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import PairReader
 from scorio.sequential.rules import Anytime
-from scorio.sequential.trial_sequence import Schedule, Walk
+from scorio.sequential.trial_sequence import Schedule, TrialSequence
 
 VECTORS = json.loads((Path(__file__).parents[1] / "data" / "decision_vectors.json").read_text())
 
 
 def read_pair(vector, block):
     """Read the vector's two models in blocks of `block` steps; return the estimates at every step."""
-    walk = Walk(np.arange(vector["M"]))
-    cells = Cells(walk, unit_scores(vector["weights"]), models=2)
+    sequence = TrialSequence(np.arange(vector["M"]))
+    cells = Cells(sequence, unit_scores(vector["weights"]), models=2)
     size = vector["cluster_size"]
     clusters = None if size is None else np.arange(vector["M"]) // size
     reader = PairReader(cells, [0], [1], vector["target"], clusters)
@@ -71,4 +71,4 @@ def test_reaches_the_verdict_at_its_step(vector):
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: f"M{vector['M']}")
 def test_walks_the_schedule_of_the_vectors(vector):
     head = vector["schedule_head"]
-    assert Schedule([vector["M"]], seed=None).walks[0].question(0, len(head)).tolist() == head
+    assert Schedule([vector["M"]], seed=None).sequences[0].question(0, len(head)).tolist() == head

@@ -6,7 +6,7 @@ import pytest
 from scorio.sequential.cells import HOLE, Cells, unit_scores
 from scorio.sequential.contrasts import PairReader
 from scorio.sequential.reference import Overlap, ReferenceReader, with_extra_questions
-from scorio.sequential.trial_sequence import Walk
+from scorio.sequential.trial_sequence import TrialSequence
 
 FIELDS = ("difference", "variance", "guarded", "avg_variance", "questions")
 M = 120
@@ -23,14 +23,14 @@ def counts_of(rng, p, trials):
     return np.stack([trials - right, right], axis=1)
 
 
-def board(rng, *, models=1, reference=None, trials=8, steps=300, walk=None, missing=0.0):
+def board(rng, *, models=1, reference=None, trials=8, steps=300, sequence=None, missing=0.0):
     """Cells with `models` live models that have walked `steps`, and a reference as the last row."""
-    walk = walk if walk is not None else Walk(rng.permutation(M))
-    cells = Cells(walk, unit_scores([0, 1]), models + 1)
-    p = rng.beta(2, 2, (models + 1, walk.questions))
+    sequence = sequence if sequence is not None else TrialSequence(rng.permutation(M))
+    cells = Cells(sequence, unit_scores([0, 1]), models + 1)
+    p = rng.beta(2, 2, (models + 1, sequence.questions))
     counts = counts_of(rng, p[-1], trials) if reference is None else reference
     cells.load(models, counts)
-    outcomes = (rng.random((models, steps)) < p[:-1][:, walk.question(0, steps)]).astype(np.int64)
+    outcomes = (rng.random((models, steps)) < p[:-1][:, sequence.question(0, steps)]).astype(np.int64)
     outcomes[rng.random(outcomes.shape) < missing] = HOLE
     return cells, outcomes
 
@@ -77,7 +77,7 @@ class TestReader:
         cells, outcomes = board(rng, steps=M)
         reference = cells.counts[1].copy()
         path = read(cells, outcomes)
-        asked = cells.walk.question(0, M)
+        asked = cells.sequence.question(0, M)
         for t in (1, 9, 31, 70, M):
             d, c, _ = plain_difference(asked[:t], outcomes[0, :t], reference)
             assert path.questions[0, t - 1] == c
@@ -95,13 +95,13 @@ class TestReader:
 
     def test_after_whole_passes_with_equal_trials_it_is_an_ordinary_pair(self):
         rng = np.random.default_rng(5)
-        walk = Walk(rng.permutation(M))
+        sequence = TrialSequence(rng.permutation(M))
         p = rng.beta(2, 2, (2, M))
-        outcomes = (rng.random((2, 2 * M)) < p[:, walk.question(0, 2 * M)]).astype(np.int64)
-        pair = Cells(walk, unit_scores([0, 1]), 2)
+        outcomes = (rng.random((2, 2 * M)) < p[:, sequence.question(0, 2 * M)]).astype(np.int64)
+        pair = Cells(sequence, unit_scores([0, 1]), 2)
         pair.absorb(np.arange(2), outcomes)
         expected = PairReader(pair, [0], [1]).read(np.array([0]), 2 * M)
-        cells, _ = board(rng, reference=pair.counts[1].copy(), walk=walk)
+        cells, _ = board(rng, reference=pair.counts[1].copy(), sequence=sequence)
         found = read(cells, outcomes[:1])
         for name in FIELDS:
             last = getattr(expected, name)[0, -1]
@@ -131,14 +131,14 @@ class TestReader:
     def test_extra_questions_narrow_the_variance_where_difficulty_is_shared(self):
         rng = np.random.default_rng(9)
         p = np.where(np.arange(M) % 2, 0.95, 0.05)
-        walk = Walk(rng.permutation(M))
-        cells = Cells(walk, unit_scores([0, 1]), 2)
+        sequence = TrialSequence(rng.permutation(M))
+        cells = Cells(sequence, unit_scores([0, 1]), 2)
         cells.load(1, counts_of(rng, np.full(M, 0.5) + 0.4 * (p - 0.5), 50))
-        outcomes = (rng.random((1, 60)) < p[walk.question(0, 60)]).astype(np.int64)
+        outcomes = (rng.random((1, 60)) < p[sequence.question(0, 60)]).astype(np.int64)
         reader = ReferenceReader(cells, [0], [1], [1])
         cells.absorb(np.array([0]), outcomes)
         path = reader.read(np.array([0]), 60)
-        plain = plain_difference(walk.question(0, 60), outcomes[0], cells.counts[1], adjust=False)[2]
+        plain = plain_difference(sequence.question(0, 60), outcomes[0], cells.counts[1], adjust=False)[2]
         assert path.variance[0, -1] < 0.9 * plain
 
     def test_population_variance_does_not_shrink_below_the_spread_between_questions(self):
@@ -151,7 +151,7 @@ class TestReader:
         found = read(*board(np.random.default_rng(11), steps=60), target="population", clusters=np.arange(M))
         plain = board(np.random.default_rng(11), steps=60)
         d, c, square = plain_difference(
-            plain[0].walk.question(0, 60), plain[1][0], plain[0].counts[1], adjust=False
+            plain[0].sequence.question(0, 60), plain[1][0], plain[0].counts[1], adjust=False
         )
         assert found.difference[0, -1] == pytest.approx(d)
         assert found.variance[0, -1] == pytest.approx(square * c / (c - 1))

@@ -57,7 +57,7 @@ class TestAsking:
         session = Session(make_spec(3, 30))
         for _ in range(10):
             session.tell([TrialOutcome(request.key, 1) for request in session.ask(1)])
-        assert sorted(session.roster.issued) == [3, 3, 4]
+        assert sorted(session.states.issued) == [3, 3, 4]
 
     def test_refuses_unknown_models_and_negative_capacity(self):
         session = Session(make_spec(2, 4))
@@ -148,7 +148,7 @@ class TestStopping:
         retired = [decision for decision in session.decisions if decision.kind == "retired"]
         assert retired[0].models == ("m0",)
         assert "separated from m1 and m2" in retired[0].text
-        issued = session.roster.issued
+        issued = session.states.issued
         assert issued[0] < issued[1] == issued[2]
 
     def test_in_flight_trials_after_the_stop_are_in_the_estimate_only(self):
@@ -158,7 +158,7 @@ class TestStopping:
         assert session.stopped.reason == "resolved"
         late = [r for r in requests if r.key.step >= 25]
         session.tell([TrialOutcome(r.key, 0) for r in late])
-        line = session.standings().models[0]
+        line = session.results().models[0]
         assert line.after_stop == 5
         assert line.trials == 30
         assert calls(session)[0][2] == 22
@@ -224,11 +224,11 @@ class TestModelsThatStop:
     def test_time_that_is_up_takes_nothing_from_a_model_that_is_decided(self, policy):
         session = Session(make_spec(3, 40, allocation=AllocationSpec(models=policy)))
         answer = coin([0.99, 0.3, 0.3])
-        while not session.roster.retired[0]:
+        while not session.states.retired[0]:
             session.tell([TrialOutcome(request.key, answer(request)) for request in session.ask(3)])
         assert session.stop_model("m0", "its wall clock limit of 60 s is reached", spent=True) == []
         assert {request.key.model for request in session.ask(20)} == {"m1", "m2"}
-        assert session.standings().models[0].state == "retired"
+        assert session.results().models[0].state == "retired"
 
     def test_its_abandoned_trials_do_not_hold_up_the_end(self):
         session = Session(make_spec(3, 40, trials=12))
@@ -267,7 +267,7 @@ class TestHostile:
     def test_many_trials_in_one_cell(self):
         session = Session(make_spec(1, 1, goal="budget", trials=4000))
         drive(session, coin([0.3]), slots=500)
-        line = session.standings().models[0]
+        line = session.results().models[0]
         assert line.trials == 4000
         assert 0.2 < line.score < 0.4
 
@@ -279,10 +279,10 @@ class TestHostile:
     def test_negative_weights_in_any_order_are_shown_in_their_own_units(self):
         session = Session(make_spec(2, 30, weights=(3.0, -1.0, 2.0), max_passes=2))
         drive(session, lambda request: 0 if request.key.model == "m0" else 1)
-        standings = session.standings()
-        assert standings.models[0].score == pytest.approx(3.0)
-        assert standings.models[1].score == pytest.approx(-1.0)
-        assert standings.pairs[0].difference == pytest.approx(4.0)
+        results = session.results()
+        assert results.models[0].score == pytest.approx(3.0)
+        assert results.models[1].score == pytest.approx(-1.0)
+        assert results.pairs[0].difference == pytest.approx(4.0)
 
     def test_a_model_without_a_single_answer(self):
         session = Session(make_spec(3, 30, max_passes=2))
@@ -291,7 +291,7 @@ class TestHostile:
             lambda request: int(request.key.model == "m0"),
             missing=lambda request: request.key.model == "m2",
         )
-        line = session.standings().models[2]
+        line = session.results().models[2]
         assert line.score is None
         assert line.missing == 60
         assert [(call[0], call[1]) for call in calls(session)] == [(("m0", "m1"), "better")]
@@ -305,15 +305,15 @@ class TestHostile:
     def test_equal_answers_feign_no_certainty(self):
         session = Session(make_spec(2, 30))
         session.tell([TrialOutcome(request.key, 1) for request in session.ask(24)])
-        (pair,) = session.standings().pairs
+        (pair,) = session.results().pairs
         assert pair.difference == 0.0
         assert pair.low < -0.1
         assert pair.high > 0.1
 
     def test_standings_before_the_first_trial(self):
-        standings = Session(make_spec(3, 30, equivalence=0.02)).standings()
-        assert all(line.score is None and line.trials == 0 for line in standings.models)
-        assert all(pair.difference is None and pair.verdict == "open" for pair in standings.pairs)
+        results = Session(make_spec(3, 30, equivalence=0.02)).results()
+        assert all(line.score is None and line.trials == 0 for line in results.models)
+        assert all(pair.difference is None and pair.verdict == "open" for pair in results.pairs)
 
     def test_replay_of_a_log_with_holes_asks_for_them_first(self):
         session = Session(make_spec(2, 30))

@@ -14,7 +14,7 @@ from adaptive_eval.trial import Missing, TrialOutcome
 def played(spec: SessionSpec, answers: dict[tuple[str, int], int | None], steps: int) -> Session:
     """Return a session in which every model has walked `steps` steps; None is a missing answer."""
     session = Session(spec)
-    while any(issued < steps for issued in session.roster.issued):
+    while any(issued < steps for issued in session.states.issued):
         for request in session.ask(1):
             category = answers[request.key.model, request.key.step]
             session.tell(
@@ -37,13 +37,13 @@ def test_they_are_the_scores_of_the_run_with_the_holes_filled(categories, overal
     spec = SessionSpec((ModelSpec("m"), ModelSpec("n")), tasks, goal=GoalSpec("budget"), overall=overall)
     answers = {("m", step): category for step, category in enumerate(categories)}
     answers |= {("n", step): 0 for step in range(len(categories))}
-    line = played(spec, answers, 24).standings().models[0]
+    line = played(spec, answers, 24).results().models[0]
     if None not in categories:
         assert (line.worst, line.best) == (None, None)
         return
     for bound, filler in ((line.worst, np.argmin(weights)), (line.best, np.argmax(weights))):
         filled = {key: int(filler) if category is None else category for key, category in answers.items()}
-        assert bound == pytest.approx(played(spec, filled, 24).standings().models[0].score)
+        assert bound == pytest.approx(played(spec, filled, 24).results().models[0].score)
     if line.score is not None:
         assert line.worst - 1e-9 <= line.score <= line.best + 1e-9
 
@@ -51,5 +51,5 @@ def test_they_are_the_scores_of_the_run_with_the_holes_filled(categories, overal
 def test_a_model_without_any_answer_may_be_anything():
     session = Session(make_spec(2, 4))
     session.tell([Missing(request.key, "gone") for request in session.ask(8)])
-    line = session.standings().models[0]
+    line = session.results().models[0]
     assert (line.score, line.worst, line.best) == (None, 0.0, 1.0)

@@ -82,7 +82,7 @@ class TestKinds:
         session = Session(measured(BudgetSpec(tokens=10_000)))
         (request,) = session.ask(1)
         session.tell([TrialOutcome(request.key, 1, Usage(60, 300))])
-        warnings = session.standings().warnings
+        warnings = session.results().warnings
         assert any("answered with 300 tokens although max_tokens is 100" in text for text in warnings)
         assert any("10 more prompt tokens" in text for text in warnings)
         assert session.budget.worst_case(0, 0, 1) == Amount(60, 300)
@@ -103,12 +103,12 @@ class TestModels:
         assert session.stopped.text == (
             "decided as far as possible: 2 pairs stay open because the budget of m1 ended"
         )
-        lines = {line.model: line for line in session.standings().models}
+        lines = {line.model: line for line in session.results().models}
         assert (lines["m1"].state, lines["m1"].issued) == ("stopped", 12)
         assert lines["m1"].note == "its budget ended: 12 of 12 trials; its next trial might exceed it"
         (call,) = calls(session)
         assert call[0] == ("m0", "m2")
-        assert [pair.verdict for pair in session.standings().pairs if "m1" in (pair.first, pair.second)] == [
+        assert [pair.verdict for pair in session.results().pairs if "m1" in (pair.first, pair.second)] == [
             "open",
             "open",
         ]
@@ -130,7 +130,7 @@ class TestModels:
         assert len(mine) == 2
         session.tell([TrialOutcome(mine[0].key, 1, Usage(10, 10))])
         assert session.ask({"a": 9, "b": 0}) == []
-        assert not session.roster.stopped
+        assert not session.states.stopped
         session.tell([TrialOutcome(mine[1].key, 1, Usage(10, 10))])
         assert len(session.ask({"a": 9, "b": 0})) == 1
 
@@ -143,12 +143,12 @@ class TestModels:
     def test_a_model_that_is_not_needed_any_more_is_not_given_up(self):
         spec = make_spec(3, 30, max_passes=60)
         whole = drive(Session(spec), coin([0.9, 0.88, 0.1]), most=4000)
-        needed = whole.roster.issued[2]
+        needed = whole.states.issued[2]
         session = drive(
             Session(with_own(spec, m2=BudgetSpec(trials=needed))), coin([0.9, 0.88, 0.1]), most=4000
         )
-        assert session.roster.retired[2]
-        assert not session.roster.spent
+        assert session.states.retired[2]
+        assert not session.states.spent
 
     def test_a_higher_cap_goes_on_where_it_was(self):
         spec = make_spec(3, 30, max_passes=60)
@@ -160,7 +160,7 @@ class TestModels:
             return told[-1].category
 
         drive(Session(with_own(spec, m1=BudgetSpec(trials=12))), answer)
-        assert not whole.roster.stopped
+        assert not whole.states.stopped
         again = Session(with_own(spec, m1=BudgetSpec(trials=1200)))
         again.replay([told])
         drive(again, coin(MEANS))
@@ -171,8 +171,8 @@ class TestModels:
         spec = with_own(make_spec(3, 30, goal="budget", trials=100), m0=BudgetSpec(trials=10))
         session = drive(Session(spec), coin(MEANS))
         assert session.stopped.reason == "budget"
-        assert session.roster.issued[0] == 10
-        assert sum(session.roster.issued) == 100
+        assert session.states.issued[0] == 10
+        assert sum(session.states.issued) == 100
 
     def test_all_models_out_of_budget_is_no_fault_of_the_endpoints(self):
         spec = make_spec(2, 30, goal="budget", trials=100)
@@ -180,7 +180,7 @@ class TestModels:
             Session(with_own(spec, m0=BudgetSpec(trials=4), m1=BudgetSpec(trials=4))), coin(MEANS)
         )
         assert session.stopped.reason == "budget"
-        assert sum(session.roster.issued) == 8
+        assert sum(session.states.issued) == 8
 
 
 class TestTasks:
@@ -199,7 +199,7 @@ class TestTasks:
             t=BudgetSpec(trials=11),
             m1=BudgetSpec(completion_tokens=900),
         )
-        lines = [(one.scope, one.owner, one.name, one.limit) for one in Session(spec).standings().budgets]
+        lines = [(one.scope, one.owner, one.name, one.limit) for one in Session(spec).results().budgets]
         assert lines == [
             ("run", "", "trials", 500),
             ("run", "", "tokens", None),

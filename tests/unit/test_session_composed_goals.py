@@ -35,7 +35,7 @@ def alone(goal, **parts):
 
 
 def verdicts(session, kind):
-    return {pair.verdict for pair in session.standings().pairs if pair.kind == kind}
+    return {pair.verdict for pair in session.results().pairs if pair.kind == kind}
 
 
 class TestAll:
@@ -44,7 +44,7 @@ class TestAll:
         assert session.stopped.reason == "resolved"
         assert "open" not in verdicts(session, "pair")
         assert verdicts(session, "width") == {"tie"}
-        assert all(line.high - line.low <= 0.12 + 1e-9 for line in session.standings().models)
+        assert all(line.high - line.low <= 0.12 + 1e-9 for line in session.results().models)
         longest = max(alone(RANKING).budget.told, alone(NARROW).budget.told)
         assert session.budget.told >= longest
 
@@ -113,7 +113,7 @@ class TestErrorControl:
 
     def test_a_contrast_that_two_parts_ask_about_counts_once(self):
         session = Session(composed("all", RANKING, GoalSpec("baseline", model="m2"), BEST))
-        assert len(session.standings().pairs) == 6
+        assert len(session.results().pairs) == 6
         assert session.comparison.threshold == pytest.approx(log(6 / 0.05))
 
     @pytest.mark.parametrize("family", ["holm", "ebh", "pair"])
@@ -144,7 +144,7 @@ class TestErrorControl:
 
 class TestWords:
     def test_the_headline_speaks_of_every_kind(self):
-        text = headline(run("all", RANKING, ABOVE, NARROW).standings())
+        text = headline(run("all", RANKING, ABOVE, NARROW).results())
         assert "m0 is ahead of all others" in text
         assert "m3 is below 0.4" in text
         assert "4 of 4 scores measured to a width of 0.12" in text
@@ -160,7 +160,7 @@ class TestWords:
     def test_a_score_that_is_measured_is_shown_in_its_own_units(self):
         spec = make_spec(2, 30, goal="width", width=1.0, weights=(2.0, 6.0), max_passes=60)
         session = drive(Session(spec), coin((0.9, 0.5)))
-        pair, line = session.standings().pairs[0], session.standings().models[0]
+        pair, line = session.results().pairs[0], session.results().models[0]
         assert pair.second == "width 1"
         assert pair.difference == pytest.approx(line.score, abs=0.1)  # which has a few trials more
         assert 2.0 <= pair.low < pair.difference < pair.high <= 6.0

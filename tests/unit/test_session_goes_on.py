@@ -35,21 +35,21 @@ class TestBudgetIsSpentThoughEveryPairIsDecided:
         assert session.budget.told == 700
         assert session.stopped.reason == "budget"
         assert session.stopped.text == "budget is spent: 700 of 700 trials; the next trial might exceed it"
-        assert {pair.verdict for pair in session.standings().pairs}.isdisjoint({"open"})
+        assert {pair.verdict for pair in session.results().pairs}.isdisjoint({"open"})
 
     def test_by_the_others_when_one_model_has_spent_its_own(self, policy, order):
         spec = self.spec(policy, order, trials=700)
         first, *others = spec.models
         spec = replace(spec, models=(replace(first, budget=BudgetSpec(trials=60)), *others))
         session = drive(Session(spec), coin(MEANS), slots=3)
-        assert session.roster.issued[0] == 60
+        assert session.states.issued[0] == 60
         assert session.budget.told == 700
 
     def test_by_every_model_its_own(self, policy, order):
         spec = self.spec(policy, order)
         models = tuple(replace(model, budget=BudgetSpec(trials=70)) for model in spec.models)
         session = drive(Session(replace(spec, models=models)), coin(MEANS), slots=3)
-        assert session.roster.issued == [70] * 3
+        assert session.states.issued == [70] * 3
         assert session.stopped.reason == "budget"
         assert session.stopped.text.startswith("the budgets of models ended (m")
         assert session.stopped.text.count("its budget ended: 70 of 70 trials") == 3
@@ -57,7 +57,7 @@ class TestBudgetIsSpentThoughEveryPairIsDecided:
     def test_to_the_cap_of_passes(self, policy, order):
         session = drive(Session(self.spec(policy, order, trials=10**6, max_passes=9)), coin(MEANS), slots=3)
         assert session.stopped.reason == "max_passes"
-        assert session.roster.issued == [9 * 12] * 3
+        assert session.states.issued == [9 * 12] * 3
 
 
 def test_rounds_after_the_last_verdict_do_not_depend_on_the_order_of_arrival():
@@ -65,8 +65,8 @@ def test_rounds_after_the_last_verdict_do_not_depend_on_the_order_of_arrival():
     counts = []
     for slots in (1, 5, 16):
         session = drive(Session(spec), coin(MEANS), slots=slots, rng=np.random.default_rng(slots))
-        walk = session.board.cells[0].walk
-        counts.append(walk.question(0, 150).tolist())
+        sequence = session.board.cells[0].sequence
+        counts.append(sequence.question(0, 150).tolist())
     assert counts[0] == counts[1] == counts[2]
 
 
@@ -78,7 +78,7 @@ def test_a_model_by_itself_waits_for_no_other(policy, slots):
     session = drive(Session(spec), coin((0.5, 0.5, 0.5, 1.0)), slots=slots)
     assert session.stopped.reason == "resolved"
     if policy != "uniform":
-        assert session.roster.issued[3] < min(session.roster.issued[:3])
+        assert session.states.issued[3] < min(session.states.issued[:3])
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -86,7 +86,7 @@ def test_named_pairs_that_leave_a_model_without_a_trial(policy):
     spec = make_spec(3, 30, goal="pairs", pairs=(("m0", "m1"),), max_passes=3, policy=policy)
     session = drive(Session(spec), coin((0.5, 0.5, 0.5)), slots=4)
     assert session.stopped.reason == "max_passes"
-    assert policy == "uniform" or session.roster.issued[2] == 0
+    assert policy == "uniform" or session.states.issued[2] == 0
 
 
 def test_scores_of_several_tasks_can_be_reviewed_at_every_step_that_is_not_forgotten():

@@ -27,8 +27,8 @@ def _strict():
 
 def assert_finite(session):
     """Check that no figure that is shown is NaN or infinite."""
-    standings = session.standings()
-    for line in (*standings.models, *standings.pairs):
+    results = session.results()
+    for line in (*results.models, *results.pairs):
         values = (getattr(line, name) for name in line.__slots__)
         assert all(math.isfinite(value) for value in values if isinstance(value, float)), line
 
@@ -56,7 +56,7 @@ class TestNoSpreadAtAll:
     def test_a_number_at_the_end_of_the_scale(self, value, verdict):
         spec = make_spec(2, 30, goal="threshold", value=value, max_passes=3)
         session = drive(Session(spec), lambda request: 1)
-        assert {pair.verdict for pair in session.standings().pairs} == {verdict}
+        assert {pair.verdict for pair in session.results().pairs} == {verdict}
         assert_finite(session)
 
 
@@ -91,7 +91,7 @@ class TestManyTrials:
         spec = make_spec(2, 30, equivalence=0.1, max_passes=30)
         session = Session(replace(spec, references=(ReferenceSpec("old", {"t": counts}),)))
         drive(session, coin((0.9, 0.4)))
-        line = session.standings().models[2]
+        line = session.results().models[2]
         assert line.trials == MILLION + 58
         assert line.score == pytest.approx((0.75 + 29) / 30)
         assert_finite(session)

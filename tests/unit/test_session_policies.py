@@ -26,13 +26,13 @@ class TestGoals:
         assert session.stopped.reason == "resolved"
         winners = {call[0][0] if call[1] == "better" else call[0][1] for call in calls(session)}
         assert "m0" in winners
-        assert session.roster.issued[0] < run().roster.issued[1]
+        assert session.states.issued[0] < run().states.issued[1]
         assert session.budget.told < run().budget.told
 
     def test_top_k_of_two(self):
         session = run(goal="top-k", k=2)
         assert session.stopped.reason == "resolved"
-        low = session.standings().models[3]
+        low = session.results().models[3]
         assert low.state == "retired"
 
     def test_top_k_is_blind_to_arrival_order(self):
@@ -50,12 +50,12 @@ class TestGoals:
     def test_named_pairs_leave_other_models_alone(self):
         session = run(goal="pairs", pairs=(("m3", "m0"),))
         assert [call[:2] for call in calls(session)] == [(("m3", "m0"), "worse")]
-        assert session.roster.issued[1] == session.roster.issued[2] == 0
+        assert session.states.issued[1] == session.states.issued[2] == 0
 
     def test_width_stops_when_every_interval_is_narrow(self):
         session = run(goal="width", width=0.2)
         assert session.stopped.reason == "resolved"
-        for line in session.standings().models:
+        for line in session.results().models:
             assert line.high - line.low <= 0.2 + 1e-9
 
     def test_threshold_says_on_which_side_each_model_is(self):
@@ -67,7 +67,7 @@ class TestGoals:
     def test_budget_spends_all_of_it_on_every_model(self):
         session = run(goal="budget", trials=400)
         assert session.stopped.reason == "budget"
-        assert session.roster.issued == [100, 100, 100, 100]
+        assert session.states.issued == [100, 100, 100, 100]
 
 
 class TestRules:
@@ -106,7 +106,7 @@ class TestRules:
         session = run(rule="zscore", equivalence=None)
         assert calls(session)
         assert all(call[2] % 30 in (0, 1) for call in calls(session))
-        assert "meant for one look" in session.standings().warnings[0]
+        assert "meant for one look" in session.results().warnings[0]
 
     @pytest.mark.parametrize("family", ["holm", "ebh", "pair"])
     def test_families_order_their_thresholds(self, family):
@@ -133,14 +133,14 @@ class TestPolicies:
         assert run().budget.told < 0.8 * run(policy="uniform").budget.told
 
     def test_uniform_serves_retired_models_too(self):
-        issued = run(policy="uniform").roster.issued
+        issued = run(policy="uniform").states.issued
         assert max(issued) - min(issued) <= 6
 
     def test_top_two_spends_a_budget_where_it_is_close(self):
         session = drive(
             Session(make_spec(4, 30, goal="budget", trials=1200, policy="top-two")), coin(MEANS), slots=1
         )
-        issued = session.roster.issued
+        issued = session.states.issued
         assert min(issued[1], issued[2]) > max(issued[0], issued[3])
         assert sum(issued) == 1200
 
@@ -183,7 +183,7 @@ class TestRounds:
         second = Session(spec)
         second.replay([log[start : start + 97] for start in range(0, len(log), 97)])
         assert calls(second) == calls(first)
-        assert second.standings().models[0].trials == first.standings().models[0].trials
+        assert second.results().models[0].trials == first.results().models[0].trials
 
 
 def test_missing_trials_never_reach_the_decisions_as_wrong_answers():
@@ -194,7 +194,7 @@ def test_missing_trials_never_reach_the_decisions_as_wrong_answers():
         Session(make_spec(2, 40, max_passes=6)), coin([0.6, 0.6], seed=4), slots=8, missing=missing
     )
     assert calls(session) == []
-    assert session.standings().models[0].score == pytest.approx(0.6, abs=0.15)
+    assert session.results().models[0].score == pytest.approx(0.6, abs=0.15)
 
 
 def test_a_step_that_is_told_missing_is_not_asked_again():

@@ -34,7 +34,7 @@ def prior(*chances, transfer=False, **parts):
 
 
 def line_of(session, model):
-    return {line.model: line for line in session.standings().models}[model]
+    return {line.model: line for line in session.results().models}[model]
 
 
 class TestDecisions:
@@ -52,13 +52,13 @@ class TestDecisions:
         with_prior = replace(spec, prior=prior(*chances, trials=trials, transfer=True))
         session = drive(Session(with_prior), answer)
         assert session.decisions == without.decisions
-        assert session.roster.issued == without.roster.issued
+        assert session.states.issued == without.states.issued
 
     def test_nor_any_figure_but_bayes_and_the_early_ranking(self):
         spec = make_spec(2, 30, max_passes=2)
-        without = drive(Session(spec), coin([0.6, 0.5])).standings()
+        without = drive(Session(spec), coin([0.6, 0.5])).results()
         session = drive(Session(replace(spec, prior=prior(0.9, 0.1, transfer=True))), coin([0.6, 0.5]))
-        found = session.standings()
+        found = session.results()
         assert found.pairs == without.pairs
         for line, other in zip(found.models, without.models, strict=True):
             assert line.mu != other.mu
@@ -77,10 +77,10 @@ class TestBayes:
         assert line_of(session, "m1").mu == pytest.approx(bayes(None, counts=counts[1])[0])
 
     def test_says_what_is_in_it_also_after_a_trip_through_the_run_file(self):
-        standings = Session(replace(make_spec(2, 30), prior=prior(0.8, 0.2, transfer=True))).standings()
-        assert standings.prior == SOURCE
-        assert from_json(json.loads(json.dumps(to_json(standings)))) == standings
-        assert Session(make_spec(2, 30)).standings().prior is None
+        results = Session(replace(make_spec(2, 30), prior=prior(0.8, 0.2, transfer=True))).results()
+        assert results.prior == SOURCE
+        assert from_json(json.loads(json.dumps(to_json(results)))) == results
+        assert Session(make_spec(2, 30)).results().prior is None
 
     def test_tasks_without_earlier_trials_keep_the_uniform_prior(self):
         spec = make_spec(1, 30, goal="budget", trials=10)
@@ -93,7 +93,7 @@ class TestBayes:
 class TestEarlyRanking:
     def test_before_the_first_trial_it_is_that_of_the_earlier_results(self):
         session = Session(replace(make_spec(3, 30), prior=prior(0.1, 0.9, 0.5, transfer=True, trials=20)))
-        lines = session.standings().models
+        lines = session.results().models
         assert [line.early_rank for line in lines] == [3, 1, 2]
         assert lines[1].transfer_mu == pytest.approx(
             session.spec.prior.counts["m1"]["t"][:, 1].mean() / 20, abs=1e-4
@@ -103,7 +103,7 @@ class TestEarlyRanking:
     def test_new_trials_take_over(self):
         spec = make_spec(2, 30, goal="budget", trials=2 * 30 * 20)
         session = drive(Session(replace(spec, prior=prior(0.1, 0.9, transfer=True))), coin([0.8, 0.3]))
-        first, second = session.standings().models
+        first, second = session.results().models
         assert (first.early_rank, second.early_rank) == (1, 2)
         assert first.transfer_mu == pytest.approx(first.score, abs=0.02)
         assert 0.0 < first.transfer_sigma < 0.05
@@ -133,7 +133,7 @@ class TestEarlyRanking:
         assert line_of(Session(spec), "m0").transfer_mu == pytest.approx(4.0, abs=0.01)
 
     def test_there_is_none_unless_asked_for(self):
-        lines = Session(replace(make_spec(2, 30), prior=prior(0.8, 0.2))).standings().models
+        lines = Session(replace(make_spec(2, 30), prior=prior(0.8, 0.2))).results().models
         assert {(line.early_rank, line.transfer_mu, line.transfer_sigma) for line in lines} == {
             (None, None, None)
         }

@@ -36,9 +36,9 @@ def against(spec, **chances):
 class TestAsking:
     def test_a_reference_is_asked_nothing(self):
         session = drive(Session(against(make_spec(2, 30, max_passes=3), old=0.6)), coin([0.7, 0.5]))
-        assert {key[0] for key in session.roster.in_flight} <= {0, 1}
-        assert len(session.roster.issued) == 2
-        assert session.budget.told == sum(session.roster.issued)
+        assert {key[0] for key in session.states.in_flight} <= {0, 1}
+        assert len(session.states.issued) == 2
+        assert session.budget.told == sum(session.states.issued)
 
     def test_capacity_and_outcomes_for_a_reference_are_refused(self):
         session = Session(against(make_spec(2, 30), old=0.6))
@@ -80,7 +80,7 @@ class TestAsking:
 class TestBoard:
     def test_a_reference_has_a_line_of_its_own(self):
         spec = against(make_spec(2, 30, price=None), old=0.6)
-        line = Session(spec).standings().models[2]
+        line = Session(spec).results().models[2]
         counts = spec.references[0].counts["t"]
         assert (line.model, line.state, line.note) == ("old", "reference", "an earlier run")
         assert line.score == pytest.approx(counts[:, 1].sum() / counts.sum())
@@ -91,25 +91,25 @@ class TestBoard:
 
     def test_its_results_never_change(self):
         session = Session(against(make_spec(2, 30, max_passes=2), old=0.6))
-        before = session.standings().models[2]
+        before = session.results().models[2]
         drive(session, coin([0.7, 0.6]))
-        after = session.standings().models[2]
+        after = session.results().models[2]
         assert replace(after, rank=1, rank_low=1, rank_high=1) == replace(
             before, rank=1, rank_low=1, rank_high=1
         )
 
     def test_scores_are_shown_in_the_rubrics_units(self):
         spec = against(make_spec(1, 30, weights=(2.0, -1.0, 4.0)), old=1.0)
-        assert Session(spec).standings().models[1].score == pytest.approx(4.0)
+        assert Session(spec).results().models[1].score == pytest.approx(4.0)
 
     def test_rank_intervals_follow_the_calls_and_two_references_are_not_compared(self):
         session = drive(Session(against(make_spec(1, 60), good=0.95, bad=0.05)), coin([0.5]))
-        lines = {line.model: (line.rank_low, line.rank_high) for line in session.standings().models}
+        lines = {line.model: (line.rank_low, line.rank_high) for line in session.results().models}
         assert lines == {"m0": (2, 2), "good": (1, 2), "bad": (2, 3)}
-        pairs = {(pair.first, pair.second) for pair in session.standings().pairs}
+        pairs = {(pair.first, pair.second) for pair in session.results().pairs}
         assert pairs == {("m0", "good"), ("m0", "bad")}
         assert "references are not compared with each other (good, bad): their trials are all in" in (
-            session.standings().warnings
+            session.results().warnings
         )
 
     def test_explains_a_contrast_with_a_reference(self):
@@ -120,7 +120,7 @@ class TestBoard:
 
     def test_forecasts_an_open_contrast_with_a_reference(self):
         session = drive(Session(against(make_spec(2, 200), old=0.5)), coin([0.55, 0.2]), most=160)
-        forecast = session.standings().forecast
+        forecast = session.results().forecast
         assert {(pair.first, pair.second) for pair in forecast.pairs} >= {("m0", "old")}
         assert np.isfinite(forecast.trials.high)
 
@@ -129,14 +129,14 @@ class TestBoard:
         counts = table(0.5)
         counts[10:] = 0
         session = Session(replace(spec, references=(ReferenceSpec("old", {"t": counts}),)))
-        assert session.standings().warnings == (
+        assert session.results().warnings == (
             "reference old has results on 10 of 30 questions: only these are compared",
         )
 
     def test_says_what_a_single_trial_a_question_leaves_open(self):
         spec = make_spec(1, 30)
         session = Session(replace(spec, references=(ReferenceSpec("old", {"t": table(0.5, trials=1)}),)))
-        assert "reference old has one trial a question" in session.standings().warnings[0]
+        assert "reference old has one trial a question" in session.results().warnings[0]
 
 
 class TestGoals:
@@ -153,18 +153,18 @@ class TestGoals:
         assert session.stopped.reason == "resolved"
         found = {(call[0], call[1]) for call in calls(session)}
         assert (("m0", "old"), "better") in found
-        assert session.roster.issued[2] < session.roster.issued[0]
+        assert session.states.issued[2] < session.states.issued[0]
 
     def test_pairs_may_name_a_reference(self):
         spec = against(make_spec(2, 60, goal="pairs", pairs=(("old", "m1"),)), old=0.9)
         session = drive(Session(spec), coin([0.5, 0.1]))
         assert [(call[0], call[1]) for call in calls(session)] == [(("old", "m1"), "better")]
-        assert session.roster.issued[0] == 0
+        assert session.states.issued[0] == 0
 
     def test_goals_about_single_models_leave_references_out(self):
         spec = against(make_spec(2, 60, goal="threshold", value=0.5), old=0.5)
         session = drive(Session(spec), coin([0.95, 0.05]))
-        assert [pair.first for pair in session.standings().pairs] == ["m0", "m1"]
+        assert [pair.first for pair in session.results().pairs] == ["m0", "m1"]
 
 
 class TestDecisions:
@@ -186,7 +186,7 @@ class TestDecisions:
         session = Session(against(make_spec(1, 60), old=0.2))
         drive(session, coin([0.9]), missing=lambda request: request.key.step % 3 == 0)
         assert calls(session)[0][1] == "better"
-        assert session.standings().pairs[0].questions < session.standings().pairs[0].trials
+        assert session.results().pairs[0].questions < session.results().pairs[0].trials
 
     def test_a_practical_tie_is_found(self):
         spec = against(make_spec(1, 200, equivalence=0.1), old=0.5)

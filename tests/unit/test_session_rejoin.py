@@ -23,7 +23,7 @@ def test_nothing_is_asked_of_the_others_while_it_catches_up():
     spec = make_spec(4, 30, goal="top-k", k=2, equivalence=0.1, max_passes=60, seed=3)
     session = drive_in_all(Session(spec), coin(MEANS, seed=3), 1)
     last = max(decision.step for decision in session.decisions if decision.kind == "pair")
-    assert max(session.roster.issued) <= last + 1
+    assert max(session.states.issued) <= last + 1
 
 
 def test_without_free_slots_the_run_waits_instead_of_ending():
@@ -50,4 +50,4 @@ def test_the_nearest_pair_does_not_run_away_from_those_that_hold_up_its_call(see
     session = drive_in_all(Session(spec), coin(means, seed=seed), 1)
     last = max(decision.step for decision in session.decisions if decision.kind == "pair")
     assert session.stopped.reason == "resolved"
-    assert max(session.roster.issued) <= 2 * last + 32
+    assert max(session.states.issued) <= 2 * last + 32

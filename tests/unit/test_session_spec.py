@@ -133,21 +133,21 @@ class TestWarnings:
     """What can be run and can never be decided."""
 
     def warnings(self, **parts):
-        return " ".join(Session(replace(SPEC, **parts)).standings().warnings)
+        return " ".join(Session(replace(SPEC, **parts)).results().warnings)
 
     @pytest.mark.parametrize("rule", ["anytime", "directional", "budgeted"])
     def test_fewer_than_ten_questions(self, rule):
         spec = make_spec(2, 9, rule=rule, equivalence=0.5, max_passes=50)
         session = drive(Session(spec), coin((1.0, 0.0)))
         assert session.stopped.reason == "max_passes"
-        (warning,) = session.standings().warnings
+        (warning,) = session.results().warnings
         assert warning.startswith(f"task t has 9 questions: the rule {rule} decides nothing before 10")
-        assert Session(make_spec(2, 10, rule=rule, max_passes=50)).standings().warnings == ()
+        assert Session(make_spec(2, 10, rule=rule, max_passes=50)).results().warnings == ()
 
     def test_exact_decides_on_fewer(self):
         session = drive(Session(make_spec(2, 9, rule="exact", max_passes=50)), coin((1.0, 0.0)))
         assert session.stopped.reason == "resolved"
-        assert session.standings().warnings == ()
+        assert session.results().warnings == ()
 
     def test_one_cluster(self):
         target = StoppingSpec(target="population", max_passes=2)

@@ -41,7 +41,7 @@ def test_the_score_weighs_the_tasks(overall):
     session = Session(two_tasks(overall, goal="budget", trials=3 * 600))
     drive(session, answer, slots=3)
     weights = {"macro": (0.5, 0.5), "pooled": (2 / 3, 1 / 3)}[overall]
-    for model, line in enumerate(session.standings().models):
+    for model, line in enumerate(session.results().models):
         truth = weights[0] * [0.9, 0.8, 0.5][model] + weights[1] * [0.7, 0.4, 0.1][model]
         assert line.score == pytest.approx(truth, abs=0.05)
         assert line.low <= truth <= line.high
@@ -60,9 +60,9 @@ def test_a_tasks_own_weight_comes_on_top(overall, weights, expected):
     tasks = tuple(replace(task, weight=weight) for task, weight in zip(spec.tasks, weights, strict=True))
     session = drive(Session(replace(spec, tasks=tasks)), answer, slots=3)
     assert session.spec.task_weights == pytest.approx(expected)
-    standings = session.standings()
-    for row, line in enumerate(standings.models):
-        own = [task.scores[row] for task in standings.tasks]
+    results = session.results()
+    for row, line in enumerate(results.models):
+        own = [task.scores[row] for task in results.tasks]
         assert line.score == pytest.approx(expected[0] * own[0].score + expected[1] * own[1].score)
         assert all(one.low < one.score < one.high for one in own)
 
@@ -71,25 +71,25 @@ def test_every_task_is_shown_in_its_own_units():
     spec = two_tasks(goal="budget", trials=3 * 300)
     graded = replace(spec.tasks[1], weights=(-1.0, 0.0, 3.0))
     session = drive(Session(replace(spec, tasks=(spec.tasks[0], graded))), answer, slots=3)
-    standings = session.standings()
-    easy, hard = standings.tasks
+    results = session.results()
+    easy, hard = results.tasks
     assert (easy.task, easy.questions, easy.weight) == ("easy", 40, 0.5)
     assert hard.scores[0].score == pytest.approx(-1.0 + 4.0 * 0.7, abs=0.5)
     assert all(one.low >= -1.0 and one.high <= 3.0 for one in hard.scores)
-    assert from_json(json.loads(json.dumps(to_json(standings)))) == standings
+    assert from_json(json.loads(json.dumps(to_json(results)))) == results
 
 
 def test_the_report_says_what_each_task_weighs():
     session = drive(Session(two_tasks("pooled", goal="budget", trials=3 * 300)), answer, slots=3)
-    standings = session.standings()
-    assert task_words(standings.tasks[0]) == "easy (40 questions, weight 66.7 %)"
-    rows = task_rows(standings)
+    results = session.results()
+    assert task_words(results.tasks[0]) == "easy (40 questions, weight 66.7 %)"
+    rows = task_rows(results)
     assert [row[0] for row in rows] == ["m0", "m1", "m2"]
-    assert f"{standings.tasks[1].scores[2].score:.3f} [" in rows[2][2]
+    assert f"{results.tasks[1].scores[2].score:.3f} [" in rows[2][2]
 
 
 def test_before_the_first_trial_no_task_has_a_score():
-    assert all(one.score is None for task in Session(two_tasks()).standings().tasks for one in task.scores)
+    assert all(one.score is None for task in Session(two_tasks()).results().tasks for one in task.scores)
 
 
 @pytest.mark.parametrize("overall", ["macro", "pooled"])
@@ -111,7 +111,8 @@ def test_no_call_before_ten_questions_in_every_task():
     first = min(call[2] for call in calls(session))
     local = session.board.schedule.local(first)
     assert all(
-        walk.seen(steps) >= 10 for walk, steps in zip(session.board.schedule.walks, local, strict=True)
+        sequence.seen(steps) >= 10
+        for sequence, steps in zip(session.board.schedule.sequences, local, strict=True)
     )
 
 

@@ -133,7 +133,7 @@ def test_answers_that_no_score_counts_are_in_no_question_s_account(tmp_path, gap
     runs.make_run(finished, missing=0.1, trials=400)
     run = shutil.copytree(finished, tmp_path / "run")
     with RunReader(finished) as reader:
-        lines = summarise(reader).standings.models
+        lines = summarise(reader).results.models
         task = next(reader.trials(limit=1)).request.task
         ends = {line.model: max(reader.walked(line.model, 10**9)[:, 0].tolist()) for line in lines}
     with RunWriter.open(run) as writer:
@@ -143,7 +143,7 @@ def test_answers_that_no_score_counts_are_in_no_question_s_account(tmp_path, gap
                 writer.outcome(trial(late, category=step % 2, model=line.model, task=task))
     with RunReader(run) as reader, RunReader(finished) as before:
         summary, old = summarise(reader), summarise(before)
-        by_hand = [counted_by_hand(reader, line.model, line.trials) for line in summary.standings.models]
+        by_hand = [counted_by_hand(reader, line.model, line.trials) for line in summary.results.models]
     assert summary.stored == old.stored + 5 * len(lines)
     assert summary.questions is not None
     for one in summary.questions:

@@ -39,8 +39,8 @@ EXPECTED = (
 
 @pytest.fixture
 def view():
-    standings = replace(examples.midrun(), budgets=BUDGETS)
-    return run_view(RunHeader("forest"), examples.snapshot_of(standings), [])
+    results = replace(examples.midrun(), budgets=BUDGETS)
+    return run_view(RunHeader("forest"), examples.snapshot_of(results), [])
 
 
 def test_the_terminal(view):
@@ -63,7 +63,7 @@ def test_json_and_metrics_tell_them_apart(view):
         "planks",
     ]
     metrics = RunMetrics("forest")
-    metrics.update(view.at, 60.0, view.standings, ())
+    metrics.update(view.at, 60.0, view.results, ())
     samples = {
         (sample.name, sample.labels["scope"], sample.labels["owner"], sample.labels["budget"]): sample.value
         for family in metrics.collect()
@@ -75,7 +75,7 @@ def test_json_and_metrics_tell_them_apart(view):
 
 
 def test_each_has_its_own_rate(view):
-    earlier = replace(view.standings, budgets=tuple(replace(line, spent=0.0) for line in BUDGETS))
+    earlier = replace(view.results, budgets=tuple(replace(line, spent=0.0) for line in BUDGETS))
     rates = [budget_use(line, earlier, 10.0).rate for line in BUDGETS]
     assert rates == [line.spent / 10.0 for line in BUDGETS]
 
@@ -85,9 +85,9 @@ def test_the_reports(tmp_path):
     with RunReader(tmp_path / "forest") as reader:
         summary = summarise(reader)
     expected = (*EXPECTED, "Budgets", "1,200 tokens of what is spent are presumed")
-    limited = replace(summary, standings=replace(summary.standings, budgets=BUDGETS))
+    limited = replace(summary, results=replace(summary.results, budgets=BUDGETS))
     for text in (to_markdown(limited), to_html(limited)):
         assert all(words in text for words in expected)
     trials = BudgetLine("trials", 5.0, 0.0, None)
-    free = replace(summary, standings=replace(summary.standings, budgets=(trials,)))
+    free = replace(summary, results=replace(summary.results, budgets=(trials,)))
     assert all("Budgets" not in text for text in (to_markdown(free), to_html(free)))

@@ -16,50 +16,50 @@ HEADER = RunHeader("aime-shootout", examples.STARTED)
 STOPPED = StopVerdict("resolved", "goal reached")
 
 
-def with_reference(standings, name):
-    """Turn one model of the standings into a reference."""
+def with_reference(results, name):
+    """Turn one model of the results into a reference."""
     lines = [
         replace(line, state="reference", issued=0, trials=9_000, note="from runs/previous")
         if line.model == name
         else line
-        for line in standings.models
+        for line in results.models
     ]
-    return replace(standings, models=tuple(lines))
+    return replace(results, models=tuple(lines))
 
 
-def view_of(standings):
-    return run_view(HEADER, examples.snapshot_of(standings), examples.decisions_of(standings))
+def view_of(results):
+    return run_view(HEADER, examples.snapshot_of(results), examples.decisions_of(results))
 
 
 @pytest.mark.parametrize("stop", [None, STOPPED])
 def test_the_leaderboard_calls_them_references(stop):
-    standings = with_reference(replace(examples.midrun(), stop=stop), "oak")
-    rows = [line.plain for line in leaderboard(view_of(standings), 100, 20)]
+    results = with_reference(replace(examples.midrun(), stop=stop), "oak")
+    rows = [line.plain for line in leaderboard(view_of(results), 100, 20)]
     assert [row.split()[-1] == "reference" for row in rows if "oak" in row] == [True]
 
 
 def test_rows_that_find_no_room_are_counted_by_state():
-    standings = with_reference(examples.midrun(), examples.midrun().models[-1].model)
-    last = leaderboard(view_of(standings), 100, 4)[-1].plain
+    results = with_reference(examples.midrun(), examples.midrun().models[-1].model)
+    last = leaderboard(view_of(results), 100, 4)[-1].plain
     assert last.endswith("1 reference)")
 
 
 def test_where_their_results_come_from_is_no_warning():
-    standings = examples.midrun()
-    assert view_of(with_reference(standings, "oak")).warnings == view_of(standings).warnings
+    results = examples.midrun()
+    assert view_of(with_reference(results, "oak")).warnings == view_of(results).warnings
 
 
 def test_they_are_left_out_of_what_was_saved():
     plain = examples.finished()
     asked = [line for line in plain.models if line.model != "oak"]
     longest = max(line.trials + line.missing for line in asked)
-    standings = with_reference(plain, "oak")
-    assert saving(standings) == (sum(line.issued for line in asked), len(asked) * longest)
-    assert f"the longest ({longest:,})" in saved_words(standings)
+    results = with_reference(plain, "oak")
+    assert saving(results) == (sum(line.issued for line in asked), len(asked) * longest)
+    assert f"the longest ({longest:,})" in saved_words(results)
 
 
 def test_one_model_beside_references_saves_nothing_that_could_be_counted():
-    standings = examples.finished()
-    for line in standings.models[1:]:
-        standings = with_reference(standings, line.model)
-    assert saving(standings) is None
+    results = examples.finished()
+    for line in results.models[1:]:
+        results = with_reference(results, line.model)
+    assert saving(results) is None

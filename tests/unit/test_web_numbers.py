@@ -30,9 +30,9 @@ def run(tmp_path_factory):
     return directory
 
 
-def history_of(*standings):
+def history_of(*results):
     history = History()
-    for second, one in enumerate(standings):
+    for second, one in enumerate(results):
         history.add(examples.snapshot_of(one, float(second)), one)
     return history
 
@@ -129,7 +129,7 @@ def test_a_copy_of_a_tally_does_not_change_with_it(run):
 def test_every_plot_of_a_real_run_agrees_with_its_run_file(run):
     with RunReader(run) as reader:
         data, history, tally = plots_of(reader)
-        final = from_json(reader.latest_snapshot().standings)
+        final = from_json(reader.latest_snapshot().results)
     best = sorted(final.models, key=lambda line: line.rank)
     assert [model["name"] for model in data["models"]] == [line.model for line in best]
     for field in ("score", "low", "high"):
@@ -150,9 +150,9 @@ def test_every_plot_of_a_real_run_agrees_with_its_run_file(run):
 
 @pytest.mark.parametrize("moment", examples.MOMENTS)
 def test_plots_of_any_moment_are_strict_json(moment):
-    standings = examples.MOMENTS[moment]()
-    view = run_view(RunHeader("demo"), examples.snapshot_of(standings))
-    data = plots_data(view, history_of(examples.no_trials(), standings).moments, Tally())
+    results = examples.MOMENTS[moment]()
+    view = run_view(RunHeader("demo"), examples.snapshot_of(results))
+    data = plots_data(view, history_of(examples.no_trials(), results).moments, Tally())
     text = json.dumps(data, allow_nan=False, ensure_ascii=False)
     text.encode()
     assert not {"\x1b", "\x07", "\u202e", "\n"} & set(text)
@@ -170,8 +170,8 @@ def test_many_questions_share_columns():
     tally = Tally()
     tally.models, tally.questions = ("oak",), tuple(("t", f"q{i}") for i in range(2 * QUESTIONS + 1))
     tally.stored = np.ones((1, len(tally.questions)), dtype=np.int64)
-    standings = examples.one_model()
-    data = plots_data(run_view(RunHeader("d"), examples.snapshot_of(standings)), [], tally)
+    results = examples.one_model()
+    data = plots_data(run_view(RunHeader("d"), examples.snapshot_of(results)), [], tally)
     cells = data["cells"]
     assert len(cells["questions"]) == len(cells["counts"][0]) <= QUESTIONS
     assert sum(cells["counts"][0]) == 2 * QUESTIONS + 1

@@ -66,11 +66,11 @@ class Outline(HTMLParser):
         return " ".join(" ".join(self.text).split())
 
 
-def view_of(standings, **options):
+def view_of(results, **options):
     return run_view(
         RunHeader("demo", examples.STARTED),
-        examples.snapshot_of(standings, failing=True),
-        examples.decisions_of(standings),
+        examples.snapshot_of(results, failing=True),
+        examples.decisions_of(results),
         **options,
     )
 
@@ -102,8 +102,8 @@ def client(tmp_path_factory):
 @pytest.mark.parametrize("moment", examples.MOMENTS)
 @pytest.mark.parametrize("forecast", [None, MORE])
 def test_every_moment_makes_a_whole_page(moment, forecast):
-    standings = replace(examples.MOMENTS[moment](), forecast=forecast)
-    outline = Outline(page_of(view_of(standings)))
+    results = replace(examples.MOMENTS[moment](), forecast=forecast)
+    outline = Outline(page_of(view_of(results)))
     assert outline.open == []
     assert "None" not in outline.words.split()
     assert re.findall(r"[a-z]\.[A-Z][a-z]+ ", outline.words) == []  # one sentence runs into the next
@@ -187,7 +187,7 @@ def test_no_name_and_no_answer_makes_a_tag():
         for moment in (examples.finished, examples.midrun)
         for tag in Outline(page_of(view_of(moment()))).tags
     }
-    hostile = Outline(page_of(view_of(hostile_run.standings())))
+    hostile = Outline(page_of(view_of(hostile_run.results())))
     assert set(hostile.tags) <= honest
     assert hostile.open == []
     assert "alert(1)" in hostile.words

@@ -14,7 +14,7 @@ import standings_examples as examples
 from starlette.testclient import TestClient
 
 from adaptive_eval.errors import RunNotFound, UsageError
-from adaptive_eval.monitor.web import library
+from adaptive_eval.monitor.web import plotly_library as library
 from adaptive_eval.monitor.web.app import create_app
 from adaptive_eval.monitor.web.feed import PARTS_EVERY, PLOTS_EVERY, SHARE, Feed, News
 from adaptive_eval.monitor.web.folder import LIST_EVERY, Folder, open_folder

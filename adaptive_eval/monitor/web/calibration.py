@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adaptive_eval.core.results import Range, Standings
+from adaptive_eval.core.results import Range, Results
 from adaptive_eval.monitor.web.history import Moment
 
 __all__ = ["Calibration", "PairForecastCheck", "TotalForecast", "calibration"]
@@ -67,14 +67,14 @@ class Calibration:
         return sum(check.held for check in self.pairs), len(self.pairs)
 
 
-def calibration(moments: Sequence[Moment], standings: Standings) -> Calibration:
+def calibration(moments: Sequence[Moment], results: Results) -> Calibration:
     """Compare the forecasts made at `moments` with where the run stands now.
 
     Parameters
     ----------
     moments : sequence of Moment
         Oldest first.
-    standings : Standings
+    results : Results
         The run now.
     """
     forecasting = [moment for moment in moments if moment.forecast is not None]
@@ -84,20 +84,20 @@ def calibration(moments: Sequence[Moment], standings: Standings) -> Calibration:
         more = moment.forecast.trials
         total = Range(*(moment.issued + value for value in (more.low, more.median, more.high)))
         totals.append(TotalForecast(moment.trials, total))
-    stop = standings.stop
+    stop = results.stop
     return Calibration(
         totals=tuple(totals),
-        issued=sum(line.issued for line in standings.models),
+        issued=sum(line.issued for line in results.models),
         finished=stop is not None and stop.reason == "resolved",
-        pairs=tuple(_checks(forecasting, standings)),
+        pairs=tuple(_checks(forecasting, results)),
     )
 
 
-def _checks(moments: Sequence[Moment], standings: Standings) -> list[PairForecastCheck]:
+def _checks(moments: Sequence[Moment], results: Results) -> list[PairForecastCheck]:
     called = {
-        (pair.first, pair.second): pair.decided_at for pair in standings.pairs if pair.decided_at is not None
+        (pair.first, pair.second): pair.decided_at for pair in results.pairs if pair.decided_at is not None
     }
-    walking = {line.model for line in standings.models if line.state != "reference"}
+    walking = {line.model for line in results.models if line.state != "reference"}
     found: dict[tuple[str, str], list[PairForecastCheck]] = {}
     for moment in moments:
         assert moment.forecast is not None

@@ -1,6 +1,6 @@
 """The pages behind the run's page: one model, one pair, one question, one trial, and lists of them.
 
-Models and pairs are addressed by their number in the standings, questions by theirs in the run file: names
+Models and pairs are addressed by their number in the results, questions by theirs in the run file: names
 can hold anything, numbers cannot.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from starlette.exceptions import HTTPException
 
-from adaptive_eval.core.results import PairStanding
+from adaptive_eval.core.results import PairResult
 from adaptive_eval.monitor.snapshot import RunView
 from adaptive_eval.monitor.web.pages import (
     LABEL,
@@ -89,13 +89,13 @@ class RunPages:
         self._view = view
         self._tally = tally
         self._query = query
-        standing = [line.model for line in view.standings.models]
+        standing = [line.model for line in view.results.models]
         self._models = [*standing, *(name for name in tally.models if name not in standing)]
         self._brief = brief_labels(view)
         values = [value for line in view.models for value in (line.low, line.score, line.high)]
         self._shared = {
             "view": view,
-            "standings": view.standings,
+            "results": view.results,
             "model_number": {name: number for number, name in enumerate(self._models)},
             "question_number": {names: number for number, names in enumerate(tally.questions)},
             "pair_number": pair_numbers(view),
@@ -117,7 +117,7 @@ class RunPages:
         lines = [line for line in self._view.models if line.model == name]
         if not lines:
             return self._listing("trials", TrialFilter((name,)), title=name)
-        pairs = [pair for pair in self._view.standings.pairs if name in (pair.first, pair.second)]
+        pairs = [pair for pair in self._view.results.pairs if name in (pair.first, pair.second)]
         return self._listing(
             "model",
             TrialFilter((name,)),
@@ -131,7 +131,7 @@ class RunPages:
 
     def pair(self, number: int) -> str:
         """Return the page of a pair."""
-        pairs = self._view.standings.pairs
+        pairs = self._view.results.pairs
         if number >= len(pairs):
             raise HTTPException(404)
         pair = oriented(pairs[number])
@@ -248,7 +248,7 @@ class RunPages:
             found.append(_ModelOnQuestion(model, stored, stored - scored, mean))
         return sorted(found, key=lambda line: -1.0 if line.mean is None else line.mean, reverse=True)
 
-    def _most_different(self, pair: PairStanding) -> list[_PairQuestion]:
+    def _most_different(self, pair: PairResult) -> list[_PairQuestion]:
         """Return the questions on which the two differ most, for right-or-wrong rubrics."""
         tally = self._tally
         first, second = tally.row(pair.first), tally.row(pair.second)

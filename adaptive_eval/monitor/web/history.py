@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adaptive_eval.core.results import Forecast, Standings, from_json
+from adaptive_eval.core.results import Forecast, Results, from_json
 from adaptive_eval.store import RunReader, SnapshotRecord
 from adaptive_eval.store.thinning import spread
 
@@ -70,7 +70,7 @@ class History:
     Examples
     --------
     >>> history = History()
-    >>> nothing = Standings("rank", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None)
+    >>> nothing = Results("rank", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None)
     >>> history.add(SnapshotRecord(10.0, 0.0, 0, {}), nothing)
     >>> [moment.at for moment in history.moments]
     [10.0]
@@ -85,36 +85,36 @@ class History:
         since = self.moments[-1].at if self.moments else None
         before = len(self.moments)
         for snapshot in reader.snapshots(since=since, most=MOST // 2):
-            self.add(snapshot, from_json(snapshot.standings))
+            self.add(snapshot, from_json(snapshot.results))
         grown = len(self.moments) > before
         if len(self.moments) > MOST:
             kept = spread([(i, moment.trials) for i, moment in enumerate(self.moments)], MOST // 2)
             self.moments = [self.moments[i] for i in kept]
         return grown
 
-    def add(self, snapshot: SnapshotRecord, standings: Standings) -> None:
+    def add(self, snapshot: SnapshotRecord, results: Results) -> None:
         """Take in one snapshot."""
-        told_again = standings.forecast == self._said
-        self._said = standings.forecast
-        costs = [line.usd for line in standings.models if line.usd is not None]
+        told_again = results.forecast == self._said
+        self._said = results.forecast
+        costs = [line.usd for line in results.models if line.usd is not None]
         self.moments.append(
             Moment(
                 at=snapshot.at,
                 elapsed=snapshot.elapsed,
-                trials=standings.trials,
-                issued=sum(line.issued for line in standings.models),
-                tokens=sum(line.prompt_tokens + line.completion_tokens for line in standings.models),
+                trials=results.trials,
+                issued=sum(line.issued for line in results.models),
+                tokens=sum(line.prompt_tokens + line.completion_tokens for line in results.models),
                 usd=sum(costs) if costs else None,
                 models={
                     line.model: ModelPoint(line.score, line.low, line.high, line.rank, line.issued)
-                    for line in standings.models
+                    for line in results.models
                 },
                 pairs={
                     (pair.first, pair.second): PairPoint(
                         pair.evidence, pair.threshold, pair.trials, pair.verdict == "open"
                     )
-                    for pair in standings.pairs
+                    for pair in results.pairs
                 },
-                forecast=None if told_again else standings.forecast,
+                forecast=None if told_again else results.forecast,
             )
         )

@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from adaptive_eval.core.results import PairStanding, Standings
+from adaptive_eval.core.results import PairResult, Results
 from adaptive_eval.monitor.bars import Axis, common_axis
 from adaptive_eval.monitor.outlook import chance, range_words
 from adaptive_eval.monitor.snapshot import RunView, evidence_progress
@@ -110,7 +110,7 @@ def _width(value: float, axis: Axis) -> str:
     return f"{min(100.0, max(0.0, 100 * (value - axis.low) / (axis.high - axis.low))):.2f}%"
 
 
-def _progress(pair: PairStanding) -> float:
+def _progress(pair: PairResult) -> float:
     return evidence_progress(pair.evidence, pair.threshold)
 
 
@@ -179,7 +179,7 @@ def run_context(view: RunView, tally: Tally) -> dict[str, Any]:
     tally : Tally
         Its trials, as far as they have been counted.
     """
-    standings = view.standings
+    results = view.results
     names = [line.model for line in view.models]
     label = distinct_labels(names, LABEL)
     values = [value for line in view.models for value in (line.low, line.score, line.high)]
@@ -187,23 +187,23 @@ def run_context(view: RunView, tally: Tally) -> dict[str, Any]:
     return {
         "label": label,
         "brief": brief_labels(view),
-        "headline": headline(standings, label) if names else view.headline,
+        "headline": headline(results, label) if names else view.headline,
         "view": view,
-        "standings": standings,
-        "model_number": {line.model: number for number, line in enumerate(standings.models)},
+        "results": results,
+        "model_number": {line.model: number for number, line in enumerate(results.models)},
         "pair_number": pair_numbers(view),
         "pair_forecast": _pair_forecasts(view),
         "called": _called(view),
         "axis": common_axis(values),
         "decimals": decimals_for(values),
-        "noun": _noun(standings),
+        "noun": _noun(results),
         "states": state_words(view),
-        "ties": tied_groups(standings),
-        "resolved": resolved_words(standings),
+        "ties": tied_groups(results),
+        "resolved": resolved_words(results),
         "resolved_share": _resolved_share(view),
         "tokens": sum(line.prompt_tokens + line.completion_tokens for line in view.models),
         "usd_spent": sum(costs) if costs else None,
-        "saved": saved_words(standings),
+        "saved": saved_words(results),
         "problems": problems(view, tally),
     }
 
@@ -211,16 +211,16 @@ def run_context(view: RunView, tally: Tally) -> dict[str, Any]:
 def state_words(view: RunView) -> dict[str, str]:
     """Return the state of every model."""
     running = view.state == "running"
-    return {line.model: state_word(line, view.standings, running=running) for line in view.models}
+    return {line.model: state_word(line, view.results, running=running) for line in view.models}
 
 
 def brief_labels(view: RunView) -> dict[str, str]:
     """Return short names for pairs, of the models and of a number that they are held against."""
-    others = {pair.second: pair.second for pair in view.standings.pairs}
-    return {**others, **distinct_labels([line.model for line in view.standings.models], BRIEF)}
+    others = {pair.second: pair.second for pair in view.results.pairs}
+    return {**others, **distinct_labels([line.model for line in view.results.models], BRIEF)}
 
 
-def pair_words(pair: PairStanding, label: Mapping[str, str]) -> str:
+def pair_words(pair: PairResult, label: Mapping[str, str]) -> str:
     """Return the verdict of a pair in a sentence."""
     first, second = label[pair.first], label[pair.second]
     if pair.kind == "width":
@@ -240,7 +240,7 @@ def pair_words(pair: PairStanding, label: Mapping[str, str]) -> str:
 def pair_numbers(view: RunView) -> dict[tuple[str, str], int]:
     """Return the number of each pair, whichever of its models comes first."""
     numbers = {}
-    for number, pair in enumerate(view.standings.pairs):
+    for number, pair in enumerate(view.results.pairs):
         numbers[pair.first, pair.second] = numbers[pair.second, pair.first] = number
     return numbers
 
@@ -263,13 +263,13 @@ def _pair_forecasts(view: RunView) -> dict[tuple[str, str], Any]:
     return found
 
 
-def _noun(standings: Standings) -> str:
+def _noun(results: Results) -> str:
     """Return what the goal asks about: pairs, models by themselves, or both."""
-    if is_single(standings):
+    if is_single(results):
         return "model"
-    return "pair" if all(pair.kind == "pair" for pair in standings.pairs) else "contrast"
+    return "pair" if all(pair.kind == "pair" for pair in results.pairs) else "contrast"
 
 
 def _resolved_share(view: RunView) -> float:
-    pairs = view.standings.pairs
+    pairs = view.results.pairs
     return sum(pair.verdict != "open" for pair in pairs) / len(pairs) if pairs else 0.0

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from adaptive_eval.core.results import Range, Standings
+from adaptive_eval.core.results import Range, Results
 from adaptive_eval.monitor.outlook import Outlook
 from adaptive_eval.monitor.snapshot import RunView, evidence_progress
 from adaptive_eval.monitor.web.calibration import calibration
@@ -54,17 +54,17 @@ def plots_data(view: RunView, moments: Sequence[Moment], tally: Tally) -> dict[s
     """
     names = [line.model for line in view.models]
     labels = distinct_labels(names, _LABEL)
-    numbers = {line.model: number for number, line in enumerate(view.standings.models)}
+    numbers = {line.model: number for number, line in enumerate(view.results.models)}
     return {
         "models": [{"name": labels[name], "url": f"models/{numbers[name]}"} for name in names],
         "trials": [moment.trials for moment in moments],
         "scores": _scores(names, moments),
         "ranks": [[_rank(moment.models.get(name)) for moment in moments] for name in names],
         "evidence": _evidence(view, moments, labels),
-        "matrix": _matrix(view.standings, names, labels),
+        "matrix": _matrix(view.results, names, labels),
         "cells": _cells(names, tally),
         "cost": _cost(view, moments),
-        "calibration": _calibration(view.standings, moments, labels),
+        "calibration": _calibration(view.results, moments, labels),
     }
 
 
@@ -83,7 +83,7 @@ def _rank(point: ModelPoint | None) -> int | None:
 def _evidence(view: RunView, moments: Sequence[Moment], labels: Mapping[str, str]) -> dict[str, Any]:
     decided = sorted(view.decided_pairs, key=lambda pair: -(pair.decided_at or 0))
     shown = [*(one.pair for one in view.open_pairs), *decided][:EVIDENCE_PAIRS]
-    order = {(pair.first, pair.second): number for number, pair in enumerate(view.standings.pairs)}
+    order = {(pair.first, pair.second): number for number, pair in enumerate(view.results.pairs)}
     lines = []
     for pair in shown:
         key = (pair.first, pair.second) if (pair.first, pair.second) in order else (pair.second, pair.first)
@@ -108,16 +108,16 @@ def _until_called(points: Sequence[PairPoint | None]) -> list[float | None]:
     ]
 
 
-def _matrix(standings: Standings, names: Sequence[str], labels: Mapping[str, str]) -> dict[str, Any] | None:
+def _matrix(results: Results, names: Sequence[str], labels: Mapping[str, str]) -> dict[str, Any] | None:
     """Return every pair seen from the model of its row; None where the goal compares no pairs of models."""
-    if not any(pair.kind == "pair" for pair in standings.pairs):
+    if not any(pair.kind == "pair" for pair in results.pairs):
         return None
     place = {name: i for i, name in enumerate(names)}
     size = len(names)
     kind: list[list[str | None]] = [[None] * size for _ in names]
     words: list[list[str]] = [[""] * size for _ in names]
     urls: list[list[str | None]] = [[None] * size for _ in names]
-    for number, pair in enumerate(standings.pairs):
+    for number, pair in enumerate(results.pairs):
         if pair.kind != "pair":
             continue
         for seen in (pair, flipped(pair)):
@@ -126,7 +126,7 @@ def _matrix(standings: Standings, names: Sequence[str], labels: Mapping[str, str
             words[i][j] = pair_words(seen, labels)
             urls[i][j] = f"pairs/{number}"
     progress = [[0.0] * size for _ in names]
-    for pair in of_kind(standings, "pair").pairs:
+    for pair in of_kind(results, "pair").pairs:
         i, j = place[pair.first], place[pair.second]
         progress[i][j] = progress[j][i] = round(evidence_progress(pair.evidence, pair.threshold), 3)
     return {"kind": kind, "progress": progress, "words": words, "urls": urls}
@@ -176,10 +176,8 @@ def _ahead(outlook: Outlook | None, unit: str) -> dict[str, Any] | None:
     return None if amount is None else {"seconds": _range(outlook.seconds), "amount": _range(amount)}
 
 
-def _calibration(
-    standings: Standings, moments: Sequence[Moment], labels: Mapping[str, str]
-) -> dict[str, Any]:
-    checked = calibration(moments, standings)
+def _calibration(results: Results, moments: Sequence[Moment], labels: Mapping[str, str]) -> dict[str, Any]:
+    checked = calibration(moments, results)
     return {
         "trials": [one.trials for one in checked.totals],
         "total": [_range(one.total) for one in checked.totals],

@@ -136,4 +136,4 @@ class RunWatch:
 
 
 def _mark(view: RunView) -> tuple[object, ...]:
-    return view.at, view.state, view.standings.trials, len(view.decisions)
+    return view.at, view.state, view.results.trials, len(view.decisions)

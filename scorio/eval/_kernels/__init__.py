@@ -35,7 +35,15 @@ from ._bank_metrics import (
     pass_hat_k,
     threshold_spectrum_at_k,
 )
-from ._categories import avg, bayes, category_counts, max_at_k, max_at_k_posterior
+from ._categories import (
+    avg,
+    avg_mean,
+    bayes,
+    bayes_mean,
+    category_counts,
+    max_at_k,
+    max_at_k_posterior,
+)
 from ._posteriors import (
     auc_at_k_posterior,
     g_pass_at_k_tau_posterior,
@@ -53,7 +61,9 @@ __all__ = [
     "auc_at_k",
     "auc_at_k_posterior",
     "avg",
+    "avg_mean",
     "bayes",
+    "bayes_mean",
     "category_counts",
     "g_pass_at_k_tau",
     "g_pass_at_k_tau_posterior",

@@ -42,8 +42,8 @@ _CACHED_CELLS = 1 << 14
 def hat_table(n: int, k: int) -> FloatArray:
     """Return ``C(c, k) / C(n, k)`` for ``c = 0..n``, read-only; ``k`` in ``0..n``.
 
-    Walks down from ``c = n``, where the value is 1, by the ratio ``(c - k) / c``: products of numbers below
-    one, each exact to rounding, so that nothing overflows and small values keep their digits.
+    Starts at ``c = n``, where the value is 1, and multiplies by the ratio ``(c - k) / c``: products of
+    numbers below one, each exact to rounding, so that nothing overflows and small values keep their digits.
     """
     if k == 1:
         table = np.arange(n + 1) / n

@@ -12,7 +12,15 @@ from ._aggregate import mean, per_count, per_pair, standard_deviation
 from ._bank import hat_table
 from ._beta import FloatArray, IntArray, power_log_moments
 
-__all__ = ["avg", "bayes", "category_counts", "max_at_k", "max_at_k_posterior"]
+__all__ = [
+    "avg",
+    "avg_mean",
+    "bayes",
+    "bayes_mean",
+    "category_counts",
+    "max_at_k",
+    "max_at_k_posterior",
+]
 
 _COMPARED_CATEGORIES = 12
 _LARGE = 1 << 13
@@ -105,6 +113,29 @@ def avg(
     )
 
 
+def bayes_mean(
+    counts: NDArray[np.integer],
+    w: FloatArray,
+    prior_counts: NDArray[np.integer] | None = None,
+    question_weights: FloatArray | None = None,
+) -> FloatArray:
+    """The mean of `bayes` alone."""
+    posterior = _columns(counts if prior_counts is None else counts + prior_counts) + 1.0
+    return _weighted_mean(posterior, w, question_weights)
+
+
+def avg_mean(
+    counts: NDArray[np.integer], w: FloatArray, question_weights: FloatArray | None = None
+) -> FloatArray:
+    """The mean of `avg` alone."""
+    return _weighted_mean(_columns(counts), w, question_weights)
+
+
+def _weighted_mean(columns: FloatArray, w: FloatArray, question_weights: FloatArray | None) -> FloatArray:
+    total = _sum(columns)
+    return _mean_reward(columns, total, _sum(columns, w) / total, w, question_weights)
+
+
 def _columns(counts: NDArray[np.integer]) -> FloatArray:
     """Move the categories to the front, shape (C + 1, ..., M): sums over few categories are then fast."""
     return np.ascontiguousarray(counts.transpose(-1, *range(counts.ndim - 1)), dtype=np.float64)
@@ -180,9 +211,7 @@ def max_at_k(
     ndarray, shape (...)
     """
     if k == 1:
-        columns = _columns(counts)
-        n = _sum(columns)
-        return _mean_reward(columns, n, _sum(columns, w) / n, w, question_weights)
+        return avg_mean(counts, w, question_weights)
     top, gaps, below = _levels(w)
     at_most = counts @ below
     n = counts.sum(-1)

@@ -193,12 +193,12 @@ def test_what_was_sent_is_stored(first):
 
 
 def test_all_models_are_asked_the_same_questions_each_equally_often(first):
-    walks = {
+    sequences = {
         model: [first.trials[TrialKey(model, step)].request.question for step in range(TRIALS_EACH)]
         for model in MODELS
     }
-    assert walks["tiny-1"] == walks["tiny-2"] == walks["tiny-3"]
-    assert set(Counter(walks["tiny-1"]).values()) == {PASSES}
+    assert sequences["tiny-1"] == sequences["tiny-2"] == sequences["tiny-3"]
+    assert set(Counter(sequences["tiny-1"]).values()) == {PASSES}
 
 
 def test_the_usage_stored_is_what_vllm_has_counted(first):

@@ -1,4 +1,4 @@
-"""Walk a block of replicates through their trials and read every metric's keys at every n."""
+"""Comparable keys of every metric after each trial of a block of replicates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def keys_by_trial(
 ) -> Iterator[tuple[int, list[tuple[Keys, int] | None]]]:
     """Yield n and, per metric, the keys (replicates, L) after n trials with their tolerance.
 
-    A metric that is not defined at n yet is None. The keys of a step are not overwritten by the next one.
+    A metric that is not defined at n yet is None. Later arrays do not overwrite earlier ones.
     """
     if all(metric.linear for metric in metrics):
         yield from _from_totals(source, metrics, rng, replicates)

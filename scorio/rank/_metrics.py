@@ -1,0 +1,328 @@
+"""The metrics of :mod:`scorio.eval` as rankings: every model's value at once, then the ranks."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from scorio.eval import _kernels
+from scorio.eval._arguments import coupling, powers, spectrum_weights, unit
+from scorio.eval._inputs import Missing, read_binary, read_categories, read_prior
+from scorio.rank._ranked import Ranking, documented, ranked
+from scorio.rank._ties import TieMethod
+
+__all__ = [
+    "avg",
+    "bayes",
+    "g_pass_at_k_tau",
+    "geo_spectrum_at_k",
+    "geom_at_k",
+    "geom_ds_at_k",
+    "max_at_k",
+    "threshold_spectrum_at_k",
+]
+
+
+@documented
+def g_pass_at_k_tau(
+    R: ArrayLike | None,
+    k: int,
+    tau: float,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
+    """Rank models by G-Pass@k_τ: at least a share τ of `k` of a question's trials is correct.
+
+    Parameters
+    ----------
+    tau : float
+        Share of the `k` trials that must be correct, in [0, 1]: at least max(1, ⌈τk⌉) of them; 0 is Pass@k, 1
+        is Pass^k.
+
+    References
+    ----------
+    .. [1] Liu et al. (2024). Are Your LLMs Capable of Stable Reasoning? arXiv:2412.13147.
+
+    Examples
+    --------
+    >>> R = [[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]]
+    >>> g_pass_at_k_tau(R, 2, 1.0)
+    array([1, 2])
+    >>> g_pass_at_k_tau(R, 2, 0.0)
+    array([2, 1])
+    """
+    trials = read_binary(R, counts, missing, question_weights, models=True)
+    k, tau = trials.draws(k), unit("tau", tau)
+    scores = _kernels.g_pass_at_k_tau(trials.correct, trials.n, k, tau, trials.question_weights)
+    return ranked(scores, method, return_scores)
+
+
+@documented
+def geom_at_k(
+    R: ArrayLike | None,
+    k: int,
+    pass_power: float = 0.5,
+    unanimous_power: float = 0.5,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
+    """Rank models by Geom@k: the mean over questions of Pass@k^a · Pass^k^b of the question.
+
+    Parameters
+    ----------
+    pass_power, unanimous_power : float
+        Exponents a of Pass@k and b of Pass^k, not both 0.
+
+    Examples
+    --------
+    >>> geom_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 2)
+    array([1, 2])
+    """
+    trials = read_binary(R, counts, missing, question_weights, models=True)
+    exponents = powers(pass_power, unanimous_power)
+    scores = _kernels.geom_at_k(
+        trials.correct, trials.n, trials.draws(k), *exponents, trials.question_weights
+    )
+    return ranked(scores, method, return_scores)
+
+
+@documented
+def geom_ds_at_k(
+    R: ArrayLike | None,
+    k: int,
+    pass_power: float = 0.5,
+    unanimous_power: float = 0.5,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
+    """Rank models by Geom_ds@k: Pass@k^a · Pass^k^b of the whole dataset.
+
+    Parameters
+    ----------
+    pass_power, unanimous_power : float
+        Exponents a of Pass@k and b of Pass^k, not both 0.
+
+    Examples
+    --------
+    >>> geom_ds_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 2)
+    array([1, 2])
+    """
+    trials = read_binary(R, counts, missing, question_weights, models=True)
+    exponents = powers(pass_power, unanimous_power)
+    scores = _kernels.geom_ds_at_k(
+        trials.correct, trials.n, trials.draws(k), *exponents, trials.question_weights
+    )
+    return ranked(scores, method, return_scores)
+
+
+@documented
+def geo_spectrum_at_k(
+    R: ArrayLike | None,
+    k: int,
+    lam: float = 0.5,
+    weights: ArrayLike | None = None,
+    lambda_: float | None = None,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
+    """Rank models by GeoSpectrum@k: a geometric blend of Pass@k and a threshold spectrum.
+
+    Parameters
+    ----------
+    lam : float
+        Coupling λ in [0, 1]: the score is Pass@k^λ · S^(1 − λ), S the threshold spectrum.
+    weights : array_like, shape (k,), optional
+        Weights of the spectrum, at least 0 with a sum of at most 1; default: those that make S mG-Pass@k.
+        With ``lam = 1`` they do not matter and are not checked.
+    lambda_ : float, optional
+        Another name of `lam`; TypeError where both are given.
+
+    Examples
+    --------
+    >>> R = [[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]]
+    >>> geo_spectrum_at_k(R, 2)
+    array([1, 2])
+    >>> geo_spectrum_at_k(R, 2, lam=1.0)
+    array([2, 1])
+    """
+    trials = read_binary(R, counts, missing, question_weights, models=True)
+    k = trials.draws(k)
+    scores = _kernels.geo_spectrum_at_k(
+        trials.correct, trials.n, k, *coupling(lam, lambda_, weights, k), trials.question_weights
+    )
+    return ranked(scores, method, return_scores)
+
+
+@documented
+def threshold_spectrum_at_k(
+    R: ArrayLike | None,
+    k: int,
+    weights: ArrayLike,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
+    """Rank models by a threshold spectrum: Σ_r w_r P(at least r of `k` trials are correct).
+
+    Parameters
+    ----------
+    weights : array_like, shape (k,)
+        Weight w_r of "at least r of `k` trials are correct", at least 0 with a sum of at most 1.
+
+    Examples
+    --------
+    >>> threshold_spectrum_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 2, [1.0, 0.0])
+    array([2, 1])
+    """
+    trials = read_binary(R, counts, missing, question_weights, models=True)
+    k = trials.draws(k)
+    scores = _kernels.threshold_spectrum_at_k(
+        trials.correct, trials.n, k, spectrum_weights(weights, k), trials.question_weights
+    )
+    return ranked(scores, method, return_scores)
+
+
+@documented
+def max_at_k(
+    R: ArrayLike | None,
+    k: int,
+    w: ArrayLike | None = None,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
+    """Rank models by Max@k: the expected best reward among `k` of a question's trials.
+
+    References
+    ----------
+    .. [1] Bagirov et al. (2025). The Best of N Worlds: Aligning Reinforcement Learning with Best-of-N
+       Sampling via max@k Optimization. arXiv:2510.23393.
+
+    Examples
+    --------
+    >>> max_at_k([[[0, 2, 0]], [[1, 1, 1]]], 2, w=[0.0, 0.5, 1.0], return_scores=True)
+    (array([1, 2]), array([0.66666667, 0.5       ]))
+    """
+    trials = read_categories(R, w, counts, missing, question_weights, models=True)
+    scores = _kernels.max_at_k(trials.counts, trials.draws(k), trials.w, trials.question_weights)
+    return ranked(scores, method, return_scores)
+
+
+@documented
+def avg(
+    R: ArrayLike | None,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    w: ArrayLike | None = None,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
+    """Rank models by avg@N: their mean reward over questions and trials.
+
+    Every model needs a trial of every question.
+
+    Examples
+    --------
+    >>> avg([[[1, 0, 1], [0, 0, 1]], [[1, 1, 1], [0, 1, 1]], [[0, 0, 0], [0, 1, 0]]])
+    array([2, 1, 3])
+    """
+    trials = read_categories(R, w, counts, missing, question_weights, models=True)
+    trials.require_trials("avg")
+    return ranked(_kernels.avg_mean(trials.counts, trials.w, trials.question_weights), method, return_scores)
+
+
+@documented
+def bayes(
+    R: ArrayLike | None,
+    w: ArrayLike | None = None,
+    R0: ArrayLike | None = None,
+    quantile: float | None = None,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    *,
+    counts: ArrayLike | None = None,
+    missing: Missing = None,
+    prior_counts: ArrayLike | None = None,
+    question_weights: ArrayLike | None = None,
+) -> Ranking:
+    """Rank models by Bayes@N: their posterior mean, or a quantile of their posterior.
+
+    A model's score is μ, or μ + Φ⁻¹(q) σ with `quantile` q, taking its posterior as normal; μ and σ are those
+    of :func:`scorio.eval.bayes` (Algorithm 1 of [1]_). A quantile below 0.5 ranks cautiously: of two models
+    with the same mean, the one that is known better comes first.
+
+    Parameters
+    ----------
+    R0 : array_like of int, shape (M, D) or (L, M, D), optional
+        Categories of prior trials, the same for all models or of each model.
+    prior_counts : array_like of int, shape (M, C + 1) or (L, M, C + 1), optional
+        Prior trials in each category, in place of `R0`.
+    quantile : float, optional
+        In (0, 1).
+
+    Notes
+    -----
+    With unequal numbers of trials the uniform prior pulls models with fewer trials closer to its mean, so the
+    order of μ is biased; the order is that of :func:`avg` where all numbers are equal and there is no
+    prior (Appendix B of [1]_).
+
+    References
+    ----------
+    .. [1] Hariri, Samandar, Hinczewski and Chaudhary (2026). Don't Pass@k: A Bayesian Framework for Large
+       Language Model Evaluation. arXiv:2510.04265.
+
+    Examples
+    --------
+    >>> R = [[[1, 0, 1], [0, 0, 1]], [[1, 1, 1], [0, 1, 1]], [[0, 0, 0], [0, 1, 0]]]
+    >>> bayes(R)
+    array([2, 1, 3])
+    >>> ranks, scores = bayes(R, quantile=0.05, return_scores=True)
+    >>> scores.round(4)
+    array([0.2674, 0.4877, 0.0877])
+    """
+    trials = read_categories(R, w, counts, missing, question_weights, models=True)
+    prior = read_prior(R0, prior_counts, trials, missing)
+    if quantile is None:
+        return ranked(
+            _kernels.bayes_mean(trials.counts, trials.w, prior, trials.question_weights),
+            method,
+            return_scores,
+        )
+    mu, sigma = _kernels.bayes(trials.counts, trials.w, prior, trials.question_weights)
+    return ranked(mu + _normal_quantile(quantile) * sigma, method, return_scores)
+
+
+def _normal_quantile(quantile: Any) -> float:
+    # True and False are real numbers to Python, but 0 and 1: outside the range.
+    level = float(quantile) if isinstance(quantile, Real) else 0.0
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"quantile must be a number in (0, 1); got {quantile!r}")
+    from scipy.special import ndtri
+
+    return float(ndtri(level))
