@@ -332,10 +332,11 @@ class Session:
         for batch in log:
             pending: list[Told] = []
             for outcome in batch:
-                if not self._issuer.is_laid_out(outcome.key.step):
-                    self._tell_again(pending)
-                    pending = []
                 model, step = self._intake.model(outcome.key.model), outcome.key.step
+                if not self._issuer.is_laid_out(model, step):
+                    self._tell_again(pending)
+                    self.board.absorb()
+                    pending = []
                 if step not in known[model]:
                     known[model].add(step)
                     self._issuer.adopt(model, step)
@@ -344,8 +345,9 @@ class Session:
         for model, steps in enumerate(known):
             self.states.gaps[model] = sorted(set(range(self.states.issued[model])) - steps, reverse=True)
         for key, times in unanswered:
-            task, question = self.board.schedule.at(key.step)
-            self.budget.presume(self._intake.model(key.model), task, question, times)
+            model = self._intake.model(key.model)
+            task, question = self.board.schedule.at(key.step, model)
+            self.budget.presume(model, task, question, times)
         return self._report()
 
     def _tell_again(self, outcomes: Sequence[Told]) -> None:

@@ -13,7 +13,7 @@ from typing import get_args
 
 import numpy as np
 
-from adaptive_eval.core.spec import BudgetSpec, GoalKind, GoalSpec, SessionSpec
+from adaptive_eval.core.spec import BudgetSpec, GoalKind, GoalSpec, QuestionPolicy, SessionSpec
 from adaptive_eval.errors import UsageError
 from scorio.sequential.evidence import MIN_QUESTIONS
 
@@ -188,17 +188,13 @@ def _stopping(spec: SessionSpec) -> Iterator[str]:
 
 def _allocation(spec: SessionSpec) -> Iterator[str]:
     questions, rule = spec.allocation.questions, spec.stopping.rule
-    if questions not in ("schedule", "rounds"):
-        yield f"allocation.questions: {questions!r} is neither 'schedule' nor 'rounds'"
+    if questions not in get_args(QuestionPolicy):
+        yield f"allocation.questions: {questions!r} is not one of schedule, rounds, auto"
     if spec.allocation.in_a_row < 1:
         yield f"allocation.in_a_row: must be at least 1, got {spec.allocation.in_a_row}"
-    if questions == "rounds" and spec.allocation.in_a_row > 1:
-        yield "allocation.in_a_row: rounds have an order of their own; use questions: schedule"
-    if questions == "rounds" and len(spec.tasks) > 1:
-        yield "allocation.questions: rounds are made for one task and there are several; use schedule"
     if rule == "exact" and len(spec.tasks) > 1:
         yield "stopping.rule: exact speaks of one task and there are several; use anytime"
-    if questions == "rounds" and rule in ("exact", "zscore"):
+    if questions in ("rounds", "shared-rounds") and rule in ("exact", "zscore"):
         # After two passes no pass is complete any more: what is read there favours the questions asked often.
         yield (
             f"stopping.rule: {rule} reads passes that ask every question equally often, and rounds ask some "

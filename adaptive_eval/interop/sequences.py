@@ -100,7 +100,7 @@ def _steps(cells: Cells, schedule: Schedule) -> Ints:
                 f"along all {schedule.questions:,} questions would have more than {LONGEST:,} steps. Leave "
                 "the surplus out"
             )
-        question, repeat = asked(schedule, start, stop)
+        question, repeat = (of_all[0] for of_all in asked(schedule, np.zeros(1, dtype=np.int64), start, stop))
         wanted = np.flatnonzero(repeat < depth[question])
         step_of[first[question[wanted]] + repeat[wanted]] = start + wanted
         left -= wanted.size

@@ -66,28 +66,28 @@ class Answers(Protocol):
         ...
 
 
-def asked(schedule: Schedule, start: int, stop: int) -> tuple[Ints, Ints]:
-    """Return what the schedule asks at steps ``start .. stop-1``.
+def asked(schedule: Schedule, models: Ints, start: int, stop: int) -> tuple[Ints, Ints]:
+    """Return what models are asked at steps ``start .. stop-1``.
 
     Returns
     -------
-    questions, repeats : ndarray of int, shape (stop - start,)
+    questions, repeats : ndarray of int, shape (I, stop - start)
         Question numbers counted over all tasks in order, and how often each was asked before.
 
     Examples
     --------
-    >>> questions, repeats = asked(Schedule([4, 2], seed=None), 0, 7)
+    >>> questions, repeats = asked(Schedule([4, 2], seed=None), np.array([0]), 0, 7)
     >>> questions.tolist(), repeats.tolist()
-    ([0, 4, 1, 2, 5, 3, 0], [0, 0, 0, 0, 0, 0, 1])
+    ([[0, 4, 1, 2, 5, 3, 0]], [[0, 0, 0, 0, 0, 0, 1]])
     """
-    questions, repeats = np.empty(stop - start, dtype=np.int64), np.empty(stop - start, dtype=np.int64)
+    questions, repeats = np.empty((2, models.size, stop - start), dtype=np.int64)
     tasks = schedule.task(start, stop)
     begins, ends = schedule.local(start), schedule.local(stop)
     first = 0
     for task, (sequence, begin, end) in enumerate(zip(schedule.sequences, begins, ends, strict=True)):
         here = tasks == task
-        questions[here] = first + sequence.question(begin, end)
-        repeats[here] = sequence.repeats(begin, end)
+        questions[:, here] = first + sequence.of(models, begin, end)
+        repeats[:, here] = sequence.repeats_of(models, begin, end)
         first += sequence.questions
     return questions, repeats
 
@@ -252,7 +252,7 @@ class _Uniform:
 
     def draw(self, models: Ints, start: int, stop: int) -> tuple[Ints, Floats]:
         """Return the questions asked and the models' next numbers, shape (I, steps)."""
-        questions, _ = asked(self.schedule, start, stop)
+        questions, _ = asked(self.schedule, models, start, stop)
         numbers = [self._generators[model].random(stop - start) for model in models.tolist()]
         return questions, np.stack(numbers)
 

@@ -140,7 +140,7 @@ def _counts(spec: SessionSpec, schedule: Schedule, stream: Stream, steps: int) -
     rows = np.arange(models)
     for start in range(0, steps, PIECE):
         stop = min(start + PIECE, steps)
-        questions, _ = asked(schedule, start, stop)
+        questions = asked(schedule, np.zeros(1, dtype=np.int64), start, stop)[0][0]
         categories = stream.take(rows, start, stop)
         cells = (rows[:, None] * spec.questions + questions) * most + categories
         flat += np.bincount(cells.ravel(), minlength=flat.size)

@@ -100,9 +100,8 @@ def _block_end(comparison: Comparison, rows: Ints, start: int, limit: Ints, cap:
     stop = min(start + min(max(SHORTEST, start // 4), LONGEST), *limit[rows].tolist(), *ahead[ahead > start])
     if cap is not None:
         stop = min(stop, cap)
-    if comparison.rounds is not None:
-        stop = min(stop, comparison.rounds.laid_out)
-    return int(stop)
+    laid_out = comparison.board.schedule.laid_out
+    return int(min(stop, *map(laid_out, rows.tolist())))
 
 
 def _absorb(board: Board, rows: Ints, start: int, block: Ints) -> None:

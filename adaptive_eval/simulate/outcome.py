@@ -50,12 +50,15 @@ def scores_until(spec: SessionSpec, board: Board, steps: NDArray[np.int64]) -> N
     """Return each model's overall mean unit score over the first `steps` steps of its walk, shape (L,).
 
     Questions are weighted equally within a task, whatever their numbers of trials; NaN where a task has no
-    trial yet.
+    trial yet. Within rounds of a model's own, it is their weighted mean.
     """
     overall = np.zeros(steps.size)
     for model, stop in enumerate(steps.tolist()):
         local = board.schedule.local(stop)
         for weight, cells, end in zip(spec.task_weights, board.cells, local, strict=True):
+            if cells.rounds is not None and end > cells.rounds.first:
+                overall[model] += weight * cells.rounds.score(model, end, cells.categories)
+                continue
             categories = cells.categories[model, :end]
             there = categories >= 0
             questions = cells.sequence.question(0, end)[there]

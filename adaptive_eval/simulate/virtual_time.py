@@ -143,15 +143,10 @@ class _VirtualRun:
         known = self._answers[model]
         if step >= len(known):
             start = len(known)
-            stop = min(start + AHEAD, int(self.stream.limit[model]), self._laid_out)
+            laid_out = self.session.board.schedule.laid_out(model)
+            stop = int(min(start + AHEAD, self.stream.limit[model], laid_out))
             known.extend(self.stream.take(np.array([model]), start, stop)[0].tolist())
         return known[step]
-
-    @property
-    def _laid_out(self) -> int:
-        """Steps whose questions are fixed by now."""
-        rounds = self.session.comparison.rounds
-        return ENDLESS if rounds is None else rounds.laid_out
 
     # ------------------------------------------------------------------ landing
 

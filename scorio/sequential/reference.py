@@ -14,6 +14,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -175,6 +176,39 @@ class ReferenceReader:
         if np.any(self.progress[contrasts] != start):
             raise ValueError("contrasts read together must stand at the same step")
         self.progress[contrasts] = stop
+        own = self.cells.sequence.shared
+        blocks = [
+            self._read_shared(contrasts, begin, end)
+            if own is None or end <= own
+            else self._read_own(contrasts, begin, end)
+            for begin, end in self.cells.pieces(start, stop)
+        ]
+        block = reduce(ContrastBlock.append, blocks)
+        return replace(block, difference=self.sign[contrasts, None] * block.difference)
+
+    def _read_own(self, contrasts: Ints, start: int, stop: int) -> ContrastBlock:
+        """Read steps of one round, in which each live model has questions and weights of its own."""
+        assert self.cells.rounds is not None
+        models, rows, results = self.live[contrasts], self._row[contrasts], self._results
+        begun, steps = self.cells.rounds.begun(start), np.ones(stop - start)
+        both = begun.known(models) & results.known[rows]
+        live = self.cells.path(models, start, stop, only=both)
+        y = np.where(both, results.score[rows], 0.0)
+        gap = np.where(both, begun.estimate(models) - y, 0.0)
+        fixed = [gap**2, gap * y, y, results.noise[rows] * both, results.avg_noise[rows] * both]
+        sums = np.stack(
+            [live.total - y.sum(axis=1)[:, None], *(part.sum(axis=1)[:, None] * steps for part in fixed)]
+        )
+        count = (both.sum(axis=1)[:, None] * steps).astype(np.int64)
+        if self._clusters is None:
+            return self._with_extra_questions(
+                contrasts, self._block(contrasts, live, sums, count, sums[1], 1.0), sums
+            )
+        square, stretch = self._clusters.of(gap, both)
+        return self._block(contrasts, live, sums, count, square[:, None] * steps, stretch[:, None])
+
+    def _read_shared(self, contrasts: Ints, start: int, stop: int) -> ContrastBlock:
+        """Read steps at which all live models are asked the same question."""
         live = self.cells.path(self.live[contrasts], start, stop)
         question = self.cells.sequence.question(start, stop)
         results, rows = self._results, self._row[contrasts, None]
@@ -199,11 +233,9 @@ class ReferenceReader:
         self._sums[:, contrasts], self._count[contrasts] = sums[:, :, -1], count[:, -1]
         if self._clusters is None:
             block = self._block(contrasts, live, sums, count, np.maximum(sums[1], 0.0), 1.0)
-            block = self._with_extra_questions(contrasts, block, sums)
-        else:
-            square, stretch = self._clusters.add(contrasts, question, new - old, gained)
-            block = self._block(contrasts, live, sums, count, square, stretch)
-        return replace(block, difference=self.sign[contrasts, None] * block.difference)
+            return self._with_extra_questions(contrasts, block, sums)
+        square, stretch = self._clusters.add(contrasts, question, new - old, gained)
+        return self._block(contrasts, live, sums, count, square, stretch)
 
     def _block(
         self,

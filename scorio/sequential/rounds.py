@@ -35,7 +35,6 @@ QUIET = 0.25
 that looks quiet must be shown to be."""
 CAUTION = 1.03
 """Factor of the variance, for what its plugged-in noise does not know."""
-GROWTH = 1.0
 AHEAD = 0.5
 """Share of a round that is still to be asked when the next one is laid out, so that nothing waits for it."""
 LARGEST = 2**18
@@ -182,7 +181,7 @@ class Rounds:
         size, least = self.sequence.questions, self.sequence.in_a_row
         while self.begins[-1] <= step:
             begin = self.begins[-1]
-            length = size * least * max(2, round(GROWTH * begin / (size * least)))
+            length = size * least * -(-begin // (size * least))
             self.begins.append(begin + length)
             self._due.append(begin + length - int(AHEAD * length))
 
@@ -230,7 +229,7 @@ class Rounds:
         self._next[1].put(models, prior)
         deviation = np.sqrt(variance)[:, sequence.order]
         weight = deviation + QUIET * deviation.mean(axis=1, keepdims=True)
-        start = float(np.random.default_rng((sequence.seed, number)).random())
+        start = float(np.random.default_rng((sequence.seed or 0, number)).random())
         for model, of_model in zip(models.tolist(), weight, strict=True):
             times = round_times(of_model, trials, sequence.in_a_row, start)
             sequence.extend_own(model, round_questions(sequence.order, times, sequence.in_a_row))
@@ -238,17 +237,16 @@ class Rounds:
     def _begin(self, models: Ints, number: int, counts: Ints) -> None:
         shape = (self.models, self.sequence.questions)
         if number == len(self.snapshots):
-            none = (np.zeros(self.models) for _ in range(3))
-            self.snapshots.append(
-                Snapshot(np.ones(shape), Prior(*none), *np.zeros((6, *shape)), np.ones(self.models))
-            )
+            prior = Prior(np.zeros(self.models), np.zeros(self.models), np.zeros(self.models))
+            n, sx, sxx, score, weight, square = np.zeros((6, *shape))
+            unit = np.ones(self.models)
+            self.snapshots.append(Snapshot(np.ones(shape), prior, n, sx, sxx, score, weight, square, unit))
         now = self.snapshots[number]
         n, sx, sxx = self._moments(counts)
         variance, prior = self._next[0][models], self._next[1].of(models)
         if number == 0:
-            score, weight, square = sx / np.maximum(n, 1.0), (n > 0.0) * 1.0, 1.0 / np.maximum(n, 1.0)
-            square *= weight
             of_first = np.maximum(n, 1.0)
+            score, weight, square = sx / of_first, np.asarray(n > 0.0, np.float64), (n > 0.0) / of_first
         else:
             old = self.snapshots[number - 1].of(models)
             r, many = self._n[models], np.maximum(self._n[models], 1.0)
@@ -306,6 +304,12 @@ class Rounds:
         zero = np.zeros((models.size, self.sequence.questions))
         path, _ = self._follow(number, models, begin, categories[models, begin:stop], (zero,) * 3, only)
         return path[:, :, start - begin :]
+
+    def score(self, model: int, steps: int, categories: Ints) -> float:
+        """Return the mean estimate of a model after `steps` steps of its sequence, all of them complete."""
+        models, start = np.array([model]), steps - 1
+        path = self.restricted(models, start, steps, categories, self.begun(start).known(models))
+        return float(path[5, 0, 0] / max(path[4, 0, 0], 1.0))
 
     def _follow(
         self,

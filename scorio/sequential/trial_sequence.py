@@ -62,8 +62,8 @@ class TrialSequence:
     in_a_row : int
         How many times a question is asked in a row after the first pass.
     own : int, optional
-        Seed of the rounds of a sequence that models share for the first ``1 + in_a_row`` passes only: after them
-        each follows its own questions, as :meth:`extend_own` lays them out.
+        Seed of the rounds of a sequence that models share for the first ``1 + in_a_row`` passes only: after
+        them each follows its own questions, as :meth:`extend_own` lays them out.
 
     Attributes
     ----------
@@ -268,6 +268,8 @@ class Schedule:
         Seed of the permutations; None keeps the questions in their given order.
     in_a_row : int
         How many times each task asks a question in a row after the first pass.
+    own : sequence of bool, optional
+        For which tasks models follow questions of their own after the first passes; for none by default.
 
     Examples
     --------
@@ -278,16 +280,20 @@ class Schedule:
     (1, 1)
     """
 
-    def __init__(self, sizes: Sequence[int], seed: int | None, in_a_row: int = 1) -> None:
+    def __init__(
+        self, sizes: Sequence[int], seed: int | None, in_a_row: int = 1, own: Sequence[bool] | None = None
+    ) -> None:
         if not sizes:
             raise ValueError("sizes must name at least one task")
+        own_seed = None if seed is None else seed % 2**63
         generators = np.random.SeedSequence(seed if seed is not None else 0).spawn(len(sizes))
         self.sequences = tuple(
             TrialSequence(
                 np.arange(size) if seed is None else np.random.default_rng(generator).permutation(size),
                 in_a_row,
+                (own_seed or 0) if rounds else None,
             )
-            for size, generator in zip(sizes, generators, strict=True)
+            for size, generator, rounds in zip(sizes, generators, own or [False] * len(sizes), strict=True)
         )
         self.sizes = tuple(int(size) for size in sizes)
         self._task = np.empty(0, dtype=np.int16)
@@ -342,17 +348,25 @@ class Schedule:
         counts = np.bincount(self._task[:step], minlength=len(self.sizes))
         return tuple(int(count) for count in counts)
 
-    def at(self, step: int) -> tuple[int, int]:
-        """Return (task index, question index within the task) of step `step`."""
+    def laid_out(self, model: int) -> float:
+        """Return how many steps of a model can be asked by now."""
         if len(self.sequences) == 1:
-            return 0, self.sequences[0].at(step)
+            return self.sequences[0].laid_out(model)
+        # Every task's rounds begin and end with a pass, and the passes of all tasks lie side by side.
+        ends = [(one.laid_out(model), one.questions) for one in self.sequences]
+        return min(end if end == float("inf") else end // size * self.questions for end, size in ends)
+
+    def at(self, step: int, model: int = 0) -> tuple[int, int]:
+        """Return (task index, question index within the task) of a model's step."""
+        if len(self.sequences) == 1:
+            return 0, self.sequences[0].at(step, model)
         self._ensure(step + 1)
         task, local = int(self._task[step]), int(self._local[step])
-        return task, self.sequences[task].at(local)
+        return task, self.sequences[task].at(local, model)
 
-    def repeat(self, step: int) -> int:
-        """Return how often the question of step `step` was asked before."""
+    def repeat(self, step: int, model: int = 0) -> int:
+        """Return how often a model's question of `step` was asked before."""
         if len(self.sequences) == 1:
-            return self.sequences[0].repeat(step)
+            return self.sequences[0].repeat(step, model)
         self._ensure(step + 1)
-        return self.sequences[int(self._task[step])].repeat(int(self._local[step]))
+        return self.sequences[int(self._task[step])].repeat(int(self._local[step]), model)

@@ -1,4 +1,7 @@
-"""Rounds: after two passes, questions whose answers vary more are asked more often, the same for all models.
+"""Shared rounds: after two passes, questions that vary more are asked more often, the same for all models.
+
+Kept for runs that began with them: where counts follow from the outcomes that are averaged, two equal models
+are called different in up to a tenth of runs (:mod:`scorio.sequential.rounds` mends that).
 
 The next round is laid out in the middle of the present one, from what the needed models had answered by then:
 always a fixed step of the walk, so that the schedule depends on the outcomes alone. Each round has as many
@@ -13,12 +16,12 @@ from numpy.typing import NDArray
 
 from scorio.sequential.cells import Cells, fit_prior
 
-__all__ = ["Rounds", "round_positions"]
+__all__ = ["SharedRounds"]
 
 FIRST_PASSES = 2
 
 
-class Rounds:
+class SharedRounds:
     """Extends the walk of the only task, round by round.
 
     Parameters
@@ -48,7 +51,7 @@ class Rounds:
         """Lay out the next round from what `models` had answered before step :attr:`due`."""
         sequence = self._cells.sequence
         variance = np.mean([self._variances(model) for model in models.tolist()], axis=0)
-        sequence.extend(round_positions(np.sqrt(variance)[sequence.order]))
+        sequence.extend(_round_positions(np.sqrt(variance)[sequence.order]))
         self.due = self._middle()
 
     def _middle(self) -> int:
@@ -72,7 +75,7 @@ class Rounds:
         return fit_prior(n[seen], sx[seen], sxx[seen], p1, p2).variance(n, sx, sxx)
 
 
-def round_positions(weight: NDArray[np.float64]) -> NDArray[np.int64]:
+def _round_positions(weight: NDArray[np.float64]) -> NDArray[np.int64]:
     """Spread as many trials as there are questions in proportion to `weight`.
 
     Parameters
@@ -87,7 +90,7 @@ def round_positions(weight: NDArray[np.float64]) -> NDArray[np.int64]:
 
     Examples
     --------
-    >>> round_positions(np.array([3.0, 1.0, 0.0, 0.0])).tolist()
+    >>> _round_positions(np.array([3.0, 1.0, 0.0, 0.0])).tolist()
     [0, 1, 0, 0]
     """
     size = weight.size
