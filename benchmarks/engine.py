@@ -38,9 +38,9 @@ from canned_server import canned_server
 
 from adaptive_eval.core.results import Decision, Results, StopReason, StopVerdict
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
-from adaptive_eval.engine.in_process import InProcess
-from adaptive_eval.engine.lane import Lane
+from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.limits import FixedConcurrency
+from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.runner import Runner
 from adaptive_eval.run.collector import frozen
 from adaptive_eval.store import RunWriter
@@ -180,9 +180,9 @@ async def runner(url: str, in_flight: int, trials: int) -> dict[str, float]:
             RunWriter.create(Path(directory, "run"), meta={}) as writer,
         ):
             commits = _Counting(writer)
-            lane = Lane([chat], FixedConcurrency(in_flight))
+            client = ModelClient([chat], FixedConcurrency(in_flight))
             engine = Runner(
-                _InOrder(trials), commits, {MODEL: lane}, prompts=_Bench(), executor=InProcess(_Bench())
+                _InOrder(trials), commits, {MODEL: client}, prompts=_Bench(), executor=InProcess(_Bench())
             )
             watching = asyncio.create_task(watch())
             with frozen():  # as the command does

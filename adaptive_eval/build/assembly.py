@@ -38,10 +38,10 @@ from adaptive_eval.core.spec import (
     TaskSpec,
 )
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
-from adaptive_eval.engine.deadlines import Deadlines
+from adaptive_eval.engine.attempts import InProcess
+from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.events import Observer
-from adaptive_eval.engine.in_process import InProcess
 from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit, temperature_of
 from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.engine.runner import Runner, RunnerOptions

@@ -20,14 +20,18 @@ from adaptive_eval.config.model import AUTO_CONCURRENCY
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_completions import OpenAICompletions
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
-from adaptive_eval.engine.adaptive import MOST, AdaptiveConcurrency
 from adaptive_eval.engine.discovery import Discovery
-from adaptive_eval.engine.lane import Lane
-from adaptive_eval.engine.limits import ConcurrencyLimit, FixedConcurrency
+from adaptive_eval.engine.limits import (
+    MOST,
+    AdaptiveConcurrency,
+    ConcurrencyLimit,
+    FixedConcurrency,
+    ServerLimits,
+)
+from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.engine.rates import RateLimit
 from adaptive_eval.engine.retry import RetryPolicy
-from adaptive_eval.engine.server import ServerLimits
 from adaptive_eval.errors import UsageError
 from adaptive_eval.text.numbers import listing
 from adaptive_eval.trial import Message
@@ -64,7 +68,7 @@ def lanes_of(
     retry: RetryConfig,
     samples: Mapping[str, int] = MappingProxyType({}),
     discoveries: Mapping[str, Discovery] = MappingProxyType({}),
-) -> dict[str, Lane]:
+) -> dict[str, ModelClient]:
     """Return how every model is asked.
 
     Parameters
@@ -82,7 +86,7 @@ def lanes_of(
     """
     policy = RetryPolicy(attempts=retry.attempts, total_wait=retry.max_seconds)
     return {
-        model.name: Lane(
+        model.name: ModelClient(
             endpoints[model.name],
             None if model.concurrency == "auto" else FixedConcurrency(model.concurrency),
             policy,

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from adaptive_eval.build.assembly import Built
 from adaptive_eval.build.scorers import served
-from adaptive_eval.engine.in_process import InProcess
+from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.protocols import Executor
 from adaptive_eval.executors.mail import Setup
 from adaptive_eval.executors.remote import RemoteExecutor

@@ -74,7 +74,8 @@ def simulate(
         How long answers take; without it, all trials asked for together are answered together.
     workers : int or Executor, optional
         Processes, or an executor of :mod:`concurrent.futures` that has them, such as
-        :class:`~adaptive_eval.executors.ray_pool.RayPool`; default: one for each core this process may use.
+        :class:`~adaptive_eval.executors.ray_cluster.RayPool`. Default: one for each core this process may
+        use.
     progress : callable, optional
         Called as ``progress(done, replicates)`` as replicates finish.
     usage : tuple of Usage, optional

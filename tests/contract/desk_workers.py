@@ -168,6 +168,6 @@ def at_desks(built: Built) -> Any:
 
 
 def in_process(built: Built) -> Any:
-    from adaptive_eval.engine.in_process import InProcess
+    from adaptive_eval.engine.attempts import InProcess
 
     return nullcontext(InProcess(built.grading))

@@ -9,7 +9,7 @@ import pytest
 
 from adaptive_eval.build.server_discovery import Finder
 from adaptive_eval.config import config_from_data
-from adaptive_eval.engine.adaptive import AdaptiveConcurrency
+from adaptive_eval.engine.limits import AdaptiveConcurrency
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError, UsageError
 from adaptive_eval.mock_server import MimicProcess, MimicSpec, ModelSpec
 

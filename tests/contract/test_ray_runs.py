@@ -274,7 +274,7 @@ def test_simulations_and_studies_on_a_cluster_give_the_same(tmp_path: Path, clus
     assert there.out == here.out
     assert "Ray" in there.err
 
-    from adaptive_eval.executors.ray_pool import RayPool
+    from adaptive_eval.executors.ray_cluster import RayPool
 
     source = Bootstrap(biased_coins(np.linspace(0.2, 0.8, 4), 8, seed=1).sample(6, seed=2))
     alone = convergence(source, Metric("avg"), replicates=500, seed=3)
