@@ -30,11 +30,11 @@ from engine import MODEL, QUESTIONS, _Bench, _InOrder, prompt
 
 from adaptive_eval.build.assembly import Built, build
 from adaptive_eval.build.model_clients import endpoint_at
+from adaptive_eval.build.workplace import workplace_of
 from adaptive_eval.config import config_from_data
 from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.runner import Runner
-from adaptive_eval.executors import workplace_of
 from adaptive_eval.executors.remote import RemoteExecutor
 from adaptive_eval.run.collector import frozen
 from adaptive_eval.store import RunWriter

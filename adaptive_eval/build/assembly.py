@@ -46,18 +46,23 @@ from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit
 from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.errors import RunMismatch, UsageError
-from adaptive_eval.interop.inspect_task import SampleMessage
+from adaptive_eval.interop.inspect_task import SampleMessage, inspect_rows
+from adaptive_eval.interop.lm_eval_score import LmEvalScorer
+from adaptive_eval.interop.lm_eval_task import lm_eval_rows
 from adaptive_eval.mock_server.process import MimicProcess
 from adaptive_eval.mock_server.spec_json import spec_from_data
-from adaptive_eval.scoring import Rubric, Scorer, TaskScoring, build_scorer
+from adaptive_eval.scoring import SCORERS, Rubric, Scorer, TaskScoring, build_scorer
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks import FewShot, PromptTemplate, Task, load_task
-from adaptive_eval.tasks.sources import INSPECT
+from adaptive_eval.tasks.sources import INSPECT, LM_EVAL, LOADERS
 from adaptive_eval.tasks.variant import target_option
 from adaptive_eval.trial import Message, Question, TrialRequest
 
 __all__ = ["Built", "build", "config_of_run", "continue_run", "make_importable"]
+
+LOADERS.update({INSPECT: inspect_rows, LM_EVAL: lm_eval_rows})
+SCORERS["lm-eval"] = LmEvalScorer
 
 
 @dataclass(frozen=True)

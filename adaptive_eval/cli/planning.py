@@ -15,11 +15,11 @@ from adaptive_eval.config.mock_server_config import MimicModelConfig
 from adaptive_eval.core.spec import ModelSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.imported_runs import run_columns
+from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.run.disk import alternatives
 from adaptive_eval.simulate.assumptions import default_means
 from adaptive_eval.simulate.budget_limits import Workload
 from adaptive_eval.simulate.recorded import RecordedOutcomes
-from adaptive_eval.simulate.recorded_files import read_recorded
 from adaptive_eval.store.columns import OutcomeColumns
 from adaptive_eval.store.room import in_words, stored_bytes, trial_bytes
 

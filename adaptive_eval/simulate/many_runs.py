@@ -15,7 +15,7 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.spec_checks import check_spec
 from adaptive_eval.errors import UsageError
-from adaptive_eval.processes import available_cores, process_pool
+from adaptive_eval.executors.processes import available_cores, process_pool
 from adaptive_eval.simulate.budget_limits import without_budgets
 from adaptive_eval.simulate.coins import ENDLESS, Answers, Floats, to_score_units
 from adaptive_eval.simulate.latency import Latency

@@ -14,9 +14,9 @@ from mimic_client import SPEC, set_faults
 from ray_here import KEY, Cluster
 
 from adaptive_eval.build.assembly import Built
+from adaptive_eval.build.workplace import workplace_of
 from adaptive_eval.config import ExecutorConfig
 from adaptive_eval.engine.protocols import Executor
-from adaptive_eval.executors import workplace_of
 from adaptive_eval.mock_server import MimicProcess
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "acceptance"))  # its commands

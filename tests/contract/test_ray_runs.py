@@ -31,9 +31,9 @@ from command_line import (
 from ray_here import KEY, Cluster
 
 from adaptive_eval.build.assembly import build
+from adaptive_eval.build.workplace import workplace_of
 from adaptive_eval.config import load_config
 from adaptive_eval.errors import UsageError
-from adaptive_eval.executors import workplace_of
 from adaptive_eval.mock_server import LatencySpec, MimicProcess
 from adaptive_eval.store import RunReader
 from scorio.study import Bootstrap, Metric, biased_coins, convergence
