@@ -223,10 +223,14 @@ async def timed(work: Any, trials: int) -> dict[str, float]:
 
 @contextmanager
 def mimic_server() -> Iterator[str]:
-    from adaptive_eval.mock_server import KnownQuestion, MimicProcess, MimicSpec, ModelSpec
+    from adaptive_eval.mock_server import KnownQuestion, MockServerProcess, MockServerSpec, ModelSpec
 
-    questions = tuple(KnownQuestion(f"q{q}", prompt(q), str(q + 12)) for q in range(QUESTIONS))
-    with MimicProcess(MimicSpec(models=(ModelSpec(MODEL, mean=0.6),), questions=questions)) as mimic:
+    questions = tuple(
+        KnownQuestion(id=f"q{q}", question=prompt(q), target=str(q + 12)) for q in range(QUESTIONS)
+    )
+    with MockServerProcess(
+        MockServerSpec(models=(ModelSpec(name=MODEL, mean=0.6),), questions=questions)
+    ) as mimic:
         yield mimic.base_url
 
 

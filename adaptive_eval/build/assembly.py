@@ -49,8 +49,7 @@ from adaptive_eval.errors import RunMismatch, UsageError
 from adaptive_eval.interop.inspect_task import SampleMessage, inspect_rows
 from adaptive_eval.interop.lm_eval_score import LmEvalScorer
 from adaptive_eval.interop.lm_eval_task import lm_eval_rows
-from adaptive_eval.mock_server.process import MimicProcess
-from adaptive_eval.mock_server.spec_json import spec_from_data
+from adaptive_eval.mock_server.process import MockServerProcess
 from adaptive_eval.scoring import SCORERS, Rubric, Scorer, TaskScoring, build_scorer
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
@@ -180,8 +179,7 @@ class Built:
         if mimic is None or not asked:
             return None
         questions = [known for task in self.tasks for known in self._answer_key(task)]
-        spec = spec_from_data({**mimic.spec_data(), "questions": questions}, "mimic")
-        return stack.enter_context(MimicProcess(spec)).base_url
+        return stack.enter_context(MockServerProcess(mimic.spec(questions))).base_url
 
     def _answer_key(self, task: Task) -> Iterator[dict[str, Any]]:
         """Yield the questions of a task as the mimic reads them; it knows a question by its prompt."""

@@ -19,8 +19,8 @@ from adaptive_eval.mock_server import (
     FaultSpec,
     KnownQuestion,
     LatencySpec,
-    MimicProcess,
-    MimicSpec,
+    MockServerProcess,
+    MockServerSpec,
     ModelSpec,
 )
 from adaptive_eval.store import RunReader, RunWriter
@@ -160,20 +160,22 @@ class CowPrompts:
 
 def test_over_http_against_servers_that_misbehave(tmp_path):
     faults = (
-        FaultSpec("status", probability=0.05, status=503),
-        FaultSpec("drop", probability=0.05, after=0.5),
-        FaultSpec("malformed", probability=0.05),
-        FaultSpec("status", probability=0.05, status=429, retry_after=0.01),
-        FaultSpec("cut_off", probability=0.05, finish_reason="abort"),
+        FaultSpec(kind="status", probability=0.05, status=503),
+        FaultSpec(kind="drop", probability=0.05, after=0.5),
+        FaultSpec(kind="malformed", probability=0.05),
+        FaultSpec(kind="status", probability=0.05, status=429, retry_after=0.01),
+        FaultSpec(kind="cut_off", probability=0.05, finish_reason="abort"),
     )
     quick = LatencySpec(median=0.002)
-    spec = MimicSpec(
+    spec = MockServerSpec(
         models=(
-            ModelSpec("rough", mean=0.5, faults=faults, latency=quick),
-            ModelSpec("calm", mean=0.5, latency=quick),
-            ModelSpec("closed", mean=0.5, faults=(FaultSpec("status", status=401),)),
+            ModelSpec(name="rough", mean=0.5, faults=faults, latency=quick),
+            ModelSpec(name="calm", mean=0.5, latency=quick),
+            ModelSpec(name="closed", mean=0.5, faults=(FaultSpec(kind="status", status=401),)),
         ),
-        questions=tuple(KnownQuestion(f"q{step}", cows(step), str(step + 4)) for step in range(30)),
+        questions=tuple(
+            KnownQuestion(id=f"q{step}", question=cows(step), target=str(step + 4)) for step in range(30)
+        ),
         seed=11,
     )
     controller = ScriptedController({"rough": 200, "calm": 200, "closed": 200}, [])
@@ -188,7 +190,7 @@ def test_over_http_against_servers_that_misbehave(tmp_path):
                 controller, writer, clients, prompts=CowPrompts(), executor=InProcess(ScoreByStep())
             ).run()
 
-    with MimicProcess(spec) as mimic, RunWriter.create(tmp_path / "run", meta={}) as writer:
+    with MockServerProcess(spec) as mimic, RunWriter.create(tmp_path / "run", meta={}) as writer:
         verdict = asyncio.run(main(mimic.base_url, writer))
     assert verdict.reason == "resolved"
     assert set(controller.stopped_models) == {"closed"}
