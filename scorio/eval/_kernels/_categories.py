@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ._aggregate import mean, per_count, per_pair, standard_deviation
+from ._aggregate import mean, per_count, per_pair, row_sums, standard_deviation
 from ._bank import hat_table
 from ._beta import FloatArray, IntArray, power_log_moments
 
@@ -214,7 +214,7 @@ def max_at_k(
         return avg_mean(counts, w, question_weights)
     top, gaps, below = _levels(w)
     at_most = counts @ below
-    n = counts.sum(-1)
+    n = row_sums(counts)
     not_above = per_count(lambda c, size: hat_table(size, k)[c], at_most, n[..., None])
     return mean(top - (not_above * gaps).sum(-1), question_weights)
 
@@ -246,7 +246,7 @@ def max_at_k_posterior(
     posterior = counts + 1 if prior_counts is None else counts + prior_counts + 1
     top, gaps, below = _levels(w)
     at_most = posterior @ below
-    total = posterior.sum(-1)
+    total = row_sums(posterior)
     log_mean, log_ratio = per_pair(_power_moments_of(k), at_most, total[..., None])
     lowered = gaps * np.exp(log_mean)
     value = top - lowered.sum(-1)
