@@ -16,7 +16,15 @@ from ._kernels import category_counts
 from ._kernels._aggregate import row_sums
 from ._kernels._beta import FloatArray, IntArray
 
-__all__ = ["BinaryTrials", "CategoryTrials", "Missing", "read_binary", "read_categories", "read_prior"]
+__all__ = [
+    "BinaryTrials",
+    "CategoryTrials",
+    "Missing",
+    "read_binary",
+    "read_categories",
+    "read_outcomes",
+    "read_prior",
+]
 
 Missing: TypeAlias = "ArrayLike | None"
 """How missing trials are marked: a value, or a mask that is True at them."""
@@ -99,6 +107,15 @@ def read_categories(
     else:
         table = _count("R", *_read_outcomes("R", R, missing, models), rewards.size, _why(w, rewards))
     return CategoryTrials(table, rewards, _read_question_weights(question_weights, table.shape[-2]))
+
+
+def read_outcomes(R: ArrayLike) -> Integers:
+    """Read complete outcomes 0 and 1 of at least two models, shape (L, M, N)."""
+    outcomes, _ = _read_outcomes("R", R, None, models=True)
+    _check_categories("R", outcomes, 1, "a ranking of pairs takes 0 and 1 only")
+    if len(outcomes) < 2:
+        raise ValueError(f"R must have at least two models; got shape {outcomes.shape}")
+    return outcomes
 
 
 def read_prior(
