@@ -50,7 +50,7 @@ from adaptive_eval.interop.inspect_task import SampleMessage, inspect_rows
 from adaptive_eval.interop.lm_eval_score import LmEvalScorer
 from adaptive_eval.interop.lm_eval_task import lm_eval_rows
 from adaptive_eval.mock_server.process import MockServerProcess
-from adaptive_eval.scoring import SCORERS, Rubric, Scorer, TaskScoring, build_scorer
+from adaptive_eval.scoring import SCORERS, CodeScorer, Rubric, Scorer, TaskScoring, build_scorer
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks import FewShot, PromptTemplate, Task, load_task
@@ -123,6 +123,12 @@ class Built:
     def drives_inspect(self) -> bool:
         """Whether Inspect runs the trials."""
         return any(task.dataset.startswith(INSPECT) for task in self.config.tasks)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a person has to know before the run starts."""
+        coded = ((task, one) for task, one in self.scorers.items() if isinstance(one, CodeScorer))
+        return tuple(f"task {task}: {scorer.notice()}" for task, scorer in coded)
 
     def session(self) -> Session:
         """Return a fresh session."""
