@@ -178,9 +178,7 @@ class CodeScorerConfig(_Scorer):
         default="last", description="Which fenced block of the answer is the program."
     )
     time_limit: Duration = Field(default=10.0, gt=0, le=600, description="How long a program may take.")
-    cpu_limit: Duration = Field(
-        default=10.0, gt=0, le=600, description="CPU time of one of its processes."
-    )
+    cpu_limit: Duration = Field(default=10.0, gt=0, le=600, description="CPU time of one of its processes.")
     memory: Count = Field(
         default=512 * 2**20,
         ge=64 * 2**20,
