@@ -419,7 +419,7 @@ class Runner:
         """Add what a session knows nothing of: the budgets of time and of scoring, remarks on servers."""
         time = self._options.deadlines.lines(elapsed)
         scoring = () if self._allowance is None else tuple(self._allowance.lines())
-        remarks = self._in_flight.pool_changes.remarks()
+        remarks = self._in_flight.remarks()
         return replace(
             results,
             budgets=(*results.budgets, *time, *scoring),
