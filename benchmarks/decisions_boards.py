@@ -17,9 +17,9 @@ from adaptive_eval.core.spec import (
     StoppingSpec,
     TaskSpec,
 )
+from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.simulate import BiasedCoins, Latency, RecordedAnswers, RecordedOutcomes, simulate
 from adaptive_eval.simulate.fixed import simulate_fixed
-from adaptive_eval.simulate.recorded_files import read_recorded
 from scorio.rank import kendall_tau_b
 from scorio.study import PAPER_MEANS
 

@@ -38,9 +38,9 @@ from canned_server import canned_server
 
 from adaptive_eval.core.results import Decision, Results, StopReason, StopVerdict
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
-from adaptive_eval.engine.in_process import InProcess
-from adaptive_eval.engine.lane import Lane
+from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.limits import FixedConcurrency
+from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.runner import Runner
 from adaptive_eval.run.collector import frozen
 from adaptive_eval.store import RunWriter
@@ -180,9 +180,9 @@ async def runner(url: str, in_flight: int, trials: int) -> dict[str, float]:
             RunWriter.create(Path(directory, "run"), meta={}) as writer,
         ):
             commits = _Counting(writer)
-            lane = Lane([chat], FixedConcurrency(in_flight))
+            client = ModelClient([chat], FixedConcurrency(in_flight))
             engine = Runner(
-                _InOrder(trials), commits, {MODEL: lane}, prompts=_Bench(), executor=InProcess(_Bench())
+                _InOrder(trials), commits, {MODEL: client}, prompts=_Bench(), executor=InProcess(_Bench())
             )
             watching = asyncio.create_task(watch())
             with frozen():  # as the command does
@@ -223,10 +223,14 @@ async def timed(work: Any, trials: int) -> dict[str, float]:
 
 @contextmanager
 def mimic_server() -> Iterator[str]:
-    from adaptive_eval.mock_server import KnownQuestion, MimicProcess, MimicSpec, ModelSpec
+    from adaptive_eval.mock_server import KnownQuestion, MockServerProcess, MockServerSpec, ModelSpec
 
-    questions = tuple(KnownQuestion(f"q{q}", prompt(q), str(q + 12)) for q in range(QUESTIONS))
-    with MimicProcess(MimicSpec(models=(ModelSpec(MODEL, mean=0.6),), questions=questions)) as mimic:
+    questions = tuple(
+        KnownQuestion(id=f"q{q}", question=prompt(q), target=str(q + 12)) for q in range(QUESTIONS)
+    )
+    with MockServerProcess(
+        MockServerSpec(models=(ModelSpec(name=MODEL, mean=0.6),), questions=questions)
+    ) as mimic:
         yield mimic.base_url
 
 

@@ -30,11 +30,11 @@ from engine import MODEL, QUESTIONS, _Bench, _InOrder, prompt
 
 from adaptive_eval.build.assembly import Built, build
 from adaptive_eval.build.model_clients import endpoint_at
+from adaptive_eval.build.workplace import workplace_of
 from adaptive_eval.config import config_from_data
-from adaptive_eval.engine.lane import Lane
 from adaptive_eval.engine.limits import FixedConcurrency
+from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.runner import Runner
-from adaptive_eval.executors import workplace_of
 from adaptive_eval.executors.remote import RemoteExecutor
 from adaptive_eval.run.collector import frozen
 from adaptive_eval.store import RunWriter
@@ -127,8 +127,8 @@ async def work(executor: Any, chat: Any, trials: int, in_flight: int) -> None:
         RunWriter.create(Path(directory, "run"), meta={}) as writer,
         frozen(),
     ):
-        lane = Lane([chat], FixedConcurrency(in_flight))
-        await Runner(_InOrder(trials), writer, {MODEL: lane}, prompts=_Bench(), executor=executor).run()
+        client = ModelClient([chat], FixedConcurrency(in_flight))
+        await Runner(_InOrder(trials), writer, {MODEL: client}, prompts=_Bench(), executor=executor).run()
 
 
 def measured(url: str, options: argparse.Namespace, busy: float, trials: int) -> Mapping[str, list[_Figures]]:

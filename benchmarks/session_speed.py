@@ -19,7 +19,7 @@ import numpy as np
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
-from adaptive_eval.processes import available_cores
+from adaptive_eval.executors.processes import available_cores
 from adaptive_eval.simulate import BiasedCoins, simulate
 from adaptive_eval.trial import TrialKey, TrialOutcome
 from scorio.study import PAPER_MEANS, biased_coins

@@ -148,13 +148,16 @@ def with_answers(folder: Path, count: int) -> None:
 
 
 READER = "from adaptive_eval.store import RunReader\nreader = RunReader(run)\n"
-EXPORT = "from adaptive_eval.interop import frames, parquet_parts\n"
+EXPORT = (
+    "from adaptive_eval.build.describe import describe_run\n"
+    "from adaptive_eval.interop import parquet_parts, run_tables\n"
+    "rows = lambda: run_tables.trial_rows(reader, describe_run(reader))\n"
+)
 READINGS = {
     "reading all answers": "look = lambda: sum(1 for _ in reader.trials())",
     "export to Parquet parts": EXPORT
-    + "look = lambda: parquet_parts.write_parts(frames.trial_rows(reader), run.with_name('parts'))",
-    "export to JSON Lines": EXPORT
-    + "look = lambda: frames.write_jsonl(frames.trial_rows(reader), open('/dev/null', 'w'))",
+    + "look = lambda: parquet_parts.write_parts(rows(), run.with_name('parts'))",
+    "export to JSON Lines": EXPORT + "look = lambda: run_tables.write_jsonl(rows(), open('/dev/null', 'w'))",
 }
 LOOKS = {
     "first look of the page": "from adaptive_eval.monitor.web.feed import Feed\n"

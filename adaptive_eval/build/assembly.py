@@ -38,26 +38,30 @@ from adaptive_eval.core.spec import (
     TaskSpec,
 )
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
-from adaptive_eval.engine.deadlines import Deadlines
+from adaptive_eval.engine.attempts import InProcess
+from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.events import Observer
-from adaptive_eval.engine.in_process import InProcess
 from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit, temperature_of
 from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.errors import RunMismatch, UsageError
-from adaptive_eval.interop.inspect_task import SampleMessage
-from adaptive_eval.mock_server.process import MimicProcess
-from adaptive_eval.mock_server.spec_json import spec_from_data
-from adaptive_eval.scoring import Rubric, Scorer, TaskScoring, build_scorer
+from adaptive_eval.interop.inspect_task import SampleMessage, inspect_rows
+from adaptive_eval.interop.lm_eval_score import LmEvalScorer
+from adaptive_eval.interop.lm_eval_task import lm_eval_rows
+from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.scoring import SCORERS, CodeScorer, Rubric, Scorer, TaskScoring, build_scorer
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks import FewShot, PromptTemplate, Task, load_task
-from adaptive_eval.tasks.sources import INSPECT
+from adaptive_eval.tasks.sources import INSPECT, LM_EVAL, LOADERS
 from adaptive_eval.tasks.variant import target_option
 from adaptive_eval.trial import Message, Question, TrialRequest
 
 __all__ = ["Built", "build", "config_of_run", "continue_run", "make_importable"]
+
+LOADERS.update({INSPECT: inspect_rows, LM_EVAL: lm_eval_rows})
+SCORERS["lm-eval"] = LmEvalScorer
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,12 @@ class Built:
         """Whether Inspect runs the trials."""
         return any(task.dataset.startswith(INSPECT) for task in self.config.tasks)
 
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a person has to know before the run starts."""
+        coded = ((task, one) for task, one in self.scorers.items() if isinstance(one, CodeScorer))
+        return tuple(f"task {task}: {scorer.notice()}" for task, scorer in coded)
+
     def session(self) -> Session:
         """Return a fresh session."""
         return Session(self.spec)
@@ -175,8 +185,7 @@ class Built:
         if mimic is None or not asked:
             return None
         questions = [known for task in self.tasks for known in self._answer_key(task)]
-        spec = spec_from_data({**mimic.spec_data(), "questions": questions}, "mimic")
-        return stack.enter_context(MimicProcess(spec)).base_url
+        return stack.enter_context(MockServerProcess(mimic.spec(questions))).base_url
 
     def _answer_key(self, task: Task) -> Iterator[dict[str, Any]]:
         """Yield the questions of a task as the mimic reads them; it knows a question by its prompt."""

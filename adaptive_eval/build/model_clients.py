@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
+from adaptive_eval.build.samples_per_prompt import MOST as MOST_SAMPLES
 from adaptive_eval.build.scorers import MIMIC
 from adaptive_eval.config import (
     EachServerConfig,
@@ -20,14 +21,18 @@ from adaptive_eval.config.model import AUTO_CONCURRENCY
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_completions import OpenAICompletions
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
-from adaptive_eval.engine.adaptive import MOST, AdaptiveConcurrency
 from adaptive_eval.engine.discovery import Discovery
-from adaptive_eval.engine.lane import Lane
-from adaptive_eval.engine.limits import ConcurrencyLimit, FixedConcurrency
+from adaptive_eval.engine.limits import (
+    MOST,
+    AdaptiveConcurrency,
+    ConcurrencyLimit,
+    FixedConcurrency,
+    ServerLimits,
+)
+from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.engine.rates import RateLimit
 from adaptive_eval.engine.retry import RetryPolicy
-from adaptive_eval.engine.server import ServerLimits
 from adaptive_eval.errors import UsageError
 from adaptive_eval.text.numbers import listing
 from adaptive_eval.trial import Message
@@ -64,7 +69,7 @@ def lanes_of(
     retry: RetryConfig,
     samples: Mapping[str, int] = MappingProxyType({}),
     discoveries: Mapping[str, Discovery] = MappingProxyType({}),
-) -> dict[str, Lane]:
+) -> dict[str, ModelClient]:
     """Return how every model is asked.
 
     Parameters
@@ -82,7 +87,7 @@ def lanes_of(
     """
     policy = RetryPolicy(attempts=retry.attempts, total_wait=retry.max_seconds)
     return {
-        model.name: Lane(
+        model.name: ModelClient(
             endpoints[model.name],
             None if model.concurrency == "auto" else FixedConcurrency(model.concurrency),
             policy,
@@ -158,6 +163,8 @@ def endpoint_at(model: ModelConfig, address: str) -> OpenAIEndpoint:
         total_timeout=model.timeout.total,
         idle_timeout=model.timeout.idle if model.stream else None,
         concurrency=MOST if model.concurrency == "auto" else model.concurrency,
+        most_bytes=model.max_response_bytes,
+        most_answers=MOST_SAMPLES if model.samples_per_request == "auto" else model.samples_per_request,
     )
 
 

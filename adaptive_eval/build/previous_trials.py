@@ -16,9 +16,9 @@ from adaptive_eval.build.rubrics import stored_thresholds
 from adaptive_eval.config import TaskConfig, difference
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.imported_runs import IMPORTED
+from adaptive_eval.interop.recorded_files import DEFAULT_TASK, read_recorded
 from adaptive_eval.scoring import Rubric
 from adaptive_eval.simulate.recorded import NO_TRIAL, RecordedOutcomes
-from adaptive_eval.simulate.recorded_files import DEFAULT_TASK, read_recorded
 from adaptive_eval.store.columns import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.tasks import Task
@@ -233,7 +233,7 @@ def _table(question: NDArray[np.int64], category: NDArray[np.int64], questions: 
 def trials_of_file(path: Path, shown: str, wanted: Sequence[Wanted], *, all_tasks: bool) -> PreviousTrials:
     """Read earlier trials from a file.
 
-    It may be any file of recorded outcomes (:func:`adaptive_eval.simulate.recorded_files.read_recorded`),
+    It may be any file of recorded outcomes (:func:`adaptive_eval.interop.recorded_files.read_recorded`),
     or a NumPy archive with an array ``counts`` (models x questions x categories) in place of single trials.
     Rows without a task belong to the only task of the run; an archive without names of questions has them
     in the dataset's order. A file does not say what was asked or how it was judged: that is believed.

@@ -120,18 +120,22 @@ def _form(form: str | None, out: Path | None) -> str:
 
 
 def _write_parts(reader: RunReader, out: Path, part_rows: int | None, *, texts: bool) -> None:
+    from adaptive_eval.build.describe import describe_run
     from adaptive_eval.interop.parquet_parts import PART_ROWS, write_parts
     from adaptive_eval.interop.run_tables import trial_rows
 
-    for path in write_parts(trial_rows(reader, texts=texts), out, part_rows or PART_ROWS):
+    for path in write_parts(
+        trial_rows(reader, describe_run(reader), texts=texts), out, part_rows or PART_ROWS
+    ):
         click.echo(path)
 
 
 def _write_table(reader: RunReader, form: str, out: Path | None, *, texts: bool) -> None:
+    from adaptive_eval.build.describe import describe_run
     from adaptive_eval.interop.parquet_parts import write_parquet
     from adaptive_eval.interop.run_tables import trial_rows, write_csv, write_jsonl
 
-    rows = trial_rows(reader, texts=texts)
+    rows = trial_rows(reader, describe_run(reader), texts=texts)
     write = write_csv if form == "csv" else write_jsonl
     if out is None:
         write(rows, sys.stdout)
@@ -160,11 +164,13 @@ def _whole(path: Path) -> Iterator[Path]:
 
 
 def _write_folder(reader: RunReader, form: str, out: Path) -> None:
+    from adaptive_eval.build.describe import describe_run
+
     if form == "inspect":
         from adaptive_eval.interop.export_inspect import write_inspect as write
     else:
         from adaptive_eval.interop.export_lm_eval import write_lm_eval as write
-    for path in write(reader, out):
+    for path in write(reader, describe_run(reader), out):
         click.echo(path)
 
 

@@ -1,16 +1,16 @@
-"""``adaptive-eval mimic``: serve biased coins to anyone who wants to try a client."""
+"""``adaptive-eval mimic``: serve biased coins."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 
 import click
 
 from adaptive_eval.errors import UsageError, in_words
-from adaptive_eval.mock_server.mock_spec import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
-from adaptive_eval.mock_server.spec_json import spec_from_json
+from adaptive_eval.mock_server.mock_spec import MockServerSpec, spec_from_data, spec_from_json
 
 __all__ = ["command"]
 
@@ -86,38 +86,28 @@ def _spec_from_options(
     seed: int | None,
     latency: float | None,
     api_key_env: str | None,
-) -> MimicSpec:
-    try:
-        wait = _latency(latency)
-        return MimicSpec(
-            models=tuple(_model(text, wait) for text in models or _DEFAULT_MODELS),
-            seed=seed or 0,
-            datasets=tuple(DatasetSpec(path) for path in datasets),
-            api_key=None if api_key_env is None else _variable(api_key_env),
-        )
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+) -> MockServerSpec:
+    wait = {"median": 0.2 if latency is None else latency}
+    if not 0 <= wait["median"] < math.inf:
+        raise UsageError(f"--latency {latency} is not a number of seconds from 0")
+    data = {
+        "models": [_model(text, wait) for text in models or _DEFAULT_MODELS],
+        "seed": seed or 0,
+        "datasets": [{"path": path} for path in datasets],
+        "api_key": None if api_key_env is None else _variable(api_key_env),
+    }
+    return spec_from_data(data, "options")
 
 
-def _model(text: str, latency: LatencySpec) -> ModelSpec:
+def _model(text: str, latency: dict[str, float]) -> dict[str, object]:
     name, _, mean = text.rpartition("=")
     try:
-        value = float(mean)
+        share = float(mean)
     except ValueError:
-        value = None
-    if not name or value is None:
-        raise UsageError(f"--model {text!r} is not NAME=MEAN, such as expert=0.9")
-    try:
-        return ModelSpec(name, mean=value, latency=latency)
-    except ValueError as error:
-        raise UsageError(f"--model {text!r}: {error}") from None
-
-
-def _latency(seconds: float | None) -> LatencySpec:
-    try:
-        return LatencySpec(median=0.2 if seconds is None else seconds)
-    except ValueError as error:
-        raise UsageError(f"--latency: {error}") from None
+        share = math.nan
+    if not name or not 0 <= share <= 1:
+        raise UsageError(f"--model {text!r} is not NAME=MEAN with a mean in [0, 1], such as expert=0.9")
+    return {"name": name, "mean": share, "latency": latency}
 
 
 def _variable(name: str) -> str:
@@ -135,7 +125,7 @@ def _refuse_options_beside_spec() -> None:
             raise UsageError(f"{option.opts[0]} and --spec cannot be combined; put it into the spec file")
 
 
-def _spec_from_file(path: str) -> MimicSpec:
+def _spec_from_file(path: str) -> MockServerSpec:
     try:
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -143,7 +133,7 @@ def _spec_from_file(path: str) -> MimicSpec:
     return spec_from_json(text, path)
 
 
-def _announce(spec: MimicSpec, host: str, port: int) -> None:
+def _announce(spec: MockServerSpec, host: str, port: int) -> None:
     base = f"http://{f'[{host}]' if ':' in host else host}:{port}/v1"
     question = {"role": "user", "content": "Is this coin biased?"}
     body = json.dumps({"model": spec.models[0].name, "messages": [question], "seed": 1})

@@ -11,15 +11,15 @@ import numpy as np
 
 from adaptive_eval.build.assembly import Built
 from adaptive_eval.config import ModelConfig
-from adaptive_eval.config.mock_server_config import MimicModelConfig
 from adaptive_eval.core.spec import ModelSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.imported_runs import run_columns
+from adaptive_eval.interop.recorded_files import read_recorded
+from adaptive_eval.mock_server.mock_spec import ModelOptions
 from adaptive_eval.run.disk import alternatives
 from adaptive_eval.simulate.assumptions import default_means
 from adaptive_eval.simulate.budget_limits import Workload
 from adaptive_eval.simulate.recorded import RecordedOutcomes
-from adaptive_eval.simulate.recorded_files import read_recorded
 from adaptive_eval.store.columns import OutcomeColumns
 from adaptive_eval.store.room import in_words, stored_bytes, trial_bytes
 
@@ -164,7 +164,7 @@ def _earlier(path: Path | None) -> tuple[RecordedOutcomes | None, OutcomeColumns
     return read_recorded([path]), run_columns(path) if path.is_dir() else None
 
 
-def _mean(coin: MimicModelConfig) -> float:
+def _mean(coin: ModelOptions) -> float:
     if coin.accuracies is not None:
         return float(np.mean(coin.accuracies))
     assert coin.mean is not None  # the config's checks ask for one of the two
@@ -185,7 +185,7 @@ def _measured(columns: OutcomeColumns | None, name: str) -> _Usage:
     )
 
 
-def _of_mimic(built: Built, coin: MimicModelConfig | None) -> _Usage:
+def _of_mimic(built: Built, coin: ModelOptions | None) -> _Usage:
     mimic = built.config.mimic
     if coin is None or mimic is None:
         return _Usage()
@@ -241,7 +241,7 @@ def _about_disk(
 
 
 def _about_tokens(
-    built: Built, given: _Usage, columns: OutcomeColumns | None, coins: Mapping[str, MimicModelConfig]
+    built: Built, given: _Usage, columns: OutcomeColumns | None, coins: Mapping[str, ModelOptions]
 ) -> list[str]:
     """Say where tokens and times come from, and what is missing."""
     lines = []

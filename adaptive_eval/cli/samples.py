@@ -41,14 +41,14 @@ def command(
 
     The run may still be going on.
     """
-    from adaptive_eval.interop.about import about_run
+    from adaptive_eval.build.describe import describe_run
     from adaptive_eval.report.sample_views import sample_data, sample_lines
     from adaptive_eval.store import RunReader
 
     if missing and category is not None:
         raise UsageError(f"--category {category} and --missing: a missing trial has no category")
     with RunReader(run) as reader:
-        about = about_run(reader)
+        about = describe_run(reader)
         _known("model", model, list(about.models))
         _known("task", task, list(about.categories))
         trials = reader.trials(

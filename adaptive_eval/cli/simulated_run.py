@@ -156,8 +156,8 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
     UsageError
         If a file cannot be read, an option is out of range, or no question is answered by all models.
     """
+    from adaptive_eval.interop.recorded_files import read_recorded, recorded_weights
     from adaptive_eval.simulate import RecordedAnswers
-    from adaptive_eval.simulate.recorded_files import read_recorded, recorded_weights
 
     recorded = read_recorded(options["recorded"], choices_of(options))
     if options["only"] is not None:

@@ -196,7 +196,7 @@ def workers_of(options: Mapping[str, Any], own_code: Path | None = None) -> Iter
         return
     if options["workers"] is not None:
         raise UsageError("--workers is for processes here and --ray for a cluster; leave one out")
-    from adaptive_eval.executors.ray_pool import ray_pool
+    from adaptive_eval.executors.ray_cluster import ray_pool
 
     with ray_pool(options["ray"], partial(click.echo, err=True), own_code) as pool:
         yield pool

@@ -30,7 +30,7 @@ from adaptive_eval.config.discovery_config import (
 from adaptive_eval.config.executor import ExecutorConfig
 from adaptive_eval.config.identity import difference
 from adaptive_eval.config.load_config import config_from_data, json_schema, load_config, parse_config
-from adaptive_eval.config.mock_server_config import MimicConfig, MimicModelConfig
+from adaptive_eval.config.mock_server_config import MockServerConfig
 from adaptive_eval.config.model import (
     HeaderConfig,
     ModelConfig,
@@ -64,8 +64,7 @@ __all__ = [
     "Goal",
     "HeaderConfig",
     "LimitsConfig",
-    "MimicConfig",
-    "MimicModelConfig",
+    "MockServerConfig",
     "ModelConfig",
     "NotifyConfig",
     "PairsGoal",

@@ -18,6 +18,7 @@ from adaptive_eval.config.rubric_checks import check_rubric, rubric_name, score_
 from adaptive_eval.config.secret_checks import shown
 from adaptive_eval.config.section import IN_INSPECT, MIMIC, by_kind
 from adaptive_eval.config.server_config import check_limits
+from adaptive_eval.mock_server.mock_spec import like_problems
 from adaptive_eval.tasks.template import PromptTemplate, template_problem
 
 __all__ = ["check_all"]
@@ -373,53 +374,11 @@ def _prompt(task: Mapping[str, Any], path: Place) -> Found:
         yield (*path, "prompt"), "the options are never shown: put {choices} into the prompt"
 
 
-def _mimic(config: Mapping[str, Any]) -> Found:
-    mimic = _mapping(config.get("mimic"))
-    models = _mapping(mimic.get("models"))
-    answer = mimic.get("answer")
-    if isinstance(answer, str) and "{answer}" not in answer:
-        yield ("mimic", "answer"), f"{shown(answer)} does not contain {{answer}}"
-    yield from _faults(mimic.get("faults"), ("mimic", "faults"))
-    for name, value in models.items():
-        model, path = _mapping(value), ("mimic", "models", name)
-        if isinstance(value, dict) and "mean" not in model and "accuracies" not in model:
-            yield path, "mean is missing: the mean probability of a right answer, from 0 to 1"
-        accuracies = model.get("accuracies")
-        for place, chance in enumerate(accuracies if isinstance(accuracies, tuple) else ()):
-            if isinstance(chance, int | float) and not 0 <= chance <= 1:
-                yield (*path, "accuracies", place), f"{chance} is not a probability, from 0 to 1"
-        yield from _likeness(name, models)
-        yield from _faults(model.get("faults"), (*path, "faults"))
-
-
-def _likeness(name: str, models: Mapping[str, Any]) -> Found:
-    path: Place = ("mimic", "models", name, "like")
-    chain = [name]
-    while isinstance(like := _mapping(models[chain[-1]]).get("like"), str):
-        if like not in models:
-            if len(chain) == 1:
-                yield (
-                    path,
-                    f"{shown(like)} is not in mimic.models ({', '.join(models)}){did_you_mean(like, models)}",
-                )
-            return
-        if like in chain:
-            if like == name:
-                yield path, f"{' is like '.join([*chain, like])}: a circle"
-            return
-        chain.append(like)
-
-
-def _faults(faults: Any, path: Place) -> Found:
-    triggers = ("probability", "first", "requests", "every", "attempts")
-    for place, fault in enumerate(faults if isinstance(faults, tuple) else ()):
-        given = [name for name in triggers if _mapping(fault).get(name) is not None]
-        if len(given) > 1:
-            yield (*path, place), f"{', '.join(given)}: give at most one of {', '.join(triggers)}"
-        span = _mapping(fault).get("requests")
-        numbers = [end for end in span if isinstance(end, int)] if isinstance(span, tuple) else []
-        if len(numbers) == 2 and not 1 <= numbers[0] <= numbers[1]:
-            yield (*path, place, "requests"), f"{numbers} is not a span of request numbers from 1"
+def _mock_models(config: Mapping[str, Any]) -> Found:
+    models = _mapping(_mapping(config.get("mimic")).get("models"))
+    likes = {name: like for name, one in models.items() if isinstance(like := _mapping(one).get("like"), str)}
+    for name, words in like_problems({**dict.fromkeys(models), **likes}):
+        yield ("mimic", "models", name, "like"), f"{words}{did_you_mean(likes[name], models)}"
 
 
 _CHECKS: tuple[Callable[[Mapping[str, Any]], Found], ...] = (
@@ -434,5 +393,5 @@ _CHECKS: tuple[Callable[[Mapping[str, Any]], Found], ...] = (
     _one_task,
     _references,
     _tasks,
-    _mimic,
+    _mock_models,
 )

@@ -178,6 +178,13 @@ class ModelConfig(Section):
         description="Let answers arrive piece by piece, so that a hung one is noticed by its silence.",
     )
     timeout: TimeoutConfig = Field(default_factory=TimeoutConfig, description="When one request is given up.")
+    max_response_bytes: int | None = Field(
+        default=None,
+        ge=1024,
+        le=2**34,
+        description="Most bytes of a response, decompressed; a larger one is a failed request. Default: what "
+        "max_tokens and the answers of a request can need, at least 4 MB.",
+    )
     rate_limit: RateLimitConfig | None = Field(
         default=None, description="What may be sent in a minute, over all its servers."
     )

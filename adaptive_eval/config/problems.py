@@ -8,13 +8,12 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import Tag, ValidationError
+from pydantic import BaseModel, Tag, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from adaptive_eval.config.document import Place
 from adaptive_eval.config.secret_checks import shown
-from adaptive_eval.config.section import Section
 
 __all__ = ["did_you_mean", "meant_key", "plain_problems"]
 
@@ -54,7 +53,7 @@ def meant_key(words: str) -> str | None:
     return match[1] if match else None
 
 
-def plain_problems(error: ValidationError, root: type[Section]) -> Iterator[tuple[Place, str]]:
+def plain_problems(error: ValidationError, root: type[BaseModel]) -> Iterator[tuple[Place, str]]:
     """Yield the place and the plain words of every error of a validation.
 
     Parameters
@@ -84,7 +83,7 @@ class _Spot:
     """Where in the grammar an error's location lies."""
 
     def __init__(
-        self, path: Place, owner: type[Section] | None, field: FieldInfo | None, annotation: Any
+        self, path: Place, owner: type[BaseModel] | None, field: FieldInfo | None, annotation: Any
     ) -> None:
         self.path = path
         self.owner = owner
@@ -92,7 +91,7 @@ class _Spot:
         self.annotation = annotation
 
     @classmethod
-    def find(cls, root: type[Section], loc: tuple[int | str, ...]) -> _Spot:
+    def find(cls, root: type[BaseModel], loc: tuple[int | str, ...]) -> _Spot:
         """Follow `loc` down the grammar, leaving out the library's own additions to it."""
         spot = cls((), root, None, root)
         for part in loc:
@@ -134,7 +133,7 @@ class _Spot:
         return (text[:1].lower() + text[1:] if is_word else text).rstrip(".")
 
 
-def _words(details: ErrorDetails, spot: _Spot, root: type[Section]) -> str:
+def _words(details: ErrorDetails, spot: _Spot, root: type[BaseModel]) -> str:
     kind, value, context = details["type"], details["input"], details.get("ctx", {})
     if kind == "value_error":
         return str(context["error"])
@@ -216,7 +215,7 @@ def _not_one_of(value: Any, expected: str) -> str:
     return f"{shown(value)} is not one of {listed}{suggestion}"
 
 
-def _unknown_key(spot: _Spot, root: type[Section]) -> str:
+def _unknown_key(spot: _Spot, root: type[BaseModel]) -> str:
     key = str(spot.path[-1])
     owner = spot.owner or root
     allowed = list(_fields(owner))
@@ -231,7 +230,7 @@ def _unknown_key(spot: _Spot, root: type[Section]) -> str:
     return f"unknown key{words} (allowed here: {', '.join(allowed)})"
 
 
-def _homes(section: type[Section], key: str, spot: str) -> Iterator[str]:
+def _homes(section: type[BaseModel], key: str, spot: str) -> Iterator[str]:
     """Yield every part of the grammar, as a dotted place, that has a key of this name."""
     for name, field in _fields(section).items():
         if name == key:
@@ -243,7 +242,7 @@ def _homes(section: type[Section], key: str, spot: str) -> Iterator[str]:
             yield from _homes(inner, key, f"{spot}.{name}{listed}".lstrip("."))
 
 
-def _fields(section: type[Section]) -> dict[str, FieldInfo]:
+def _fields(section: type[BaseModel]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in section.model_fields.items()}
 
 
@@ -257,9 +256,9 @@ def _bare(annotation: Any) -> Any:
     return annotation
 
 
-def _sections(annotation: Any) -> list[type[Section]]:
+def _sections(annotation: Any) -> list[type[BaseModel]]:
     options = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
-    return [option for option in options if isinstance(option, type) and issubclass(option, Section)]
+    return [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
 
 
 def _tagged(annotation: Any) -> dict[Any, Any]:
@@ -279,7 +278,7 @@ def _tag_of(details: ErrorDetails) -> str:
     return str(details["ctx"]["discriminator"]).strip("'")
 
 
-def _kinds(section: type[Section]) -> tuple[Any, ...]:
+def _kinds(section: type[BaseModel]) -> tuple[Any, ...]:
     field = section.model_fields.get("kind") or section.model_fields.get("discover")
     is_literal = field is not None and get_origin(field.annotation) is Literal
     return get_args(field.annotation) if field is not None and is_literal else ()

@@ -18,7 +18,7 @@ from adaptive_eval.config.decisions import (
     StoppingConfig,
 )
 from adaptive_eval.config.executor import ExecutorConfig
-from adaptive_eval.config.mock_server_config import MimicConfig
+from adaptive_eval.config.mock_server_config import MockServerConfig
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.notify_config import NotifyConfig
 from adaptive_eval.config.previous import PriorConfig, ReferenceConfig
@@ -71,7 +71,7 @@ class RunConfig(Section):
         default_factory=ExecutorConfig, description="Where requests are made and answers scored."
     )
     notify: NotifyConfig | None = Field(default=None, description="Whom to tell of what happens in the run.")
-    mimic: MimicConfig | None = Field(
+    mimic: MockServerConfig | None = Field(
         default=None, description="A local server of biased coins, started for the run."
     )
 

@@ -10,11 +10,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.plugins import load_policy
+from adaptive_eval.core.plugins import POLICY_GROUP, load_plugin, package_of
+from adaptive_eval.errors import SessionError, UsageError
 
 __all__ = [
     "POLICIES",
     "AllocationView",
+    "CheckedPolicy",
     "LowestZ",
     "Policy",
     "RoundRobin",
@@ -245,4 +247,52 @@ def make_policy(name: str) -> Policy:
     UsageError
         If there is no such policy, or a package's policy cannot be used.
     """
-    return POLICIES[name]() if name in POLICIES else load_policy(name)
+    if name in POLICIES:
+        return POLICIES[name]()
+    policy = load_plugin(POLICY_GROUP, name)()
+    if not hasattr(policy, "choose"):
+        raise UsageError(f"policy {name!r} of {package_of(POLICY_GROUP, name)} lacks choose")
+    return CheckedPolicy(name, policy)
+
+
+class CheckedPolicy:
+    """A policy of a package, its choices checked.
+
+    Parameters
+    ----------
+    name : str
+        Its name in a config.
+    policy : Policy
+        The policy.
+    """
+
+    def __init__(self, name: str, policy: Policy) -> None:
+        self.name = name
+        self._policy = policy
+
+    def choose(self, view: AllocationView, free: Mapping[int, int]) -> Iterator[int]:
+        """Yield the policy's choices.
+
+        Raises
+        ------
+        SessionError
+            If a choice is no model with a free slot, or nothing is chosen although nothing is in flight and a
+            needed model could be asked: the run would wait for ever.
+        """
+        left, chosen = dict(free), False
+        for model in self._policy.choose(view, free):
+            if left.get(model, 0) <= 0:
+                raise SessionError(
+                    f"policy {self.name!r} chose model {model!r}, which has no free slot; models with free "
+                    f"slots are {[known for known, slots in left.items() if slots > 0]}"
+                )
+            left[model] -= 1
+            chosen = True
+            yield int(model)
+        ready = [model for model, slots in free.items() if slots > 0 and view.active[model]]
+        waiting = any(view.window[model] > max(slots, 0) for model, slots in free.items())
+        if ready and not chosen and not waiting:
+            raise SessionError(
+                f"policy {self.name!r} asks for nothing although nothing is in flight and models {ready} are "
+                "needed: the run would wait for ever"
+            )

@@ -7,24 +7,21 @@ it ends the run with its name and never becomes a verdict.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
 from adaptive_eval.errors import SessionError, UsageError
 
 if TYPE_CHECKING:  # the config asks for names alone, and its readers need no arrays
-    from adaptive_eval.core.allocate import AllocationView, Policy
     from scorio.sequential.contrasts import ContrastBlock
     from scorio.sequential.rules import Bools, Floats, Rule
 
 __all__ = [
     "POLICY_GROUP",
     "RULE_GROUP",
-    "CheckedPolicy",
     "CheckedRule",
     "installed",
-    "load_policy",
+    "load_plugin",
     "load_rule",
     "package_of",
 ]
@@ -69,25 +66,11 @@ def load_rule(name: str, alpha: float, equivalence: float | None) -> Rule:
     UsageError
         If no package offers it, or what it offers is no rule.
     """
-    rule = _load(RULE_GROUP, name)(alpha, equivalence)
+    rule = load_plugin(RULE_GROUP, name)(alpha, equivalence)
     missing = [part for part in _RULE_PARTS if not hasattr(rule, part)]
     if missing:
         raise UsageError(f"rule {name!r} of {package_of(RULE_GROUP, name)} lacks {', '.join(missing)}")
     return CheckedRule(name, rule)
-
-
-def load_policy(name: str) -> Policy:
-    """Make the allocation policy that a package offers under `name`.
-
-    Raises
-    ------
-    UsageError
-        If no package offers it, or what it offers is no policy.
-    """
-    policy = _load(POLICY_GROUP, name)()
-    if not hasattr(policy, "choose"):
-        raise UsageError(f"policy {name!r} of {package_of(POLICY_GROUP, name)} lacks choose")
-    return CheckedPolicy(name, policy)
 
 
 def _point(group: str, name: str) -> EntryPoint:
@@ -98,7 +81,14 @@ def _point(group: str, name: str) -> EntryPoint:
     return found[0]
 
 
-def _load(group: str, name: str) -> Any:
+def load_plugin(group: str, name: str) -> Any:
+    """Return the factory that a package offers under `name`.
+
+    Raises
+    ------
+    UsageError
+        If no package offers it, or it cannot be imported.
+    """
     point = _point(group, name)
     try:
         return point.load()
@@ -165,46 +155,3 @@ class CheckedRule:
                 f"whether a tie may be called; it returned {found.dtype} of shape {found.shape}"
             )
         return found
-
-
-class CheckedPolicy:
-    """A policy of a package, its choices checked.
-
-    Parameters
-    ----------
-    name : str
-        Its name in a config.
-    policy : Policy
-        The policy.
-    """
-
-    def __init__(self, name: str, policy: Policy) -> None:
-        self.name = name
-        self._policy = policy
-
-    def choose(self, view: AllocationView, free: Mapping[int, int]) -> Iterator[int]:
-        """Yield the policy's choices.
-
-        Raises
-        ------
-        SessionError
-            If a choice is no model with a free slot, or nothing is chosen although nothing is in flight and a
-            needed model could be asked: the run would wait for ever.
-        """
-        left, chosen = dict(free), False
-        for model in self._policy.choose(view, free):
-            if left.get(model, 0) <= 0:
-                raise SessionError(
-                    f"policy {self.name!r} chose model {model!r}, which has no free slot; models with free "
-                    f"slots are {[known for known, slots in left.items() if slots > 0]}"
-                )
-            left[model] -= 1
-            chosen = True
-            yield int(model)
-        ready = [model for model, slots in free.items() if slots > 0 and view.active[model]]
-        waiting = any(view.window[model] > max(slots, 0) for model, slots in free.items())
-        if ready and not chosen and not waiting:
-            raise SessionError(
-                f"policy {self.name!r} asks for nothing although nothing is in flight and models {ready} are "
-                "needed: the run would wait for ever"
-            )

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from adaptive_eval.frames import columns_of, frame_of
+from adaptive_eval.core.frames import columns_of, frame_of
 
 __all__ = [
     "BudgetLine",

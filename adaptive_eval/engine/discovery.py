@@ -1,16 +1,21 @@
-"""Where the servers of a model come from when they are not known beforehand."""
+"""Servers that come and go: the source that names them, and the pools that follow it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
-from adaptive_eval.engine.protocols import Endpoint
-from adaptive_eval.engine.server import ServerLimits
-from adaptive_eval.errors import UsageError
+from adaptive_eval.core.results import Decision
+from adaptive_eval.engine.health import HealthMonitor, Presence
+from adaptive_eval.engine.limits import ServerLimits
+from adaptive_eval.engine.pool import Member, Pool
+from adaptive_eval.engine.protocols import Clock, Endpoint
+from adaptive_eval.errors import EndpointError, PermanentEndpointError, UsageError
+from adaptive_eval.store.records import EndpointHealth
 
-__all__ = ["Discovery", "Reading", "Source"]
+__all__ = ["Change", "Discovery", "PoolChanges", "PoolMembers", "Reading", "Source"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +83,291 @@ class Discovery:
     def __post_init__(self) -> None:
         if not self.patience >= 0.0:
             raise UsageError(f"patience is {self.patience}; it must be 0 or more seconds")
+
+
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
+"""Seconds before a server that did not answer is asked again: these at first, twice as many each time."""
+
+_REMEMBERED = 600.0
+"""Seconds for which a server that has left is shown."""
+
+What: TypeAlias = Literal["joined", "left", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A server has joined the pool of a model, has left it, or is left out because it refuses the model."""
+
+    model: str
+    what: What
+    url: str
+    words: str = ""
+
+
+class PoolMembers:
+    """Lets the servers that a source names into the pool of one model, and takes the others out.
+
+    A server is let in once it has said that it serves the model; until then it is asked again and again. One
+    that leaves gets nothing more, and what is out there may come back.
+
+    Parameters
+    ----------
+    model : str
+        The model.
+    discovery : Discovery
+        How its servers are found.
+    pool : Pool
+        Its pool.
+    enrol : callable
+        Returns the member that asks through this endpoint.
+    clock : Clock
+        Waits.
+    on_change : callable
+        Called when something has changed.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        discovery: Discovery,
+        pool: Pool,
+        enrol: Callable[[Endpoint], Member],
+        clock: Clock,
+        on_change: Callable[[], None],
+    ) -> None:
+        self.model = model
+        self.discovery = discovery
+        self._pool = pool
+        self._enrol = enrol
+        self._clock = clock
+        self._announce = on_change
+        self._candidates: dict[str, asyncio.Task[None]] = {}
+        self._why_not: dict[str, EndpointError] = {}
+        self._members: dict[str, Member] = {}
+        self._changes: list[Change] = []
+        self._was_read = False
+
+    def heed(self, addresses: Sequence[str], tasks: asyncio.TaskGroup) -> None:
+        """Bring the pool in line with what the source says; servers that are new are asked in `tasks`."""
+        self._was_read = True
+        named = set(addresses)
+        for url in [url for url in self._candidates if url not in named]:
+            self._candidates.pop(url).cancel()
+            self._why_not.pop(url, None)
+        for url, member in self._members.items():
+            if member.left_at is None and url not in named:
+                self._pool.part(member, now=self._clock.now())
+                self._note("left", url)
+        for url in addresses:
+            known = self._members.get(url)
+            if url not in self._candidates and (known is None or known.left_at is not None):
+                self._candidates[url] = tasks.create_task(self._let_in(url))
+
+    def close(self) -> None:
+        """Ask nobody any more."""
+        for task in self._candidates.values():
+            task.cancel()
+
+    def take_changes(self) -> list[Change]:
+        """Return what has changed since the last call."""
+        changes, self._changes = self._changes, []
+        return changes
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """Why there is no server that could be asked, in words; empty where there is one, or it is early."""
+        usable = any(member.usable for member in self._pool.members)
+        if usable or not self._was_read or not self._why_not.keys() >= self._candidates.keys():
+            return ()
+        return tuple(self.refusals) or (f"{self.discovery.source.name} names none",)
+
+    @property
+    def refusals(self) -> Iterator[str]:
+        """Why servers that the source names are not asked, in words."""
+        for url, error in self._why_not.items():
+            yield str(error) if url in str(error) else f"{url}: {error}"
+        for member in self._pool.members:
+            if not member.usable:
+                yield member.says(member.presence.reason)
+
+    def health(self, now: float) -> Iterator[EndpointHealth]:
+        """Yield the state of the servers that are not in the pool: not let in yet, or gone of late."""
+        for url in self._candidates:
+            refuses = isinstance(self._why_not.get(url), PermanentEndpointError)
+            state = "refused" if refuses else "joining"
+            yield HealthMonitor(self.model, url).health(now=now, in_flight=0, limit=0, state=state)
+        for url, member in self._members.items():
+            gone = member.left_at is not None and url not in self._candidates
+            if gone and (member.in_flight or now - (member.left_at or 0.0) <= _REMEMBERED):
+                yield member.monitor.health(now=now, in_flight=member.in_flight, limit=0, state="left")
+
+    async def _let_in(self, url: str) -> None:
+        """Ask a server until it serves the model, and let it in; one that refuses is told of once."""
+        wait = _FIRST_WAIT
+        while True:
+            try:
+                endpoint = await self.discovery.connect(url)
+                break
+            except EndpointError as error:
+                if isinstance(error, PermanentEndpointError):
+                    wait = _LONGEST_WAIT
+                    if str(self._why_not.get(url)) != str(error):
+                        self._note("refused", url, str(error))
+                self._why_not[url] = error
+            self._announce()
+            await self._clock.sleep(wait)
+            wait = min(2.0 * wait, _LONGEST_WAIT)
+        del self._candidates[url]
+        self._why_not.pop(url, None)
+        self._join(url, endpoint)
+
+    def _join(self, url: str, endpoint: Endpoint) -> None:
+        member = self._members.get(url)
+        if member is None:
+            member = self._members[url] = self._enrol(endpoint)
+        else:
+            member.endpoint, member.presence = endpoint, Presence()
+        self._pool.join(member, now=self._clock.now())
+        self._note("joined", url)
+
+    def _note(self, what: What, url: str, words: str = "") -> None:
+        self._changes.append(Change(self.model, what, url, words))
+        self._announce()
+
+
+_NAMED = 4
+"""Servers that one sentence names; of more the number is told."""
+
+
+class PoolChanges:
+    """The rosters of all models whose servers are found; each source is read once for all of them.
+
+    Parameters
+    ----------
+    discoveries : mapping of str to Discovery
+        How the servers of these models are found.
+    pools : mapping of str to Pool
+        The pool of each of them.
+    enrol : callable
+        Returns the member of a model's pool that asks through an endpoint.
+    clock : Clock
+        Waits.
+    on_change : callable
+        Called when a server has joined or left, or something is to be told.
+    """
+
+    def __init__(
+        self,
+        discoveries: Mapping[str, Discovery],
+        pools: Mapping[str, Pool],
+        enrol: Callable[[str, Endpoint], Member],
+        clock: Clock,
+        on_change: Callable[[], None],
+    ) -> None:
+        def enrolling(model: str) -> Callable[[Endpoint], Member]:
+            return lambda endpoint: enrol(model, endpoint)
+
+        self._pool_members = {
+            model: PoolMembers(model, discovery, pools[model], enrolling(model), clock, on_change)
+            for model, discovery in discoveries.items()
+        }
+        self._clock = clock
+        self._announce = on_change
+        self._problems: dict[Source, tuple[str, ...]] = {}
+        self._readers: list[asyncio.Task[None]] = []
+        self._told: set[str] = set()
+
+    def begin(self, tasks: asyncio.TaskGroup) -> None:
+        """Read the sources from now on, and ask the servers that they name, in `tasks`."""
+        for source in {members.discovery.source: None for members in self._pool_members.values()}:
+            self._readers.append(tasks.create_task(self._follow(source, tasks)))
+
+    def close(self) -> None:
+        """Read no more."""
+        for reader in self._readers:
+            reader.cancel()
+        for members in self._pool_members.values():
+            members.close()
+
+    def drop(self, model: str) -> None:
+        """Let nobody join the pool of `model` any more: it has been stopped."""
+        members = self._pool_members.pop(model, None)
+        if members is not None:
+            members.close()
+
+    def take_decisions(self, trials: int) -> list[Decision]:
+        """Return what has changed since the last call as decisions, made after so many trials."""
+        decisions = []
+        for model, members in self._pool_members.items():
+            alike: dict[str, list[Change]] = {}
+            for change in members.take_changes():
+                alike.setdefault(change.what, []).append(change)
+            for what, changes in alike.items():
+                text = _in_words(model, what, [change.url for change in changes], changes[0].words)
+                decisions.append(Decision("servers", (model,), what, 0, trials, text, {}))
+        return decisions
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return what a reader has to know now: sources that cannot be read, models without a server."""
+        return tuple(dict.fromkeys([*self._of_sources(), *self._of_models()]))
+
+    def news(self) -> list[str]:
+        """Return the remarks that were not returned before."""
+        news = [words for words in self.remarks() if words not in self._told]
+        self._told.update(news)
+        return news
+
+    def lacking(self, model: str) -> tuple[str, ...]:
+        """Return why `model` has no server that could be asked; empty where it has one, or fixed ones."""
+        members = self._pool_members.get(model)
+        return () if members is None else members.lacking
+
+    def health(self) -> Iterator[EndpointHealth]:
+        """Yield the state of servers that are named and not in a pool yet, or have left one of late."""
+        now = self._clock.now()
+        for members in self._pool_members.values():
+            yield from members.health(now)
+
+    def _of_sources(self) -> Iterator[str]:
+        for problems in self._problems.values():
+            for problem in problems:
+                yield f"{problem}; the servers known last stay"
+
+    def _of_models(self) -> Iterator[str]:
+        alike: dict[tuple[float, tuple[str, ...]], list[str]] = {}
+        for model, members in self._pool_members.items():
+            if members.lacking:
+                alike.setdefault((members.discovery.patience, members.lacking), []).append(model)
+        for (patience, reasons), models in alike.items():
+            verb = "waits" if len(models) == 1 else "wait"
+            yield f"{', '.join(models)} {verb} for a server, {patience:g} s at most: {'; '.join(reasons)}"
+
+    async def _follow(self, source: Source, tasks: asyncio.TaskGroup) -> None:
+        while pool_members := self._following(source):
+            reading = await source.read()
+            self._problems[source] = reading.problems
+            for members in pool_members:
+                if members.model in self._pool_members:  # it may have been stopped meanwhile
+                    members.heed(reading.addresses, tasks)
+            self._announce()
+            await self._clock.sleep(source.every)
+        self._problems.pop(source, None)
+
+    def _following(self, source: Source) -> list[PoolMembers]:
+        return [members for members in self._pool_members.values() if members.discovery.source is source]
+
+
+def _in_words(model: str, what: str, urls: list[str], words: str) -> str:
+    """Return changes of one kind in a sentence; `words` say why, for the first of them.
+
+    Examples
+    --------
+    >>> _in_words("qwen", "joined", ["http://gpu1:8000/v1", "http://gpu2:8000/v1"], "")
+    'qwen: servers http://gpu1:8000/v1, http://gpu2:8000/v1 joined'
+    >>> _in_words("qwen", "refused", ["http://gpu1:8000/v1"], "HTTP 401: no key")
+    'qwen: server http://gpu1:8000/v1 is left out: HTTP 401: no key'
+    """
+    shown = ", ".join(urls[:_NAMED]) + (f" and {len(urls) - _NAMED} more" if len(urls) > _NAMED else "")
+    noun = "server" if len(urls) == 1 else "servers"
+    verb = {"joined": "joined", "left": "left"}.get(what, f"{'is' if len(urls) == 1 else 'are'} left out")
+    return f"{model}: {noun} {shown} {verb}{f': {words}' if words else ''}"

@@ -7,10 +7,10 @@ import math
 from collections import deque
 from collections.abc import Collection, Mapping
 
-from adaptive_eval.engine.flight import Flight
+from adaptive_eval.engine.limits import Server
 from adaptive_eval.engine.pool import Member, Pool
 from adaptive_eval.engine.protocols import Clock
-from adaptive_eval.engine.server import Server
+from adaptive_eval.engine.trial_task import TrialTask
 from adaptive_eval.errors import EndpointError
 
 __all__ = ["Dispatch"]
@@ -32,7 +32,7 @@ class Dispatch:
         self._clock = clock
         self._tokens = dict.fromkeys(pools, 1)
         self._started = dict.fromkeys(pools, 0)
-        self._waiting: dict[str, deque[tuple[Flight, asyncio.Future[Member]]]] = {
+        self._waiting: dict[str, deque[tuple[TrialTask, asyncio.Future[Member]]]] = {
             model: deque() for model in pools
         }
 
@@ -74,34 +74,34 @@ class Dispatch:
                 times.append(pool.free_at(tokens, now=now))
         return min((at for at in times if at > now), default=math.inf)
 
-    def take(self, flight: Flight) -> bool:
-        """Give `flight` a place, unless none is free or others have waited for one before."""
-        model = flight.request.key.model
-        return not self._waiting[model] and self._choose(flight) is not None
+    def take(self, trial: TrialTask) -> bool:
+        """Give `trial` a place, unless none is free or others have waited for one before."""
+        model = trial.request.key.model
+        return not self._waiting[model] and self._choose(trial) is not None
 
-    async def admit(self, flight: Flight) -> Member:
-        """Wait until `flight` has a place, and return where; it may have one already."""
-        if flight.place is None and not self.take(flight):
-            await self._wait(flight)
-        assert flight.place is not None
-        return flight.place
+    async def admit(self, trial: TrialTask) -> Member:
+        """Wait until `trial` has a place, and return where; it may have one already."""
+        if trial.place is None and not self.take(trial):
+            await self._wait(trial)
+        assert trial.place is not None
+        return trial.place
 
-    def release(self, flight: Flight, used: int | None = None) -> None:
-        """Take back the place of `flight`, if it has one, and give it to who waits.
+    def release(self, trial: TrialTask, used: int | None = None) -> None:
+        """Take back the place of `trial`, if it has one, and give it to who waits.
 
         Parameters
         ----------
-        flight : Flight
+        trial : TrialTask
             Whose request has ended.
         used : int, optional
             Tokens it took; None where that is unknown, and the most that it could take is counted.
         """
-        member = flight.place
+        member = trial.place
         if member is not None:
-            flight.place = None
-            used = flight.reserved if used is None else used
-            pool = self._pools[flight.request.key.model]
-            pool.leave(member, flight.reserved, used, now=self._clock.now())
+            trial.place = None
+            used = trial.reserved if used is None else used
+            pool = self._pools[trial.request.key.model]
+            pool.leave(member, trial.reserved, used, now=self._clock.now())
             self.serve()
 
     def serve(self) -> None:
@@ -111,44 +111,44 @@ class Dispatch:
         for model in self._in_turn():
             queue = self._waiting[model]
             while queue:
-                flight, place = queue[0]
+                trial, place = queue[0]
                 if place.cancelled():
                     queue.popleft()
                     continue
-                member = self._choose(flight)
+                member = self._choose(trial)
                 if member is None:
                     break
                 queue.popleft()
                 place.set_result(member)
 
     def elsewhere(
-        self, flight: Flight, member: Member, error: EndpointError, failed: Collection[Member]
+        self, trial: TrialTask, member: Member, error: EndpointError, failed: Collection[Member]
     ) -> bool:
-        """Return whether `flight`, which has failed at `member`, goes to another server at once."""
-        pool = self._pools[flight.request.key.model]
+        """Return whether `trial`, which has failed at `member`, goes to another server at once."""
+        pool = self._pools[trial.request.key.model]
         return pool.elsewhere(member, error, failed, now=self._clock.now())
 
     def _in_turn(self) -> list[str]:
         return sorted(self._pools, key=self._started.__getitem__)
 
-    async def _wait(self, flight: Flight) -> None:
-        entry = (flight, asyncio.get_running_loop().create_future())
-        queue = self._waiting[flight.request.key.model]
+    async def _wait(self, trial: TrialTask) -> None:
+        entry = (trial, asyncio.get_running_loop().create_future())
+        queue = self._waiting[trial.request.key.model]
         queue.append(entry)
         try:
             await entry[1]
         except asyncio.CancelledError:
             if entry in queue:
                 queue.remove(entry)
-            self.release(flight)
+            self.release(trial)
             raise
 
-    def _choose(self, flight: Flight) -> Member | None:
-        model, now = flight.request.key.model, self._clock.now()
-        pool, tokens = self._pools[model], flight.tokens
-        member = pool.choose(tokens, now=now, failed_at=flight.failed_at)
+    def _choose(self, trial: TrialTask) -> Member | None:
+        model, now = trial.request.key.model, self._clock.now()
+        pool, tokens = self._pools[model], trial.tokens
+        member = pool.choose(tokens, now=now, failed_at=trial.failed_at)
         if member is not None:
-            flight.place, flight.reserved = member, tokens
+            trial.place, trial.reserved = member, tokens
             pool.enter(member, tokens, now=now)
             self._tokens[model] = tokens
             self._started[model] += 1

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
+from typing import Protocol
 
 from adaptive_eval.core.results import Decision, Results, to_json
-from adaptive_eval.engine.commits import Committer
-from adaptive_eval.engine.flight import Flight
 from adaptive_eval.engine.protocols import Clock, Recorder
+from adaptive_eval.engine.trial_task import TrialTask
 from adaptive_eval.errors import SessionError
 from adaptive_eval.store.records import AttemptRecord, EndpointHealth, SnapshotRecord, TrialRecord
 from adaptive_eval.trial import TrialRequest
 
-__all__ = ["Ledger"]
+__all__ = ["Committer", "Ledger", "ThreadCommitter"]
 
 _LINGER_RATIO = 1.0
 """Results gather for as long as the last commits took, so that commits take half of the time at most."""
@@ -54,7 +56,7 @@ class Ledger:
         for record in records:
             self._recorder.attempt(record)
 
-    def outcome(self, flight: Flight, *, missing: str | None, after_stop: bool) -> TrialRecord:
+    def outcome(self, trial: TrialTask, *, missing: str | None, after_stop: bool) -> TrialRecord:
         """Add a trial that is scored, or missing for the reason given; an answer without a category is kept.
 
         Raises
@@ -63,16 +65,16 @@ class Ledger:
             If it has an outcome already: the controller asked for the same trial twice.
         """
         record = TrialRecord(
-            request=flight.request,
+            request=trial.request,
             finished_at=self._clock.time(),
-            completion=None if flight.score is None else flight.completion,
-            score=flight.score,
+            completion=None if trial.score is None else trial.completion,
+            score=trial.score,
             missing=missing,
             after_stop=after_stop,
-            sent=flight.body(),
+            sent=trial.body(),
         )
         if not self._recorder.outcome(record):
-            raise SessionError(f"trial {flight.request.key} was asked for although it has an outcome")
+            raise SessionError(f"trial {trial.request.key} was asked for although it has an outcome")
         return record
 
     def decisions(self, decisions: Iterable[Decision]) -> float:
@@ -106,3 +108,54 @@ class Ledger:
         remaining = self._committed_at + linger - self._clock.now()
         if remaining > 0.0:
             await self._clock.sleep(remaining)
+
+
+class Committer(Protocol):
+    """Makes commits, one at a time."""
+
+    async def commit(self, commit: Callable[[], int]) -> None:
+        """Call `commit` and return when it has returned; raise what it raises.
+
+        Even when cancelled it does not return before: what follows must not meet a commit under way.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of what is held."""
+        ...
+
+
+class ThreadCommitter:
+    """Makes commits in a thread of its own: a sync to the disk takes milliseconds, and seconds on a bad day.
+
+    Examples
+    --------
+    >>> async def main():
+    ...     committer = ThreadCommitter()
+    ...     await committer.commit(lambda: print("on the disk") or 0)
+    ...     committer.close()
+    >>> asyncio.run(main())
+    on the disk
+    """
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "commit")
+
+    async def commit(self, commit: Callable[[], int]) -> None:
+        """Call `commit` in the thread."""
+        work = asyncio.get_running_loop().run_in_executor(self._thread, commit)
+        cancelled: asyncio.CancelledError | None = None
+        while not work.done():
+            try:
+                await asyncio.wait([work])
+            except asyncio.CancelledError as error:
+                cancelled = error
+        failure = work.exception()
+        if cancelled is not None:
+            raise cancelled
+        if failure is not None:
+            raise failure
+
+    def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown()

@@ -1,13 +1,25 @@
-"""How many requests of a model may be in flight."""
+"""How many requests may be in flight, for a model and for a server that several models share."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from adaptive_eval.errors import UsageError
+from adaptive_eval.engine.rates import RateLimit, Rates
+from adaptive_eval.errors import EndpointError, UsageError
 
-__all__ = ["ConcurrencyLimit", "FixedConcurrency", "Gate"]
+__all__ = [
+    "MOST",
+    "AdaptiveConcurrency",
+    "ConcurrencyLimit",
+    "FixedConcurrency",
+    "Gate",
+    "Server",
+    "ServerLimits",
+    "Servers",
+]
 
 
 class ConcurrencyLimit(Protocol):
@@ -75,3 +87,267 @@ class Gate:
     def leave(self) -> None:
         """Count a trial that has ended."""
         self.in_flight -= 1
+
+
+MOST = 512
+"""Requests in flight at most, unless said otherwise."""
+
+_STEP = 4.0
+"""Requests by which the limit grows in a round, once the first sign of a limit was seen."""
+
+_GROWN = 1.25
+"""Two rounds are compared when one had so many times the requests in flight of the other."""
+
+_WORTH = 0.25
+"""A growth is worth it when throughput grows by this share of it: twice the requests, 25 % more answers."""
+
+_SLOWER = 1.5
+"""Answers that take so many times as long, without more requests, are a sign that others use the server."""
+
+_QUEUED = 0.125
+"""The share of the limit that may wait in the server's queue."""
+
+_FEWEST = 8
+"""Fewest answers that make a round."""
+
+_OVERLOAD = frozenset({"rate_limit", "timeout"})
+
+
+@dataclass(slots=True)
+class _Round:
+    """Answers to requests that were sent since `began`."""
+
+    began: float
+    answers: int = 0
+    seconds: float = 0.0
+    tokens: int = 0
+    busiest: int = 0
+
+    @property
+    def pace(self) -> float:
+        """Seconds per token, or per answer where no tokens are reported."""
+        return self.seconds / (self.tokens or self.answers)
+
+
+class AdaptiveConcurrency:
+    """Additive increase, multiplicative decrease [1]_.
+
+    The limit doubles every round (as many answers as requests may be in flight) until a first sign that the
+    server has enough, and then grows by 4 a round. It is halved on 429, 503 and timeouts, once for all
+    requests that were out together. It goes back where more requests brought hardly more answers a second,
+    which is what a queue looks like from outside; where answers take half as long again without more
+    requests; and where the server says that requests wait.
+
+    What an answer takes is measured per token, so that long answers are no sign of anything.
+
+    Parameters
+    ----------
+    start : int
+        Requests in flight at first.
+    most : int
+        Requests in flight at most.
+
+    Raises
+    ------
+    UsageError
+        `start` is below 1, or above `most`.
+
+    References
+    ----------
+    .. [1] D.-M. Chiu and R. Jain, "Analysis of the increase and decrease algorithms for congestion avoidance
+       in computer networks", Computer Networks and ISDN Systems 17, 1989.
+
+    Examples
+    --------
+    >>> limit = AdaptiveConcurrency(start=8)
+    >>> for _ in range(8):
+    ...     limit.answered(sent_at=0.0, now=1.0, tokens=100, in_flight=8)
+    >>> limit.slots
+    16
+    >>> limit.failed(EndpointError("busy", kind="rate_limit", status=429), sent_at=1.0, now=1.5)
+    >>> limit.slots
+    8
+    """
+
+    def __init__(self, start: int = 16, most: int = MOST) -> None:
+        if not 1 <= start <= most:
+            raise UsageError(f"start is {start} and most is {most}; 1 <= start <= most is needed")
+        self.most = most
+        self._limit = float(start)
+        self._doubling = True
+        self._cut_at = -math.inf
+        self._queued = False
+        self._round = _Round(-math.inf)
+        self._before: tuple[float, float] | None = None
+
+    @property
+    def slots(self) -> int:
+        """Requests that may be in flight now."""
+        return int(self._limit)
+
+    def answered(self, *, sent_at: float, now: float, tokens: int, in_flight: int) -> None:
+        """Take note of an answer.
+
+        Parameters
+        ----------
+        sent_at, now : float
+            Monotonic seconds at which the request was sent and answered.
+        tokens : int
+            Tokens generated; 0 where that is unknown.
+        in_flight : int
+            Requests in flight at the server when it came, itself included.
+        """
+        this = self._round
+        if sent_at < this.began:
+            return
+        this.answers += 1
+        this.seconds += now - sent_at
+        this.tokens += tokens
+        this.busiest = max(this.busiest, in_flight)
+        if this.answers >= max(_FEWEST, self.slots):
+            self._end_round(now)
+
+    def failed(self, error: EndpointError, *, sent_at: float, now: float) -> None:
+        """Take note of a failure; a request that was sent before the last cut tells of the same trouble."""
+        if (error.kind in _OVERLOAD or error.status == 503) and sent_at >= self._cut_at:
+            self._cut(0.5, now)
+
+    def waiting(self, requests: int, *, in_flight: int, now: float) -> None:
+        """Take note of how many requests wait in the server's own queue."""
+        self._queued = requests > 0
+        # Not again while the last cut is still on its way.
+        if requests > max(1.0, _QUEUED * self._limit) and in_flight <= self.slots:
+            self._cut(0.75, now)
+
+    def _end_round(self, now: float) -> None:
+        ended, self._round = self._round, _Round(now)
+        if ended.busiest < 0.8 * self.slots:
+            return  # there was less to ask: nothing is known about more
+        before, pace = self._before, ended.pace
+        if before is None:
+            self._before = (self._limit, pace)
+        else:
+            limit, pace_before = before
+            growth, rise = self._limit / limit, pace / max(pace_before, 1e-9)
+            if growth >= _GROWN:
+                if growth / max(rise, 1e-9) - 1.0 < _WORTH * (growth - 1.0):
+                    self._cut(1.0 / growth, now)
+                    return
+                self._before = (self._limit, pace)
+            elif rise > _SLOWER:
+                self._cut(0.75, now)
+                return
+        if not self._queued:
+            self._limit = min(float(self.most), 2 * self._limit if self._doubling else self._limit + _STEP)
+
+    def _cut(self, factor: float, now: float) -> None:
+        """Decrease the limit, and measure anew."""
+        self._limit = max(1.0, factor * self._limit)
+        self._doubling = False
+        self._cut_at = now
+        self._round = _Round(now)
+        self._before = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """The limits of a server.
+
+    Parameters
+    ----------
+    concurrency : ConcurrencyLimit, optional
+        Requests in flight; without it the limits of the models alone hold. An
+        :class:`~adaptive_eval.engine.limits.AdaptiveConcurrency` learns from how they go.
+    rate : RateLimit
+        Requests and tokens a minute.
+    """
+
+    concurrency: ConcurrencyLimit | None = None
+    rate: RateLimit = field(default_factory=RateLimit)
+
+
+class Server:
+    """Counts what is in flight at one server, and says how much more may start.
+
+    Parameters
+    ----------
+    url : str
+        Its base address.
+    limits : ServerLimits, optional
+        Default: none.
+
+    Examples
+    --------
+    >>> from adaptive_eval.engine.limits import FixedConcurrency
+    >>> server = Server("http://gpu1:8000/v1", ServerLimits(FixedConcurrency(2)))
+    >>> server.enter(tokens=0, now=0.0)
+    >>> server.free(tokens=0, now=0.0)
+    1
+    """
+
+    def __init__(self, url: str, limits: ServerLimits | None = None) -> None:
+        limits = limits or ServerLimits()
+        self.url = url
+        self.concurrency = limits.concurrency
+        self.rates = Rates(limits.rate)
+        self.in_flight = 0
+
+    @property
+    def slots(self) -> float:
+        """Requests that may be in flight, infinity where nothing bounds them."""
+        return math.inf if self.concurrency is None else self.concurrency.slots
+
+    @property
+    def adaptive(self) -> AdaptiveConcurrency | None:
+        """The limit that learns from how requests go, where it is one."""
+        return self.concurrency if isinstance(self.concurrency, AdaptiveConcurrency) else None
+
+    def answered(self, *, sent_at: float, now: float, tokens: int) -> None:
+        """Take note of an answer, before its request is counted as ended."""
+        if self.adaptive is not None:
+            self.adaptive.answered(sent_at=sent_at, now=now, tokens=tokens, in_flight=self.in_flight)
+
+    def failed(self, error: EndpointError, *, sent_at: float, now: float) -> None:
+        """Take note of a failure."""
+        if self.adaptive is not None:
+            self.adaptive.failed(error, sent_at=sent_at, now=now)
+
+    def free(self, tokens: int, *, now: float) -> float:
+        """Return how many requests of `tokens` each may start at time `now`."""
+        return max(0, min(self.slots - self.in_flight, self.rates.room(tokens, now=now)))
+
+    def enter(self, tokens: int, *, now: float) -> None:
+        """Count a request that starts and takes `tokens` at most."""
+        self.in_flight += 1
+        self.rates.start(tokens, now=now)
+
+    def leave(self, tokens: int, used: int, *, now: float) -> None:
+        """Count a request that has ended and `used` so many of its `tokens`."""
+        self.in_flight -= 1
+        self.rates.end(tokens, used, now=now)
+
+
+class Servers:
+    """All servers of a run by their address; models that name the same address share the server.
+
+    Parameters
+    ----------
+    limits : mapping of str to ServerLimits
+        Limits by address.
+
+    Examples
+    --------
+    >>> servers = Servers({})
+    >>> servers.at("http://gpu1:8000/v1") is servers.at("http://gpu1:8000/v1")
+    True
+    """
+
+    def __init__(self, limits: Mapping[str, ServerLimits]) -> None:
+        self._limits = limits
+        self._known: dict[str, Server] = {}
+
+    def at(self, url: str, limits: Callable[[], ServerLimits] = ServerLimits) -> Server:
+        """Return the server at `url`; one that is new and has no limits gets `limits`."""
+        if url not in self._known:
+            self._known[url] = Server(url, self._limits.get(url) or limits())
+        return self._known[url]

@@ -1,20 +1,20 @@
-"""The servers of a model, and which of them gets the next request."""
+"""The servers of a model: which gets the next request, and which are back."""
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 
-from adaptive_eval.engine.health import HealthMonitor
-from adaptive_eval.engine.presence import PLACES_ON_TRIAL, Presence
-from adaptive_eval.engine.protocols import Endpoint
+from adaptive_eval.engine.health import PLACES_ON_TRIAL, HealthMonitor, Presence
+from adaptive_eval.engine.limits import AdaptiveConcurrency, Server
+from adaptive_eval.engine.protocols import Clock, Endpoint, QueueingEndpoint
 from adaptive_eval.engine.rates import RateLimit, Rates
-from adaptive_eval.engine.server import Server
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
 from adaptive_eval.trial import Completion
 
-__all__ = ["Member", "Pool"]
+__all__ = ["Member", "Pool", "Prober", "QueueWatch"]
 
 
 @dataclass(eq=False, slots=True)
@@ -261,3 +261,79 @@ class Pool:
         if self.grows:
             return f"there has been no server for {patience:g} s: {reasons or 'none has answered yet'}"
         return f"no server has come back within {patience:g} s: {reasons}" if out else reasons
+
+
+class Prober:
+    """Probes every server that has gone out until it is back; one task for each.
+
+    Parameters
+    ----------
+    clock : Clock
+        Waits between probes.
+    on_return : callable
+        Called when a server is back.
+    """
+
+    def __init__(self, clock: Clock, on_return: Callable[[], None]) -> None:
+        self._clock = clock
+        self._on_return = on_return
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def watch(self, member: Member, tasks: asyncio.TaskGroup) -> None:
+        """Probe `member`, which has just gone out, in a task of `tasks`."""
+        task = tasks.create_task(self._until_back(member))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        """Probe no more."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _until_back(self, member: Member) -> None:
+        while member.left_at is None and member.presence.state == "out":
+            await self._clock.sleep(member.presence.probe_wait)
+            member.presence.probed(there=await member.endpoint.alive())
+        self._on_return()
+
+
+_EVERY = 5.0
+"""Seconds between two questions."""
+
+_SILENT = 3
+"""A server that has not said it so many times in a row is not asked again."""
+
+
+class QueueWatch:
+    """Tells every limit that adapts itself how many requests wait at its server.
+
+    Parameters
+    ----------
+    clock : Clock
+        Waits between questions.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._watches: dict[Server, asyncio.Task[None]] = {}
+
+    def watch(self, member: Member, tasks: asyncio.TaskGroup) -> None:
+        """Watch the server of `member`, in `tasks`, if its limit adapts itself and nobody watches it yet."""
+        server, endpoint = member.server, member.endpoint
+        if server.adaptive is None or server in self._watches or not isinstance(endpoint, QueueingEndpoint):
+            return
+        self._watches[server] = tasks.create_task(self._watch(server, server.adaptive, endpoint))
+
+    def close(self) -> None:
+        """Ask no more."""
+        for watch in self._watches.values():
+            watch.cancel()
+
+    async def _watch(self, server: Server, limit: AdaptiveConcurrency, endpoint: QueueingEndpoint) -> None:
+        silent = 0
+        while silent < _SILENT:
+            await self._clock.sleep(_EVERY)
+            if server.in_flight:
+                waiting = await endpoint.waiting()
+                silent = silent + 1 if waiting is None else 0
+                limit.waiting(waiting or 0, in_flight=server.in_flight, now=self._clock.now())

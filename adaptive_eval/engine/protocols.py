@@ -233,7 +233,7 @@ class Recorder(Protocol):
     """Stores what happens, in the order of the calls; nothing counts before :meth:`commit` has returned.
 
     Calls never overlap. :meth:`commit` may come from another thread than the others
-    (:mod:`adaptive_eval.engine.commits`).
+    (:mod:`adaptive_eval.engine.ledger`).
     """
 
     def launch(self, requests: Sequence[TrialRequest], at: float) -> None:

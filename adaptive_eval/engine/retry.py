@@ -106,7 +106,7 @@ async def with_retries(
     *,
     sleep: Callable[[float], Awaitable[None]],
     jitter: Callable[[], float],
-    give_up: Callable[[], bool],
+    unwanted: Callable[[], bool],
 ) -> Completion:
     """Make attempts until one succeeds or no further one is wanted.
 
@@ -120,7 +120,7 @@ async def with_retries(
         Waits the given number of seconds.
     jitter : callable
         Returns a uniform random number in [0, 1).
-    give_up : callable
+    unwanted : callable
         Asked after a failure: True where no further attempt is wanted.
 
     Returns
@@ -141,7 +141,7 @@ async def with_retries(
     >>> async def no_wait(seconds):
     ...     print(f"waits {seconds:g} s")
     >>> policy, half, never = RetryPolicy(attempts=3), lambda: 0.5, lambda: False
-    >>> asyncio.run(with_retries(attempt, policy, sleep=no_wait, jitter=half, give_up=never))
+    >>> asyncio.run(with_retries(attempt, policy, sleep=no_wait, jitter=half, unwanted=never))
     Traceback (most recent call last):
     adaptive_eval.errors.TransientEndpointError: busy
     """
@@ -160,14 +160,14 @@ async def with_retries(
         failure, first = first, None
         raise failure
 
-    return await _layer(policy, sleep, jitter, give_up)(next_attempt)
+    return await _layer(policy, sleep, jitter, unwanted)(next_attempt)
 
 
 def _layer(
     policy: RetryPolicy,
     sleep: Callable[[float], Awaitable[None]],
     jitter: Callable[[], float],
-    give_up: Callable[[], bool],
+    unwanted: Callable[[], bool],
 ) -> AsyncRetrying:
     """Build the retry layer of one trial. Not to be shared: tenacity keeps the state of a call in it."""
     wait: float | None = None
@@ -177,7 +177,7 @@ def _layer(
         error = state.outcome.exception() if state.outcome is not None else None
         assert isinstance(error, EndpointError)
         wait = None
-        if not give_up():
+        if not unwanted():
             attempt, waited = state.attempt_number, state.idle_for
             wait = next_wait(policy, error, attempt=attempt, waited=waited, jitter=jitter())
         return wait or 0.0

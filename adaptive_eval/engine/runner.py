@@ -11,9 +11,7 @@ from functools import partial
 from typing import Literal
 
 from adaptive_eval.core.results import Decision, Results, StopReason, StopVerdict
-from adaptive_eval.engine.clock import SystemClock
-from adaptive_eval.engine.commits import Committer, ThreadCommitter
-from adaptive_eval.engine.deadlines import Deadlines
+from adaptive_eval.engine.clock import Deadlines, Stopwatch, SystemClock
 from adaptive_eval.engine.events import (
     Decided,
     Draining,
@@ -25,14 +23,12 @@ from adaptive_eval.engine.events import (
     Remarked,
     Stopped,
 )
-from adaptive_eval.engine.fleet import Fleet
-from adaptive_eval.engine.flight import Flight
-from adaptive_eval.engine.lane import Lane
-from adaptive_eval.engine.ledger import Ledger
+from adaptive_eval.engine.in_flight import InFlightTrials
+from adaptive_eval.engine.ledger import Committer, Ledger, ThreadCommitter
+from adaptive_eval.engine.limits import ServerLimits
+from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.protocols import Allowance, Clock, Controller, Executor, Prompts, Recorder
-from adaptive_eval.engine.server import ServerLimits
-from adaptive_eval.engine.sharing import share
-from adaptive_eval.engine.stopwatch import Stopwatch
+from adaptive_eval.engine.trial_task import TrialTask, share
 from adaptive_eval.errors import SessionError, UsageError
 from adaptive_eval.trial import Score, TrialRequest
 
@@ -96,7 +92,7 @@ class Runner:
         The session.
     recorder : Recorder
         The store; its calls never overlap.
-    lanes : mapping of str to Lane
+    clients : mapping of str to ModelClient
         How each model is asked.
     servers : mapping of str to ServerLimits, optional
         Limits of servers by their address, for all models together.
@@ -123,7 +119,7 @@ class Runner:
         self,
         controller: Controller,
         recorder: Recorder,
-        lanes: Mapping[str, Lane],
+        clients: Mapping[str, ModelClient],
         *,
         servers: Mapping[str, ServerLimits] | None = None,
         prompts: Prompts,
@@ -144,8 +140,8 @@ class Runner:
         self._committer = committer or ThreadCommitter()
         self._ledger = Ledger(recorder, self._clock, self._committer)
         self._wake = asyncio.Event()
-        self._fleet = Fleet(
-            lanes,
+        self._in_flight = InFlightTrials(
+            clients,
             servers or {},
             clock=self._clock,
             executor=executor,
@@ -179,7 +175,7 @@ class Runner:
             async with asyncio.TaskGroup() as tasks:
                 ticker = tasks.create_task(self._tick())
                 try:
-                    with self._fleet.in_tasks(tasks):
+                    with self._in_flight.in_tasks(tasks):
                         return await self._loop()
                 finally:
                     ticker.cancel()
@@ -195,7 +191,7 @@ class Runner:
         if self._ending is None:
             self._end("interrupted", "interrupted by the user")
         else:
-            self._fleet.abandon()
+            self._in_flight.abandon()
             self._wake.set()
 
     async def _loop(self) -> StopVerdict:
@@ -206,13 +202,13 @@ class Runner:
                 if self._ending is None:
                     await self._launch()
                     self._heed_verdict()  # a budget that is spent ends the session when it is asked
-                if not self._fleet:
+                if not self._in_flight:
                     if self._ending is not None:
                         return await self._finish()
                     self._require_progress()
                 await self._snapshot_when_due()
                 await self._wake.wait()
-                if self._fleet.in_flight:
+                if self._in_flight.running:
                     await self._ledger.gather()
                 self._wake.clear()
                 await self._absorb()
@@ -220,10 +216,10 @@ class Runner:
         except BaseException:
             # Whatever went wrong, an answer that was paid for goes into the recorder's next commit, and all
             # attempts with it: an outcome without the one that gave it would hide a failed one before it.
-            for flight in self._fleet.ended():
-                if flight.score is not None and flight.score.category is not None:
-                    self._ledger.outcome(flight, missing=None, after_stop=False)
-            self._ledger.attempts(self._fleet.take_attempts())
+            for trial in self._in_flight.ended():
+                if trial.score is not None and trial.score.category is not None:
+                    self._ledger.outcome(trial, missing=None, after_stop=False)
+            self._ledger.attempts(self._in_flight.take_attempts())
             raise
 
     async def _tick(self) -> None:
@@ -239,19 +235,19 @@ class Runner:
 
         What one model does not want of a server that it shares is offered to the others.
         """
-        self._fleet.relaunch()
+        self._in_flight.relaunch()
         content: set[str] = set()
         while self._ending is None:
-            capacity = self._affordable(self._fleet.capacity(without=content))
+            capacity = self._affordable(self._in_flight.capacity(without=content))
             # Without any model left it is asked too: it may only now find that it has nothing to do.
             if capacity and not any(capacity.values()):
                 break
             asked = await self._launch_some(dict(capacity))
             self._heed_verdict()
             content |= {model for model, free in capacity.items() if asked[model] < free}
-            if not self._fleet.constrained:
+            if not self._in_flight.constrained:
                 break
-        self._fleet.wake_when_free()
+        self._in_flight.wake_when_free()
 
     async def _launch_some(self, capacity: dict[str, int]) -> Counter[str]:
         """Launch what the session asks for; return how many trials of each model."""
@@ -259,17 +255,17 @@ class Runner:
         asked = Counter(request.key.model for request in requests)
         if not requests:
             return asked
-        flights = {request.key: self._flight(request, capacity) for request in requests}
-        if len(flights) < len(requests):
+        trials = {request.key: self._trial(request, capacity) for request in requests}
+        if len(trials) < len(requests):
             raise SessionError(f"the session asked for a trial twice at once: {requests}")
-        share(flights.values())
+        share(trials.values())
         at = await self._ledger.launches(requests)
         self._emit(lambda: Launched(at, tuple(requests)))
-        for number, flight in enumerate(flights.values()):
+        for number, trial in enumerate(trials.values()):
             if self._ending is not None:  # ended during the commit
-                self._fleet.give_up(flight)
+                self._in_flight.drop(trial)
                 continue
-            self._fleet.start(flight)
+            self._in_flight.start(trial)
             if number % _BURST == _BURST - 1:
                 await asyncio.sleep(0)
         return asked
@@ -282,76 +278,76 @@ class Runner:
         room = None if self._allowance is None else self._allowance.room()
         if self._allowance is None or room is None or not capacity:
             return capacity
-        each = max(0, room - self._fleet.unfinished) // len(capacity)
-        if each < 1 and not self._fleet and self._ending is None:
+        each = max(0, room - self._in_flight.unfinished) // len(capacity)
+        if each < 1 and not self._in_flight and self._ending is None:
             self._end("budget", self._allowance.spent_words())
         return {model: min(free, each) for model, free in capacity.items()}
 
-    def _flight(self, request: TrialRequest, capacity: dict[str, int]) -> Flight:
+    def _trial(self, request: TrialRequest, capacity: dict[str, int]) -> TrialTask:
         model = request.key.model
-        lane = self._fleet.lane(model)
-        if lane is None:
+        client = self._in_flight.client(model)
+        if client is None:
             raise SessionError(f"the session asked for {request.key}, but the model is stopped or unknown")
-        if request.key in self._fleet:
+        if request.key in self._in_flight:
             raise SessionError(f"the session asked for {request.key}, which is in flight")
         if capacity[model] < 1:
             raise SessionError(f"the session asked for {request.key}, but the model has no free place")
         capacity[model] -= 1
         messages = self._prompts.messages(request)
-        return Flight(request, lane, messages, lane.prompt_tokens(messages))
+        return TrialTask(request, client, messages, client.prompt_tokens(messages))
 
     async def _absorb(self) -> None:
         """Store what has ended, commit once, and only then tell the session."""
         after_stop = self._controller.stopped is not None
         records = []
         refusals: dict[str, str] = {}
-        for flight in self._fleet.ended():
-            model = flight.request.key.model
-            match self._fleet.settle(flight):
+        for trial in self._in_flight.ended():
+            model = trial.request.key.model
+            match self._in_flight.settle(trial):
                 case "scored":
-                    records.append(self._ledger.outcome(flight, missing=None, after_stop=after_stop))
+                    records.append(self._ledger.outcome(trial, missing=None, after_stop=after_stop))
                 case "missing" | "unscored" as end:
-                    reason = _why_missing(flight, end)
-                    records.append(self._ledger.outcome(flight, missing=reason, after_stop=after_stop))
-                    if self._fleet.is_barren(model):
+                    reason = _why_missing(trial, end)
+                    records.append(self._ledger.outcome(trial, missing=reason, after_stop=after_stop))
+                    if self._in_flight.answers_nothing(model):
                         # An answer that no scorer can use is not the fault of the server that gave it.
                         words = (
-                            _said(flight, f"no answer for trial after trial: {reason}")
+                            _said(trial, f"no answer for trial after trial: {reason}")
                             if end == "missing"
                             else f"no score for trial after trial: {reason}"
                         )
                         refusals.setdefault(model, words)
                 case "refused":
-                    refusals.setdefault(model, _said(flight, str(flight.failure)))
-        self._ledger.attempts(self._fleet.take_attempts())
-        unrecorded = self._fleet.take_unrecorded()
+                    refusals.setdefault(model, _said(trial, str(trial.failure)))
+        self._ledger.attempts(self._in_flight.take_attempts())
+        unrecorded = self._in_flight.take_unrecorded()
         await self._ledger.commit()
         for event in unrecorded:
             event.set()
-        self._let_go()
+        self._report_dropped()
         if records:
             self._emit(lambda: Finished(tuple(records)))
             self._decided(self._controller.tell([record.outcome for record in records]))
         self._tell_of_servers()
-        lost = self._fleet.lost() if self._ending is None else {}
+        lost = self._in_flight.lost() if self._ending is None else {}
         for model, reason in {**lost, **refusals}.items():
             self._stop_model(model, reason)
 
     def _tell_of_servers(self) -> None:
         """Store which servers have joined or left, and tell what a person should know of them now."""
-        self._decided(self._fleet.membership.take_decisions(self._trials))
-        for text in self._fleet.membership.news():
+        self._decided(self._in_flight.pool_changes.take_decisions(self._trials))
+        for text in self._in_flight.pool_changes.news():
             self._emit(partial(Remarked, self._clock.time(), text))
 
     def _stop_model(self, model: str, reason: str, *, spent: bool = False) -> None:
         """Ask nothing more of a model, unless it was stopped before."""
-        if self._fleet.lane(model) is not None:
-            self._fleet.stop_model(model)
+        if self._in_flight.client(model) is not None:
+            self._in_flight.stop_model(model)
             self._decided(self._controller.stop_model(model, reason, spent=spent))
 
-    def _let_go(self) -> None:
+    def _report_dropped(self) -> None:
         """Tell the session what will not be told."""
-        for key, billed in self._fleet.take_gone():
+        for key, billed in self._in_flight.take_dropped():
             self._controller.abandon(key, billed=billed)
 
     def _heed_verdict(self) -> None:
@@ -367,7 +363,7 @@ class Runner:
         if over is not None:
             self._end("budget", over)
             if self._options.at_deadline == "cancel":
-                self._fleet.abandon()
+                self._in_flight.abandon()
             return
         for model in deadlines.models_over(elapsed):
             limit = deadlines.models[model]
@@ -376,15 +372,15 @@ class Runner:
     def _end(self, reason: StopReason, text: str) -> None:
         """Launch nothing more."""
         self._ending = (reason, text)
-        self._fleet.drain()
+        self._in_flight.drain()
         self._wake.set()
-        self._emit(lambda: Draining(reason, text, self._fleet.in_flight))
+        self._emit(lambda: Draining(reason, text, self._in_flight.running))
 
     async def _finish(self) -> StopVerdict:
         assert self._ending is not None
         reason, text = self._ending
-        self._ledger.attempts(self._fleet.take_attempts())
-        self._let_go()
+        self._ledger.attempts(self._in_flight.take_attempts())
+        self._report_dropped()
         self._decided(self._controller.end(reason, text))
         verdict = self._controller.stopped
         if verdict is None:
@@ -395,7 +391,7 @@ class Runner:
 
     def _require_progress(self) -> None:
         """Refuse to wait for ever."""
-        if not self._fleet.held:
+        if not self._in_flight.held:
             raise SessionError(
                 "the session asks for nothing, nothing is in flight and it has not stopped: it would wait "
                 "for ever. Every open model had a free place"
@@ -415,7 +411,7 @@ class Runner:
         elapsed = self._running.read()
         results = self._with_what_is_known_here(self._controller.results(), elapsed)
         self._trials = results.trials
-        endpoints = self._fleet.health()
+        endpoints = self._in_flight.health()
         at = await self._ledger.snapshot(results, endpoints, elapsed=elapsed)
         self._emit(lambda: Progress(at, elapsed, results, endpoints))
 
@@ -423,7 +419,7 @@ class Runner:
         """Add what a session knows nothing of: the budgets of time and of scoring, remarks on servers."""
         time = self._options.deadlines.lines(elapsed)
         scoring = () if self._allowance is None else tuple(self._allowance.lines())
-        remarks = self._fleet.membership.remarks()
+        remarks = self._in_flight.remarks()
         return replace(
             results,
             budgets=(*results.budgets, *time, *scoring),
@@ -431,22 +427,22 @@ class Runner:
         )
 
     def _until_deadline(self) -> float:
-        return self._options.deadlines.remaining(self._running.read(), self._fleet.open_models)
+        return self._options.deadlines.remaining(self._running.read(), self._in_flight.open_models)
 
     def _emit(self, event: Callable[[], Event]) -> None:
         if self._observer is not None:
             self._observer(event())
 
 
-def _why_missing(flight: Flight, end: Literal["missing", "unscored"]) -> str:
+def _why_missing(trial: TrialTask, end: Literal["missing", "unscored"]) -> str:
     """Return why a trial has no category; one whose scorer was out of reach gets a score that says so."""
     if end == "missing":
-        return f"{flight.failure} (attempts: {flight.attempts})"
-    if flight.score is None:
-        flight.score = Score(None, reason=str(flight.failure))
-    return f"unscored: {flight.score.reason}"
+        return f"{trial.failure} (attempts: {trial.attempts})"
+    if trial.score is None:
+        trial.score = Score(None, reason=str(trial.failure))
+    return f"unscored: {trial.score.reason}"
 
 
-def _said(flight: Flight, words: str) -> str:
-    """Return `words` about where `flight` was sent last."""
-    return words if flight.asked is None else flight.asked.says(words)
+def _said(trial: TrialTask, words: str) -> str:
+    """Return `words` about where `trial` was sent last."""
+    return words if trial.asked is None else trial.asked.says(words)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from adaptive_eval.config import ModelConfig
+from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
+from adaptive_eval.engine.protocols import Scoring
 from adaptive_eval.errors import EndpointError
 from adaptive_eval.scoring import Scorer
 from adaptive_eval.scoring.rubric import Rubric
@@ -30,6 +32,10 @@ class Setup:
         Their scorers.
     rubrics : mapping of str to Rubric
         Their rubrics.
+    client : callable
+        Makes the client for a model at a base URL.
+    grading : callable
+        Makes what scores answers, of tasks, their scoring and threads.
     cpus : float
         CPUs that a worker may keep busy.
     pace : float
@@ -40,6 +46,8 @@ class Setup:
     tasks: tuple[Task, ...]
     scorers: dict[str, Scorer]
     rubrics: dict[str, Rubric]
+    client: Callable[[ModelConfig, str], OpenAIEndpoint]
+    grading: Callable[..., Scoring]
     cpus: float
     pace: float
 

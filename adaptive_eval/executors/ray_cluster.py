@@ -1,4 +1,4 @@
-"""Workers as actors of Ray. The only module that imports Ray, when a config asks for it."""
+"""Workers as actors of Ray, and pools of processes there. The only module that imports Ray."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import adaptive_eval
 import scorio
@@ -24,7 +25,7 @@ from adaptive_eval.scoring.library import library
 if TYPE_CHECKING:
     from ray.actor import ActorHandle
 
-__all__ = ["Crew", "connected"]
+__all__ = ["Crew", "RayPool", "connected", "ray_pool"]
 
 _OBJECT_STORE = 100 * 2**20
 """Bytes of shared memory of a cluster started for a run: only what a worker has to know lies there."""
@@ -215,3 +216,60 @@ class RayWorker:
 def _said(error: Exception) -> str:
     """Return the first sentence of what Ray says of a death."""
     return str(error).strip().splitlines()[0].rstrip(".")
+
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+class RayPool(Executor):
+    """Runs functions on the nodes of the cluster that this process is connected to, one on each CPU.
+
+    Whatever takes an executor of :mod:`concurrent.futures` takes this one: simulations, and the studies of
+    :mod:`scorio.study`. A call whose node dies is made again elsewhere.
+
+    Attributes
+    ----------
+    workers : int
+        Calls at a time, as many as the cluster has CPUs now.
+    """
+
+    def __init__(self) -> None:
+        import ray
+
+        self._ray = ray
+        self._call = ray.remote(_call).options(num_cpus=1, scheduling_strategy="SPREAD")
+        self._pending: dict[Future[Any], Any] = {}
+        self.workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+    def submit(
+        self, fn: Callable[Parameters, Result], /, *args: Parameters.args, **kwargs: Parameters.kwargs
+    ) -> Future[Result]:
+        """Have ``fn(*args, **kwargs)`` called on a node."""
+        reference = self._call.remote(fn, args, kwargs)
+        future: Future[Result] = reference.future()
+        self._pending[future] = reference
+        future.add_done_callback(lambda done: self._pending.pop(done, None))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Break off what is not done; the cluster stays as it is."""
+        for reference in list(self._pending.values()):
+            self._ray.cancel(reference, force=True)
+
+
+@contextmanager
+def ray_pool(address: str, remark: Callable[[str], None], own_code: Path | None = None) -> Iterator[RayPool]:
+    """Connect to a cluster and yield a pool there; `own_code` is a folder whose Python sources are shipped.
+
+    Raises
+    ------
+    UsageError
+        If Ray is not installed, or there is no cluster at the address.
+    """
+    with connected(address, remark, own_code=own_code), RayPool() as pool:
+        yield pool
+
+
+def _call(function: Callable[..., Result], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Result:
+    return function(*args, **kwargs)

@@ -11,10 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
-from adaptive_eval.build.model_clients import endpoint_at
-from adaptive_eval.build.scorers import Grading
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
-from adaptive_eval.engine.in_process import InProcess
+from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.errors import EndpointError, UsageError
 from adaptive_eval.executors.mail import Answered, Broken, Event, Failed, Job, Scored, Setup
 from adaptive_eval.scoring import TaskScoring
@@ -55,7 +53,7 @@ class Worker:
             If an environment variable that a model names is not set here, or a scorer cannot work here.
         """
         for model in self._setup.models:
-            endpoint_at(model, _NOWHERE)
+            self._setup.client(model, _NOWHERE)
         most = max(1, math.ceil(self._setup.cpus))
         bound_workers(most)  # before a check has started any
         for task in self._setup.tasks:
@@ -67,7 +65,7 @@ class Worker:
             for task in self._setup.tasks
         }
         threads = ThreadPoolExecutor(most, thread_name_prefix="scoring")
-        self._executor = InProcess(Grading(self._setup.tasks, scoring, threads=threads))
+        self._executor = InProcess(self._setup.grading(self._setup.tasks, scoring, threads=threads))
         return platform.node()
 
     async def submit(self, jobs: Iterable[Job]) -> None:
@@ -137,7 +135,7 @@ class Worker:
         """Return the client for a model at an address; servers may join while the run goes on."""
         found = self._endpoints.get((model, url))
         if found is None:
-            found = self._endpoints[model, url] = endpoint_at(self._models[model], url)
+            found = self._endpoints[model, url] = self._setup.client(self._models[model], url)
         return found
 
     def _done(self, number: int, task: asyncio.Task[None]) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from adaptive_eval import __version__
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.about import about_run
 from adaptive_eval.interop.cells_of_run import Cell, CellsOfRun, cells_of_run
+from adaptive_eval.interop.description import RunDescription
 from adaptive_eval.store.reader import RunReader
 
 __all__ = ["SCORER", "write_inspect"]
@@ -20,7 +20,7 @@ SCORER = "adaptive_eval"
 """Name of the scorer in the logs."""
 
 
-def write_inspect(reader: RunReader, folder: Path) -> list[Path]:
+def write_inspect(reader: RunReader, about: RunDescription, folder: Path) -> list[Path]:
     """Write a ``.eval`` log for each model and task.
 
     Trials are epochs. A trial without an answer is a sample with an error. One log's samples are in memory at
@@ -30,6 +30,8 @@ def write_inspect(reader: RunReader, folder: Path) -> list[Path]:
     ----------
     reader : RunReader
         The run.
+    about : RunDescription
+        Its models, categories and targets.
     folder : Path
         Made where missing.
 
@@ -49,7 +51,7 @@ def write_inspect(reader: RunReader, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     with cells_of_run(reader) as cells:
-        weights = about_run(reader).weights
+        weights = about.weights
         for model in cells.gathered.models:
             for task in cells.gathered.tasks:
                 log = _log(library, cells, model, task, weights.get(task, (0.0, 1.0)))

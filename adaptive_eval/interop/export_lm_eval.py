@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval import __version__
-from adaptive_eval.interop.about import about_run
 from adaptive_eval.interop.cells_of_run import Cell, CellsOfRun, cells_of_run
+from adaptive_eval.interop.description import RunDescription
 from adaptive_eval.interop.found import content_of
 from adaptive_eval.store.reader import RunReader
 
@@ -22,7 +22,7 @@ METRIC = "score"
 FILTER = "none"
 
 
-def write_lm_eval(reader: RunReader, folder: Path) -> list[Path]:
+def write_lm_eval(reader: RunReader, about: RunDescription, folder: Path) -> list[Path]:
     """Write ``MODEL/samples_{task}_{date}.jsonl`` and ``MODEL/results_{date}.json``.
 
     A row is a question with all its answers in ``resps``; ``scores`` has what each is worth. Trials without
@@ -32,6 +32,8 @@ def write_lm_eval(reader: RunReader, folder: Path) -> list[Path]:
     ----------
     reader : RunReader
         The run.
+    about : RunDescription
+        Its models, categories and targets.
     folder : Path
         Made where missing.
 
@@ -43,7 +45,7 @@ def write_lm_eval(reader: RunReader, folder: Path) -> list[Path]:
     written = []
     date = datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds").replace(":", "-")
     with cells_of_run(reader) as cells:
-        weights = about_run(reader).weights
+        weights = about.weights
         for model in cells.gathered.models:
             place = folder / model.replace("/", "__").replace(":", "_")
             place.mkdir(parents=True, exist_ok=True)

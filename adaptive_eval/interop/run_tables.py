@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, TextIO
 
-from adaptive_eval.interop.about import about_run
+from adaptive_eval.interop.description import RunDescription
 from adaptive_eval.interop.imported_runs import shown_prompt
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
@@ -45,13 +45,15 @@ TEXTS = ("prompt", "text")
 """Columns that can be left out: they are nearly all of the size."""
 
 
-def trial_rows(reader: RunReader, *, texts: bool = True) -> Iterator[dict[str, Any]]:
+def trial_rows(reader: RunReader, about: RunDescription, *, texts: bool = True) -> Iterator[dict[str, Any]]:
     """Yield the trials of a run as rows, in commit order.
 
     Parameters
     ----------
     reader : RunReader
         The run.
+    about : RunDescription
+        Its models, categories and targets.
     texts : bool
         Whether prompts and answers are wanted.
 
@@ -60,7 +62,6 @@ def trial_rows(reader: RunReader, *, texts: bool = True) -> Iterator[dict[str, A
     dict
         By the names of :data:`COLUMNS`. `score` is what the category is worth, unscaled.
     """
-    about = about_run(reader)
     for record in reader.trials():
         weights = about.weights.get(record.request.task)
         row = _row(record, weights, about.target(record))

@@ -14,34 +14,19 @@ from collections.abc import Mapping, Sequence
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.mock_server.draws import Stream, seeded_integer
-from adaptive_eval.mock_server.mock_spec import MimicSpec, ModelSpec
+from adaptive_eval.mock_server.mock_spec import MockServerSpec, ModelSpec
 
 __all__ = ["question_accuracies"]
 
 
-def question_accuracies(spec: MimicSpec, datasets: Sequence[Sequence[str]]) -> Mapping[str, Sequence[float]]:
+def question_accuracies(
+    spec: MockServerSpec, datasets: Sequence[Sequence[str]]
+) -> Mapping[str, Sequence[float]]:
     """Return every model's probability of a right answer for every question.
-
-    Parameters
-    ----------
-    spec : MimicSpec
-        The models.
-    datasets : sequence of sequence of str
-        The questions of each dataset by a text that tells them apart; the stated mean holds within each.
-
-    Returns
-    -------
-    mapping of str to sequence of float
-        Model name to probabilities, in the order of all questions.
-
-    Raises
-    ------
-    UsageError
-        A model gives `accuracies` for another number of questions.
 
     Examples
     --------
-    >>> spec = MimicSpec(models=(ModelSpec("a", mean=0.7), ModelSpec("b", mean=0.2)))
+    >>> spec = MockServerSpec(models=(ModelSpec(name="a", mean=0.7), ModelSpec(name="b", mean=0.2)))
     >>> p = question_accuracies(spec, [["Q1", "Q2", "Q3", "Q4"]])
     >>> round(sum(p["a"]) / 4, 9), round(sum(p["b"]) / 4, 9)
     (0.7, 0.2)
@@ -68,7 +53,7 @@ def _given(model: ModelSpec, accuracies: Sequence[float], count: int) -> Sequenc
     return accuracies
 
 
-def _drawn(spec: MimicSpec, model: ModelSpec, orders: Sequence[Sequence[int]]) -> Sequence[float]:
+def _drawn(spec: MockServerSpec, model: ModelSpec, orders: Sequence[Sequence[int]]) -> Sequence[float]:
     result: list[float] = []
     for dataset, order in enumerate(orders):
         chances = [0.0] * len(order)
@@ -79,7 +64,7 @@ def _drawn(spec: MimicSpec, model: ModelSpec, orders: Sequence[Sequence[int]]) -
     return result
 
 
-def _family(spec: MimicSpec, model: ModelSpec) -> str:
+def _family(spec: MockServerSpec, model: ModelSpec) -> str:
     """Return whose difficulties `model` shares; at correlation 1 there is one family, the empty name."""
     if spec.correlation == 1.0:
         return ""
@@ -89,12 +74,12 @@ def _family(spec: MimicSpec, model: ModelSpec) -> str:
     return model.name
 
 
-def _hardest_first(spec: MimicSpec, family: str, questions: Sequence[str]) -> list[int]:
+def _hardest_first(spec: MockServerSpec, family: str, questions: Sequence[str]) -> list[int]:
     ease = [_ease(spec, family, question) for question in questions]
     return sorted(range(len(questions)), key=lambda index: (ease[index], index))
 
 
-def _ease(spec: MimicSpec, family: str, question: str) -> float:
+def _ease(spec: MockServerSpec, family: str, question: str) -> float:
     common = Stream(spec.seed, "ease").toss(question).normal
     if not family:
         return common
@@ -102,7 +87,7 @@ def _ease(spec: MimicSpec, family: str, question: str) -> float:
     return math.sqrt(spec.correlation) * common + math.sqrt(1.0 - spec.correlation) * own
 
 
-def _beta_sample(spec: MimicSpec, model: ModelSpec, dataset: int, count: int) -> Sequence[float]:
+def _beta_sample(spec: MockServerSpec, model: ModelSpec, dataset: int, count: int) -> Sequence[float]:
     mean = model.average
     alpha, beta = model.spread * mean, model.spread * (1.0 - mean)
     if not (alpha > 0.0 and beta > 0.0):  # a mean of 0 or 1, or too near for a number to tell

@@ -1,27 +1,28 @@
-"""The answer key: questions with their right answer and plausible wrong ones."""
+"""The answer key: questions with their right answer and plausible wrong ones, found again in prompts."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
 from adaptive_eval.errors import DatasetError, in_words
-from adaptive_eval.mock_server.mock_spec import AnswerKind, DatasetSpec, KnownQuestion, MimicSpec
+from adaptive_eval.mock_server.mock_spec import AnswerKind, DatasetSpec, KnownQuestion, MockServerSpec
 
-__all__ = ["Answerable", "load_answer_key"]
+__all__ = ["Answerable", "Recogniser", "load_answer_key", "squeeze"]
 
 _OFFSETS = (1, -1, 2, -2, 10, -10, 5, -3)
 _TEXT_DISTRACTORS = 8
+_HEAD = 16  # characters of a question by which it is indexed
 
 
 @dataclass(frozen=True, slots=True)
 class Answerable:
-    """A question that the mimic can answer right and wrong.
+    """A question that a mock model can answer right and wrong.
 
     Parameters
     ----------
@@ -42,19 +43,14 @@ class Answerable:
     choices: tuple[str, ...] = ()
 
 
-def load_answer_key(spec: MimicSpec) -> list[list[Answerable]]:
+def load_answer_key(spec: MockServerSpec) -> list[list[Answerable]]:
     """Return the questions of every dataset of `spec`, a list for each; those given outright come last.
-
-    Raises
-    ------
-    DatasetError
-        A file cannot be read or a row cannot be used; the message names file, line and field.
 
     Examples
     --------
     >>> from adaptive_eval.mock_server.mock_spec import ModelSpec
-    >>> question = KnownQuestion("q1", "How many legs have two spiders?", "16")
-    >>> key = load_answer_key(MimicSpec(models=(ModelSpec("a", mean=0.5),), questions=(question,)))
+    >>> question = KnownQuestion(id="q1", question="How many legs have two spiders?", target="16")
+    >>> key = load_answer_key(MockServerSpec(models=(ModelSpec(name="a", mean=0.5),), questions=(question,)))
     >>> key[0][0].right, key[0][0].wrong[:3]
     ('16', ('17', '15', '18'))
     """
@@ -191,3 +187,63 @@ def _other_targets(right: str, targets: Sequence[str], index: int) -> tuple[str,
     window = [targets[(index + k) % len(targets)] for k in range(1, min(len(targets), _TEXT_DISTRACTORS) + 1)]
     others = [text for text in window if text.casefold() != right.casefold()]
     return tuple(others) or (("unknown",) if right.casefold() != "unknown" else ("nothing",))
+
+
+class Recogniser:
+    r"""Recognises known questions in prompts.
+
+    Questions are indexed by their first characters and length, so a prompt costs time in its own length,
+    hardly in the number of questions.
+
+    Examples
+    --------
+    >>> key = [Answerable("a", "What is 2 + 2?", "4", ("5",)), Answerable("b", "What is 2", "2", ("3",))]
+    >>> Recogniser(key).find("Think hard.\nWhat  is 2 +\n2?  Answer:")
+    0
+    >>> Recogniser(key).find("What is 22?") is None
+    True
+    """
+
+    def __init__(self, questions: Sequence[Answerable]) -> None:
+        self._choices = [[squeeze(choice) for choice in question.choices] for question in questions]
+        # First characters -> length of the whole text -> the text -> its questions.
+        self._heads: dict[str, dict[int, dict[str, list[int]]]] = {}
+        for index, question in enumerate(questions):
+            text = squeeze(question.question)
+            by_text = self._heads.setdefault(text[:_HEAD], {}).setdefault(len(text), {})
+            by_text.setdefault(text, []).append(index)
+        self._head_lengths = sorted({len(head) for head in self._heads})
+
+    def find(self, prompt: str) -> int | None:
+        """Return the index of the question that `prompt` asks, or None.
+
+        The longest text wins, and the later place among equals, so that a worked example before the
+        question does not hide it.
+        """
+        text = squeeze(prompt)
+        best = max(self._matches(text), default=None)
+        return None if best is None else -best[-1]
+
+    def _matches(self, text: str) -> Iterator[tuple[int, int, int, int]]:
+        """Yield (length, place, choices in the prompt, −index) of every question that stands in `text`."""
+        for start in range(len(text)):
+            for head in self._head_lengths:
+                for length, by_text in self._heads.get(text[start : start + head], {}).items():
+                    for index in by_text.get(text[start : start + length], ()):
+                        if _is_whole(text, start, start + length):
+                            yield length, start, self._choices_in(index, text), -index
+
+    def _choices_in(self, index: int, text: str) -> int:
+        return sum(choice in text for choice in self._choices[index])
+
+
+def squeeze(text: str) -> str:
+    """Return `text` with every run of white space made one space, and none at its ends."""
+    return " ".join(text.split())
+
+
+def _is_whole(text: str, start: int, end: int) -> bool:
+    """Say whether ``text[start:end]`` neither starts nor ends within a word."""
+    before = start > 0 and text[start].isalnum() and text[start - 1].isalnum()
+    after = end < len(text) and text[end - 1].isalnum() and text[end].isalnum()
+    return not (before or after)

@@ -21,13 +21,7 @@ _NAP = 0.002  # seconds; a stream's event that is due sooner than this is sent n
 
 
 class Exchange:
-    """A request and its response.
-
-    Parameters
-    ----------
-    scope, receive, send
-        The ASGI triple.
-    """
+    """A request and its response."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope = scope
@@ -71,13 +65,7 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": body})
 
     async def deliver(self, frames: Sequence[Frame], *, stream: bool, fault: FaultSpec | None) -> bool:
-        """Send `frames` when each is due, with what `fault` does to them.
-
-        Returns
-        -------
-        bool
-            Whether the client was there until the last byte, and got it.
-        """
+        """Send `frames` when each is due, with what `fault` does to them."""
         if fault is not None and fault.kind == "malformed":
             frames = _garbled(frames, stream=stream)
         sending = _Sending(self, frames, stream=stream)

@@ -37,11 +37,6 @@ class Toss(NamedTuple):
 class Stream:
     """Tosses named by words, such as (seed, model, prompt), and then by a number or word each.
 
-    Parameters
-    ----------
-    *words : object
-        The name of the stream; each word counts by its text.
-
     Examples
     --------
     >>> Stream(7, "model", "prompt").toss(3) == Stream(7, "model", "prompt").toss(3)

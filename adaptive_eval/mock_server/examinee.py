@@ -1,4 +1,4 @@
-"""The examinee: what each model answers to each prompt. Pure: a fold of the spec and hashes, no clock."""
+"""What each model answers to each prompt: a pure function of the spec and hashes, without a clock."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from adaptive_eval.mock_server.accuracies import question_accuracies
-from adaptive_eval.mock_server.answer_key import Answerable, load_answer_key
+from adaptive_eval.mock_server.answer_key import Answerable, Recogniser, load_answer_key, squeeze
 from adaptive_eval.mock_server.draws import Stream
 from adaptive_eval.mock_server.grades import is_content_free, is_letter_asked, read_grading
-from adaptive_eval.mock_server.mock_spec import MimicSpec, ModelSpec
-from adaptive_eval.mock_server.prose import worked_answer
-from adaptive_eval.mock_server.recognise import Recogniser, squeeze
-from adaptive_eval.mock_server.tokens import count_tokens
+from adaptive_eval.mock_server.mock_spec import MockServerSpec, ModelSpec
+from adaptive_eval.mock_server.prose import count_tokens, worked_answer
 
 __all__ = ["Asked", "Examinee", "Reply"]
 
@@ -26,19 +24,8 @@ _REMEMBERED_PROMPTS = 16_384
 class Asked:
     """A prompt as one model sees it.
 
-    Parameters
-    ----------
-    model : ModelSpec
-        Who is asked.
-    question : Answerable
-        What is asked: a known question; or a verdict on an answer that the prompt holds; heads or tails
-        where there is neither.
-    chance : float
-        Probability of a right answer.
-    prompt_tokens : int
-        Tokens of the prompt's text, without the overhead of a chat template.
-    stream : Stream
-        The coins of this model for this prompt.
+    `question` is a known question, or a verdict on an answer in the prompt, else heads or tails; `chance` is
+    the probability of a right answer, `prompt_tokens` are without the chat template, `stream` has the coins.
     """
 
     model: ModelSpec
@@ -52,26 +39,9 @@ class Asked:
 class Reply:
     """One sample's answer before limits such as ``max_tokens`` are put on it.
 
-    Parameters
-    ----------
-    right : bool
-        Whether it is right.
-    answer : str
-        The answer alone.
-    text : str
-        The whole text.
-    tokens : int
-        Tokens of `text`.
-    latency : float
-        Seconds until it is there.
-    pick : float
-        A uniform number in [0, 1), for choices still to be made.
-    noise : int
-        64 random bits, for log-probabilities.
-    labels : tuple of str
-        Where one letter is asked for, all that it could be: they have log-probabilities too.
-    even : bool
-        Whether these are equally likely.
+    `latency` is in seconds, `pick` a uniform number in [0, 1) for choices still to be made, `noise` 64 random
+    bits for log-probabilities. Where one letter is asked for, `labels` are all possible letters; `even` says
+    whether they are equally likely.
     """
 
     right: bool
@@ -86,28 +56,18 @@ class Reply:
 
 
 class Examinee:
-    """All models of a mimic, sitting the exam.
-
-    Parameters
-    ----------
-    spec : MimicSpec
-        Who they are.
-
-    Raises
-    ------
-    DatasetError, UsageError
-        The answer key cannot be read, or does not fit the models' accuracies.
+    """The models of a mock server, answering prompts.
 
     Examples
     --------
     >>> from adaptive_eval.mock_server.mock_spec import KnownQuestion
-    >>> question = KnownQuestion("q", "What is 6 times 7?", "42")
-    >>> examinee = Examinee(MimicSpec(models=(ModelSpec("sage", mean=1.0),), questions=(question,)))
+    >>> question = KnownQuestion(id="q", question="What is 6 times 7?", target="42")
+    >>> examinee = Examinee(MockServerSpec(models=(ModelSpec(name="sage", mean=1.0),), questions=(question,)))
     >>> examinee.reply(examinee.asked("sage", "What is 6 times 7? Think."), seed=1).answer
     '42'
     """
 
-    def __init__(self, spec: MimicSpec) -> None:
+    def __init__(self, spec: MockServerSpec) -> None:
         key = load_answer_key(spec)
         self.spec = spec
         self.models = {model.name: model for model in spec.models}
@@ -118,13 +78,7 @@ class Examinee:
         self._see = lru_cache(maxsize=_REMEMBERED_PROMPTS)(self._ask)
 
     def asked(self, model: str, prompt: str) -> Asked:
-        """Return `prompt` as `model` sees it.
-
-        Raises
-        ------
-        KeyError
-            There is no such model.
-        """
+        """Return `prompt` as `model` sees it."""
         return self._see(model, prompt)
 
     def _recognise(self, prompt: str) -> tuple[int | None, int]:
@@ -142,16 +96,7 @@ class Examinee:
         return Asked(spec, self.questions[index], self.accuracies[model][index], tokens, stream)
 
     def reply(self, asked: Asked, seed: int | None) -> Reply:
-        """Return the answer to `asked` under `seed`.
-
-        Parameters
-        ----------
-        asked : Asked
-            From :meth:`asked`.
-        seed : int or None
-            The sample's seed; None for greedy decoding, which is right exactly where a right answer is at
-            least as likely as not.
-        """
+        """Return the answer to `asked` under `seed`."""
         toss = asked.stream.toss("greedy" if seed is None else seed)
         right = asked.chance >= 0.5 if seed is None else toss.coin < asked.chance
         question, model = asked.question, asked.model

@@ -14,18 +14,9 @@ __all__ = ["FaultPlan"]
 class FaultPlan:
     """The faults of one model, or of the whole server.
 
-    Parameters
-    ----------
-    faults : sequence of FaultSpec
-        In order; the first that strikes wins.
-    seed : int
-        Seed for faults with a probability.
-    scope : str
-        The model, or empty for the server.
-
     Examples
     --------
-    >>> plan = FaultPlan([FaultSpec("drop", attempts=1)], seed=0)
+    >>> plan = FaultPlan([FaultSpec(kind="drop", attempts=1)], seed=0)
     >>> [fault and fault.kind for fault in (plan.strike("a"), plan.strike("b"), plan.strike("a"))]
     ['drop', 'drop', None]
     """
@@ -44,13 +35,7 @@ class FaultPlan:
         return dict(self._struck)
 
     def strike(self, request: str) -> FaultSpec | None:
-        """Count one more attempt at `request` and return the fault that it meets.
-
-        Parameters
-        ----------
-        request : str
-            A name of the request that its retries share.
-        """
+        """Count one more attempt at `request` and return the fault that it meets."""
         if not self.faults:
             return None
         self._requests += 1

@@ -1,4 +1,4 @@
-"""A mimic as judge or verifier: it recognises what it is asked to grade and knows what is right about it.
+"""The mock server as judge or verifier: it recognises what it is asked to grade and knows the right verdict.
 
 What is to be graded stands between marker lines of one word and a digest, as
 :func:`adaptive_eval.scoring.served.fenced` writes them; the word says what is asked.
@@ -21,20 +21,6 @@ _REFERENCE = re.compile(r"^Reference answer:\n(.*?)\n\n", re.MULTILINE | re.DOTA
 
 def read_grading(prompt: str, template: str) -> Answerable | None:
     r"""Return the verdict that a prompt asks for, and the wrong ones; None where nothing is to be graded.
-
-    Parameters
-    ----------
-    prompt : str
-        The conversation as one text.
-    template : str
-        The last sentence of a mimic's answers, with ``{answer}``: how a mimic finds what an answer says.
-
-    Returns
-    -------
-    Answerable or None
-        ``correct`` or ``wrong`` of an answer; ``A``, ``B`` or ``C`` of a response to be verified; ``first``,
-        ``second`` or ``tie`` of two, of which the mimic takes the one that says its result alone to be the
-        reference, and so the better.
 
     Examples
     --------

@@ -1,255 +1,185 @@
-"""What a mimic is: frozen dataclasses of plain types, so that a config, a test or JSON can build them.
+"""What a mock server serves: frozen models that check themselves, and their JSON.
 
-Every class checks itself and raises ValueError naming the field and its value.
-:mod:`adaptive_eval.mock_server.spec_json` reads and writes them as JSON.
+JSON is what ``--spec FILE`` holds and what a parent process hands to the server. The config's ``mimic``
+section shares :class:`ServerOptions` and :class:`ModelOptions`.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
 
-from adaptive_eval.mock_server.value_checks import (
-    check_flag,
-    check_integer,
-    check_name,
-    check_number,
-    check_one_of,
-    check_text,
-    check_tuple,
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
 )
+
+from adaptive_eval.errors import UsageError
 
 __all__ = [
     "AnswerKind",
     "DatasetSpec",
-    "FaultKind",
     "FaultSpec",
-    "Ignored",
     "KnownQuestion",
     "LatencySpec",
-    "MimicSpec",
+    "MockServerSpec",
+    "ModelOptions",
     "ModelSpec",
+    "ServerOptions",
     "TokenSpec",
+    "faults_from_data",
+    "like_problems",
+    "spec_from_data",
+    "spec_from_json",
+    "spec_to_json",
 ]
 
 AnswerKind: TypeAlias = Literal["auto", "numeric", "choice", "text"]
-Ignored: TypeAlias = Literal["seed", "n", "max_tokens", "stop", "logprobs"]
-FaultKind: TypeAlias = Literal["status", "hang", "drop", "malformed", "cut_off", "echo_key"]
+Name: TypeAlias = Annotated[str, Field(min_length=1)]
+Checked = TypeVar("Checked")
+Probability: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+
+_TRIGGERS = ("probability", "first", "requests", "every", "attempts")
+_SHOWN = 60  # characters of a wrong value
 
 
-@dataclass(frozen=True, slots=True)
-class LatencySpec:
-    """Seconds from request to answer, lognormal.
-
-    Parameters
-    ----------
-    median : float
-        Median in seconds; 0 answers at once.
-    sigma : float
-        Standard deviation of the logarithm.
-    correct_factor : float
-        Right answers take this many times as long; other than 1 it makes latency depend on correctness.
-    """
-
-    median: float = 0.0
-    sigma: float = 0.4
-    correct_factor: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_number("median", self.median, 0.0)
-        check_number("sigma", self.sigma, 0.0)
-        check_number("correct_factor", self.correct_factor, 0.0)
+class _Spec(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, hide_input_in_errors=True
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class TokenSpec:
-    """Lengths of prompts and answers in tokens (:mod:`adaptive_eval.mock_server.tokens`).
+class LatencySpec(_Spec):
+    """Seconds from request to answer, lognormal."""
 
-    Parameters
-    ----------
-    prompt_overhead : int
-        Tokens that the chat template adds to a prompt.
-    completion_median : int
-        Median length of an answer; reasoning is padded to a lognormal length around it.
-    completion_sigma : float
-        Standard deviation of the logarithm of that length.
-    """
-
-    prompt_overhead: int = 8
-    completion_median: int = 60
-    completion_sigma: float = 0.3
-
-    def __post_init__(self) -> None:
-        check_integer("prompt_overhead", self.prompt_overhead, 0)
-        check_integer("completion_median", self.completion_median, 1)
-        check_number("completion_sigma", self.completion_sigma, 0.0)
+    median: float = Field(default=0.0, ge=0, description="Median in seconds; 0 answers at once.")
+    sigma: float = Field(default=0.4, ge=0, description="Standard deviation of the logarithm.")
+    correct_factor: float = Field(
+        default=1.0,
+        ge=0,
+        description="Right answers take this many times as long.",
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class FaultSpec:
-    """One way to misbehave, and when.
+class TokenSpec(_Spec):
+    """Lengths of prompts and answers in tokens."""
 
-    At most one of `probability`, `first`, `requests`, `every` and `attempts` is given; without any, every
-    request is struck. Requests are counted from the moment the fault is set, per model for a model's
-    faults, and for the server's faults over all requests that no model's fault has struck.
+    prompt_overhead: int = Field(
+        default=8, ge=0, description="Tokens that the chat template adds to a prompt."
+    )
+    completion_median: int = Field(
+        default=60, ge=1, description="Median length of an answer, in tokens; lengths are lognormal."
+    )
+    completion_sigma: float = Field(
+        default=0.3, ge=0, description="Standard deviation of the logarithm of that length."
+    )
 
-    Parameters
-    ----------
-    kind : str
-        ``status``: an error with HTTP `status`, and a Retry-After header where `retry_after` is given.
-        ``hang``: silence after `after` of the answer's bytes, for ever; or, with `seconds`, a pause and
-        then the answer.
-        ``drop``: the connection is closed after `after` of the answer's bytes.
-        ``malformed``: HTTP 200 whose body is JSON cut in the middle.
-        ``cut_off``: half of the answer, with `finish_reason`.
-        ``echo_key``: an error 500 that repeats the Authorization header, as careless proxies do.
-    probability : float, optional
-        Chance for each attempt, decided by a hash of the request and its attempt number: the same request
-        meets the same fate in every run, whatever else is in flight.
-    first : int, optional
-        The first so many requests.
-    requests : tuple of int, optional
-        Requests number i to j, from 1, both included.
-    every : int, optional
-        Every so many-th request.
-    attempts : int, optional
-        The first so many attempts of each distinct request (same model, prompt and seed).
-    status : int
-        HTTP status of ``status``, 400 to 599.
-    retry_after : float, optional
-        Seconds for the Retry-After header.
-    seconds : float, optional
-        Length of a ``hang`` that ends.
-    after : float
-        Share of the answer's bytes sent before ``hang`` or ``drop``, in [0, 1]; 0 sends nothing at all,
-        not even a status line.
-    finish_reason : str
-        What ``cut_off`` says: ``abort`` or ``length``.
+
+class FaultSpec(_Spec):
+    """One fault, and when it occurs: at most one of the five triggers; without one, at every request.
+
+    Requests are counted from the moment the fault is set: per model for a model's faults, and for the
+    server's faults over all requests that no model's fault has met.
 
     Examples
     --------
-    >>> FaultSpec("status", status=429, retry_after=1.5, attempts=1).status
+    >>> FaultSpec(kind="status", status=429, retry_after=1.5, attempts=1).status
     429
-    >>> FaultSpec("drop", first=2, every=3)
-    Traceback (most recent call last):
-        ...
-    ValueError: first, every: give at most one of probability, first, requests, every, attempts
     """
 
-    kind: FaultKind
-    probability: float | None = None
-    first: int | None = None
-    requests: tuple[int, int] | None = None
-    every: int | None = None
-    attempts: int | None = None
-    status: int = 500
-    retry_after: float | None = None
-    seconds: float | None = None
-    after: float = 0.5
-    finish_reason: str = "abort"
+    kind: Literal["status", "hang", "drop", "malformed", "cut_off", "echo_key"] = Field(
+        description="status: an HTTP error. hang: silence after a share of the bytes, for ever or for "
+        "`seconds`. drop: the connection closes after a share of the bytes. malformed: JSON cut in the "
+        "middle. cut_off: half of the answer. echo_key: an error 500 that repeats the Authorization header."
+    )
+    probability: Probability | None = Field(
+        default=None,
+        description="Chance for each attempt, a hash of request and attempt: the same in every run.",
+    )
+    first: int | None = Field(default=None, ge=1, description="The first so many requests.")
+    requests: tuple[int, int] | None = Field(
+        default=None, description="Requests number i to j, from 1, both included."
+    )
+    every: int | None = Field(default=None, ge=1, description="Every so many-th request.")
+    attempts: int | None = Field(
+        default=None, ge=1, description="The first so many attempts of each distinct request."
+    )
+    status: int = Field(default=500, ge=400, le=599, description="HTTP status of the kind status.")
+    retry_after: float | None = Field(default=None, ge=0, description="Seconds for the Retry-After header.")
+    seconds: float | None = Field(default=None, ge=0, description="Length of a hang that ends, in seconds.")
+    after: Probability = Field(
+        default=0.5, description="Share of the answer's bytes sent before hang or drop; 0 sends nothing."
+    )
+    finish_reason: Literal["abort", "length"] = Field(
+        default="abort", description="Finish reason that cut_off reports."
+    )
 
-    def __post_init__(self) -> None:
-        check_one_of("kind", self.kind, get_args(FaultKind))
-        self._check_trigger()
-        check_integer("status", self.status, 400, 599)
-        if self.retry_after is not None:
-            check_number("retry_after", self.retry_after, 0.0)
-        if self.seconds is not None:
-            check_number("seconds", self.seconds, 0.0)
-        check_number("after", self.after, 0.0, 1.0)
-        check_one_of("finish_reason", self.finish_reason, ("abort", "length"))
+    @field_validator("requests")
+    @classmethod
+    def _is_span(cls, span: tuple[int, int] | None) -> tuple[int, int] | None:
+        if span is not None and not 1 <= span[0] <= span[1]:
+            raise ValueError(f"{list(span)} is not a span of request numbers from 1")
+        return span
 
-    def _check_trigger(self) -> None:
-        names = ("probability", "first", "requests", "every", "attempts")
-        given = [name for name in names if getattr(self, name) is not None]
+    @model_validator(mode="after")
+    def _has_one_trigger(self) -> Self:
+        given = [name for name in _TRIGGERS if getattr(self, name) is not None]
         if len(given) > 1:
-            raise ValueError(f"{', '.join(given)}: give at most one of {', '.join(names)}")
-        if self.probability is not None:
-            check_number("probability", self.probability, 0.0, 1.0)
-        for name in ("first", "every", "attempts"):
-            if getattr(self, name) is not None:
-                check_integer(name, getattr(self, name), 1)
-        if self.requests is not None:
-            check_tuple("requests", self.requests)
-            if len(self.requests) != 2:
-                raise ValueError(f"requests: {self.requests!r} is not a pair [i, j] of request numbers")
-            check_integer("requests[0]", self.requests[0], 1)
-            check_integer("requests[1]", self.requests[1], self.requests[0])
+            raise ValueError(f"{', '.join(given)}: give at most one of {', '.join(_TRIGGERS)}")
+        return self
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSpec:
-    """One model of biased coins: a chance to be right for every question.
+class ModelOptions(_Spec):
+    """One mock model: a probability of a right answer for every question."""
 
-    Parameters
-    ----------
-    name : str
-        The model id that requests name.
-    mean : float, optional
-        Mean probability of a right answer, in [0, 1]. Per question p ~ Beta(spread·mean,
-        spread·(1 − mean)), then shifted and clipped so that each dataset has exactly this mean.
-    accuracies : tuple of float, optional
-        Probabilities given outright, in the order of the questions (datasets first, then `questions` of
-        the mimic, dataset by dataset); `mean` may be left out then.
-    spread : float
-        Concentration of the Beta distribution: 8 is what the paper's mimics use, large is homogeneous.
-    like : str, optional
-        Another model, whose easy questions are easy for this one too: it shares that model's difficulties
-        at correlation 1, whatever the mimic's `correlation`.
-    latency : LatencySpec
-        How long answers take.
-    tokens : TokenSpec
-        How long prompts and answers are.
-    faults : tuple of FaultSpec
-        How this model misbehaves; asked before the server's faults.
-    context_length : int
-        Prompt and answer may have so many tokens together; more is an error 400.
-    ignores : tuple of str
-        Parameters that are taken without a word and have no effect: ``seed``, ``n``, ``max_tokens``,
-        ``stop``, ``logprobs``.
-    cached : bool
-        Whether a prompt is always answered with the same text, as by a proxy that caches.
+    mean: Probability | None = Field(
+        default=None,
+        description="Mean probability of a right answer. Per question p ~ Beta(spread·mean, "
+        "spread·(1 − mean)), shifted and clipped so that each dataset has exactly this mean.",
+    )
+    accuracies: tuple[Probability, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="Probabilities, one for each question in order; `mean` may be left out then.",
+    )
+    spread: float = Field(
+        default=8.0, ge=1e-6, description="Concentration of the questions' probabilities around the mean."
+    )
+    like: str | None = Field(
+        default=None, description="A model whose easy questions are easy for this one too."
+    )
+    latency: LatencySpec | None = Field(
+        default=None, description="How long answers take; default: the server's."
+    )
+    tokens: TokenSpec | None = Field(
+        default=None, description="How long prompts and answers are; default: the server's."
+    )
+    faults: tuple[FaultSpec, ...] = Field(
+        default=(), description="Faults of this model, tried before the server's."
+    )
+    context_length: int = Field(
+        default=131_072, ge=1, description="Most tokens of prompt and answer together; more is an error 400."
+    )
+    ignores: tuple[Literal["seed", "n", "max_tokens", "stop", "logprobs"], ...] = Field(
+        default=(), description="Parameters that are accepted and have no effect."
+    )
+    cached: bool = Field(
+        default=False, description="Whether a prompt always gets the same text, as from a caching proxy."
+    )
 
-    Examples
-    --------
-    >>> ModelSpec("apprentice", mean=0.4).mean
-    0.4
-    >>> ModelSpec("apprentice", mean=1.4)
-    Traceback (most recent call last):
-        ...
-    ValueError: mean: 1.4 is not a number in [0, 1]
-    """
-
-    name: str
-    mean: float | None = None
-    accuracies: tuple[float, ...] | None = None
-    spread: float = 8.0
-    like: str | None = None
-    latency: LatencySpec = field(default_factory=LatencySpec)
-    tokens: TokenSpec = field(default_factory=TokenSpec)
-    faults: tuple[FaultSpec, ...] = ()
-    context_length: int = 131_072
-    ignores: tuple[Ignored, ...] = ()
-    cached: bool = False
-
-    def __post_init__(self) -> None:
-        check_name("name", self.name)
-        if self.mean is None and not self.accuracies:
-            raise ValueError(f"mean: is missing for model {self.name!r}; give it, or accuracies")
-        if self.mean is not None:
-            check_number("mean", self.mean, 0.0, 1.0)
-        if self.accuracies is not None:
-            check_tuple("accuracies", self.accuracies)
-        for index, value in enumerate(self.accuracies or ()):
-            check_number(f"accuracies[{index}]", value, 0.0, 1.0)
-        check_number("spread", self.spread, 1e-6)
-        check_integer("context_length", self.context_length, 1)
-        check_tuple("ignores", self.ignores)
-        for index, name in enumerate(self.ignores):
-            check_one_of(f"ignores[{index}]", name, get_args(Ignored))
-        check_flag("cached", self.cached)
+    @model_validator(mode="after")
+    def _has_a_mean(self) -> Self:
+        if self.mean is None and self.accuracies is None:
+            raise ValueError("mean is missing: the mean probability of a right answer, from 0 to 1")
+        return self
 
     @property
     def average(self) -> float:
@@ -260,139 +190,211 @@ class ModelSpec:
         return math.fsum(given) / len(given)
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetSpec:
-    """A JSON Lines file with questions and their right answers.
+class ModelSpec(ModelOptions):
+    """A mock model with the id that requests name.
 
-    Parameters
-    ----------
-    path : str
-        The file, relative to the current directory of the server.
-    id, question, target, choices : str
-        Names of the fields. Rows without `id` are numbered from 0; `choices` may be missing.
-    kind : str
-        ``numeric``, ``choice``, ``text``, or ``auto``: choice where the row has choices, else numeric
-        where the target reads as a number, else text.
+    Examples
+    --------
+    >>> ModelSpec(name="apprentice", mean=0.4).average
+    0.4
     """
 
-    path: str
-    id: str = "id"
-    question: str = "question"
-    target: str = "answer"
-    choices: str = "choices"
+    name: Name
+    latency: LatencySpec = LatencySpec()
+    tokens: TokenSpec = TokenSpec()
+
+
+class DatasetSpec(_Spec):
+    """A JSON Lines file with questions and right answers: its path and the names of its fields.
+
+    Rows without `id` are numbered from 0; `choices` may be missing. Kind ``auto`` is choice where the row
+    has choices, else numeric where the target reads as a number, else text.
+    """
+
+    path: Name
+    id: Name = "id"
+    question: Name = "question"
+    target: Name = "answer"
+    choices: Name = "choices"
     kind: AnswerKind = "auto"
 
-    def __post_init__(self) -> None:
-        for name in ("path", "id", "question", "target", "choices"):
-            check_name(name, getattr(self, name))
-        check_one_of("kind", self.kind, get_args(AnswerKind))
 
-
-@dataclass(frozen=True, slots=True)
-class KnownQuestion:
+class KnownQuestion(_Spec):
     """One question of the answer key.
 
-    Parameters
-    ----------
-    id : str
-        Its name, for messages.
-    question : str
-        Its text, by which it is recognised in a prompt.
-    target : str
-        The right answer; for a choice its letter, or the text of the choice.
-    choices : tuple of str
-        The options of a multiple-choice question.
-    kind : str
-        As in :class:`DatasetSpec`.
-    dataset : str
-        Questions of the same dataset share a stated mean, and wrong answers where answers are texts.
+    `target` is the right answer; for a choice its letter or its text. Questions of the same `dataset` share
+    a stated mean, and wrong answers where answers are texts.
     """
 
     id: str
-    question: str
+    question: Annotated[str, Field(pattern=r"\S")]
     target: str
     choices: tuple[str, ...] = ()
     kind: AnswerKind = "auto"
     dataset: str = ""
 
-    def __post_init__(self) -> None:
-        check_one_of("kind", self.kind, get_args(AnswerKind))
-        for name in ("id", "question", "target", "dataset"):
-            check_text(name, getattr(self, name))
-        check_tuple("choices", self.choices)
-        for index, choice in enumerate(self.choices):
-            check_text(f"choices[{index}]", choice)
-        if not self.question.strip():
-            raise ValueError("question: is empty")
+
+class ServerOptions(_Spec):
+    """What holds for the whole mock server."""
+
+    seed: int = Field(
+        default=0,
+        ge=-(2**63),
+        lt=2**63,
+        description="Seed of every answer, length, latency and random fault.",
+    )
+    correlation: Probability = Field(
+        default=1.0,
+        description="Correlation between models of how hard a question is; 1: the same questions are hard "
+        "for every model.",
+    )
+    faults: tuple[FaultSpec, ...] = Field(default=(), description="Faults of the whole server.")
+    slow_start: float = Field(
+        default=0.0, ge=0, description="Seconds after the start during which every answer is HTTP 503."
+    )
+    answer: str = Field(
+        default="The answer is \\boxed{{answer}}.",
+        description="The last sentence of an answer, with {answer} in it.",
+    )
+
+    @field_validator("answer")
+    @classmethod
+    def _has_a_place(cls, template: str) -> str:
+        if "{answer}" not in template:
+            raise ValueError(f"{template[:_SHOWN]!r} does not contain {{answer}}")
+        return template
 
 
-@dataclass(frozen=True, slots=True)
-class MimicSpec:
-    """A server of biased coins.
+class MockServerSpec(ServerOptions):
+    """A mock server: its models, its answer key (files first, then `questions`) and its options.
 
-    Parameters
-    ----------
-    models : tuple of ModelSpec
-        What it serves, at least one.
-    seed : int
-        Seed of every coin, wrong answer, length, latency and random fault.
-    datasets : tuple of DatasetSpec
-        Answer keys in files.
-    questions : tuple of KnownQuestion
-        Answer key given outright, after those in files.
-    correlation : float
-        Correlation in [0, 1] between any two models of how hard a question is (of its normal score); 1,
-        the default, makes the same questions hard for everyone.
-    faults : tuple of FaultSpec
-        How the whole server misbehaves.
-    slow_start : float
-        Seconds after the start during which everything is answered 503.
-    api_key : str, optional
-        The key that requests must carry; None takes any.
-    answer : str
-        The last sentence of an answer, with ``{answer}`` for the answer itself.
+    With `api_key`, requests must carry that key.
 
     Examples
     --------
-    >>> spec = MimicSpec(models=(ModelSpec("a", mean=0.8), ModelSpec("b", mean=0.5, like="a")), seed=7)
-    >>> [model.name for model in spec.models]
+    >>> a, b = ModelSpec(name="a", mean=0.8), ModelSpec(name="b", mean=0.5, like="a")
+    >>> [model.name for model in MockServerSpec(models=(a, b), seed=7).models]
     ['a', 'b']
     """
 
-    models: tuple[ModelSpec, ...]
-    seed: int = 0
+    models: tuple[ModelSpec, ...] = Field(min_length=1)
     datasets: tuple[DatasetSpec, ...] = ()
     questions: tuple[KnownQuestion, ...] = ()
-    correlation: float = 1.0
-    faults: tuple[FaultSpec, ...] = ()
-    slow_start: float = 0.0
-    api_key: str | None = field(default=None, repr=False)
-    answer: str = "The answer is \\boxed{{answer}}."
+    api_key: Name | None = Field(default=None, repr=False)
 
-    def __post_init__(self) -> None:
-        if not self.models:
-            raise ValueError("models: is empty; give at least one")
-        self._check_names()
-        check_integer("seed", self.seed, -(2**63), 2**63 - 1)
-        check_number("correlation", self.correlation, 0.0, 1.0)
-        check_number("slow_start", self.slow_start, 0.0)
-        if self.api_key is not None:
-            check_name("api_key", self.api_key, show=False)
-        check_text("answer", self.answer)
-        if "{answer}" not in self.answer:
-            raise ValueError(f"answer: {self.answer!r} does not contain {{answer}}")
+    @field_validator("models")
+    @classmethod
+    def _fit_together(cls, models: tuple[ModelSpec, ...]) -> tuple[ModelSpec, ...]:
+        counts = Counter(model.name for model in models)
+        wrong = [f"{name!r} occurs {count} times" for name, count in counts.items() if count > 1]
+        wrong += [
+            f"{name!r}: {words}" for name, words in like_problems({one.name: one.like for one in models})
+        ]
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        return models
 
-    def _check_names(self) -> None:
-        names = Counter(model.name for model in self.models)
-        for name, count in names.items():
-            if count > 1:
-                raise ValueError(f"models: {name!r} is there {count} times; names must differ")
-        like = {model.name: model.like for model in self.models}
-        for name in names:
-            seen = [name]
-            while (other := like[seen[-1]]) is not None:
-                if other not in names:
-                    raise ValueError(f"models: {seen[-1]!r} is like {other!r}, which is not a model here")
-                if other in seen:
-                    raise ValueError(f"models: {' is like '.join(map(repr, [*seen, other]))}, a circle")
-                seen.append(other)
+
+def like_problems(likes: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
+    """Yield the models whose `like` names no model or leads back to themselves, and what is wrong."""
+    for name, other in likes.items():
+        chain = [name]
+        while other is not None:
+            if other not in likes:
+                if len(chain) == 1:
+                    yield name, f"{other[:_SHOWN]!r} is not one of the models ({', '.join(likes)})"
+                break
+            if other in chain:
+                if other == name:
+                    yield name, f"{' is like '.join([*chain, other])}: a circle"
+                break
+            chain.append(other)
+            other = likes[other]
+
+
+def spec_to_json(spec: MockServerSpec) -> str:
+    """Return `spec` as one line of JSON. It holds the API key where there is one.
+
+    Examples
+    --------
+    >>> spec = MockServerSpec(models=(ModelSpec(name="a", mean=0.5),))
+    >>> spec_from_json(spec_to_json(spec)) == spec
+    True
+    """
+    return json.dumps(spec.model_dump(), separators=(",", ":"))
+
+
+def spec_from_json(text: str, source: str = "mimic spec") -> MockServerSpec:
+    """Read a spec from JSON; what the text leaves out has its default.
+
+    Raises
+    ------
+    UsageError
+        The text is not JSON, has an unknown field or a bad value: one line for each mistake, with its place.
+
+    Examples
+    --------
+    >>> spec_from_json('{"models": [{"name": "a", "mean": 0.5}], "seed": 3}').seed
+    3
+    >>> spec_from_json('{"models": [{"name": "a", "mean": 5}]}')
+    Traceback (most recent call last):
+        ...
+    adaptive_eval.errors.UsageError: mimic spec: models[0].mean: 5 must be less than or equal to 1
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{source}: not JSON: {error}") from None
+    return spec_from_data(data, source)
+
+
+def spec_from_data(data: object, source: str = "mimic spec") -> MockServerSpec:
+    """Check a spec given as plain data; raises as :func:`spec_from_json` does."""
+    return _checked(TypeAdapter(MockServerSpec), data, source)
+
+
+def faults_from_data(data: object, source: str = "faults") -> tuple[FaultSpec, ...]:
+    """Check faults given as a list of mappings; raises as :func:`spec_from_json` does.
+
+    Examples
+    --------
+    >>> faults_from_data([{"kind": "hang", "every": 10}])[0].every
+    10
+    """
+    return _checked(TypeAdapter(tuple[FaultSpec, ...]), data, source)
+
+
+def _checked(adapter: TypeAdapter[Checked], data: object, source: str) -> Checked:
+    try:
+        return adapter.validate_python(_with_tuples(data))
+    except ValidationError as error:
+        lines = [
+            f"{source}{_place(details['loc'])}: {_mistake(details)}"
+            for details in error.errors(include_url=False)
+            if details["type"] != "too_short" or not details["input"]  # else its items are wrong
+        ]
+        raise UsageError("\n".join(lines)) from None
+
+
+def _with_tuples(data: object) -> object:
+    if isinstance(data, Mapping):
+        return {key: _with_tuples(value) for key, value in data.items()}
+    return tuple(map(_with_tuples, data)) if isinstance(data, list | tuple) else data
+
+
+def _place(loc: tuple[int | str, ...]) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
+    return text if text.startswith("[") else f": {text[1:]}" if text else ""
+
+
+def _mistake(details: Any) -> str:
+    kind, words = details["type"], details["msg"].removeprefix("Value error, ")
+    if kind in ("value_error", "missing", "extra_forbidden"):
+        return str({"missing": "missing", "extra_forbidden": "no such field"}.get(kind, words))
+    if details["loc"][-1:] == ("api_key",):
+        return "the key is not a non-empty text"
+    shown = repr(details["input"])
+    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+    for start in ("Input should be", "Tuple should have", "String should have"):
+        words = words.replace(start, start.replace("Input should", "must").replace("should", "must"))
+    return f"{shown} {words[0].lower()}{words[1:]}"

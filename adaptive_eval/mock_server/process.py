@@ -1,4 +1,4 @@
-"""A mimic in its own process, which ends with this one."""
+"""The mock server in a child process, which ends with this process."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ from types import TracebackType
 from typing import IO, Self
 
 from adaptive_eval.errors import DatasetError, EndpointsUnusable, UsageError
-from adaptive_eval.mock_server.mock_spec import MimicSpec
-from adaptive_eval.mock_server.spec_json import spec_to_json
+from adaptive_eval.mock_server.mock_spec import MockServerSpec, spec_to_json
 
-__all__ = ["MimicProcess"]
+__all__ = ["MockServerProcess"]
 
 _MODULE = "adaptive_eval.mock_server"
 _STOP_SECONDS = 5.0
 _TAIL = 2000  # characters of standard error shown when the process does not start
 
 
-class MimicProcess:
-    """A mimic that runs while this context is open. Started again after a stop, it keeps its port.
+class MockServerProcess:
+    """A mock server that runs while this context is open. Started again after a stop, it keeps its port.
 
     The child sees the end of its standard input when this process closes the pipe or dies, even by
     ``kill -9``, and exits then. It has its own session, so Ctrl-C in the terminal does not reach it.
 
     Parameters
     ----------
-    spec : MimicSpec
+    spec : MockServerSpec
         What it serves.
     host, port : str, int
         Where; port 0 takes a free one.
@@ -40,13 +39,13 @@ class MimicProcess:
     Examples
     --------
     >>> from adaptive_eval.mock_server import ModelSpec
-    >>> with MimicProcess(MimicSpec(models=(ModelSpec("a", mean=0.5),))) as mimic:
-    ...     mimic.base_url.startswith("http://127.0.0.1:"), mimic.base_url.endswith("/v1")
+    >>> with MockServerProcess(MockServerSpec(models=(ModelSpec(name="a", mean=0.5),))) as server:
+    ...     server.base_url.startswith("http://127.0.0.1:"), server.base_url.endswith("/v1")
     (True, True)
     """
 
     def __init__(
-        self, spec: MimicSpec, *, host: str = "127.0.0.1", port: int = 0, start_timeout: float = 30.0
+        self, spec: MockServerSpec, *, host: str = "127.0.0.1", port: int = 0, start_timeout: float = 30.0
     ) -> None:
         self._spec = spec
         self._host = host
@@ -136,10 +135,12 @@ def _handshake(child: subprocess.Popen[bytes], spec: str, timeout: float, log: I
         selector.register(child.stdout, selectors.EVENT_READ)
         line = child.stdout.readline() if selector.select(timeout) else None
     if line is None:
-        raise EndpointsUnusable(f"the mimic did not start within {timeout:g} s{_last_words(log)}")
+        raise EndpointsUnusable(f"the mock server did not start within {timeout:g} s{_last_words(log)}")
     if not line:
         child.wait()
-        raise EndpointsUnusable(f"the mimic ended with code {child.returncode} on start{_last_words(log)}")
+        raise EndpointsUnusable(
+            f"the mock server ended with code {child.returncode} on start{_last_words(log)}"
+        )
     answer = json.loads(line)
     if "error" in answer:
         raise (DatasetError if answer["error"] == "dataset" else UsageError)(answer["message"])

@@ -1,15 +1,46 @@
-"""What an answer says: a worked reasoning of a given length and a last sentence with the answer."""
+"""What an answer says: a worked reasoning of a given length, a last sentence with the answer, and its tokens.
+
+A token is a word piece of at most six letters, digits or underscores with the space before it, one other
+visible character with the space before it, or one character of white space. Joined, the tokens are the
+text. English prose has about 1.2 tokens a word, as with the tokenizers of real models.
+"""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from functools import lru_cache
 from itertools import accumulate
 from typing import Final
 
-from adaptive_eval.mock_server.tokens import count_tokens
+__all__ = ["clip", "count_tokens", "tokenize", "worked_answer"]
 
-__all__ = ["clip", "worked_answer"]
+_TOKEN = re.compile(r" ?\w{1,6}| ?[^\w\s]|\s")
+
+
+def tokenize(text: str) -> list[str]:
+    r"""Split `text` into tokens; ``"".join(tokenize(text)) == text``.
+
+    Examples
+    --------
+    >>> tokenize("Seventeen apples, 3.5 kg")
+    ['Sevent', 'een', ' apples', ',', ' 3', '.', '5', ' kg']
+    """
+    return _TOKEN.findall(text)
+
+
+def count_tokens(text: str) -> int:
+    """Return the number of tokens of `text`.
+
+    Additive where the second text begins with white space and the first does not end with it.
+
+    Examples
+    --------
+    >>> count_tokens("The answer") + count_tokens(" is 42.") == count_tokens("The answer is 42.")
+    True
+    """
+    return len(_TOKEN.findall(text))
+
 
 # Neither digits nor single letters: no extractor may take a step of the reasoning for the answer.
 _STEPS: Final = (
@@ -51,15 +82,6 @@ def _ending(template: str, answer: str) -> tuple[str, int]:
 
 def worked_answer(answer: str, template: str, length: float, start: int) -> tuple[str, int]:
     r"""Return a worked answer and its number of tokens.
-
-    Parameters
-    ----------
-    answer, template : str
-        The answer, and the last sentence with ``{answer}`` in its place.
-    length : float
-        Tokens wanted; the text has the fewest whole sentences that reach it.
-    start : int
-        Which step of the reasoning comes first, modulo their number.
 
     Examples
     --------

@@ -1,11 +1,13 @@
-"""The bodies of completion requests: parsed and checked by hand, with the errors that OpenAI's API gives."""
+"""The bodies of completion requests, checked, with the errors that OpenAI's API gives."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adaptive_eval.mock_server.structured_outputs import Format, FormatError, parse_format
 
@@ -16,25 +18,11 @@ MAX_TOP_LOGPROBS: Final = 20
 COMPLETIONS_MAX_TOKENS: Final = 16
 """What /v1/completions generates where the request names no limit, as OpenAI and vLLM do."""
 
+_SHOWN: Final = 80  # characters of a wrong value
+
 
 class ApiError(Exception):
-    """An answer that is an error.
-
-    Parameters
-    ----------
-    status : int
-        HTTP status.
-    message : str
-        For people.
-    param : str, optional
-        The parameter at fault.
-    code : str, optional
-        For programs, such as ``model_not_found``.
-    kind : str
-        What the body calls ``type``.
-    headers : mapping, optional
-        Headers to send along.
-    """
+    """An answer that is an error: HTTP status, message, parameter at fault, code and OpenAI's ``type``."""
 
     def __init__(
         self,
@@ -60,30 +48,8 @@ class ApiError(Exception):
 class AnswerRequest:
     """One request for completions, checked.
 
-    Parameters
-    ----------
-    chat : bool
-        Whether it came as a conversation.
-    model : str
-        The model asked for; not yet known to exist.
-    prompts : tuple of str
-        The texts; one for a conversation.
-    n : int
-        Samples for each prompt.
-    seed : int or None
-        The request's seed; None for a random one.
-    greedy : bool
-        Temperature 0.
-    max_tokens : int or None
-        Limit for each sample.
-    stop : tuple of str
-        Stop sequences.
-    stream, include_usage : bool
-        Whether to send events, and a last one with the usage.
-    top_logprobs : int or None
-        Alternatives for each token's log-probabilities; None without log-probabilities.
-    format : Format or None
-        The structure that the answer must have.
+    A conversation (`chat`) has one prompt. `seed` None is a random one, `greedy` is temperature 0,
+    `top_logprobs` None is no log-probabilities.
     """
 
     chat: bool
@@ -100,47 +66,85 @@ class AnswerRequest:
     format: Format | None
 
 
-def ignoring(request: AnswerRequest, names: Collection[str], *, cached: bool = False) -> AnswerRequest:
-    """Return `request` as a server reads it that ignores some of its parameters, or answers from a cache.
+_WITHOUT: Final[Mapping[str, Mapping[str, Any]]] = {
+    "seed": {"seed": None},
+    "n": {"n": 1},
+    "max_tokens": {"max_tokens": None},
+    "stop": {"stop": ()},
+    "logprobs": {"top_logprobs": None},
+}
 
-    Parameters
-    ----------
-    request : AnswerRequest
-        What was asked.
-    names : collection of str
-        Parameters without effect (:class:`~adaptive_eval.mock_server.mock_spec.ModelSpec`).
-    cached : bool
-        Whether all requests for the same prompt get the same answers.
-    """
-    without: dict[str, dict[str, Any]] = {
-        "seed": {"seed": None},
-        "n": {"n": 1},
-        "max_tokens": {"max_tokens": None},
-        "stop": {"stop": ()},
-        "logprobs": {"top_logprobs": None},
-    }
+
+def ignoring(request: AnswerRequest, names: Collection[str], *, cached: bool = False) -> AnswerRequest:
+    """Return `request` as read by a server that ignores the parameters `names`, or answers from a cache."""
     changes: dict[str, Any] = {}
     for name in names:
-        changes.update(without[name])
+        changes.update(_WITHOUT[name])
     if cached:
         changes["seed"] = 0
     return replace(request, **changes) if changes else request
 
 
+class _Part(BaseModel):
+    type: str = ""
+    text: str = ""
+
+
+class _Message(BaseModel):
+    role: str
+    content: str | list[_Part] | None = None
+
+    def words(self) -> str:
+        if isinstance(self.content, list):
+            return "".join(part.text for part in self.content if part.type == "text")
+        return self.content or ""
+
+
+class _StreamOptions(BaseModel):
+    include_usage: bool | None = None
+
+
+Word: TypeAlias = Annotated[str, Field(min_length=1)]
+Top: TypeAlias = Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)]
+Limit: TypeAlias = Annotated[int, Field(ge=1, lt=2**31)]
+
+
+class _Body(BaseModel):
+    """The parameters of both routes; unknown ones are ignored, as by vLLM."""
+
+    model_config = ConfigDict(strict=True)
+
+    model: Word
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    presence_penalty: float | None = Field(default=None, ge=-2, le=2)
+    frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
+    n: int | None = Field(default=None, ge=1, le=MAX_SAMPLES)
+    seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
+    max_tokens: Limit | None = None
+    stop: Word | list[Word] | None = None
+    stream: bool | None = None
+    stream_options: _StreamOptions | None = None
+    structured_outputs: Any = None
+    response_format: Any = None
+
+
+class _Chat(_Body):
+    messages: list[_Message] = Field(min_length=1)
+    max_completion_tokens: Limit | None = None
+    logprobs: bool | None = None
+    top_logprobs: Top | None = None
+
+
+class _Completion(_Body):
+    prompt: str | Annotated[list[str], Field(min_length=1)]
+    logprobs: Top | None = None
+    echo: Any = None
+    suffix: Any = None
+
+
 def parse_request(data: bytes, *, chat: bool) -> AnswerRequest:
-    """Parse and check a request body. Unknown fields are ignored, as by vLLM.
-
-    Parameters
-    ----------
-    data : bytes
-        The body.
-    chat : bool
-        For ``/v1/chat/completions`` rather than ``/v1/completions``.
-
-    Raises
-    ------
-    ApiError
-        Status 400, with the parameter at fault.
+    """Parse and check the body of ``/v1/chat/completions`` (`chat`) or ``/v1/completions``.
 
     Examples
     --------
@@ -148,149 +152,73 @@ def parse_request(data: bytes, *, chat: bool) -> AnswerRequest:
     >>> request.prompts, request.seed, request.n, request.max_tokens
     (('Hi',), 4, 2, 16)
     """
-    body = _json_object(data)
-    model = body.get("model")
-    if not isinstance(model, str) or not model:
-        raise _bad("model", model, "must be the id of a model")
-    temperature = _number(body, "temperature", 0.0, 2.0, default=1.0)
-    _number(body, "top_p", 0.0, 1.0, default=1.0, above=True)
-    _number(body, "presence_penalty", -2.0, 2.0, default=0.0)
-    _number(body, "frequency_penalty", -2.0, 2.0, default=0.0)
-    n = _integer(body, "n", 1, MAX_SAMPLES) or 1
-    if n > 1 and temperature == 0.0:
-        raise _bad("n", n, "must be 1 with temperature 0, where all samples are the same")
-    seed = _integer(body, "seed", -(2**63), 2**63 - 1)
-    stream = _boolean(body, "stream")
+    try:
+        body = (_Chat if chat else _Completion).model_validate_json(data)
+    except ValidationError as error:
+        raise _refusal(error) from None
+    for param, wrong in _contradictions(body).items():
+        if wrong:
+            raise ApiError(400, f"{param} {wrong}.", param=param, code="invalid_value")
+    if isinstance(body, _Chat):
+        prompts: tuple[str, ...] = ("\n".join(message.words() for message in body.messages),)
+        max_tokens = body.max_completion_tokens or body.max_tokens
+        top = (body.top_logprobs or 0) if body.logprobs else None
+    else:
+        assert isinstance(body, _Completion)
+        prompts = (body.prompt,) if isinstance(body.prompt, str) else tuple(body.prompt)
+        max_tokens, top = body.max_tokens or COMPLETIONS_MAX_TOKENS, body.logprobs
     return AnswerRequest(
         chat=chat,
-        model=model,
-        prompts=(_conversation(body),) if chat else _prompts(body),
-        n=n,
-        seed=None if seed == -1 else seed,
-        greedy=temperature == 0.0,
-        max_tokens=_max_tokens(body, chat=chat),
-        stop=_stop(body),
-        stream=stream,
-        include_usage=_include_usage(body, stream=stream),
-        top_logprobs=_chat_logprobs(body) if chat else _integer(body, "logprobs", 0, MAX_TOP_LOGPROBS),
+        model=body.model,
+        prompts=prompts,
+        n=body.n or 1,
+        seed=None if body.seed == -1 else body.seed,
+        greedy=body.temperature == 0.0,
+        max_tokens=max_tokens,
+        stop=(body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ()),
+        stream=bool(body.stream),
+        include_usage=bool(body.stream_options and body.stream_options.include_usage),
+        top_logprobs=top,
         format=_format(body),
     )
 
 
-def _json_object(data: bytes) -> Mapping[str, Any]:
+def _contradictions(body: _Body) -> dict[str, str | bool | None]:
+    """Return, by parameter, what is wrong with it beside the others."""
+    found: dict[str, str | bool | None] = {
+        "n": (body.n or 1) > 1
+        and body.temperature == 0
+        and "must be 1 with temperature 0, where all samples are the same",
+        "stream_options": body.stream_options is not None
+        and not body.stream
+        and "can only be given with stream true",
+    }
+    if isinstance(body, _Chat):
+        unasked = body.top_logprobs is not None and not body.logprobs
+        found["top_logprobs"] = unasked and "can only be given with logprobs true"
+    if isinstance(body, _Completion):
+        for name in ("echo", "suffix"):
+            found[name] = bool(getattr(body, name)) and "is not supported by the mock server"
+    return found
+
+
+def _refusal(error: ValidationError) -> ApiError:
+    """Return the error for the first mistake, with its place as OpenAI names it (``messages[0].content``)."""
+    details = error.errors(include_url=False, include_context=False)[0]
+    if not details["loc"]:
+        return ApiError(400, f"The body is not a JSON object: {details['msg']}")
+    # The first part is the field; of the rest only places in a message count, not the names of union options.
+    param = str(details["loc"][0])
+    if param == "messages":
+        rest = [part for part in details["loc"][1:3] if isinstance(part, int) or part == "content"]
+        param += "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)
+    shown = json.dumps(details["input"], default=str)
+    shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
+    return ApiError(400, f"{param}: {details['msg']}, got {shown}.", param=param, code="invalid_value")
+
+
+def _format(body: _Body) -> Format | None:
     try:
-        body = json.loads(data)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ApiError(400, f"The body is not JSON: {error}") from None
-    if not isinstance(body, dict):
-        raise ApiError(400, "The body must be a JSON object.")
-    return body
-
-
-def _bad(param: str, value: object, rule: str) -> ApiError:
-    shown = json.dumps(value)
-    shown = shown if len(shown) <= 80 else shown[:77] + "..."
-    return ApiError(400, f"{param} {rule}, got {shown}.", param=param, code="invalid_value")
-
-
-def _number(
-    body: Mapping[str, Any], name: str, low: float, high: float, *, default: float, above: bool = False
-) -> float:
-    value = body.get(name)
-    if value is None:
-        return default
-    good = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
-    if not good or (above and value == low):
-        raise _bad(name, value, f"must be a number in {'(' if above else '['}{low:g}, {high:g}]")
-    return float(value)
-
-
-def _integer(body: Mapping[str, Any], name: str, low: int, high: int) -> int | None:
-    value = body.get(name)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise _bad(name, value, f"must be a whole number from {low} to {high}")
-    return value
-
-
-def _boolean(body: Mapping[str, Any], name: str) -> bool:
-    value = body.get(name)
-    if value is None:
-        return False
-    if not isinstance(value, bool):
-        raise _bad(name, value, "must be true or false")
-    return value
-
-
-def _conversation(body: Mapping[str, Any]) -> str:
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not messages:
-        raise _bad("messages", messages, "must be a list with at least one message")
-    return "\n".join(_message(message, f"messages[{index}]") for index, message in enumerate(messages))
-
-
-def _message(message: object, place: str) -> str:
-    if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-        raise _bad(place, message, "must be an object with a role and content")
-    content = message.get("content")
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
-        return "".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
-    raise _bad(f"{place}.content", content, "must be text or a list of parts")
-
-
-def _prompts(body: Mapping[str, Any]) -> tuple[str, ...]:
-    if body.get("echo") or body.get("suffix"):
-        raise ApiError(400, "echo and suffix are not supported by a mimic.", param="echo")
-    prompt = body.get("prompt")
-    if isinstance(prompt, str):
-        return (prompt,)
-    if isinstance(prompt, list) and prompt and all(isinstance(item, str) for item in prompt):
-        return tuple(prompt)
-    raise _bad("prompt", prompt, "must be a text or a list of texts (a mimic takes no token ids)")
-
-
-def _max_tokens(body: Mapping[str, Any], *, chat: bool) -> int | None:
-    limit = _integer(body, "max_tokens", 1, 2**31 - 1)
-    if chat:
-        newer = _integer(body, "max_completion_tokens", 1, 2**31 - 1)
-        return limit if newer is None else newer
-    return COMPLETIONS_MAX_TOKENS if limit is None else limit
-
-
-def _stop(body: Mapping[str, Any]) -> tuple[str, ...]:
-    stop = body.get("stop")
-    words = [stop] if isinstance(stop, str) else stop or []
-    if not isinstance(words, list) or not all(isinstance(word, str) and word for word in words):
-        raise _bad("stop", stop, "must be a non-empty text or a list of them")
-    return tuple(words)
-
-
-def _include_usage(body: Mapping[str, Any], *, stream: bool) -> bool:
-    options = body.get("stream_options")
-    if options is None:
-        return False
-    if not stream:
-        raise _bad("stream_options", options, "can only be given with stream true")
-    if not isinstance(options, dict):
-        raise _bad("stream_options", options, "must be an object")
-    return _boolean(options, "include_usage")
-
-
-def _chat_logprobs(body: Mapping[str, Any]) -> int | None:
-    wanted = _boolean(body, "logprobs")
-    top = _integer(body, "top_logprobs", 0, MAX_TOP_LOGPROBS)
-    if top is not None and not wanted:
-        raise _bad("top_logprobs", top, "can only be given with logprobs true")
-    return (top or 0) if wanted else None
-
-
-def _format(body: Mapping[str, Any]) -> Format | None:
-    try:
-        return parse_format(body.get("structured_outputs"), body.get("response_format"))
+        return parse_format(body.structured_outputs, body.response_format)
     except FormatError as error:
         raise ApiError(400, str(error), param=error.param, code="invalid_value") from None

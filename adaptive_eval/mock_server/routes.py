@@ -1,4 +1,4 @@
-"""The mimic as an ASGI application.
+"""The mock server as an ASGI application.
 
 Routes
 ------
@@ -35,10 +35,9 @@ from adaptive_eval.mock_server import wire
 from adaptive_eval.mock_server.delivery import Exchange
 from adaptive_eval.mock_server.examinee import Asked, Examinee
 from adaptive_eval.mock_server.fault_injection import FaultPlan
-from adaptive_eval.mock_server.mock_spec import FaultSpec, MimicSpec
+from adaptive_eval.mock_server.mock_spec import FaultSpec, MockServerSpec, faults_from_data
 from adaptive_eval.mock_server.requests import AnswerRequest, ApiError, ignoring, parse_request
 from adaptive_eval.mock_server.sampling import Sample, cut_off, draw_samples, prompt_tokens
-from adaptive_eval.mock_server.spec_json import faults_from_data
 from adaptive_eval.mock_server.stats import ServerStats
 
 __all__ = ["create_app"]
@@ -48,33 +47,27 @@ Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 _SERVER: Final = ""  # the name of the fault plan of the whole server
 
 
-def create_app(spec: MimicSpec) -> ASGIApp:
-    """Return the application that serves `spec`.
-
-    Raises
-    ------
-    DatasetError, UsageError
-        The answer key cannot be read, or does not fit the models' accuracies.
-    """
-    mimic = _Mimic(spec)
+def create_app(spec: MockServerSpec) -> ASGIApp:
+    """Return the application that serves `spec`."""
+    server = _MockServer(spec)
     return Starlette(
         routes=[
-            Route("/v1/chat/completions", mimic.completions(chat=True), methods=["POST"]),
-            Route("/v1/completions", mimic.completions(chat=False), methods=["POST"]),
-            Route("/v1/models", mimic.guarded(mimic.list_models)),
-            Route("/v1/models/{name:path}", mimic.guarded(mimic.one_model)),
-            Route("/health", mimic.guarded(mimic.health, key=False)),
-            Route("/mimic/stats", mimic.show_stats),
-            Route("/mimic/faults", mimic.set_faults, methods=["POST"]),
+            Route("/v1/chat/completions", server.completions(chat=True), methods=["POST"]),
+            Route("/v1/completions", server.completions(chat=False), methods=["POST"]),
+            Route("/v1/models", server.guarded(server.list_models)),
+            Route("/v1/models/{name:path}", server.guarded(server.one_model)),
+            Route("/health", server.guarded(server.health, key=False)),
+            Route("/mimic/stats", server.show_stats),
+            Route("/mimic/faults", server.set_faults, methods=["POST"]),
         ],
         exception_handlers={HTTPException: _http_error, ApiError: _api_error},
     )
 
 
-class _Mimic:
-    """State of a running mimic: examinee, fault plans, counts."""
+class _MockServer:
+    """State of a running mock server: examinee, fault plans, counts."""
 
-    def __init__(self, spec: MimicSpec) -> None:
+    def __init__(self, spec: MockServerSpec) -> None:
         self._spec = spec
         self._examinee = Examinee(spec)
         self._stats = ServerStats([model.name for model in spec.models])
@@ -200,8 +193,8 @@ class _Mimic:
 class _Completions:
     """The ASGI application of one route for completions."""
 
-    def __init__(self, mimic: _Mimic, *, chat: bool) -> None:
-        self._mimic = mimic
+    def __init__(self, server: _MockServer, *, chat: bool) -> None:
+        self._server = server
         self._chat = chat
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -210,9 +203,9 @@ class _Completions:
         if data is None:
             return
         try:
-            await self._mimic.answer(exchange, data, chat=self._chat)
+            await self._server.answer(exchange, data, chat=self._chat)
         except ApiError as error:
-            self._mimic.refuse(error)
+            self._server.refuse(error)
             await exchange.respond(error.status, error.body(), error.headers)
 
 
@@ -232,7 +225,7 @@ def _raise_if_error(fault: FaultSpec | None, authorization: str) -> None:
         limited = fault.status == 429
         raise ApiError(
             fault.status,
-            "Rate limit reached." if limited else f"The mimic fails on purpose with status {fault.status}.",
+            "Rate limit reached." if limited else f"Injected fault: status {fault.status}.",
             kind="rate_limit_error" if limited else "server_error",
             code="rate_limit_exceeded" if limited else "injected_fault",
             headers=headers,

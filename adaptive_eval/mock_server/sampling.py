@@ -6,10 +6,9 @@ import random
 from dataclasses import dataclass, replace
 
 from adaptive_eval.mock_server.examinee import Asked, Examinee
-from adaptive_eval.mock_server.prose import clip
+from adaptive_eval.mock_server.prose import clip, count_tokens, tokenize
 from adaptive_eval.mock_server.requests import AnswerRequest, ApiError
 from adaptive_eval.mock_server.structured_outputs import FormatError, structured_answer
-from adaptive_eval.mock_server.tokens import count_tokens, tokenize
 
 __all__ = ["Sample", "cut_off", "draw_samples", "prompt_tokens"]
 
@@ -61,13 +60,7 @@ def _prompt_size(request: AnswerRequest, asked: Asked) -> int:
 
 
 def draw_samples(examinee: Examinee, request: AnswerRequest, asked: list[Asked]) -> list[Sample]:
-    """Return the samples of a request, prompt by prompt; sample i of a prompt has the seed plus i.
-
-    Raises
-    ------
-    ApiError
-        Status 400: prompt and answer do not fit the model's context, or the structure is not known.
-    """
+    """Return the samples of a request, prompt by prompt; sample i of a prompt has the seed plus i."""
     base = random.SystemRandom().getrandbits(62) if request.seed is None else request.seed
     rooms = [_room(request, one) for one in asked]
     return [

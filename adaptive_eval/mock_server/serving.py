@@ -1,4 +1,4 @@
-"""Serve a mimic over HTTP in this process, until told to stop."""
+"""Serve a mock server over HTTP in this process until it is stopped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from adaptive_eval.errors import UsageError, in_words
 from adaptive_eval.mock_server.delivery import CLOSE_EXTENSION
-from adaptive_eval.mock_server.mock_spec import MimicSpec
+from adaptive_eval.mock_server.mock_spec import MockServerSpec
 from adaptive_eval.mock_server.routes import create_app
 
 __all__ = ["serve"]
@@ -25,33 +25,14 @@ _GRACE = 1  # seconds for answers under way when Ctrl-C comes
 
 
 def serve(
-    spec: MimicSpec,
+    spec: MockServerSpec,
     *,
     host: str = "127.0.0.1",
     port: int = 0,
     ready: Callable[[int], None],
     lifeline: int | None = None,
 ) -> None:
-    """Serve `spec` until SIGINT or SIGTERM.
-
-    Parameters
-    ----------
-    spec : MimicSpec
-        What to serve.
-    host, port : str, int
-        Address to listen on; port 0 takes a free one.
-    ready : callable
-        Called with the port as soon as connections are accepted.
-    lifeline : int, optional
-        A file descriptor whose end of file ends this process at once.
-
-    Raises
-    ------
-    UsageError, DatasetError
-        The address cannot be used, or the spec's answer key cannot.
-    KeyboardInterrupt
-        After SIGINT, when the server has stopped.
-    """
+    """Serve `spec` until SIGINT or SIGTERM."""
     app = create_app(spec)
     listener = _listen(host, port)
     config = uvicorn.Config(

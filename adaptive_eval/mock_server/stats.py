@@ -1,4 +1,4 @@
-"""What a mimic has served, counted for tests and for the curious."""
+"""Counts of what a mock server has served."""
 
 from __future__ import annotations
 
@@ -71,11 +71,6 @@ class ModelStats:
 
 class ServerStats:
     """Counts of all models.
-
-    Parameters
-    ----------
-    models : sequence of str
-        Their names.
 
     Examples
     --------

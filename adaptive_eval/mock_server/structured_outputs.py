@@ -15,15 +15,7 @@ __all__ = ["Format", "FormatError", "parse_format", "structured_answer"]
 
 
 class FormatError(ValueError):
-    """The structure asked for is not one that a mimic can give.
-
-    Parameters
-    ----------
-    param : str
-        The parameter at fault.
-    message : str
-        What is wrong with it.
-    """
+    """The structure asked for is not one that the mock server can give."""
 
     def __init__(self, param: str, message: str) -> None:
         super().__init__(f"{param} {message}")
@@ -52,11 +44,6 @@ _ANY_OBJECT: Final = {"reasoning": {"type": "string"}, "answer": {"type": "strin
 def parse_format(structured_outputs: object, response_format: object) -> Format | None:
     """Read vLLM's ``structured_outputs`` and OpenAI's ``response_format``; None where neither binds.
 
-    Raises
-    ------
-    FormatError
-        A structure that is malformed or not supported.
-
     Examples
     --------
     >>> parse_format({"choice": ["yes", "no"]}, None).choice
@@ -80,7 +67,7 @@ def _structured_outputs(value: object) -> Format:
     if isinstance(choice, list) and choice and all(isinstance(item, str) and item for item in choice):
         return Format(choice=tuple(choice))
     raise FormatError(
-        name, "must be a choice among non-empty texts, or json with a schema; a mimic has no more."
+        name, "must be a choice among non-empty texts, or json with a schema; the mock server has no others."
     )
 
 
@@ -103,7 +90,7 @@ def _response_format(value: object) -> Format | None:
 def _object(schema: Mapping[str, Any], param: str) -> Format:
     properties = schema.get("properties")
     if schema.get("type") != "object" or not isinstance(properties, dict) or not properties:
-        raise FormatError(param, "must have a schema of type object with properties; a mimic knows no other.")
+        raise FormatError(param, "must have a schema of type object with properties.")
     return Format(properties=properties)
 
 
@@ -112,11 +99,6 @@ def structured_answer(form: Format, reply: Reply, question: Answerable) -> str:
 
     A right reply gives the choice that is the right answer (its letter or its text), a wrong one another.
     In JSON, fields whose name speaks of reasons hold the worked text and other fields the answer.
-
-    Raises
-    ------
-    FormatError
-        The schema uses what a mimic does not know.
     """
     if form.choice:
         return _choose(form.choice, reply, question)
@@ -152,7 +134,7 @@ def _field(schema: object, name: str, reply: Reply) -> object:
         return reply.right
     if kind == "null":
         return None
-    raise FormatError("response_format", f"has field {name!r} of type {kind!r}, which a mimic does not know.")
+    raise FormatError("response_format", f"has field {name!r} of the unknown type {kind!r}.")
 
 
 def _from_enum(options: Sequence[object], reply: Reply) -> object:

@@ -24,6 +24,7 @@ import click
 from adaptive_eval.build.assembly import Built, continue_run
 from adaptive_eval.build.scorers import resume_accounts
 from adaptive_eval.build.server_discovery import Finder
+from adaptive_eval.build.workplace import workplace_of
 from adaptive_eval.cli.exit_codes import exit_code_of_stop
 from adaptive_eval.core.results import Decision, StopVerdict, from_json, to_json
 from adaptive_eval.core.session import Session
@@ -31,7 +32,6 @@ from adaptive_eval.engine.events import Decided, Draining, Event, Progress, Rema
 from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.engine.runner import Runner
-from adaptive_eval.executors import workplace_of
 from adaptive_eval.monitor.live import LiveView
 from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.report import write_reports
@@ -115,6 +115,8 @@ def sit(built: Built, directory: Path, display: str | None, metrics: MetricsOpti
     with ExitStack() as stack:
         outlets = stack.enter_context(Outlets(built.config, metrics))
         front = _Front(LiveView(display, console=console), output, outlets)
+        for words in built.notices:
+            _say(front.live, words)
         if (directory / RUN_FILE).exists():
             writer = stack.enter_context(continue_run(built, directory))
             built = resumed(built, directory)

@@ -18,13 +18,13 @@ from adaptive_eval.build.rubrics import (
     with_stored_thresholds,
 )
 from adaptive_eval.build.stored_answers import EarlierAnswers
+from adaptive_eval.build.workplace import Workplace
 from adaptive_eval.config import BudgetGoal, RubricConfig
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.engine.events import Event, Remarked
 from adaptive_eval.engine.runner import Runner
 from adaptive_eval.errors import EndpointsUnusable, UsageError
-from adaptive_eval.executors import Workplace
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 

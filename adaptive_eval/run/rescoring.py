@@ -25,7 +25,7 @@ from adaptive_eval.core.results import Results, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.errors import EndpointsUnusable, RunMismatch, ScorerUnavailable, UsageError
-from adaptive_eval.processes import available_cores, process_pool
+from adaptive_eval.executors.processes import available_cores, process_pool
 from adaptive_eval.run.rescoring_requests import Wish
 from adaptive_eval.scoring import IN_WORKERS, Rubric, Scorer, SignalMissing, attempt_signals, build_scorer
 from adaptive_eval.scoring.spread import Answers, score_here, score_spread

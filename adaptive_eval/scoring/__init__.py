@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from adaptive_eval.errors import UsageError
@@ -21,7 +20,6 @@ from adaptive_eval.scoring.extract import Extract, last_boxed, last_stated
 from adaptive_eval.scoring.inspect_score import InspectScorer
 from adaptive_eval.scoring.judge import JudgeScorer
 from adaptive_eval.scoring.judging import TaskScoring
-from adaptive_eval.scoring.lm_eval_score import LmEvalScorer
 from adaptive_eval.scoring.math import MathScorer
 from adaptive_eval.scoring.numbers import find_numbers, read_number
 from adaptive_eval.scoring.numeric import NumericScorer
@@ -51,7 +49,6 @@ __all__ = [
     "InspectScorer",
     "JsonScorer",
     "JudgeScorer",
-    "LmEvalScorer",
     "MathScorer",
     "NumericScorer",
     "RegexScorer",
@@ -75,26 +72,23 @@ __all__ = [
     "read_number",
 ]
 
-SCORERS: Mapping[str, Callable[..., Scorer]] = MappingProxyType(
-    {
-        "exact": ExactScorer,
-        "numeric": NumericScorer,
-        "choice": ChoiceScorer,
-        "math": MathScorer,
-        "regex": RegexScorer,
-        "contains": ContainsScorer,
-        "json": JsonScorer,
-        "f1": F1Scorer,
-        "rouge": RougeScorer,
-        "code": CodeScorer,
-        "python": CallableScorer,
-        "judge": JudgeScorer,
-        "verifier": VerifierScorer,
-        "inspect": InspectScorer,
-        "lm-eval": LmEvalScorer,
-    }
-)
-"""Scorers by the name they have in a config."""
+SCORERS: dict[str, Callable[..., Scorer]] = {
+    "exact": ExactScorer,
+    "numeric": NumericScorer,
+    "choice": ChoiceScorer,
+    "math": MathScorer,
+    "regex": RegexScorer,
+    "contains": ContainsScorer,
+    "json": JsonScorer,
+    "f1": F1Scorer,
+    "rouge": RougeScorer,
+    "code": CodeScorer,
+    "python": CallableScorer,
+    "judge": JudgeScorer,
+    "verifier": VerifierScorer,
+    "inspect": InspectScorer,
+}
+"""Scorers by the name they have in a config; :mod:`adaptive_eval.build` adds those of other libraries."""
 
 IN_WORKERS = frozenset({"math", "json", "rouge", "code", "python", "judge", "verifier"})
 """Those whose work is done elsewhere, by other processes or a server: ask several at once."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.scoring.sandbox import Limits, SandboxFailed, require_sandbox, run_tests
+from adaptive_eval.scoring.sandbox import Limits, SandboxFailed, protections, require_sandbox, run_tests
 from adaptive_eval.scoring.scorer import CUT_OFF
 from adaptive_eval.scoring.text import answer_part, storable
 from adaptive_eval.trial import Completion, Question, Score, Signal
@@ -27,20 +27,23 @@ class CodeScorer:
     Parameters
     ----------
     allow_execution : bool
-        Must be true: somebody has to say that programs nobody has read are to be run.
+        Must be true: programs that nobody has read are run only where the config says so.
     code, tests : str
         What is run, with ``{answer}`` for the program in the answer and ``{target}`` or any field of the
-        question; the tests run in the module that the code has made, and pass where they raise nothing.
+        question. The tests run in the module that the code has made. They pass where they come to their end,
+        or end the process themselves with status 0; the program that they test may not.
     block : {'last', 'first', 'all'}
         Which fenced block of the answer is the program; one marked as Python goes before others.
     time_limit, cpu_limit : float
         Seconds until the sandbox is killed; seconds of CPU time of one process in it.
     memory, disk : int
-        Bytes of memory of one process, and of files.
+        Bytes of memory of all processes together (and of address space of one), and of files.
     processes : int
         Processes and threads at once.
     python : str, optional
         The interpreter, without its packages. Default: the one that runs this.
+    require_sandbox : {'basic', 'strict'}
+        ``strict`` refuses to run where one of the sandbox's protections does not hold.
     strip_reasoning : bool
         Leave out ``<think>…</think>`` and its like.
     """
@@ -55,6 +58,7 @@ class CodeScorer:
     disk: int = 16 * 2**20
     processes: int = 16
     python: str | None = None
+    require_sandbox: Literal["basic", "strict"] = "basic"
     strip_reasoning: bool = True
 
     def check_target(self, question: Question) -> str | None:
@@ -63,19 +67,26 @@ class CodeScorer:
         Raises
         ------
         UsageError
-            If nobody has allowed programs to be run, or nothing safe to run them in is there.
+            If programs may not be run, or there is no sandbox (or not a strict one) to run them in.
         """
         if not self.allow_execution:
             raise UsageError(
                 "the scorer code runs programs that a model wrote: say allow_execution: true if that is meant"
             )
-        require_sandbox(self.python)
+        require_sandbox(self.python, strict=self.require_sandbox == "strict")
         values = self._values(question, "")
         missing = [name for name in _FIELD.findall(self.code + self.tests) if name not in values]
         if missing:
             known = ", ".join(values)
             return f"there is no field {missing[0]!r} for the scorer's code and tests; there are {known}"
         return None if _filled(self.tests, values).strip() else "there are no tests"
+
+    def notice(self) -> str:
+        """Return a sentence on the protections that the sandbox has on this machine."""
+        found = protections(self.python)
+        has = ", ".join(name for name, cure in found.items() if cure is None)
+        lacks = "; ".join(f"{name} ({cure})" for name, cure in found.items() if cure is not None)
+        return f"programs run in a sandbox with {has}" + (f"; it lacks {lacks}" if lacks else "")
 
     def score(self, completion: Completion, question: Question) -> Score:
         """Run one answer; a program that fails, hangs or ends itself is category 0 with its reason."""

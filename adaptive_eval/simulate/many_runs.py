@@ -15,7 +15,7 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.spec_checks import check_spec
 from adaptive_eval.errors import UsageError
-from adaptive_eval.processes import available_cores, process_pool
+from adaptive_eval.executors.processes import available_cores, process_pool
 from adaptive_eval.simulate.budget_limits import without_budgets
 from adaptive_eval.simulate.coins import ENDLESS, Answers, Floats, to_score_units
 from adaptive_eval.simulate.latency import Latency
@@ -74,7 +74,8 @@ def simulate(
         How long answers take; without it, all trials asked for together are answered together.
     workers : int or Executor, optional
         Processes, or an executor of :mod:`concurrent.futures` that has them, such as
-        :class:`~adaptive_eval.executors.ray_pool.RayPool`; default: one for each core this process may use.
+        :class:`~adaptive_eval.executors.ray_cluster.RayPool`. Default: one for each core this process may
+        use.
     progress : callable, optional
         Called as ``progress(done, replicates)`` as replicates finish.
     usage : tuple of Usage, optional

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adaptive_eval.core.frames import columns_of, frame_of
 from adaptive_eval.core.spec import AllocationSpec, SessionSpec
 from adaptive_eval.errors import UsageError
-from adaptive_eval.frames import columns_of, frame_of
 from adaptive_eval.simulate.budget_limits import Workload, cost_of, cut_at, steps_within, without_budgets
 from adaptive_eval.simulate.coins import Answers
 from adaptive_eval.simulate.fixed import ONE_LOOK, simulate_fixed

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.compare import BETTER, OPEN, TIE, WORSE
-from adaptive_eval.frames import frame_of
+from adaptive_eval.core.frames import frame_of
 
 __all__ = ["Rate", "SimulationResult", "Table"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -19,6 +19,9 @@ __all__ = ["HUB", "INSPECT", "LM_EVAL", "PYTHON", "is_file_source", "read_source
 
 HUB, PYTHON, INSPECT, LM_EVAL = "hf:", "python:", "inspect:", "lm_eval:"
 """Prefixes of datasets that are no file."""
+
+LOADERS: dict[str, Callable[[str, Path], Iterable[Any]]] = {}
+"""Rows by name and folder, for the prefixes of other tools' datasets; :mod:`adaptive_eval.build` fills it."""
 
 MOST_ROWS = 5_000_000
 """Rows that a function may give: one that never ends is stopped here."""
@@ -66,14 +69,9 @@ def read_source(
         return _numbered(_from_hub(dataset.removeprefix(HUB), base, split, subset))
     if dataset.startswith(PYTHON):
         return _numbered(_from_function(dataset.removeprefix(PYTHON), base))
-    if dataset.startswith(INSPECT):
-        from adaptive_eval.interop.inspect_task import inspect_rows
-
-        return _numbered(inspect_rows(dataset.removeprefix(INSPECT), base))
-    if dataset.startswith(LM_EVAL):
-        from adaptive_eval.interop.lm_eval_task import lm_eval_rows
-
-        return _numbered(lm_eval_rows(dataset.removeprefix(LM_EVAL), base))
+    for prefix, rows in LOADERS.items():
+        if dataset.startswith(prefix):
+            return _numbered(rows(dataset.removeprefix(prefix), base))
     path = base / Path(dataset).expanduser()
     if path.suffix.lower() == ".parquet":
         return _numbered(_from_parquet(path))

@@ -26,8 +26,8 @@ from adaptive_eval.mock_server import (
     DatasetSpec,
     FaultSpec,
     LatencySpec,
-    MimicProcess,
-    MimicSpec,
+    MockServerProcess,
+    MockServerSpec,
     ModelSpec,
 )
 from adaptive_eval.store import RunReader, TrialRecord
@@ -188,33 +188,33 @@ def mimic_spec(
     faults: tuple[FaultSpec, ...] = (),
     api_key: str | None = None,
     models: Collection[str] = tuple(COINS),
-) -> MimicSpec:
+) -> MockServerSpec:
     """Return the quickstart's mimic, or one that serves some of its `models`."""
     wait = latency or LatencySpec()
-    return MimicSpec(
+    return MockServerSpec(
         models=tuple(
-            ModelSpec(name, mean=mean, latency=wait) for name, mean in COINS.items() if name in models
+            ModelSpec(name=name, mean=mean, latency=wait) for name, mean in COINS.items() if name in models
         ),
         seed=7,
-        datasets=(DatasetSpec(str(ARITHMETIC)),),
+        datasets=(DatasetSpec(path=str(ARITHMETIC)),),
         faults=faults,
         api_key=api_key,
     )
 
 
-def served(mimic: MimicProcess) -> dict[str, Any]:
+def served(mimic: MockServerProcess) -> dict[str, Any]:
     """Return what the mimic says it has served."""
     stats: dict[str, Any] = httpx.get(f"{mimic.url}/mimic/stats").json()
     return stats
 
 
-def answered_seeds(mimic: MimicProcess) -> dict[tuple[str, int], int]:
+def answered_seeds(mimic: MockServerProcess) -> dict[tuple[str, int], int]:
     """Return how often each (model, seed) was answered."""
     models = served(mimic)["models"]
     return {(name, int(seed)): n for name, stats in models.items() for seed, n in stats["seeds"].items()}
 
 
-def set_faults(mimic: MimicProcess, *faults: dict[str, Any], model: str | None = None) -> None:
+def set_faults(mimic: MockServerProcess, *faults: dict[str, Any], model: str | None = None) -> None:
     """Make the mimic, or one of its models, misbehave from now on; without faults, behave."""
     body = {"faults": list(faults), **({"model": model} if model else {})}
     httpx.post(f"{mimic.url}/mimic/faults", json=body).raise_for_status()
@@ -234,7 +234,7 @@ def port_of_ones_own() -> int:
 
 
 def hold_back(
-    mimic: MimicProcess, after: int, *, seconds: float | None = None, model: str | None = None
+    mimic: MockServerProcess, after: int, *, seconds: float | None = None, model: str | None = None
 ) -> None:
     """Let the mimic, or one of its models, answer `after` more requests, and each further one late or never.
 

@@ -21,7 +21,7 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server import FaultSpec, LatencySpec, MimicProcess
+from adaptive_eval.mock_server import FaultSpec, LatencySpec, MockServerProcess
 from adaptive_eval.store import RunReader
 
 LATENCY = LatencySpec(median=0.002)
@@ -40,7 +40,7 @@ def config_of(folder: Path, **found: Any) -> Path:
     return write_config(folder, data)
 
 
-def register(folder: Path, name: str, server: MimicProcess) -> None:
+def register(folder: Path, name: str, server: MockServerProcess) -> None:
     """Write a server's host and port into a file, as a job does when its server is up."""
     draft = folder / "servers" / f"{name}.part"
     draft.write_text(f"{server.base_url.removeprefix('http://').removesuffix('/v1')}\n", "utf-8")
@@ -55,10 +55,10 @@ def said_of_servers(run: Path) -> list[str]:
 
 def test_jobs_come_and_go_and_the_run_goes_on(tmp_path: Path, undisturbed: Reached) -> None:
     """The first server answers 100 requests and leaves: the run can end through the second only."""
-    dies_young = FaultSpec("hang", requests=(101, FOREVER))
-    one = MimicProcess(mimic_spec(latency=LATENCY, faults=(dies_young,)))
+    dies_young = FaultSpec(kind="hang", requests=(101, FOREVER))
+    one = MockServerProcess(mimic_spec(latency=LATENCY, faults=(dies_young,)))
     run = tmp_path / "run"
-    with one, MimicProcess(mimic_spec(latency=LATENCY)) as two:
+    with one, MockServerProcess(mimic_spec(latency=LATENCY)) as two:
         config = config_of(tmp_path)
         with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
             register(tmp_path, "job-1", one)
@@ -94,7 +94,7 @@ def test_a_run_without_servers_ends_with_one_error_and_is_resumed(
     assert done.err.count("wait for a server") == 1
     assert "there has been no server for 5 s: servers/*.txt names none" in done.said
     assert "adaptive-eval resume" in done.said
-    with MimicProcess(mimic_spec(latency=LATENCY)) as one:
+    with MockServerProcess(mimic_spec(latency=LATENCY)) as one:
         register(tmp_path, "job-1", one)
         patient = [part for model in COINS for part in ("-o", f"models[{model}].endpoints.patience=120")]
         done = adaptive_eval("resume", "run", "--display", "none", *patient, cwd=tmp_path)
@@ -107,7 +107,10 @@ def test_validate_says_what_a_source_names_and_who_of_them_is_wrong(tmp_path: Pa
     empty = adaptive_eval("validate", config, cwd=tmp_path)
     assert empty.code == 0, empty
     assert "servers/*.txt names nothing now; a run waits 120 s for a server" in empty.out
-    with MimicProcess(mimic_spec()) as all_of_them, MimicProcess(mimic_spec(models=("sage",))) as sage_alone:
+    with (
+        MockServerProcess(mimic_spec()) as all_of_them,
+        MockServerProcess(mimic_spec(models=("sage",))) as sage_alone,
+    ):
         register(tmp_path, "job-1", all_of_them)
         register(tmp_path, "job-2", sage_alone)
         (tmp_path / "servers" / "job-3.txt").write_text("half-writ", "utf-8")

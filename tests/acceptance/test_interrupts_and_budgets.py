@@ -32,24 +32,24 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server import LatencySpec, MimicProcess
+from adaptive_eval.mock_server import LatencySpec, MockServerProcess
 from adaptive_eval.store import RunReader
 
 
 @pytest.fixture
-def mimic() -> Iterator[MimicProcess]:
-    with MimicProcess(mimic_spec(latency=LatencySpec(median=0.05, sigma=0.5))) as process:
+def mimic() -> Iterator[MockServerProcess]:
+    with MockServerProcess(mimic_spec(latency=LatencySpec(median=0.05, sigma=0.5))) as process:
         yield process
 
 
-def until_in_flight(running: Running, mimic: MimicProcess) -> int:
+def until_in_flight(running: Running, mimic: MockServerProcess) -> int:
     """Let it run on until requests are out, and return how many."""
     while not (out := served(mimic)["in_flight"]):
         assert running.for_a_moment()
     return int(out)
 
 
-def all_hang(mimic: MimicProcess) -> bool:
+def all_hang(mimic: MockServerProcess) -> bool:
     """Say whether requests are out and none of them will ever come back."""
     stats = served(mimic)
     return bool(stats["faults"].get("hang", 0) == stats["in_flight"] > 0)
@@ -61,7 +61,7 @@ def all_hang(mimic: MimicProcess) -> bool:
     ids=lambda number: number.name,
 )
 def test_one_signal_waits_for_the_answers_that_are_out(
-    tmp_path: Path, mimic: MimicProcess, undisturbed: Reached, number: signal.Signals
+    tmp_path: Path, mimic: MockServerProcess, undisturbed: Reached, number: signal.Signals
 ) -> None:
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
@@ -90,7 +90,7 @@ def test_one_signal_waits_for_the_answers_that_are_out(
         assert Reached.by(run) == undisturbed
 
 
-def test_a_reader_that_leaves_stops_the_run_as_ctrl_c_does(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_a_reader_that_leaves_stops_the_run_as_ctrl_c_does(tmp_path: Path, mimic: MockServerProcess) -> None:
     """``adaptive-eval run … | head -1``: what is out is stored, and nothing more is spent unseen."""
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
@@ -110,7 +110,7 @@ def test_a_reader_that_leaves_stops_the_run_as_ctrl_c_does(tmp_path: Path, mimic
 
 
 def test_a_terminal_that_is_closed_stops_the_run_as_one_ctrl_c_does(
-    tmp_path: Path, mimic: MimicProcess
+    tmp_path: Path, mimic: MockServerProcess
 ) -> None:
     """It says so by a signal and by refusing what is written, and that is not a second Ctrl-C."""
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
@@ -141,7 +141,7 @@ def test_a_terminal_that_is_closed_stops_the_run_as_one_ctrl_c_does(
     assert report(run)["run"]["stop"]["reason"] == "interrupted"
 
 
-def test_a_signal_that_the_caller_ignores_is_ignored(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_a_signal_that_the_caller_ignores_is_ignored(tmp_path: Path, mimic: MockServerProcess) -> None:
     """As under nohup, when the terminal is closed."""
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
@@ -157,7 +157,7 @@ def test_a_signal_that_the_caller_ignores_is_ignored(tmp_path: Path, mimic: Mimi
     assert len(trials(run)) == 200
 
 
-def test_a_second_signal_cancels_what_is_out(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_a_second_signal_cancels_what_is_out(tmp_path: Path, mimic: MockServerProcess) -> None:
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
     hold_back(mimic, 80)
@@ -200,7 +200,7 @@ def test_a_signal_while_endpoints_are_asked_leaves_nothing(tmp_path: Path) -> No
     assert {path.name for path in tmp_path.iterdir()} == {"config.yaml"}
 
 
-def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path: Path, mimic: MockServerProcess) -> None:
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
     for number, limit in enumerate((61, 130)):
@@ -217,7 +217,7 @@ def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path: Path, mimic:
     assert len(trials(run)) == 130
 
 
-def test_a_budget_of_tokens_is_never_exceeded(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_a_budget_of_tokens_is_never_exceeded(tmp_path: Path, mimic: MockServerProcess) -> None:
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
     for number, limit in enumerate((20_000, 40_000)):
@@ -233,7 +233,9 @@ def test_a_budget_of_tokens_is_never_exceeded(tmp_path: Path, mimic: MimicProces
     assert max(answered_seeds(mimic).values()) == 1
 
 
-def test_a_deadline_ends_the_run_and_counts_earlier_sittings(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_a_deadline_ends_the_run_and_counts_earlier_sittings(
+    tmp_path: Path, mimic: MockServerProcess
+) -> None:
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url, equivalence=0.01))
     run = tmp_path / "run"
     done = in_process("run", config, "--out", "run", "-o", "budget.wall_clock=1s", cwd=tmp_path)
@@ -250,7 +252,7 @@ def test_a_deadline_ends_the_run_and_counts_earlier_sittings(tmp_path: Path, mim
     assert report(run)["run"]["elapsed_seconds"] >= limit - 0.1
 
 
-def test_a_cap_on_passes_ends_the_run(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_a_cap_on_passes_ends_the_run(tmp_path: Path, mimic: MockServerProcess) -> None:
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
     done = in_process("run", config, "--out", "run", "-o", "stopping.max_passes=1", cwd=tmp_path)
@@ -264,7 +266,7 @@ def test_a_cap_on_passes_ends_the_run(tmp_path: Path, mimic: MimicProcess) -> No
     assert max(record.request.key.step for record in trials(run)) == 79
 
 
-def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path: Path, mimic: MockServerProcess) -> None:
     """Its pairs stay open, the report says whose budget it was, and a higher cap decides them."""
     data = quickstart(base_url=mimic.base_url)
     for model in data["models"]:
@@ -294,7 +296,7 @@ def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path: Path, mimic: M
     assert not [pair for pair in report(run)["pairs"] if pair["verdict"] == "open"]
 
 
-def test_a_task_s_budget_ends_the_run(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_a_task_s_budget_ends_the_run(tmp_path: Path, mimic: MockServerProcess) -> None:
     data = quickstart(base_url=mimic.base_url)
     data["tasks"][0]["budget"] = {"trials": 43}
     run = tmp_path / "run"
@@ -309,7 +311,7 @@ def test_a_task_s_budget_ends_the_run(tmp_path: Path, mimic: MimicProcess) -> No
 
 
 @pytest.mark.slow
-def test_at_the_deadline_what_is_out_can_be_cancelled(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_at_the_deadline_what_is_out_can_be_cancelled(tmp_path: Path, mimic: MockServerProcess) -> None:
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
     set_faults(mimic, {"kind": "hang", "probability": 0.05})

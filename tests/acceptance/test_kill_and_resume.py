@@ -21,7 +21,7 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server import LatencySpec, MimicProcess
+from adaptive_eval.mock_server import LatencySpec, MockServerProcess
 from adaptive_eval.store import RunReader, TrialRecord
 
 LATENCY = LatencySpec(median=0.05, sigma=0.8)
@@ -29,15 +29,15 @@ LATENCY = LatencySpec(median=0.05, sigma=0.8)
 
 
 @pytest.fixture
-def mimic() -> Iterator[MimicProcess]:
-    with MimicProcess(mimic_spec(latency=LATENCY)) as process:
+def mimic() -> Iterator[MockServerProcess]:
+    with MockServerProcess(mimic_spec(latency=LATENCY)) as process:
         yield process
 
 
 class Killings:
     """A run that is killed again and again, and what must hold each time."""
 
-    def __init__(self, folder: Path, mimic: MimicProcess, seed: int) -> None:
+    def __init__(self, folder: Path, mimic: MockServerProcess, seed: int) -> None:
         self.folder = folder
         self.mimic = mimic
         self.run = folder / "run"
@@ -99,7 +99,7 @@ class Killings:
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_run_killed_at_random_moments_reaches_the_same_end(
-    tmp_path: Path, mimic: MimicProcess, undisturbed: Reached, seed: int
+    tmp_path: Path, mimic: MockServerProcess, undisturbed: Reached, seed: int
 ) -> None:
     killings = Killings(tmp_path, mimic, seed)
     for _ in range(3):
@@ -111,7 +111,7 @@ def test_a_run_killed_at_random_moments_reaches_the_same_end(
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3, 6))
 def test_a_run_killed_many_times_reaches_the_same_end(
-    tmp_path: Path, mimic: MimicProcess, undisturbed: Reached, seed: int
+    tmp_path: Path, mimic: MockServerProcess, undisturbed: Reached, seed: int
 ) -> None:
     killings = Killings(tmp_path, mimic, seed)
     for _ in range(8):
@@ -124,7 +124,7 @@ def test_a_run_killed_many_times_reaches_the_same_end(
 
 def test_what_was_in_flight_is_asked_again_first(tmp_path: Path) -> None:
     """Otherwise the walks would have holes, and the verdicts another basis than the uninterrupted run's."""
-    with MimicProcess(mimic_spec(latency=LatencySpec(median=0.2, sigma=1.0))) as mimic:
+    with MockServerProcess(mimic_spec(latency=LatencySpec(median=0.2, sigma=1.0))) as mimic:
         killings = Killings(tmp_path, mimic, seed=1)
         killings.kill_during(20)
         stored = {record.request.key for record in killings.stored}
@@ -137,7 +137,9 @@ def test_what_was_in_flight_is_asked_again_first(tmp_path: Path) -> None:
     assert {record.request.key for record in trials(killings.run)} == stored | holes
 
 
-def test_killed_after_the_last_answer_and_before_the_verdict(tmp_path: Path, mimic: MimicProcess) -> None:
+def test_killed_after_the_last_answer_and_before_the_verdict(
+    tmp_path: Path, mimic: MockServerProcess
+) -> None:
     """No sitting runs a trial then, and yet the verdict must be stored and the report must have it."""
     killings = Killings(tmp_path, mimic, seed=1)
     killings.finish()

@@ -26,7 +26,7 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server import LatencySpec, MimicProcess
+from adaptive_eval.mock_server import LatencySpec, MockServerProcess
 from adaptive_eval.store.codec import unpack
 
 KEY = "sk-Q7/x+2d9=correct horse&battery%staple"
@@ -73,12 +73,12 @@ def check_nowhere(folder: Path, *said: str) -> None:
 
 
 @pytest.fixture
-def guarded() -> Iterator[MimicProcess]:
-    with MimicProcess(mimic_spec(api_key=KEY, latency=LatencySpec(median=0.01))) as process:
+def guarded() -> Iterator[MockServerProcess]:
+    with MockServerProcess(mimic_spec(api_key=KEY, latency=LatencySpec(median=0.01))) as process:
         yield process
 
 
-def config(folder: Path, guarded: MimicProcess) -> Path:
+def config(folder: Path, guarded: MockServerProcess) -> Path:
     data = quickstart(base_url=guarded.base_url)
     for model in data["models"]:
         model["api_key_env"] = "OUR_KEY"
@@ -87,7 +87,7 @@ def config(folder: Path, guarded: MimicProcess) -> Path:
     return write_config(folder, data)
 
 
-def test_the_key_appears_nowhere(tmp_path: Path, guarded: MimicProcess) -> None:
+def test_the_key_appears_nowhere(tmp_path: Path, guarded: MockServerProcess) -> None:
     """Not where a server repeats it in errors, not after a kill, not in any report or view."""
     set_faults(guarded, {"kind": "echo_key", "every": 5})
     set_faults(guarded, {"kind": "echo_key"}, model="guesser")  # until it is stopped with the server's words
@@ -144,7 +144,7 @@ main(sys.argv[2:])
         "adaptive_eval.endpoints.exchange:from_status",
     ],
 )
-def test_not_in_the_traceback_of_a_bug(tmp_path: Path, guarded: MimicProcess, broken: str) -> None:
+def test_not_in_the_traceback_of_a_bug(tmp_path: Path, guarded: MockServerProcess, broken: str) -> None:
     set_faults(guarded, {"kind": "echo_key", "every": 5})
     done = subprocess.run(
         [sys.executable, "-c", BUG, broken, "run", str(config(tmp_path, guarded))],

@@ -23,13 +23,13 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server import LatencySpec, MimicProcess
+from adaptive_eval.mock_server import LatencySpec, MockServerProcess
 from adaptive_eval.store import RunReader
 
 LATENCY = LatencySpec(median=0.02, sigma=0.5)
 
 
-def pool_config(*servers: MimicProcess) -> dict[str, object]:
+def pool_config(*servers: MockServerProcess) -> dict[str, object]:
     """Return the quickstart's config, every model behind all `servers`."""
     data = quickstart(base_url=servers[0].base_url)
     for model in data["models"]:
@@ -37,7 +37,7 @@ def pool_config(*servers: MimicProcess) -> dict[str, object]:
     return data
 
 
-def kill(server: MimicProcess) -> None:
+def kill(server: MockServerProcess) -> None:
     """Kill a server as a crash does: no goodbye, its connections are reset."""
     assert server._child is not None
     os.kill(server._child.pid, signal.SIGKILL)
@@ -54,7 +54,7 @@ def test_servers_are_killed_one_after_the_other_and_one_comes_back(
     tmp_path: Path, undisturbed: Reached
 ) -> None:
     """The run goes on with whoever is left, waits while nobody is, and reaches the same verdicts."""
-    servers = [MimicProcess(mimic_spec(latency=LATENCY), port=port_of_ones_own()) for _ in range(3)]
+    servers = [MockServerProcess(mimic_spec(latency=LATENCY), port=port_of_ones_own()) for _ in range(3)]
     run = tmp_path / "run"
     with servers[0], servers[1], servers[2]:
         for server in servers:
@@ -88,7 +88,10 @@ def test_servers_are_killed_one_after_the_other_and_one_comes_back(
 def test_killed_runs_of_a_pool_are_resumed_with_other_servers(tmp_path: Path, undisturbed: Reached) -> None:
     """Which servers answer is no part of what a trial is: the run goes on with those that are left."""
     run = tmp_path / "run"
-    with MimicProcess(mimic_spec(latency=LATENCY)) as one, MimicProcess(mimic_spec(latency=LATENCY)) as two:
+    with (
+        MockServerProcess(mimic_spec(latency=LATENCY)) as one,
+        MockServerProcess(mimic_spec(latency=LATENCY)) as two,
+    ):
         config = write_config(tmp_path, pool_config(one, two))
         with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
             running.until_stored(run, 100)
@@ -103,7 +106,7 @@ def test_killed_runs_of_a_pool_are_resumed_with_other_servers(tmp_path: Path, un
 
 def test_a_server_of_the_pool_that_does_not_serve_the_model(tmp_path: Path) -> None:
     """It answers and has not the model: a mistake of the config, told before anything is spent."""
-    with MimicProcess(mimic_spec()) as one, MimicProcess(mimic_spec(models=("sage",))) as two:
+    with MockServerProcess(mimic_spec()) as one, MockServerProcess(mimic_spec(models=("sage",))) as two:
         config = write_config(tmp_path, pool_config(one, two))
         done = in_process("run", config, cwd=tmp_path)
     assert done.code == 4
@@ -115,7 +118,10 @@ def test_a_server_of_the_pool_that_does_not_serve_the_model(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_a_server_of_the_pool_that_begins_to_refuse(tmp_path: Path, undisturbed: Reached) -> None:
     run = tmp_path / "run"
-    with MimicProcess(mimic_spec(latency=LATENCY)) as one, MimicProcess(mimic_spec(latency=LATENCY)) as two:
+    with (
+        MockServerProcess(mimic_spec(latency=LATENCY)) as one,
+        MockServerProcess(mimic_spec(latency=LATENCY)) as two,
+    ):
         set_faults(two, {"kind": "status", "status": 404, "requests": [30, 10**9]})
         config = write_config(tmp_path, pool_config(one, two))
         done = in_process("run", config, "--out", run, "--display", "none", cwd=tmp_path)
@@ -130,7 +136,7 @@ def test_five_models_share_the_places_of_their_server(tmp_path: Path, undisturbe
     Without it the five would have up to 40 places; how many of the 6 a slow machine fills is its affair.
     """
     run = tmp_path / "run"
-    with MimicProcess(mimic_spec(latency=LatencySpec(median=0.002))) as mimic:
+    with MockServerProcess(mimic_spec(latency=LatencySpec(median=0.002))) as mimic:
         data = quickstart(base_url=mimic.base_url)
         data["servers"] = [{"url": mimic.base_url, "concurrency": 6}]
         done = in_process("run", write_config(tmp_path, data), "--out", run, cwd=tmp_path)
@@ -143,7 +149,7 @@ def test_five_models_share_the_places_of_their_server(tmp_path: Path, undisturbe
 def test_hung_generations_are_noticed_by_their_silence(tmp_path: Path, undisturbed: Reached) -> None:
     """Answers stop in the middle, now and then: a second later each is asked for again."""
     run = tmp_path / "run"
-    with MimicProcess(mimic_spec(latency=LatencySpec(median=0.002))) as mimic:
+    with MockServerProcess(mimic_spec(latency=LatencySpec(median=0.002))) as mimic:
         set_faults(mimic, {"kind": "hang", "after": 0.5, "every": 50})
         data = quickstart(base_url=mimic.base_url)
         for model in data["models"]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import adaptive_eval, in_process, served
 
-from adaptive_eval.mock_server import MimicProcess, MimicSpec, ModelSpec, TokenSpec
+from adaptive_eval.mock_server import MockServerProcess, MockServerSpec, ModelSpec, TokenSpec
 
 CONFIG = """
 name: asked-first
@@ -21,16 +21,16 @@ tasks:
 
 
 @pytest.fixture(scope="module")
-def mimic() -> Iterator[MimicProcess]:
+def mimic() -> Iterator[MockServerProcess]:
     tokens = TokenSpec(completion_median=5_000, completion_sigma=2.0)
-    good = ModelSpec("good", mean=0.5, tokens=tokens)
-    deaf = ModelSpec("deaf", mean=0.5, tokens=tokens, ignores=("n", "stop"), context_length=4096)
-    with MimicProcess(MimicSpec(models=(good, deaf), seed=3)) as process:
+    good = ModelSpec(name="good", mean=0.5, tokens=tokens)
+    deaf = ModelSpec(name="deaf", mean=0.5, tokens=tokens, ignores=("n", "stop"), context_length=4096)
+    with MockServerProcess(MockServerSpec(models=(good, deaf), seed=3)) as process:
         yield process
 
 
 @pytest.fixture
-def config(tmp_path: Path, mimic: MimicProcess) -> Path:
+def config(tmp_path: Path, mimic: MockServerProcess) -> Path:
     (tmp_path / "sums.jsonl").write_text(
         '{"input": "1 + 1", "target": "2"}\n{"input": "1 + 2", "target": "3"}\n'
     )
@@ -39,7 +39,7 @@ def config(tmp_path: Path, mimic: MimicProcess) -> Path:
     return file
 
 
-def test_what_servers_offer_is_said_and_costs_nothing(config: Path, mimic: MimicProcess) -> None:
+def test_what_servers_offer_is_said_and_costs_nothing(config: Path, mimic: MockServerProcess) -> None:
     done = adaptive_eval("validate", config, cwd=config.parent)
     assert done.code == 0, done
     url = mimic.base_url
@@ -69,7 +69,7 @@ def test_a_probe_without_endpoints_is_refused(config: Path) -> None:
 
 
 def test_a_wrong_path_is_noticed_where_the_model_is_found_under_another(
-    config: Path, mimic: MimicProcess
+    config: Path, mimic: MockServerProcess
 ) -> None:
     config.write_text(config.read_text().replace("/v1", "/v2"))
     done = in_process("validate", config, cwd=config.parent)
@@ -106,8 +106,10 @@ def test_every_key_that_is_missing_is_named_with_its_models(
 
 def test_a_refused_key_is_asked_about(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY_ONE", "sk-wrong")
-    spec = MimicSpec(models=(ModelSpec("good", mean=0.5), ModelSpec("deaf", mean=0.5)), api_key="sk-right")
-    with MimicProcess(spec) as locked:
+    spec = MockServerSpec(
+        models=(ModelSpec(name="good", mean=0.5), ModelSpec(name="deaf", mean=0.5)), api_key="sk-right"
+    )
+    with MockServerProcess(spec) as locked:
         text = CONFIG.format(url=locked.base_url).replace("sampling", "api_key_env: KEY_ONE, sampling", 1)
         config.write_text(text.replace("api: completions", "headers: {X-Team: a}", 1))
         done = in_process("validate", config, cwd=config.parent)

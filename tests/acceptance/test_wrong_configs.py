@@ -22,20 +22,20 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server import MimicProcess
+from adaptive_eval.mock_server import MockServerProcess
 
 PASTED = "sk-proj-Zq83hTbcP0aaJJ4kLmN5"
 KEY = "correct-horse-battery-staple-51"
 
 
 @pytest.fixture(scope="module")
-def mimic() -> Iterator[MimicProcess]:
-    with MimicProcess(mimic_spec()) as process:
+def mimic() -> Iterator[MockServerProcess]:
+    with MockServerProcess(mimic_spec()) as process:
         yield process
 
 
 @pytest.fixture
-def folder(tmp_path: Path, mimic: MimicProcess) -> Iterator[Path]:
+def folder(tmp_path: Path, mimic: MockServerProcess) -> Iterator[Path]:
     """A folder with the quickstart's data; in the end the mimic was asked nothing that costs anything."""
     (tmp_path / "data").mkdir()
     shutil.copy(ARITHMETIC, tmp_path / "data")
@@ -210,7 +210,7 @@ def test_an_endpoint_that_is_not_there(folder: Path) -> None:
     check_nothing_left(folder)
 
 
-def test_one_endpoint_of_many_that_is_not_there(folder: Path, mimic: MimicProcess) -> None:
+def test_one_endpoint_of_many_that_is_not_there(folder: Path, mimic: MockServerProcess) -> None:
     """Nothing is spent on the others either: a ranking without it was not asked for."""
     data = quickstart(base_url=mimic.base_url)
     data["models"][3]["endpoints"] = ["http://no-such-host.invalid/v1"]
@@ -221,7 +221,7 @@ def test_one_endpoint_of_many_that_is_not_there(folder: Path, mimic: MimicProces
     check_nothing_left(folder)
 
 
-def test_an_unknown_model_id(folder: Path, mimic: MimicProcess) -> None:
+def test_an_unknown_model_id(folder: Path, mimic: MockServerProcess) -> None:
     data = quickstart(base_url=mimic.base_url)
     data["models"][1]["model"] = "scolar"
     done = in_process("run", write_config(folder, data), cwd=folder)
@@ -231,7 +231,7 @@ def test_an_unknown_model_id(folder: Path, mimic: MimicProcess) -> None:
     check_nothing_left(folder)
 
 
-def test_an_address_without_the_path_of_the_api(folder: Path, mimic: MimicProcess) -> None:
+def test_an_address_without_the_path_of_the_api(folder: Path, mimic: MockServerProcess) -> None:
     """The commonest slip of all: a server is there, but its API is under /v1."""
     config = write_config(folder, quickstart(base_url=mimic.url))
     done = in_process("run", config, cwd=folder)
@@ -245,7 +245,7 @@ def test_an_address_without_the_path_of_the_api(folder: Path, mimic: MimicProces
 def test_a_wrong_key(folder: Path, monkeypatch: pytest.MonkeyPatch, key: str | None) -> None:
     if key is not None:
         monkeypatch.setenv("OUR_KEY", key)
-    with MimicProcess(mimic_spec(api_key=KEY)) as guarded:
+    with MockServerProcess(mimic_spec(api_key=KEY)) as guarded:
         data = quickstart(base_url=guarded.base_url)
         for model in data["models"]:
             model["api_key_env"] = "OUR_KEY"
@@ -303,7 +303,7 @@ def test_what_is_there_where_no_run_is(tmp_path: Path, place: str, words: str) -
 
 
 def test_a_run_that_another_process_is_writing(tmp_path: Path) -> None:
-    with MimicProcess(mimic_spec()) as server:
+    with MockServerProcess(mimic_spec()) as server:
         config = write_config(tmp_path, quickstart(base_url=server.base_url))
         run = tmp_path / "run"
         hold_back(server, 20)
@@ -330,7 +330,7 @@ CHANGES = {
 
 
 def test_a_config_that_would_change_what_is_stored(tmp_path: Path) -> None:
-    with MimicProcess(mimic_spec()) as server:
+    with MockServerProcess(mimic_spec()) as server:
         config = write_config(tmp_path, quickstart(base_url=server.base_url))
         run = tmp_path / "run"
         assert in_process("run", config, "--out", run, "-o", "budget.trials=20", cwd=tmp_path).code == 3

@@ -25,10 +25,10 @@ from scripted import Prompts
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, GoalSpec, ModelSpec, Price, SessionSpec, TaskSpec
-from adaptive_eval.engine.deadlines import Deadlines
-from adaptive_eval.engine.in_process import InProcess
-from adaptive_eval.engine.lane import Lane
+from adaptive_eval.engine.attempts import InProcess
+from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.limits import FixedConcurrency
+from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.errors import RunDiskFull, TransientEndpointError
@@ -220,18 +220,18 @@ def sit(world: World, number: int, end: str) -> Session:
 
     async def main(writer: RunWriter) -> None:
         rng = world.random
-        lanes = {}
+        clients = {}
         for model in MODELS:
             pool = [Server(world, model, f"http://{model}{n}/v1") for n in range(rng.choice((1, 2, 3)))]
             if len(pool) > 1:
                 start = rng.uniform(0.0, 30.0)
                 pool[0].down = (start, start + rng.uniform(1.0, 100.0))
             retry = RetryPolicy(attempts=4, base=1.0, cap=5.0, total_wait=60.0)
-            lanes[model] = Lane(pool, FixedConcurrency(200), retry, requeues=1, outage=60)
+            clients[model] = ModelClient(pool, FixedConcurrency(200), retry, requeues=1, outage=60)
         runner = Runner(
             session,
             writer,
-            lanes,
+            clients,
             prompts=Prompts(),
             executor=InProcess(Coins()),
             clock=OwnedClock(),

@@ -14,10 +14,10 @@ from mimic_client import SPEC, set_faults
 from ray_here import KEY, Cluster
 
 from adaptive_eval.build.assembly import Built
+from adaptive_eval.build.workplace import workplace_of
 from adaptive_eval.config import ExecutorConfig
 from adaptive_eval.engine.protocols import Executor
-from adaptive_eval.executors import workplace_of
-from adaptive_eval.mock_server import MimicProcess
+from adaptive_eval.mock_server import MockServerProcess
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "acceptance"))  # its commands
 
@@ -53,13 +53,13 @@ def on_ray(cluster: Cluster) -> Callable[[Built], AbstractAsyncContextManager[Ex
 
 
 @pytest.fixture(scope="module")
-def mimic() -> Iterator[MimicProcess]:
-    with MimicProcess(SPEC) as process:
+def mimic() -> Iterator[MockServerProcess]:
+    with MockServerProcess(SPEC) as process:
         yield process
 
 
 @pytest.fixture
-def faulty(mimic: MimicProcess) -> Iterator[Callable[..., None]]:
+def faulty(mimic: MockServerProcess) -> Iterator[Callable[..., None]]:
     """Set faults of the whole server for one test."""
     yield lambda *faults: set_faults(mimic, *faults)
     set_faults(mimic)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval.build.assembly import Built, build
+from adaptive_eval.build.workplace import setup_of
 from adaptive_eval.config import config_from_data
 from adaptive_eval.executors.remote import RemoteExecutor, WorkerGone
 from adaptive_eval.executors.worker import Worker
-from adaptive_eval.executors.workplace import setup_of
-from adaptive_eval.mock_server import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
+from adaptive_eval.mock_server import DatasetSpec, LatencySpec, MockServerSpec, ModelSpec
 from adaptive_eval.trial import TrialKey, TrialRequest
 
 ARITHMETIC = Path(__file__).parents[2] / "configs" / "data" / "arithmetic.jsonl"
@@ -54,14 +54,14 @@ def built_at(*urls: str, **sections: Any) -> Built:
     return build(config_from_data(config_at(*urls, **sections), Path.cwd()))
 
 
-def mimic_spec(latency: float = 0.0) -> MimicSpec:
+def mimic_spec(latency: float = 0.0) -> MockServerSpec:
     """Return the server of both models."""
     wait = LatencySpec(median=latency)
     coins = {"sage": 0.9, "novice": 0.3}
-    return MimicSpec(
-        models=tuple(ModelSpec(name, mean=mean, latency=wait) for name, mean in coins.items()),
+    return MockServerSpec(
+        models=tuple(ModelSpec(name=name, mean=mean, latency=wait) for name, mean in coins.items()),
         seed=7,
-        datasets=(DatasetSpec(str(ARITHMETIC)),),
+        datasets=(DatasetSpec(path=str(ARITHMETIC)),),
     )
 
 
@@ -168,6 +168,6 @@ def at_desks(built: Built) -> Any:
 
 
 def in_process(built: Built) -> Any:
-    from adaptive_eval.engine.in_process import InProcess
+    from adaptive_eval.engine.attempts import InProcess
 
     return nullcontext(InProcess(built.grading))

@@ -14,8 +14,8 @@ from openai import AsyncOpenAI
 from adaptive_eval.mock_server import (
     KnownQuestion,
     LatencySpec,
-    MimicProcess,
-    MimicSpec,
+    MockServerProcess,
+    MockServerSpec,
     ModelSpec,
     TokenSpec,
 )
@@ -23,21 +23,31 @@ from adaptive_eval.mock_server import (
 T = TypeVar("T")
 
 QUESTIONS = (
-    KnownQuestion("sum", "Ann has 17 apples and buys 25 more. How many apples does she have?", "42"),
-    KnownQuestion("city", "What is the capital of Peru?", "B", ("Quito", "Lima", "La Paz", "Bogota")),
+    KnownQuestion(
+        id="sum", question="Ann has 17 apples and buys 25 more. How many apples does she have?", target="42"
+    ),
+    KnownQuestion(
+        id="city",
+        question="What is the capital of Peru?",
+        target="B",
+        choices=("Quito", "Lima", "La Paz", "Bogota"),
+    ),
 )
 ASK = QUESTIONS[0].question
-SPEC = MimicSpec(
+SPEC = MockServerSpec(
     models=(
-        ModelSpec("sage", mean=1.0),
-        ModelSpec("fool", mean=0.0),
-        ModelSpec("coin", mean=0.5, tokens=TokenSpec(prompt_overhead=5, completion_median=40)),
-        ModelSpec("small", mean=0.5, context_length=64),
-        ModelSpec("slow", mean=0.5, latency=LatencySpec(median=0.3, sigma=0.0)),
-        ModelSpec("glacial", mean=0.5, latency=LatencySpec(median=3600.0, sigma=0.0)),
-        ModelSpec("popular", mean=0.5, latency=LatencySpec(median=3600.0, sigma=0.0)),
+        ModelSpec(name="sage", mean=1.0),
+        ModelSpec(name="fool", mean=0.0),
+        ModelSpec(name="coin", mean=0.5, tokens=TokenSpec(prompt_overhead=5, completion_median=40)),
+        ModelSpec(name="small", mean=0.5, context_length=64),
+        ModelSpec(name="slow", mean=0.5, latency=LatencySpec(median=0.3, sigma=0.0)),
+        ModelSpec(name="glacial", mean=0.5, latency=LatencySpec(median=3600.0, sigma=0.0)),
+        ModelSpec(name="popular", mean=0.5, latency=LatencySpec(median=3600.0, sigma=0.0)),
         ModelSpec(
-            "talker", mean=0.5, tokens=TokenSpec(completion_median=20_000), latency=LatencySpec(median=600.0)
+            name="talker",
+            mean=0.5,
+            tokens=TokenSpec(completion_median=20_000),
+            latency=LatencySpec(median=600.0),
         ),
     ),
     questions=QUESTIONS,
@@ -46,13 +56,13 @@ SPEC = MimicSpec(
 
 
 @asynccontextmanager
-async def client_of(process: MimicProcess, **options: Any) -> AsyncIterator[AsyncOpenAI]:
+async def client_of(process: MockServerProcess, **options: Any) -> AsyncIterator[AsyncOpenAI]:
     options = {"api_key": "any", "max_retries": 0, "timeout": 120.0, **options}
     async with AsyncOpenAI(base_url=process.base_url, **options) as client:
         yield client
 
 
-def ask(process: MimicProcess, use: Callable[[AsyncOpenAI], Awaitable[T]], **options: Any) -> T:
+def ask(process: MockServerProcess, use: Callable[[AsyncOpenAI], Awaitable[T]], **options: Any) -> T:
     """Run `use` with a client of `process`."""
 
     async def run() -> T:
@@ -67,7 +77,7 @@ def chat(client: AsyncOpenAI, model: str = "coin", content: str = ASK, **paramet
     return client.chat.completions.create(model=model, messages=messages, **parameters)
 
 
-def answer(process: MimicProcess, model: str = "coin", content: str = ASK, **parameters: Any) -> Any:
+def answer(process: MockServerProcess, model: str = "coin", content: str = ASK, **parameters: Any) -> Any:
     return ask(process, lambda client: chat(client, model, content, **parameters))
 
 
@@ -75,11 +85,11 @@ def texts(response: Any) -> list[str]:
     return [choice.message.content for choice in response.choices]
 
 
-def stats(process: MimicProcess) -> Any:
+def stats(process: MockServerProcess) -> Any:
     return httpx.get(f"{process.url}/mimic/stats").json()
 
 
-def set_faults(process: MimicProcess, *faults: dict[str, Any], model: str | None = None) -> None:
+def set_faults(process: MockServerProcess, *faults: dict[str, Any], model: str | None = None) -> None:
     body = {"faults": list(faults)} | ({} if model is None else {"model": model})
     httpx.post(f"{process.url}/mimic/faults", json=body).raise_for_status()
 

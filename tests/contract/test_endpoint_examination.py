@@ -19,7 +19,7 @@ from adaptive_eval.endpoints.parameter_probe import (
     judge_stop,
 )
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
-from adaptive_eval.mock_server import MimicProcess, MimicSpec, ModelSpec, TokenSpec
+from adaptive_eval.mock_server import MockServerProcess, MockServerSpec, ModelSpec, TokenSpec
 from adaptive_eval.trial import Completion, Usage
 
 PARAMETERS = ("max_tokens", "stop", "logprobs", "seed", "n")
@@ -30,11 +30,11 @@ SETTLED = ("max_tokens", "stop", "logprobs", "n")
 def model(name, **quirks):
     # Long enough to meet the limit, and of so many different lengths that no two answers are alike by chance.
     return ModelSpec(
-        name, mean=0.5, tokens=TokenSpec(completion_median=5_000, completion_sigma=2.0), **quirks
+        name=name, mean=0.5, tokens=TokenSpec(completion_median=5_000, completion_sigma=2.0), **quirks
     )
 
 
-SPEC = MimicSpec(
+SPEC = MockServerSpec(
     models=(
         model("honest"),
         *(model(f"no-{name}", ignores=(name,)) for name in SETTLED),
@@ -46,7 +46,7 @@ SPEC = MimicSpec(
 
 @pytest.fixture(scope="module")
 def url():
-    with MimicProcess(SPEC) as mimic:
+    with MockServerProcess(SPEC) as mimic:
         yield mimic.base_url
 
 

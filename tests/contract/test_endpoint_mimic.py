@@ -7,7 +7,7 @@ import pytest
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_completions import OpenAICompletions
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
-from adaptive_eval.mock_server import FaultSpec, KnownQuestion, MimicProcess, MimicSpec, ModelSpec
+from adaptive_eval.mock_server import FaultSpec, KnownQuestion, MockServerProcess, MockServerSpec, ModelSpec
 from adaptive_eval.trial import Message
 
 QUESTION = "A farmer has 3 cows and buys 4 more. How many has he now?"
@@ -15,31 +15,31 @@ ASK = [Message("user", f"{QUESTION}\nPut the answer into a box.")]
 
 
 def model(name, *faults, **changes):
-    return ModelSpec(name, mean=0.5, faults=tuple(faults), **changes)
+    return ModelSpec(name=name, mean=0.5, faults=tuple(faults), **changes)
 
 
-SPEC = MimicSpec(
+SPEC = MockServerSpec(
     models=(
         model("steady"),
-        model("limited", FaultSpec("status", status=429, retry_after=1.5)),
-        model("down", FaultSpec("status", status=503)),
-        model("dropping", FaultSpec("drop", after=0.5)),
-        model("mute", FaultSpec("drop", after=0.0)),
-        model("hanging", FaultSpec("hang", after=0.3)),
-        model("garbled", FaultSpec("malformed")),
-        model("aborting", FaultSpec("cut_off", finish_reason="abort")),
-        model("cutting", FaultSpec("cut_off", finish_reason="length")),
-        model("careless", FaultSpec("echo_key")),
+        model("limited", FaultSpec(kind="status", status=429, retry_after=1.5)),
+        model("down", FaultSpec(kind="status", status=503)),
+        model("dropping", FaultSpec(kind="drop", after=0.5)),
+        model("mute", FaultSpec(kind="drop", after=0.0)),
+        model("hanging", FaultSpec(kind="hang", after=0.3)),
+        model("garbled", FaultSpec(kind="malformed")),
+        model("aborting", FaultSpec(kind="cut_off", finish_reason="abort")),
+        model("cutting", FaultSpec(kind="cut_off", finish_reason="length")),
+        model("careless", FaultSpec(kind="echo_key")),
         model("small", context_length=10),
     ),
-    questions=(KnownQuestion("cows", QUESTION, "7"),),
+    questions=(KnownQuestion(id="cows", question=QUESTION, target="7"),),
     seed=7,
 )
 
 
 @pytest.fixture(scope="module")
 def url():
-    with MimicProcess(SPEC) as mimic:
+    with MockServerProcess(SPEC) as mimic:
         yield mimic.base_url
 
 

@@ -13,8 +13,8 @@ from adaptive_eval.mock_server import (
     FaultSpec,
     KnownQuestion,
     LatencySpec,
-    MimicProcess,
-    MimicSpec,
+    MockServerProcess,
+    MockServerSpec,
     ModelSpec,
 )
 from adaptive_eval.trial import Message, Usage
@@ -26,21 +26,21 @@ ASK = [Message("user", QUESTION)]
 @pytest.fixture(scope="module")
 def mimic():
     quick = LatencySpec(median=0.02)
-    spec = MimicSpec(
+    spec = MockServerSpec(
         models=(
-            ModelSpec("calm", mean=0.5),
-            ModelSpec("hung", mean=0.5, faults=(FaultSpec("hang", after=0.5),)),
-            ModelSpec("slow", mean=0.5, latency=LatencySpec(median=5.0, sigma=0.0)),
-            ModelSpec("cut", mean=0.5, faults=(FaultSpec("drop", after=0.5),), latency=quick),
-            ModelSpec("odd", mean=0.5, faults=(FaultSpec("malformed"),)),
-            ModelSpec("aborted", mean=0.5, faults=(FaultSpec("cut_off", finish_reason="abort"),)),
-            ModelSpec("closed", mean=0.5, faults=(FaultSpec("status", status=401),)),
-            ModelSpec("busy", mean=0.5, faults=(FaultSpec("status", status=429, retry_after=3.0),)),
+            ModelSpec(name="calm", mean=0.5),
+            ModelSpec(name="hung", mean=0.5, faults=(FaultSpec(kind="hang", after=0.5),)),
+            ModelSpec(name="slow", mean=0.5, latency=LatencySpec(median=5.0, sigma=0.0)),
+            ModelSpec(name="cut", mean=0.5, faults=(FaultSpec(kind="drop", after=0.5),), latency=quick),
+            ModelSpec(name="odd", mean=0.5, faults=(FaultSpec(kind="malformed"),)),
+            ModelSpec(name="aborted", mean=0.5, faults=(FaultSpec(kind="cut_off", finish_reason="abort"),)),
+            ModelSpec(name="closed", mean=0.5, faults=(FaultSpec(kind="status", status=401),)),
+            ModelSpec(name="busy", mean=0.5, faults=(FaultSpec(kind="status", status=429, retry_after=3.0),)),
         ),
-        questions=(KnownQuestion("cows", QUESTION, "7"),),
+        questions=(KnownQuestion(id="cows", question=QUESTION, target="7"),),
         seed=3,
     )
-    with MimicProcess(spec) as process:
+    with MockServerProcess(spec) as process:
         yield process
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from adaptive_eval.build.server_discovery import Finder
 from adaptive_eval.config import config_from_data
-from adaptive_eval.engine.adaptive import AdaptiveConcurrency
+from adaptive_eval.engine.limits import AdaptiveConcurrency
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError, UsageError
-from adaptive_eval.mock_server import MimicProcess, MimicSpec, ModelSpec
+from adaptive_eval.mock_server import MockServerProcess, MockServerSpec, ModelSpec
 
 FILE = {"discover": "file", "path": "servers/*.txt"}
 
@@ -67,7 +67,7 @@ def test_a_server_is_let_in_once_it_serves_the_model(tmp_path: Path):
             with pytest.raises(PermanentEndpointError, match="does not serve 'b'"):
                 await finder.discoveries["b"].connect(url)
 
-    with MimicProcess(MimicSpec(models=(ModelSpec("a", mean=0.5),))) as process:
+    with MockServerProcess(MockServerSpec(models=(ModelSpec(name="a", mean=0.5),))) as process:
         asyncio.run(main(process.base_url))
         gone = process.base_url
 

@@ -26,17 +26,17 @@ from mimic_client import (
 from openai import AsyncOpenAI
 
 from adaptive_eval.mock_server import (
-    MimicProcess,
-    MimicSpec,
+    MockServerProcess,
+    MockServerSpec,
     ModelSpec,
 )
 from adaptive_eval.mock_server.examinee import Examinee
-from adaptive_eval.mock_server.tokens import count_tokens
+from adaptive_eval.mock_server.prose import count_tokens
 
 # What it says
 
 
-def test_models_are_listed_and_found_one_by_one(mimic: MimicProcess) -> None:
+def test_models_are_listed_and_found_one_by_one(mimic: MockServerProcess) -> None:
     async def use(client: AsyncOpenAI) -> None:
         listed = [model.id async for model in client.models.list()]
         assert listed == [model.name for model in SPEC.models]
@@ -47,7 +47,7 @@ def test_models_are_listed_and_found_one_by_one(mimic: MimicProcess) -> None:
     ask(mimic, use)
 
 
-def test_an_answer_has_everything_the_client_reads(mimic: MimicProcess) -> None:
+def test_an_answer_has_everything_the_client_reads(mimic: MockServerProcess) -> None:
     response = answer(mimic, "sage", seed=1)
     (choice,) = response.choices
     assert choice.message.role == "assistant"
@@ -61,7 +61,7 @@ def test_an_answer_has_everything_the_client_reads(mimic: MimicProcess) -> None:
     assert response.usage.total_tokens == response.usage.prompt_tokens + response.usage.completion_tokens
 
 
-def test_wrong_answers_are_plausible(mimic: MimicProcess) -> None:
+def test_wrong_answers_are_plausible(mimic: MockServerProcess) -> None:
     response = answer(mimic, "fool", n=50, seed=1)
     boxed = {text.rpartition("{")[2].partition("}")[0] for text in texts(response)}
     assert "42" not in boxed
@@ -69,7 +69,7 @@ def test_wrong_answers_are_plausible(mimic: MimicProcess) -> None:
     assert all(abs(int(number) - 42) <= 10 for number in boxed)
 
 
-def test_messages_may_come_in_parts_and_turns(mimic: MimicProcess) -> None:
+def test_messages_may_come_in_parts_and_turns(mimic: MockServerProcess) -> None:
     async def use(client: AsyncOpenAI) -> Any:
         return await client.chat.completions.create(
             model="sage",
@@ -82,7 +82,7 @@ def test_messages_may_come_in_parts_and_turns(mimic: MimicProcess) -> None:
     assert "\\boxed{B}" in texts(ask(mimic, use))[0]
 
 
-def test_answers_over_http_are_those_of_the_pure_examinee(mimic: MimicProcess) -> None:
+def test_answers_over_http_are_those_of_the_pure_examinee(mimic: MockServerProcess) -> None:
     examinee = Examinee(SPEC)
     asked = examinee.asked("coin", ASK)
     expected = [examinee.reply(asked, 100 + index).text for index in range(60)]
@@ -92,7 +92,7 @@ def test_answers_over_http_are_those_of_the_pure_examinee(mimic: MimicProcess) -
 # Seeds
 
 
-def test_the_same_seed_gives_the_same_answer_in_any_order_and_process(mimic: MimicProcess) -> None:
+def test_the_same_seed_gives_the_same_answer_in_any_order_and_process(mimic: MockServerProcess) -> None:
     async def use(client: AsyncOpenAI) -> list[str]:
         responses = await asyncio.gather(*(chat(client, seed=seed) for seed in seeds))
         return [texts(response)[0] for response in responses]
@@ -100,13 +100,13 @@ def test_the_same_seed_gives_the_same_answer_in_any_order_and_process(mimic: Mim
     seeds = list(range(30))
     first = ask(mimic, use)
     seeds.reverse()
-    with MimicProcess(SPEC) as another:
+    with MockServerProcess(SPEC) as another:
         second = ask(another, use)
     assert first == second[::-1]
     assert len(set(first)) > 10
 
 
-def test_sample_i_of_n_is_the_sample_of_seed_plus_i(mimic: MimicProcess) -> None:
+def test_sample_i_of_n_is_the_sample_of_seed_plus_i(mimic: MockServerProcess) -> None:
     several = answer(mimic, seed=7, n=4)
     single = [answer(mimic, seed=7 + index) for index in range(4)]
     assert texts(several) == [texts(response)[0] for response in single]
@@ -116,11 +116,11 @@ def test_sample_i_of_n_is_the_sample_of_seed_plus_i(mimic: MimicProcess) -> None
 
 
 @pytest.mark.parametrize("seed", [None, -1])
-def test_without_a_seed_answers_are_random(mimic: MimicProcess, seed: int | None) -> None:
+def test_without_a_seed_answers_are_random(mimic: MockServerProcess, seed: int | None) -> None:
     assert texts(answer(mimic, n=40, seed=seed)) != texts(answer(mimic, n=40, seed=seed))
 
 
-def test_temperature_zero_is_deterministic_and_ignores_the_seed(mimic: MimicProcess) -> None:
+def test_temperature_zero_is_deterministic_and_ignores_the_seed(mimic: MockServerProcess) -> None:
     assert texts(answer(mimic, temperature=0)) == texts(answer(mimic, temperature=0, seed=5))
 
 
@@ -128,7 +128,7 @@ def test_temperature_zero_is_deterministic_and_ignores_the_seed(mimic: MimicProc
 
 
 @pytest.mark.parametrize("limit", ["max_tokens", "max_completion_tokens"])
-def test_a_token_limit_truncates(mimic: MimicProcess, limit: str) -> None:
+def test_a_token_limit_truncates(mimic: MockServerProcess, limit: str) -> None:
     whole = texts(answer(mimic, seed=3))[0]
     cut = answer(mimic, seed=3, **{limit: 9})
     assert cut.choices[0].finish_reason == "length"
@@ -136,21 +136,21 @@ def test_a_token_limit_truncates(mimic: MimicProcess, limit: str) -> None:
     assert whole.startswith(texts(cut)[0])
 
 
-def test_a_limit_that_is_not_reached_changes_nothing(mimic: MimicProcess) -> None:
+def test_a_limit_that_is_not_reached_changes_nothing(mimic: MockServerProcess) -> None:
     whole = answer(mimic, seed=3)
     same = answer(mimic, seed=3, max_tokens=whole.usage.completion_tokens)
     assert texts(same) == texts(whole)
     assert same.choices[0].finish_reason == "stop"
 
 
-def test_a_stop_sequence_ends_the_answer(mimic: MimicProcess) -> None:
+def test_a_stop_sequence_ends_the_answer(mimic: MockServerProcess) -> None:
     response = answer(mimic, "sage", seed=3, stop=["boxed", "never"])
     assert texts(response)[0].endswith("The answer is \\")
     assert response.choices[0].finish_reason == "stop"
     assert response.usage.completion_tokens == count_tokens(texts(response)[0] + "boxed")
 
 
-def test_the_context_limits_prompt_and_answer(mimic: MimicProcess) -> None:
+def test_the_context_limits_prompt_and_answer(mimic: MockServerProcess) -> None:
     used = count_tokens(ASK) + 8
     fits = answer(mimic, "small", max_tokens=64 - used)
     assert fits.usage.total_tokens <= 64
@@ -164,7 +164,7 @@ def test_the_context_limits_prompt_and_answer(mimic: MimicProcess) -> None:
 # Log-probabilities, streams, completions, structure
 
 
-def test_log_probabilities_belong_to_the_tokens_of_the_text(mimic: MimicProcess) -> None:
+def test_log_probabilities_belong_to_the_tokens_of_the_text(mimic: MockServerProcess) -> None:
     response = answer(mimic, seed=3, logprobs=True, top_logprobs=4)
     entries = response.choices[0].logprobs.content
     assert "".join(entry.token for entry in entries) == texts(response)[0]
@@ -175,7 +175,7 @@ def test_log_probabilities_belong_to_the_tokens_of_the_text(mimic: MimicProcess)
     assert again.choices[0].logprobs == response.choices[0].logprobs
 
 
-def test_a_stream_says_what_the_whole_answer_says(mimic: MimicProcess) -> None:
+def test_a_stream_says_what_the_whole_answer_says(mimic: MockServerProcess) -> None:
     async def use(client: AsyncOpenAI) -> Any:
         parameters: dict[str, Any] = {"seed": 5, "n": 3, "max_tokens": 45, "logprobs": True}
         stream = await chat(client, stream=True, stream_options={"include_usage": True}, **parameters)
@@ -190,14 +190,14 @@ def test_a_stream_says_what_the_whole_answer_says(mimic: MimicProcess) -> None:
     assert sorted(logprobs) == sorted(expected)
 
 
-def test_a_stream_has_no_usage_unless_it_is_asked_for(mimic: MimicProcess) -> None:
+def test_a_stream_has_no_usage_unless_it_is_asked_for(mimic: MockServerProcess) -> None:
     async def use(client: AsyncOpenAI) -> Any:
         return await collect(await chat(client, stream=True))
 
     assert ask(mimic, use)[2] is None
 
 
-def test_the_tokens_of_a_stream_are_spread_over_its_latency(mimic: MimicProcess) -> None:
+def test_the_tokens_of_a_stream_are_spread_over_its_latency(mimic: MockServerProcess) -> None:
     async def whole(client: AsyncOpenAI) -> float:
         began = monotonic()
         async for _ in await chat(client, "slow", stream=True):
@@ -216,7 +216,7 @@ def test_the_tokens_of_a_stream_are_spread_over_its_latency(mimic: MimicProcess)
     assert ask(mimic, beginning) == 1
 
 
-def test_completions_take_prompts_and_stop_at_sixteen_tokens(mimic: MimicProcess) -> None:
+def test_completions_take_prompts_and_stop_at_sixteen_tokens(mimic: MockServerProcess) -> None:
     async def use(client: AsyncOpenAI) -> Any:
         short = await client.completions.create(model="sage", prompt=ASK, seed=1)
         several = await client.completions.create(
@@ -251,7 +251,7 @@ def test_completions_take_prompts_and_stop_at_sixteen_tokens(mimic: MimicProcess
     ],
 )
 def test_a_structured_choice_is_one_of_the_choices(
-    mimic: MimicProcess, model: str, options: list[str], allowed: set[str]
+    mimic: MockServerProcess, model: str, options: list[str], allowed: set[str]
 ) -> None:
     extra = {"structured_outputs": {"choice": options}}
     response = answer(mimic, model, QUESTIONS[1].question, n=40, seed=1, extra_body=extra)
@@ -259,7 +259,7 @@ def test_a_structured_choice_is_one_of_the_choices(
     assert response.usage.completion_tokens == 40
 
 
-def test_a_response_format_gives_json(mimic: MimicProcess) -> None:
+def test_a_response_format_gives_json(mimic: MockServerProcess) -> None:
     fields = {
         "reasoning": {"type": "string"},
         "result": {"type": "integer"},
@@ -280,7 +280,7 @@ def test_a_response_format_gives_json(mimic: MimicProcess) -> None:
 # Errors
 
 
-def test_an_unknown_model_is_not_found(mimic: MimicProcess) -> None:
+def test_an_unknown_model_is_not_found(mimic: MockServerProcess) -> None:
     with pytest.raises(openai.NotFoundError) as caught:
         answer(mimic, "nobody")
     assert caught.value.code == "model_not_found"
@@ -316,7 +316,7 @@ def test_an_unknown_model_is_not_found(mimic: MimicProcess) -> None:
         ("structured_outputs", {"regex": "a+"}),
     ],
 )
-def test_a_bad_parameter_is_named(mimic: MimicProcess, param: str, value: object) -> None:
+def test_a_bad_parameter_is_named(mimic: MockServerProcess, param: str, value: object) -> None:
     refused = stats(mimic)["refused"]
     with pytest.raises(openai.BadRequestError) as caught:
         answer(mimic, "coin", extra_body={param: value})
@@ -325,7 +325,7 @@ def test_a_bad_parameter_is_named(mimic: MimicProcess, param: str, value: object
     assert stats(mimic)["refused"] == refused + 1
 
 
-def test_more_bad_requests(mimic: MimicProcess) -> None:
+def test_more_bad_requests(mimic: MockServerProcess) -> None:
     message = {"role": "user"}
     bad: list[tuple[dict[str, Any], str | None]] = [
         ({"messages": [{"content": "x"}]}, "messages[0]"),
@@ -347,13 +347,13 @@ def test_more_bad_requests(mimic: MimicProcess) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b'{"model": "coin", ', b"[]", b"\xff\xfe"])
-def test_a_body_that_is_not_a_json_object_is_refused(mimic: MimicProcess, body: bytes) -> None:
+def test_a_body_that_is_not_a_json_object_is_refused(mimic: MockServerProcess, body: bytes) -> None:
     response = httpx.post(f"{mimic.base_url}/chat/completions", content=body)
     assert response.status_code == 400
     assert response.json()["error"].keys() == {"message", "type", "param", "code"}
 
 
-def test_other_paths_and_methods_are_refused_in_the_same_shape(mimic: MimicProcess) -> None:
+def test_other_paths_and_methods_are_refused_in_the_same_shape(mimic: MockServerProcess) -> None:
     for response, status in (
         (httpx.get(f"{mimic.base_url}/chat/completions"), 405),
         (httpx.get(f"{mimic.url}/nowhere"), 404),
@@ -363,8 +363,8 @@ def test_other_paths_and_methods_are_refused_in_the_same_shape(mimic: MimicProce
 
 
 def test_a_wrong_key_is_refused_everywhere_but_for_health() -> None:
-    spec = MimicSpec(models=(ModelSpec("coin", mean=0.5),), api_key="right-key")
-    with MimicProcess(spec) as locked:
+    spec = MockServerSpec(models=(ModelSpec(name="coin", mean=0.5),), api_key="right-key")
+    with MockServerProcess(spec) as locked:
         with pytest.raises(openai.AuthenticationError) as caught:
             ask(locked, chat, api_key="wrong-key")
         assert "key" in caught.value.message
@@ -378,13 +378,13 @@ def test_a_wrong_key_is_refused_everywhere_but_for_health() -> None:
 # Counts
 
 
-def test_latency_is_waited_for(mimic: MimicProcess) -> None:
+def test_latency_is_waited_for(mimic: MockServerProcess) -> None:
     began = monotonic()
     answer(mimic, "slow")
     assert monotonic() - began >= 0.3
 
 
-def test_requests_in_flight_are_counted(mimic: MimicProcess) -> None:
+def test_requests_in_flight_are_counted(mimic: MockServerProcess) -> None:
     def counts() -> dict[str, int]:
         found: dict[str, int] = stats(mimic)["models"]["popular"]
         return found
@@ -402,7 +402,7 @@ def test_requests_in_flight_are_counted(mimic: MimicProcess) -> None:
 
 
 def test_answers_are_counted_by_seed_with_their_usage() -> None:
-    with MimicProcess(SPEC) as fresh:
+    with MockServerProcess(SPEC) as fresh:
 
         async def use(client: AsyncOpenAI) -> list[Any]:
             return [await chat(client, seed=seed, n=2) for seed in (1, 1, 2)] + [await chat(client)]
@@ -416,7 +416,7 @@ def test_answers_are_counted_by_seed_with_their_usage() -> None:
     assert counts["right"] == sum("boxed{42}" in text for one in responses for text in texts(one))
 
 
-def test_a_client_that_leaves_is_not_charged(mimic: MimicProcess) -> None:
+def test_a_client_that_leaves_is_not_charged(mimic: MockServerProcess) -> None:
     def in_flight() -> int:
         count: int = stats(mimic)["models"]["glacial"]["in_flight"]
         return count
@@ -435,7 +435,7 @@ def test_a_client_that_leaves_is_not_charged(mimic: MimicProcess) -> None:
     assert (counts["requests"], counts["answers"], counts["seeds"]) == (1, 0, {})
 
 
-def test_frequencies_over_http_are_those_of_the_coins(mimic: MimicProcess) -> None:
+def test_frequencies_over_http_are_those_of_the_coins(mimic: MockServerProcess) -> None:
     chance = Examinee(SPEC).asked("coin", ASK).chance
     found = sum("boxed{42}" in text for text in texts(answer(mimic, seed=10**6, n=1000)))
     assert abs(found - 1000 * chance) < 4.5 * math.sqrt(1000 * chance * (1 - chance))

@@ -31,10 +31,10 @@ from command_line import (
 from ray_here import KEY, Cluster
 
 from adaptive_eval.build.assembly import build
+from adaptive_eval.build.workplace import workplace_of
 from adaptive_eval.config import load_config
 from adaptive_eval.errors import UsageError
-from adaptive_eval.executors import workplace_of
-from adaptive_eval.mock_server import LatencySpec, MimicProcess
+from adaptive_eval.mock_server import LatencySpec, MockServerProcess
 from adaptive_eval.store import RunReader
 from scorio.study import Bootstrap, Metric, biased_coins, convergence
 
@@ -75,7 +75,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Reached:
     """Return what the same run reaches in one process."""
     folder = tmp_path_factory.mktemp("here")
-    with MimicProcess(mimic_spec()) as mimic:
+    with MockServerProcess(mimic_spec()) as mimic:
         config = write_config(folder, quickstart(base_url=mimic.base_url))
         done = adaptive_eval("run", config, "--out", "run", "--display", "none", cwd=folder)
     assert done.code == 0, done
@@ -129,7 +129,7 @@ def test_code_is_shipped_and_secrets_are_not(tmp_path: Path, cluster: Cluster) -
     (tmp_path / "own_grader.py").write_text(GRADER)
     (tmp_path / "numbers_beside.py").write_text(NUMBERS)
     (tmp_path / ".env").write_text(f"LAB_PASS={KEY}")
-    with MimicProcess(mimic_spec(api_key=KEY)) as mimic:
+    with MockServerProcess(mimic_spec(api_key=KEY)) as mimic:
         data = on(cluster, mimic.base_url)
         data["tasks"][0]["scorer"] = {"kind": "python", "function": "own_grader:grade"}
         for model in data["models"]:
@@ -154,7 +154,7 @@ def test_stored_answers_are_scored_on_the_cluster(cluster: Cluster, tmp_path: Pa
     """Also by a function that lies beside the config, and nowhere else."""
     (tmp_path / "own_grader.py").write_text(GRADER)
     (tmp_path / "numbers_beside.py").write_text(NUMBERS)
-    with MimicProcess(mimic_spec()) as mimic:
+    with MockServerProcess(mimic_spec()) as mimic:
         config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
         done = adaptive_eval("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
         assert done.code == 0, done
@@ -173,7 +173,7 @@ def test_a_killed_worker_loses_nothing_and_counts_nothing_twice(
 ) -> None:
     """SIGKILL, in the middle. What it had in hand is asked again; the server is not blamed."""
     run = tmp_path / "run"
-    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
+    with MockServerProcess(mimic_spec(latency=LATENCY)) as mimic:
         hold_back(mimic, 130, seconds=3.0)
         config = write_config(tmp_path, on(cluster, mimic.base_url))
         with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
@@ -203,7 +203,7 @@ def test_a_killed_run_is_resumed_and_leaves_no_workers(
     tmp_path: Path, cluster: Cluster, undisturbed: Reached
 ) -> None:
     run = tmp_path / "run"
-    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
+    with MockServerProcess(mimic_spec(latency=LATENCY)) as mimic:
         hold_back(mimic, 130, seconds=3.0)
         config = write_config(tmp_path, on(cluster, mimic.base_url))
         with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
@@ -226,7 +226,7 @@ def test_limits_hold_over_all_workers_while_servers_misbehave(
 ) -> None:
     """Six places at the server, as it counted itself; 429 and broken connections decide nothing."""
     run = tmp_path / "run"
-    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
+    with MockServerProcess(mimic_spec(latency=LATENCY)) as mimic:
         set_faults(
             mimic,
             {"kind": "status", "status": 429, "retry_after": 0.05, "every": 15},
@@ -251,7 +251,7 @@ def test_limits_hold_over_all_workers_while_servers_misbehave(
 def test_a_rate_is_one_of_all_workers(tmp_path: Path, cluster: Cluster) -> None:
     """20 requests a second: 60 of them cannot take less than two seconds, whoever sends them."""
     run = tmp_path / "run"
-    with MimicProcess(mimic_spec()) as mimic:
+    with MockServerProcess(mimic_spec()) as mimic:
         data = on(cluster, mimic.base_url, budget={"trials": 60})
         data["servers"] = [{"url": mimic.base_url, "rate_limit": {"requests_per_minute": 1200}}]
         done = adaptive_eval(
@@ -274,7 +274,7 @@ def test_simulations_and_studies_on_a_cluster_give_the_same(tmp_path: Path, clus
     assert there.out == here.out
     assert "Ray" in there.err
 
-    from adaptive_eval.executors.ray_pool import RayPool
+    from adaptive_eval.executors.ray_cluster import RayPool
 
     source = Bootstrap(biased_coins(np.linspace(0.2, 0.8, 4), 8, seed=1).sample(6, seed=2))
     alone = convergence(source, Metric("avg"), replicates=500, seed=3)

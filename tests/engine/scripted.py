@@ -11,14 +11,13 @@ from typing import Any
 from owned_clock import OwnedClock
 
 from adaptive_eval.core.results import Decision, Results, StopVerdict
+from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.discovery import Discovery
-from adaptive_eval.engine.in_process import InProcess
-from adaptive_eval.engine.lane import Lane
-from adaptive_eval.engine.limits import FixedConcurrency
+from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
+from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.rates import RateLimit
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
-from adaptive_eval.engine.server import ServerLimits
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 from adaptive_eval.trial import Completion, Message, Missing, Score, TrialKey, TrialRequest, Usage
 
@@ -308,9 +307,9 @@ class Scene:
         """Return all servers of a model."""
         return [self.endpoints[model], *self.others.get(model, [])]
 
-    def lane(self, model: str) -> Lane:
+    def client(self, model: str) -> ModelClient:
         """Return how a model is asked; where its servers are found, there are none to begin with."""
-        return Lane(
+        return ModelClient(
             () if model in self.discoveries else self.pool(model),
             None if self.concurrency is None else FixedConcurrency(self.concurrency),
             self.retry,
@@ -326,7 +325,7 @@ class Scene:
         return Runner(
             self.controller,
             self.recorder,
-            {model: self.lane(model) for model in self.endpoints},
+            {model: self.client(model) for model in self.endpoints},
             servers=self.servers,
             prompts=Prompts(),
             executor=InProcess(self.scoring),

@@ -12,14 +12,12 @@ from scripted import JournalRecorder, Prompts, Scene, ScriptedEndpoint, VirtualC
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ModelSpec, SessionSpec, StoppingSpec, TaskSpec
-from adaptive_eval.engine.adaptive import AdaptiveConcurrency
+from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.events import Progress
-from adaptive_eval.engine.in_process import InProcess
-from adaptive_eval.engine.lane import Lane
-from adaptive_eval.engine.limits import FixedConcurrency
+from adaptive_eval.engine.limits import AdaptiveConcurrency, FixedConcurrency, ServerLimits
+from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.rates import RateLimit
 from adaptive_eval.engine.runner import Runner
-from adaptive_eval.engine.server import ServerLimits
 from adaptive_eval.errors import TransientEndpointError, UsageError
 from adaptive_eval.trial import Score, Usage
 
@@ -209,14 +207,14 @@ def decided(limit, make):
     session, journal, events = Session(spec), [], []
 
     async def main():
-        lanes = {
-            name: Lane([make(name, number) for number in range(2)], limit(), rate=RateLimit(1500))
+        clients = {
+            name: ModelClient([make(name, number) for number in range(2)], limit(), rate=RateLimit(1500))
             for name in "abcd"
         }
         runner = Runner(
             session,
             JournalRecorder(journal),
-            lanes,
+            clients,
             servers={"http://0/v1": ServerLimits(AdaptiveConcurrency(3))},
             prompts=Prompts(),
             executor=InProcess(ByCoin()),

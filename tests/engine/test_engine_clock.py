@@ -12,10 +12,9 @@ from owned_clock import OwnedClock, OwnedClockLoop, run_owned
 from scripted import Scene, ScriptedController
 
 from adaptive_eval.core.results import from_json
-from adaptive_eval.engine.deadlines import Deadlines
+from adaptive_eval.engine.clock import LONGEST_PAUSE, Deadlines, Stopwatch
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import RunnerOptions
-from adaptive_eval.engine.stopwatch import LONGEST_PAUSE, Stopwatch
 from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.store import RunReader, RunWriter

@@ -8,7 +8,7 @@ from owned_clock import run_owned
 from owned_runs import elapsed, interrupted, run
 from scripted import Scene, busy
 
-from adaptive_eval.engine.deadlines import Deadlines
+from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.runner import RunnerOptions
 from adaptive_eval.trial import Score, TrialKey
 

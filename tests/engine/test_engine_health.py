@@ -1,4 +1,4 @@
-"""Rolling statistics, gates and lanes."""
+"""Rolling statistics, gates and clients."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted import ScriptedEndpoint, broken, busy
 
-from adaptive_eval.engine.adaptive import AdaptiveConcurrency
 from adaptive_eval.engine.health import NO_USAGE, HealthMonitor
-from adaptive_eval.engine.lane import Lane
-from adaptive_eval.engine.limits import FixedConcurrency, Gate
+from adaptive_eval.engine.limits import AdaptiveConcurrency, FixedConcurrency, Gate
+from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.errors import UsageError
 from adaptive_eval.trial import Completion, Usage
 
@@ -118,6 +117,6 @@ def test_limits_that_make_no_sense():
     with pytest.raises(UsageError, match="concurrency is 0"):
         FixedConcurrency(0)
     with pytest.raises(UsageError, match="requeues is -1"):
-        Lane([ScriptedEndpoint()], FixedConcurrency(1), requeues=-1)
+        ModelClient([ScriptedEndpoint()], FixedConcurrency(1), requeues=-1)
     with pytest.raises(UsageError, match="outage is 0"):
-        Lane([ScriptedEndpoint()], FixedConcurrency(1), outage=0)
+        ModelClient([ScriptedEndpoint()], FixedConcurrency(1), outage=0)

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from owned_clock import run_owned
 from scripted import Scene, ScriptedEndpoint, broken
 
-from adaptive_eval.engine.limits import FixedConcurrency
+from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
 from adaptive_eval.engine.rates import RateLimit
 from adaptive_eval.engine.retry import RetryPolicy
-from adaptive_eval.engine.server import ServerLimits
 from adaptive_eval.trial import Usage
 
 SHARED = "http://shared/v1"

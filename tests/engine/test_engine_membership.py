@@ -14,9 +14,8 @@ from scripted import Scene, ScriptedEndpoint, broken, vanished
 
 from adaptive_eval.engine.discovery import Discovery, Reading
 from adaptive_eval.engine.events import Progress, Remarked
-from adaptive_eval.engine.limits import FixedConcurrency
+from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
 from adaptive_eval.engine.retry import RetryPolicy
-from adaptive_eval.engine.server import ServerLimits
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError, UsageError
 
 ONE, TWO, THREE = (f"http://gpu{number}:8000/v1" for number in (1, 2, 3))

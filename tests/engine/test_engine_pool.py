@@ -10,7 +10,7 @@ from owned_clock import run_owned
 from scripted import Scene, ScriptedEndpoint, broken, busy, refused
 
 from adaptive_eval.engine.events import Progress
-from adaptive_eval.engine.presence import PLACES_ON_TRIAL
+from adaptive_eval.engine.health import PLACES_ON_TRIAL
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import PermanentEndpointError
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adaptive_eval.engine.presence import FAILURES, Presence
+from adaptive_eval.engine.health import FAILURES, Presence
 from adaptive_eval.errors import TransientEndpointError
 
 

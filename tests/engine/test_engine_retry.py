@@ -71,7 +71,7 @@ def test_no_wait_breaks_a_promise(attempt, waited, jitter, retry_after, attempts
         assert wait <= 60.0
 
 
-def layer_in_time(errors, policy=POLICY, jitter=lambda: 0.5, give_up=lambda: False):
+def layer_in_time(errors, policy=POLICY, jitter=lambda: 0.5, unwanted=lambda: False):
     """Run the layer over attempts that fail with `errors`; return its end, and when attempts began."""
     starts = []
     remaining = list(errors)
@@ -85,7 +85,7 @@ def layer_in_time(errors, policy=POLICY, jitter=lambda: 0.5, give_up=lambda: Fal
     async def main():
         sleep = OwnedClock().sleep
         try:
-            return await with_retries(attempt, policy, sleep=sleep, jitter=jitter, give_up=give_up)
+            return await with_retries(attempt, policy, sleep=sleep, jitter=jitter, unwanted=unwanted)
         except (TransientEndpointError, PermanentEndpointError) as error:
             return error
 
@@ -128,7 +128,7 @@ def test_a_refusal_is_raised_at_once():
 
 def test_giving_up_is_asked_for_after_every_failure():
     verdicts = iter([False, True])
-    result, starts = layer_in_time([broken()] * 6, give_up=lambda: next(verdicts))
+    result, starts = layer_in_time([broken()] * 6, unwanted=lambda: next(verdicts))
     assert isinstance(result, TransientEndpointError)
     assert len(starts) == 2
 
@@ -157,7 +157,7 @@ def test_a_cancelled_wait_is_cancelled():
             raise broken()
 
         retries = with_retries(
-            attempt, POLICY, sleep=asyncio.sleep, jitter=lambda: 0.9, give_up=lambda: False
+            attempt, POLICY, sleep=asyncio.sleep, jitter=lambda: 0.9, unwanted=lambda: False
         )
         task = asyncio.create_task(retries)
         await asyncio.sleep(0.1)

@@ -357,11 +357,11 @@ def test_nothing_is_kept_of_finished_trials():
         await runner.run()
 
     run_owned(main())
-    fleet = runner._fleet
-    assert not fleet._flights
-    assert not fleet._ended
-    assert not fleet._attempts
-    assert not any(fleet._queues.values())
+    trials = runner._in_flight
+    assert not trials._running
+    assert not trials._ended
+    assert not trials._attempts
+    assert not any(trials._queues.values())
 
 
 # However it goes

@@ -12,13 +12,12 @@ from owned_clock import run_owned
 from scripted import Scene, ScriptedController, ScriptedEndpoint, busy, refused
 
 from adaptive_eval.core.results import StopVerdict
-from adaptive_eval.engine.deadlines import Deadlines
-from adaptive_eval.engine.lane import Lane
-from adaptive_eval.engine.limits import FixedConcurrency
+from adaptive_eval.engine.clock import Deadlines
+from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
+from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.rates import RateLimit
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
-from adaptive_eval.engine.server import ServerLimits
 from adaptive_eval.errors import TransientEndpointError, UsageError
 from adaptive_eval.trial import Completion, TrialKey, TrialRequest, Usage
 
@@ -82,8 +81,8 @@ class Shared(Scene):
 
     def runner(self) -> Runner:
         runner = super().runner()
-        for model, lane in list(runner._fleet._open.items()):
-            runner._fleet._open[model] = replace(lane, samples=self.samples)
+        for model, client in list(runner._in_flight._open.items()):
+            runner._in_flight._open[model] = replace(client, samples=self.samples)
         return runner
 
     @property
@@ -291,10 +290,10 @@ def test_prompts_that_differ_share_nothing():
 
 def test_a_lane_wants_only_what_its_endpoint_can_give():
     with pytest.raises(UsageError, match="samples is 2; an endpoint gives one answer at a time"):
-        Lane([ScriptedEndpoint()], FixedConcurrency(1), samples=2)
+        ModelClient([ScriptedEndpoint()], FixedConcurrency(1), samples=2)
     with pytest.raises(UsageError, match="samples is 0"):
-        Lane([Sampler()], FixedConcurrency(1), samples=0)
-    assert Lane([Sampler()], FixedConcurrency(1), samples=2).samples == 2
+        ModelClient([Sampler()], FixedConcurrency(1), samples=0)
+    assert ModelClient([Sampler()], FixedConcurrency(1), samples=2).samples == 2
     assert Completion("x", "stop", Usage(3, 2)).paid == Usage(3, 2)
 
 

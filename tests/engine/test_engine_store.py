@@ -9,18 +9,18 @@ import pytest
 from scripted import Prompts, ScoreByStep, ScriptedController, ScriptedEndpoint, broken
 
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
-from adaptive_eval.engine.commits import ThreadCommitter
-from adaptive_eval.engine.in_process import InProcess
-from adaptive_eval.engine.lane import Lane
+from adaptive_eval.engine.attempts import InProcess
+from adaptive_eval.engine.ledger import ThreadCommitter
 from adaptive_eval.engine.limits import FixedConcurrency
+from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.mock_server import (
     FaultSpec,
     KnownQuestion,
     LatencySpec,
-    MimicProcess,
-    MimicSpec,
+    MockServerProcess,
+    MockServerSpec,
     ModelSpec,
 )
 from adaptive_eval.store import RunReader, RunWriter
@@ -29,11 +29,11 @@ from adaptive_eval.trial import Message, Missing, Score
 QUICK = RetryPolicy(attempts=4, base=0.001, cap=0.01)
 
 
-def run(directory, controller, lanes, **changes):
+def run(directory, controller, clients, **changes):
     parts = {"prompts": Prompts(), "executor": InProcess(ScoreByStep()), **changes}
 
     async def main(writer):
-        return await Runner(controller, writer, lanes, **parts).run()
+        return await Runner(controller, writer, clients, **parts).run()
 
     with RunWriter.create(directory, meta={}) as writer:
         return asyncio.run(main(writer))
@@ -48,8 +48,10 @@ def test_everything_is_in_the_run_file(tmp_path):
 
     controller = ScriptedController({"a": 300, "b": 300}, [])
     endpoints = {name: ScriptedEndpoint(plan, url=f"http://{name}/v1") for name in "ab"}
-    lanes = {name: Lane([endpoint], FixedConcurrency(20), QUICK) for name, endpoint in endpoints.items()}
-    verdict = run(tmp_path / "run", controller, lanes, options=RunnerOptions(snapshot_every=0.05))
+    clients = {
+        name: ModelClient([endpoint], FixedConcurrency(20), QUICK) for name, endpoint in endpoints.items()
+    }
+    verdict = run(tmp_path / "run", controller, clients, options=RunnerOptions(snapshot_every=0.05))
     assert verdict.reason == "resolved"
     failures = 2 * sum(script[step][1] is not None for step in range(300))
     with RunReader(tmp_path / "run") as reader:
@@ -93,9 +95,9 @@ def test_the_event_loop_goes_on_while_the_disk_works(tmp_path):
                 gone_on.set()
 
         controller = ScriptedController({"a": 40}, [])
-        lanes = {"a": Lane([ScriptedEndpoint(lambda step, attempt: 0.001)], FixedConcurrency(20))}
+        clients = {"a": ModelClient([ScriptedEndpoint(lambda step, attempt: 0.001)], FixedConcurrency(20))}
         runner = Runner(
-            controller, SlowDisk(writer), lanes, prompts=Prompts(), executor=InProcess(ScoreByStep())
+            controller, SlowDisk(writer), clients, prompts=Prompts(), executor=InProcess(ScoreByStep())
         )
         watching = asyncio.create_task(watch())
         await runner.run()
@@ -158,35 +160,37 @@ class CowPrompts:
 
 def test_over_http_against_servers_that_misbehave(tmp_path):
     faults = (
-        FaultSpec("status", probability=0.05, status=503),
-        FaultSpec("drop", probability=0.05, after=0.5),
-        FaultSpec("malformed", probability=0.05),
-        FaultSpec("status", probability=0.05, status=429, retry_after=0.01),
-        FaultSpec("cut_off", probability=0.05, finish_reason="abort"),
+        FaultSpec(kind="status", probability=0.05, status=503),
+        FaultSpec(kind="drop", probability=0.05, after=0.5),
+        FaultSpec(kind="malformed", probability=0.05),
+        FaultSpec(kind="status", probability=0.05, status=429, retry_after=0.01),
+        FaultSpec(kind="cut_off", probability=0.05, finish_reason="abort"),
     )
     quick = LatencySpec(median=0.002)
-    spec = MimicSpec(
+    spec = MockServerSpec(
         models=(
-            ModelSpec("rough", mean=0.5, faults=faults, latency=quick),
-            ModelSpec("calm", mean=0.5, latency=quick),
-            ModelSpec("closed", mean=0.5, faults=(FaultSpec("status", status=401),)),
+            ModelSpec(name="rough", mean=0.5, faults=faults, latency=quick),
+            ModelSpec(name="calm", mean=0.5, latency=quick),
+            ModelSpec(name="closed", mean=0.5, faults=(FaultSpec(kind="status", status=401),)),
         ),
-        questions=tuple(KnownQuestion(f"q{step}", cows(step), str(step + 4)) for step in range(30)),
+        questions=tuple(
+            KnownQuestion(id=f"q{step}", question=cows(step), target=str(step + 4)) for step in range(30)
+        ),
         seed=11,
     )
     controller = ScriptedController({"rough": 200, "calm": 200, "closed": 200}, [])
 
     async def main(url, writer):
         async with AsyncExitStack() as connections:
-            lanes = {}
+            clients = {}
             for name in controller.steps:
                 chat = await connections.enter_async_context(OpenAIChat(url, name, concurrency=16))
-                lanes[name] = Lane([chat], FixedConcurrency(16), QUICK)
+                clients[name] = ModelClient([chat], FixedConcurrency(16), QUICK)
             return await Runner(
-                controller, writer, lanes, prompts=CowPrompts(), executor=InProcess(ScoreByStep())
+                controller, writer, clients, prompts=CowPrompts(), executor=InProcess(ScoreByStep())
             ).run()
 
-    with MimicProcess(spec) as mimic, RunWriter.create(tmp_path / "run", meta={}) as writer:
+    with MockServerProcess(spec) as mimic, RunWriter.create(tmp_path / "run", meta={}) as writer:
         verdict = asyncio.run(main(mimic.base_url, writer))
     assert verdict.reason == "resolved"
     assert set(controller.stopped_models) == {"closed"}

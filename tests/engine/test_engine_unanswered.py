@@ -21,10 +21,10 @@ from scripted import (
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, GoalSpec, ModelSpec, SessionSpec, TaskSpec
-from adaptive_eval.engine.deadlines import Deadlines
-from adaptive_eval.engine.in_process import InProcess
-from adaptive_eval.engine.lane import Lane
+from adaptive_eval.engine.attempts import InProcess
+from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.limits import FixedConcurrency
+from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.errors import EndpointError, ScorerUnavailable, TransientEndpointError
@@ -122,12 +122,14 @@ def sit(
     session = Session(spec(limits))
 
     async def main(writer: RunWriter) -> None:
-        lanes = {
-            name: Lane((ScriptedEndpoint(script),), FixedConcurrency(8), RetryPolicy(attempts=3), requeues=1)
+        clients = {
+            name: ModelClient(
+                (ScriptedEndpoint(script),), FixedConcurrency(8), RetryPolicy(attempts=3), requeues=1
+            )
             for name in ("a", "b")
         }
         parts = {"prompts": Prompts(), "executor": InProcess(scoring or ScoreByStep()), "clock": OwnedClock()}
-        await Runner(session, writer, lanes, committer=VirtualCommitter(), options=options, **parts).run()
+        await Runner(session, writer, clients, committer=VirtualCommitter(), options=options, **parts).run()
 
     with RunWriter.open(directory) if exists else RunWriter.create(directory, meta={}) as writer:
         if exists:

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from adaptive_eval.mock_server import MimicSpec
-from adaptive_eval.mock_server.spec_json import spec_from_data
+from adaptive_eval.mock_server import MockServerSpec
+from adaptive_eval.mock_server.mock_spec import spec_from_data
 
 ARITHMETIC = Path(__file__).parents[2] / "configs" / "data" / "arithmetic.jsonl"
 MODELS = {"sage": 0.9, "novice": 0.3}
@@ -76,7 +76,7 @@ def questions(folder: Path, count: int = 20) -> Path:
     return path
 
 
-def mimic_spec(dataset: Path) -> MimicSpec:
+def mimic_spec(dataset: Path) -> MockServerSpec:
     """Return a server that knows these questions."""
     rows = [json.loads(line) for line in dataset.read_text(encoding="utf-8").splitlines()]
     known = [

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from adaptive_eval.build.describe import describe_run
 from adaptive_eval.interop.detect import open_logs
 from adaptive_eval.interop.export_inspect import write_inspect
 from adaptive_eval.interop.export_lm_eval import write_lm_eval
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
-from adaptive_eval.simulate.recorded_files import read_recorded
+from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.store import RunReader
 
 pytestmark = pytest.mark.interop
@@ -26,7 +27,7 @@ def test_the_logs_open_with_inspects_reader_and_say_the_same(run, inspect_logs, 
     from inspect_ai.log import read_eval_log, read_eval_log_sample, read_eval_log_sample_summaries
 
     with RunReader(run) as reader:
-        paths = write_inspect(reader, tmp_path / "logs")
+        paths = write_inspect(reader, describe_run(reader), tmp_path / "logs")
     accuracy = {log.eval.model: log.results.scores[0].metrics["accuracy"].value for log in inspect_logs}
     for path in paths:
         log = read_eval_log(str(path))
@@ -41,7 +42,7 @@ def test_the_logs_open_with_inspects_reader_and_say_the_same(run, inspect_logs, 
 
 def test_a_round_trip_keeps_every_outcome(run, tmp_path):
     with RunReader(run) as reader:
-        write_inspect(reader, tmp_path / "logs")
+        write_inspect(reader, describe_run(reader), tmp_path / "logs")
     import_logs(open_logs([tmp_path / "logs"], Choices()), tmp_path / "again")
     before, after = read_recorded([run]), read_recorded([tmp_path / "again"])
     for row, model in enumerate(before.models):
@@ -53,7 +54,7 @@ def test_a_round_trip_keeps_every_outcome(run, tmp_path):
 def test_samples_for_lm_eval_load_with_datasets(run, tmp_path):
     datasets = pytest.importorskip("datasets", reason="the harness brings it")
     with RunReader(run) as reader:
-        paths = write_lm_eval(reader, tmp_path / "out")
+        paths = write_lm_eval(reader, describe_run(reader), tmp_path / "out")
     samples = [str(path) for path in paths if path.suffix == ".jsonl"]
     loaded = datasets.load_dataset(
         "json", data_files=samples, split="train", cache_dir=str(tmp_path / "cache")

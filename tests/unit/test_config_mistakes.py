@@ -263,8 +263,8 @@ def test_what_is_wrong_with_a_key_beside_its_misspelt_twin_is_reported():
         ({"mimic": {"models": {}}}, "mimic.models: has 0 items and needs at least 1"),
         ({"mimic": {"models": {"x": {}}}}, "mimic.models.x: mean is missing"),
         ({"mimic": {"models": {"x": {"mean": 1.5}}}}, "mimic.models.x.mean: 1.5 must be at most 1"),
-        ({"mimic": {"models": {"x": {"accuracies": [2]}}}}, "accuracies[0]: 2 is not a probability"),
-        ({"mimic": {"models": {"x": {"mean": 0.5, "like": "y"}}}}, "'y' is not in mimic.models (x)"),
+        ({"mimic": {"models": {"x": {"accuracies": [2]}}}}, "accuracies[0]: 2 must be at most 1"),
+        ({"mimic": {"models": {"x": {"mean": 0.5, "like": "y"}}}}, "'y' is not one of the models (x)"),
         ({"mimic": {"models": {"x": {"mean": 0.5, "like": "x"}}}}, "x is like x: a circle"),
         ({"mimic": {"models": {"x": {"mean": 0.5}}, "answer": "42"}}, "does not contain {answer}"),
         (

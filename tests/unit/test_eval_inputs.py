@@ -331,3 +331,28 @@ def test_bad_marks_and_question_weights_are_refused(name: str) -> None:
         (["a", "b"], ["'a'"]),
     ]:
         refused(lambda w=weights: call(name, R, question_weights=w), "question_weights", *words)
+
+
+def test_a_flat_prior_has_the_trials_of_one_question_after_another() -> None:
+    assert metrics.bayes(R, None, [1, 0, 0, 1]) == metrics.bayes(R, None, [[1, 0], [0, 1]])
+    assert metrics.max_at_k_ci(R, 2, None, [1, 0, 0, 1]) == metrics.max_at_k_ci(R, 2, None, [[1, 0], [0, 1]])
+
+
+@pytest.mark.parametrize("w", [["0", "1"], [0, 1j], [0.0, None]])
+@pytest.mark.parametrize("name", CATEGORICAL)
+def test_rewards_are_real_numbers(name: str, w: Any) -> None:
+    refused(lambda: call(name, R, w=w), "w must be numbers")
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e155, 1e300])
+@pytest.mark.parametrize("name", ["bayes", "avg"])
+def test_rewards_of_any_size_have_a_finite_deviation(name: str, scale: float) -> None:
+    expected = np.array(call(name, R))
+    assert np.array(call(name, R, w=[0.0, scale])) / scale == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    "form", [{"a": [0, 1]}, (x for x in (0, 1)), {0, 1}], ids=["dict", "generator", "set"]
+)
+def test_what_has_no_order_or_is_read_once_is_refused_in_words(form: Any) -> None:
+    refused(lambda: metrics.avg(form), "R must be an array", type(form).__name__)

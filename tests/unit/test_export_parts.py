@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from adaptive_eval.build.describe import describe_run
 from adaptive_eval.cli.main import cli
 from adaptive_eval.interop.detect import open_logs, sources
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.parquet_parts import parts_of, write_parts
+from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.interop.run_tables import COLUMNS, trial_rows
-from adaptive_eval.simulate.recorded_files import read_recorded
 from adaptive_eval.store import RunReader, RunWriter
 
 pytest.importorskip("pyarrow", reason="this test is for where Parquet can be written")
@@ -56,7 +57,7 @@ def test_the_parts_are_one_table_with_the_run_s_trials(run, tmp_path, part_rows,
     table = pandas.read_parquet(out)
     assert list(table.columns) == list(COLUMNS)
     with RunReader(run) as reader:
-        expected = pandas.DataFrame(list(trial_rows(reader)))
+        expected = pandas.DataFrame(list(trial_rows(reader, describe_run(reader))))
     for column in COLUMNS:
         wanted = [None if pandas.isna(value) else value for value in expected[column]]
         assert [None if pandas.isna(value) else value for value in table[column]] == wanted, column
@@ -100,7 +101,7 @@ def test_an_export_that_breaks_off_leaves_the_earlier_one_and_nothing_half_writt
 
     def breaking():
         with RunReader(run) as reader:
-            for number, row in enumerate(trial_rows(reader)):
+            for number, row in enumerate(trial_rows(reader, describe_run(reader))):
                 if number == 50:
                     raise KeyboardInterrupt
                 yield row

@@ -12,8 +12,8 @@ from adaptive_eval.config.document import read_document
 from adaptive_eval.interop.detect import open_logs
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
+from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.interop.run_tables import write_csv
-from adaptive_eval.simulate.recorded_files import read_recorded
 
 
 def command(*arguments):

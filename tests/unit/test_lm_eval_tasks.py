@@ -9,8 +9,8 @@ import pytest
 from adaptive_eval.build.assembly import build
 from adaptive_eval.config import config_from_data
 from adaptive_eval.errors import DatasetError, UsageError
+from adaptive_eval.interop.lm_eval_score import LmEvalScorer
 from adaptive_eval.interop.lm_eval_task import lm_eval_rows
-from adaptive_eval.scoring import LmEvalScorer
 from adaptive_eval.trial import Question
 
 

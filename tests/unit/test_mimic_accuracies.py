@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.mock_server import MimicSpec, ModelSpec
+from adaptive_eval.mock_server import MockServerSpec, ModelSpec
 from adaptive_eval.mock_server.accuracies import question_accuracies
 
 
@@ -29,7 +29,7 @@ def names(count: int, prefix: str = "question") -> list[str]:
 def test_each_dataset_has_exactly_the_stated_mean(
     mean: float, spread: float, sizes: list[int], seed: int
 ) -> None:
-    spec = MimicSpec(models=(ModelSpec("a", mean=mean, spread=spread),), seed=seed)
+    spec = MockServerSpec(models=(ModelSpec(name="a", mean=mean, spread=spread),), seed=seed)
     datasets = [names(size, f"set {number}") for number, size in enumerate(sizes)]
     chances = list(question_accuracies(spec, datasets)["a"])
     assert len(chances) == sum(sizes)
@@ -41,16 +41,20 @@ def test_each_dataset_has_exactly_the_stated_mean(
 
 
 def test_probabilities_follow_the_beta_distribution() -> None:
-    spec = MimicSpec(models=(ModelSpec("a", mean=0.6, spread=8),), seed=11)
+    spec = MockServerSpec(models=(ModelSpec(name="a", mean=0.6, spread=8),), seed=11)
     chances = question_accuracies(spec, [names(4000)])["a"]
     assert stats.kstest(chances, stats.beta(4.8, 3.2).cdf).pvalue > 0.01
 
 
 def test_difficulties_are_shared_as_far_as_the_correlation_says() -> None:
-    models = (ModelSpec("a", mean=0.5), ModelSpec("b", mean=0.7), ModelSpec("c", mean=0.3, like="a"))
+    models = (
+        ModelSpec(name="a", mean=0.5),
+        ModelSpec(name="b", mean=0.7),
+        ModelSpec(name="c", mean=0.3, like="a"),
+    )
     found = {}
     for correlation in (0.0, 0.5, 1.0):
-        spec = MimicSpec(models=models, correlation=correlation, seed=2)
+        spec = MockServerSpec(models=models, correlation=correlation, seed=2)
         p = question_accuracies(spec, [names(3000)])
         found[correlation] = stats.spearmanr(p["a"], p["b"]).statistic
         assert stats.spearmanr(p["a"], p["c"]).statistic > 0.999
@@ -61,7 +65,7 @@ def test_difficulties_are_shared_as_far_as_the_correlation_says() -> None:
 
 
 def test_a_question_keeps_its_difficulty_wherever_it_stands() -> None:
-    spec = MimicSpec(models=(ModelSpec("a", mean=0.5),))
+    spec = MockServerSpec(models=(ModelSpec(name="a", mean=0.5),))
     questions = names(20)
     forward = question_accuracies(spec, [questions])["a"]
     backward = question_accuracies(spec, [questions[::-1]])["a"]
@@ -70,7 +74,7 @@ def test_a_question_keeps_its_difficulty_wherever_it_stands() -> None:
 
 def test_seed_and_model_change_the_sample() -> None:
     def chances(name: str, seed: int) -> list[float]:
-        spec = MimicSpec(models=(ModelSpec(name, mean=0.5),), seed=seed)
+        spec = MockServerSpec(models=(ModelSpec(name=name, mean=0.5),), seed=seed)
         return list(question_accuracies(spec, [names(5)])[name])
 
     assert chances("a", 1) == chances("a", 1)
@@ -79,19 +83,19 @@ def test_seed_and_model_change_the_sample() -> None:
 
 
 def test_given_accuracies_are_taken_as_they_are() -> None:
-    spec = MimicSpec(models=(ModelSpec("a", accuracies=(0.1, 0.9, 0.5)),))
+    spec = MockServerSpec(models=(ModelSpec(name="a", accuracies=(0.1, 0.9, 0.5)),))
     assert question_accuracies(spec, [names(2), names(1, "other")])["a"] == (0.1, 0.9, 0.5)
 
 
 def test_a_wrong_number_of_accuracies_is_an_error() -> None:
-    spec = MimicSpec(models=(ModelSpec("a", accuracies=(0.1, 0.9)),))
+    spec = MockServerSpec(models=(ModelSpec(name="a", accuracies=(0.1, 0.9)),))
     with pytest.raises(UsageError, match=r"model 'a' has 2 accuracies but there are 3 questions"):
         question_accuracies(spec, [names(3)])
 
 
 def test_the_sample_is_pinned() -> None:
     """The quickstart's run is shown in the README: these numbers must not move between versions."""
-    spec = MimicSpec(models=(ModelSpec("a", mean=0.5),), seed=7)
+    spec = MockServerSpec(models=(ModelSpec(name="a", mean=0.5),), seed=7)
     chances = question_accuracies(spec, [names(4)])["a"]
     np.testing.assert_allclose(chances, PINNED, rtol=0, atol=1e-12)
 

@@ -12,20 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_eval.errors import DatasetError
-from adaptive_eval.mock_server import DatasetSpec, KnownQuestion, MimicSpec, ModelSpec
+from adaptive_eval.mock_server import DatasetSpec, KnownQuestion, MockServerSpec, ModelSpec
 from adaptive_eval.mock_server.answer_key import Answerable, load_answer_key
 
-MODELS = (ModelSpec("a", mean=0.5),)
+MODELS = (ModelSpec(name="a", mean=0.5),)
 
 
 def from_rows(path: Path, *rows: Any, **fields: Any) -> list[Answerable]:
     path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows), "utf-8")
-    spec = MimicSpec(models=MODELS, datasets=(DatasetSpec(str(path), **fields),))
+    spec = MockServerSpec(models=MODELS, datasets=(DatasetSpec(path=str(path), **fields),))
     return load_answer_key(spec)[0]
 
 
 def outright(*questions: KnownQuestion) -> list[Answerable]:
-    return load_answer_key(MimicSpec(models=MODELS, questions=questions))[0]
+    return load_answer_key(MockServerSpec(models=MODELS, questions=questions))[0]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_wrong_numbers_are_near(tmp_path: Path, target: Any, right: str, some_wr
 
 @given(st.decimals(-(10**9), 10**9, places=3) | st.integers(-(10**12), 10**12).map(Decimal))
 def test_wrong_numbers_are_never_right_and_keep_their_sign(number: Decimal) -> None:
-    (question,) = outright(KnownQuestion("q", "How many?", str(number), kind="numeric"))
+    (question,) = outright(KnownQuestion(id="q", question="How many?", target=str(number), kind="numeric"))
     wrong = [Decimal(text) for text in question.wrong]
     assert wrong
     assert number not in wrong
@@ -67,7 +67,12 @@ def test_a_choice_is_given_by_letter_text_or_position(tmp_path: Path, answer: An
 
 
 def test_wrong_texts_are_answers_of_other_questions() -> None:
-    key = outright(*(KnownQuestion(name, f"{name}?", name) for name in ("Oslo", "oslo", "Rome", "Kyiv")))
+    key = outright(
+        *(
+            KnownQuestion(id=name, question=f"{name}?", target=name)
+            for name in ("Oslo", "oslo", "Rome", "Kyiv")
+        )
+    )
     assert set(key[0].wrong) == {"Rome", "Kyiv"}
     assert set(key[2].wrong) == {"Oslo", "oslo", "Kyiv"}
 
@@ -75,15 +80,20 @@ def test_wrong_texts_are_answers_of_other_questions() -> None:
 def test_questions_given_outright_are_grouped_by_dataset(tmp_path: Path) -> None:
     path = tmp_path / "key.jsonl"
     path.write_text('{"id": "f", "question": "1?", "answer": 1}')
-    questions = tuple(KnownQuestion(name, f"{name}?", name, dataset=name[0]) for name in ("x1", "y1", "x2"))
-    key = load_answer_key(MimicSpec(models=MODELS, datasets=(DatasetSpec(str(path)),), questions=questions))
+    questions = tuple(
+        KnownQuestion(id=name, question=f"{name}?", target=name, dataset=name[0])
+        for name in ("x1", "y1", "x2")
+    )
+    key = load_answer_key(
+        MockServerSpec(models=MODELS, datasets=(DatasetSpec(path=str(path)),), questions=questions)
+    )
     assert [[question.id for question in group] for group in key] == [["f"], ["x1", "x2"], ["y1"]]
     assert key[1][0].wrong == ("x2",)
 
 
 @pytest.mark.parametrize("target", ["Oslo", "unknown"])
 def test_a_lonely_text_still_has_a_wrong_answer(target: str) -> None:
-    (question,) = outright(KnownQuestion("q", "Where?", target))
+    (question,) = outright(KnownQuestion(id="q", question="Where?", target=target))
     assert question.wrong
     assert target not in question.wrong
 
@@ -143,7 +153,7 @@ def test_a_bad_row_is_named_by_file_and_line(tmp_path: Path, row: Any, message: 
 
 def test_a_bad_question_given_outright_is_named() -> None:
     with pytest.raises(DatasetError, match=r"^question 'q7': answer 'Z' is neither one of A, B nor a choice"):
-        outright(KnownQuestion("q7", "Which?", "Z", ("one", "two")))
+        outright(KnownQuestion(id="q7", question="Which?", target="Z", choices=("one", "two")))
 
 
 def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
@@ -152,7 +162,7 @@ def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_missing_and_empty_files_are_refused(tmp_path: Path) -> None:
-    spec = MimicSpec(models=MODELS, datasets=(DatasetSpec(str(tmp_path / "none.jsonl")),))
+    spec = MockServerSpec(models=MODELS, datasets=(DatasetSpec(path=str(tmp_path / "none.jsonl")),))
     with pytest.raises(DatasetError, match=r"none\.jsonl: cannot be read"):
         load_answer_key(spec)
     with pytest.raises(DatasetError, match="holds no questions"):

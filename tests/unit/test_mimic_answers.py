@@ -10,22 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.mock_server import KnownQuestion, LatencySpec, MimicSpec, ModelSpec, TokenSpec
-from adaptive_eval.mock_server.answer_key import Answerable
+from adaptive_eval.mock_server import KnownQuestion, LatencySpec, MockServerSpec, ModelSpec, TokenSpec
+from adaptive_eval.mock_server.answer_key import Answerable, Recogniser
 from adaptive_eval.mock_server.draws import Stream
 from adaptive_eval.mock_server.examinee import Examinee, Reply
-from adaptive_eval.mock_server.logprobs import token_logprobs
-from adaptive_eval.mock_server.prose import clip, worked_answer
-from adaptive_eval.mock_server.recognise import Recogniser
+from adaptive_eval.mock_server.prose import clip, count_tokens, tokenize, worked_answer
 from adaptive_eval.mock_server.structured_outputs import parse_format, structured_answer
-from adaptive_eval.mock_server.tokens import count_tokens, tokenize
+from adaptive_eval.mock_server.wire import token_logprobs
 
 BOXED = "The answer is \\boxed{{answer}}."
-QUESTION = KnownQuestion("q", "What is six times seven?", "42")
+QUESTION = KnownQuestion(id="q", question="What is six times seven?", target="42")
 
 
 def examinee(*models: ModelSpec, seed: int = 0) -> Examinee:
-    return Examinee(MimicSpec(models=models, questions=(QUESTION,), seed=seed))
+    return Examinee(MockServerSpec(models=models, questions=(QUESTION,), seed=seed))
 
 
 def replies(exam: Examinee, count: int, prompt: str = QUESTION.question) -> list[Reply]:
@@ -76,7 +74,7 @@ def test_clip_cuts_at_the_first_stop(text: str, stop: list[str]) -> None:
 
 def test_coins_fall_right_as_often_as_they_should() -> None:
     for chance in (0.03, 0.5, 0.9):
-        answers = replies(examinee(ModelSpec("a", accuracies=(chance,))), 4000)
+        answers = replies(examinee(ModelSpec(name="a", accuracies=(chance,))), 4000)
         right = sum(reply.answer == "42" for reply in answers)
         assert abs(right - 4000 * chance) < 4.5 * math.sqrt(4000 * chance * (1 - chance))
         assert all(reply.right == (reply.answer == "42") for reply in answers)
@@ -84,14 +82,14 @@ def test_coins_fall_right_as_often_as_they_should() -> None:
 
 @pytest.mark.parametrize("chance", [0.0, 1.0])
 def test_certain_coins_are_certain(chance: float) -> None:
-    assert {reply.right for reply in replies(examinee(ModelSpec("a", accuracies=(chance,))), 500)} == {
+    assert {reply.right for reply in replies(examinee(ModelSpec(name="a", accuracies=(chance,))), 500)} == {
         chance == 1.0
     }
 
 
 @pytest.mark.parametrize(("chance", "right"), [(0.49, False), (0.5, True), (0.51, True)])
 def test_greedy_decoding_is_right_where_right_is_likelier(chance: float, right: bool) -> None:
-    exam = examinee(ModelSpec("a", accuracies=(chance,)))
+    exam = examinee(ModelSpec(name="a", accuracies=(chance,)))
     asked = exam.asked("a", QUESTION.question)
     assert exam.reply(asked, None).right is right
     assert exam.reply(asked, None) == exam.reply(asked, None)
@@ -99,7 +97,7 @@ def test_greedy_decoding_is_right_where_right_is_likelier(chance: float, right: 
 
 def test_coins_of_models_prompts_seeds_and_servers_are_independent() -> None:
     """Agreement of any two fair coins is a fair coin: a shared hash would agree always."""
-    models = (ModelSpec("a", accuracies=(0.5,)), ModelSpec("b", accuracies=(0.5,)))
+    models = (ModelSpec(name="a", accuracies=(0.5,)), ModelSpec(name="b", accuracies=(0.5,)))
     first, other_server = examinee(*models), examinee(*models, seed=1)
     runs = {
         (server, model, prompt): [exam.reply(exam.asked(model, prompt), seed).right for seed in range(2000)]
@@ -127,7 +125,12 @@ PINNED_TOSS = (0.8326252692084852, 0.16304321848938663, 6477604686341797171)
 
 
 def test_latency_and_length_are_lognormal_around_their_medians() -> None:
-    model = ModelSpec("a", mean=0.5, latency=LatencySpec(2.0, 0.5), tokens=TokenSpec(completion_median=300))
+    model = ModelSpec(
+        name="a",
+        mean=0.5,
+        latency=LatencySpec(median=2.0, sigma=0.5),
+        tokens=TokenSpec(completion_median=300),
+    )
     answers = replies(examinee(model), 3000)
     logs = sorted(math.log(reply.latency) for reply in answers)
     mean = sum(logs) / 3000
@@ -137,14 +140,19 @@ def test_latency_and_length_are_lognormal_around_their_medians() -> None:
 
 
 def test_latency_can_depend_on_correctness() -> None:
-    plain = replies(examinee(ModelSpec("a", mean=0.5, latency=LatencySpec(1.0, 0.3))), 200)
-    slow = replies(examinee(ModelSpec("a", mean=0.5, latency=LatencySpec(1.0, 0.3, 3.0))), 200)
+    plain = replies(examinee(ModelSpec(name="a", mean=0.5, latency=LatencySpec(median=1.0, sigma=0.3))), 200)
+    slow = replies(
+        examinee(
+            ModelSpec(name="a", mean=0.5, latency=LatencySpec(median=1.0, sigma=0.3, correct_factor=3.0))
+        ),
+        200,
+    )
     for one, other in zip(plain, slow, strict=True):
         assert other.latency == pytest.approx(one.latency * (3.0 if one.right else 1.0))
 
 
 def test_an_unknown_prompt_gets_heads_or_tails_by_the_models_average() -> None:
-    answers = replies(examinee(ModelSpec("a", accuracies=(1.0,), mean=0.25)), 2000, "Who are you?")
+    answers = replies(examinee(ModelSpec(name="a", accuracies=(1.0,), mean=0.25)), 2000, "Who are you?")
     heads = sum(reply.answer == "heads" for reply in answers)
     assert abs(heads - 500) < 4.5 * math.sqrt(2000 * 0.25 * 0.75)
     assert {reply.answer for reply in answers} == {"heads", "tails"}

@@ -19,14 +19,14 @@ def struck(fault: FaultSpec, requests: str) -> str:
 @pytest.mark.parametrize(
     ("fault", "requests", "pattern"),
     [
-        (FaultSpec("drop"), "abc", "xxx"),
-        (FaultSpec("drop", first=2), "abcd", "xx.."),
-        (FaultSpec("drop", requests=(2, 3)), "abcde", ".xx.."),
-        (FaultSpec("drop", every=3), "abcdefg", "..x..x."),
-        (FaultSpec("drop", attempts=1), "abacab", "xx.x.."),
-        (FaultSpec("drop", attempts=2), "aaabbb", "xx.xx."),
-        (FaultSpec("drop", probability=0.0), "abc", "..."),
-        (FaultSpec("drop", probability=1.0), "abc", "xxx"),
+        (FaultSpec(kind="drop"), "abc", "xxx"),
+        (FaultSpec(kind="drop", first=2), "abcd", "xx.."),
+        (FaultSpec(kind="drop", requests=(2, 3)), "abcde", ".xx.."),
+        (FaultSpec(kind="drop", every=3), "abcdefg", "..x..x."),
+        (FaultSpec(kind="drop", attempts=1), "abacab", "xx.x.."),
+        (FaultSpec(kind="drop", attempts=2), "aaabbb", "xx.xx."),
+        (FaultSpec(kind="drop", probability=0.0), "abc", "..."),
+        (FaultSpec(kind="drop", probability=1.0), "abc", "xxx"),
     ],
 )
 def test_each_trigger_strikes_where_it_says(fault: FaultSpec, requests: str, pattern: str) -> None:
@@ -34,7 +34,7 @@ def test_each_trigger_strikes_where_it_says(fault: FaultSpec, requests: str, pat
 
 
 def test_chance_depends_on_the_request_and_its_attempt_not_on_the_order() -> None:
-    fault = FaultSpec("drop", probability=0.5)
+    fault = FaultSpec(kind="drop", probability=0.5)
     names = [f"request {index}" for index in range(50)]
 
     def fates(order: list[str]) -> dict[tuple[str, int], bool]:
@@ -50,20 +50,20 @@ def test_chance_depends_on_the_request_and_its_attempt_not_on_the_order() -> Non
 
 
 def test_chance_has_the_stated_frequency() -> None:
-    plan = FaultPlan([FaultSpec("drop", probability=0.2)], seed=5)
+    plan = FaultPlan([FaultSpec(kind="drop", probability=0.2)], seed=5)
     hits = sum(plan.strike(str(index)) is not None for index in range(5000))
     assert abs(hits - 1000) < 4.5 * math.sqrt(5000 * 0.16)
 
 
 def test_the_first_fault_that_strikes_wins_and_is_counted() -> None:
-    plan = FaultPlan([FaultSpec("hang", every=2), FaultSpec("drop", first=4)], seed=0)
+    plan = FaultPlan([FaultSpec(kind="hang", every=2), FaultSpec(kind="drop", first=4)], seed=0)
     kinds = [fault.kind if fault else None for fault in (plan.strike(str(index)) for index in range(6))]
     assert kinds == ["drop", "hang", "drop", "hang", None, "hang"]
     assert plan.struck == {"drop": 2, "hang": 3}
 
 
 def test_models_and_faults_toss_their_own_coins() -> None:
-    fault = FaultSpec("drop", probability=0.5)
+    fault = FaultSpec(kind="drop", probability=0.5)
     plans = [FaultPlan([fault], seed=0, scope=scope) for scope in ("", "a", "b")]
     fates = {tuple(plan.strike(str(index)) is None for index in range(64)) for plan in plans}
     assert len(fates) == 3

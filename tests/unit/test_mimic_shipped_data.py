@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from adaptive_eval.mock_server import DatasetSpec, MimicSpec, ModelSpec
-from adaptive_eval.mock_server.answer_key import load_answer_key
-from adaptive_eval.mock_server.recognise import Recogniser
+from adaptive_eval.mock_server import DatasetSpec, MockServerSpec, ModelSpec
+from adaptive_eval.mock_server.answer_key import Recogniser, load_answer_key
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "configs" / "data"
@@ -54,7 +53,9 @@ def test_choice_has_four_options_and_every_letter_is_right_equally_often() -> No
 
 @pytest.mark.parametrize("name", ["arithmetic.jsonl", "choice.jsonl"])
 def test_a_mimic_recognises_every_question(name: str) -> None:
-    spec = MimicSpec(models=(ModelSpec("a", mean=0.5),), datasets=(DatasetSpec(str(DATA / name)),))
+    spec = MockServerSpec(
+        models=(ModelSpec(name="a", mean=0.5),), datasets=(DatasetSpec(path=str(DATA / name)),)
+    )
     (key,) = load_answer_key(spec)
     recogniser = Recogniser(key)
     for index, question in enumerate(key):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from adaptive_eval.processes import process_pool
+from adaptive_eval.executors.processes import process_pool
 
 
 def test_a_later_pool_has_the_environment_and_the_folder_of_its_time(tmp_path, monkeypatch):

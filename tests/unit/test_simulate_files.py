@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from adaptive_eval.errors import DatasetError, UsageError
-from adaptive_eval.simulate.recorded_files import Trial, read_recorded, tabulate
+from adaptive_eval.interop.recorded_files import Trial, read_recorded, tabulate
 
 ROWS = [
     {"model": "a", "question": "q1", "category": 1},

@@ -1,4 +1,4 @@
-"""All trials in flight, model by model: who may start, who has ended, who comes back to the queue."""
+"""All trials in flight, model by model: which may start, which have ended, which return to the queue."""
 
 from __future__ import annotations
 
@@ -8,37 +8,33 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Literal, TypeAlias
 
-from adaptive_eval.engine.alarm import Alarm
+from adaptive_eval.engine.attempts import TrialRunner
+from adaptive_eval.engine.clock import Alarm
+from adaptive_eval.engine.discovery import PoolChanges
 from adaptive_eval.engine.dispatch import Dispatch
-from adaptive_eval.engine.flight import Flight
-from adaptive_eval.engine.lane import Lane
-from adaptive_eval.engine.limits import Gate
-from adaptive_eval.engine.pool import Member
-from adaptive_eval.engine.pool_changes import Membership
-from adaptive_eval.engine.pools import OfServers, Pools
-from adaptive_eval.engine.prober import Prober
+from adaptive_eval.engine.limits import Gate, ServerLimits
+from adaptive_eval.engine.model_client import ModelClient, OfServers, Pools
+from adaptive_eval.engine.pool import Member, Prober, QueueWatch
 from adaptive_eval.engine.protocols import Clock, Endpoint, Executor
-from adaptive_eval.engine.queue_watch import QueueWatch
-from adaptive_eval.engine.server import ServerLimits
-from adaptive_eval.engine.trials import TrialRunner
+from adaptive_eval.engine.trial_task import TrialTask
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, ScorerUnavailable
 from adaptive_eval.store.records import CANCELLED, WITHDRAWN, AttemptRecord, EndpointHealth
 from adaptive_eval.trial import Completion, TrialKey
 
-__all__ = ["End", "Fleet"]
+__all__ = ["End", "InFlightTrials"]
 
 End: TypeAlias = Literal["scored", "unscored", "missing", "refused", "requeued", "abandoned"]
-"""How a flight ended: with a score; with an answer that could not be scored; without an answer for good; with
+"""How a trial ended: with a score; with an answer that could not be scored; without an answer for good; with
 a refusal that concerns the whole model; given up for now; or with a failure that no longer matters, because
 its model or the run has stopped."""
 
 
-class Fleet:
+class InFlightTrials:
     """The trials in flight of all models. Nothing here awaits, but the tasks of the trials themselves.
 
     Parameters
     ----------
-    lanes : mapping of str to Lane
+    clients : mapping of str to ModelClient
         How each model is asked.
     servers : mapping of str to ServerLimits
         Limits of servers, by their address.
@@ -56,13 +52,13 @@ class Fleet:
 
     Attributes
     ----------
-    membership : Membership
+    pool_changes : PoolChanges
         Which servers join and leave, where they are found.
     """
 
     def __init__(
         self,
-        lanes: Mapping[str, Lane],
+        clients: Mapping[str, ModelClient],
         servers: Mapping[str, ServerLimits],
         *,
         clock: Clock,
@@ -71,51 +67,51 @@ class Fleet:
         on_change: Callable[[], None],
         presume: Callable[[TrialKey], bool],
     ) -> None:
-        self._open = dict(lanes)
+        self._open = dict(clients)
         self._clock = clock
         self._announce = on_change
-        self._known = Pools(lanes, servers, clock)
+        self._known = Pools(clients, servers, clock)
         self._pools = self._known.of
-        self.membership = Membership(
+        self.pool_changes = PoolChanges(
             self._known.discoveries, self._pools, self._enrol, clock, self._on_places
         )
         self._dispatch = Dispatch(self._pools, clock)
         self._prober = Prober(clock, self._on_places)
         self._alarm = Alarm(clock, self._on_places)
         self._queue_watch = QueueWatch(clock)
-        self._trials = TrialRunner(
+        self._runner = TrialRunner(
             clock,
             self._dispatch,
             executor,
             jitter,
             on_attempt=self._on_attempt,
-            on_end=self._on_flight_end,
+            on_end=self._on_end,
         )
         self._presume = presume
-        self._gone: list[tuple[TrialKey, bool]] = []
+        self._dropped: list[tuple[TrialKey, bool]] = []
         self._unrecorded: list[asyncio.Event] = []
         self._gates = {
-            model: Gate(lane.limit or OfServers(self._pools[model], lane.samples))
-            for model, lane in lanes.items()
+            model: Gate(client.limit or OfServers(self._pools[model], client.samples))
+            for model, client in clients.items()
         }
-        self._flights: dict[TrialKey, Flight] = {}
-        self._queues: dict[str, deque[Flight]] = {model: deque() for model in lanes}
-        self._missing_in_a_row: Counter[str] = Counter()
+        self._running: dict[TrialKey, TrialTask] = {}
+        self._queues: dict[str, deque[TrialTask]] = {model: deque() for model in clients}
+        self._consecutive_missing: Counter[str] = Counter()
         self._attempts: list[AttemptRecord] = []
-        self._ended: deque[Flight] = deque()
+        self._ended: deque[TrialTask] = deque()
         self._tasks: asyncio.TaskGroup | None = None
 
     def __len__(self) -> int:
         """Return how many trials are in flight or have ended and wait in :meth:`ended`."""
-        return len(self._flights) + len(self._ended)
+        return len(self._running) + len(self._ended)
 
     def __contains__(self, key: TrialKey) -> bool:
-        return key in self._flights
+        return key in self._running
 
     @property
-    def in_flight(self) -> int:
+    def running(self) -> int:
         """How many trials are in flight; those that wait in a queue are not."""
-        return len(self._flights)
+        return len(self._running)
 
     @property
     def unfinished(self) -> int:
@@ -134,16 +130,16 @@ class Fleet:
         for pool in self._pools.values():
             for member in pool.members:
                 self._queue_watch.watch(member, tasks)
-        self.membership.begin(tasks)
+        self.pool_changes.begin(tasks)
         try:
             yield
         finally:
-            self.membership.close()
+            self.pool_changes.close()
             self._queue_watch.close()
             self._prober.close()
             self._alarm.close()
 
-    def lane(self, model: str) -> Lane | None:
+    def client(self, model: str) -> ModelClient | None:
         """Return how `model` is asked, None where it was stopped or is unknown."""
         return self._open.get(model)
 
@@ -182,18 +178,18 @@ class Fleet:
             for _ in range(min(free, len(queue))):
                 self.start(queue.popleft())
 
-    def start(self, flight: Flight) -> None:
-        """Start `flight` in a task of its own."""
+    def start(self, trial: TrialTask) -> None:
+        """Start `trial` in a task of its own."""
         assert self._tasks is not None
-        flight.failure = None
-        self._gates[flight.request.key.model].enter()
-        self._flights[flight.request.key] = flight
-        if flight.completion is not None:
-            flight.phase = "scoring"  # its scorer was out of reach
+        trial.failure = None
+        self._gates[trial.request.key.model].enter()
+        self._running[trial.request.key] = trial
+        if trial.completion is not None:
+            trial.phase = "scoring"  # its scorer was out of reach
         else:
-            asks = self._dispatch.take(flight) if flight.sends else flight.party[0].phase == "asking"
-            flight.phase = "asking" if asks else "waiting"
-        flight.task = self._tasks.create_task(self._trials.run(flight))
+            asks = self._dispatch.take(trial) if trial.sends else trial.group[0].phase == "asking"
+            trial.phase = "asking" if asks else "waiting"
+        trial.task = self._tasks.create_task(self._runner.run(trial))
 
     def take_attempts(self) -> list[AttemptRecord]:
         """Return the attempts since the last call."""
@@ -205,56 +201,56 @@ class Fleet:
         unrecorded, self._unrecorded = self._unrecorded, []
         return unrecorded
 
-    def take_gone(self) -> list[tuple[TrialKey, bool]]:
+    def take_dropped(self) -> list[tuple[TrialKey, bool]]:
         """Return the trials given up without an outcome since the last call; True: one may have been billed.
 
         Each has left a word in the attempts, so that a later sitting knows of it too.
         """
-        gone, self._gone = self._gone, []
+        gone, self._dropped = self._dropped, []
         return gone
 
-    def ended(self) -> Iterator[Flight]:
+    def ended(self) -> Iterator[TrialTask]:
         """Yield the trials that have ended, in the order in which they did; each is yielded once."""
         while self._ended:
             yield self._ended.popleft()
 
-    def settle(self, flight: Flight) -> End:
-        """Say how `flight` ended; put it back into the queue where it has a further chance."""
-        model, failure = flight.request.key.model, flight.failure
-        if failure is None and flight.score is not None and flight.score.category is not None:
-            self._missing_in_a_row[model] = 0
+    def settle(self, trial: TrialTask) -> End:
+        """Say how `trial` ended; put it back into the queue where it has a further chance."""
+        model, failure = trial.request.key.model, trial.failure
+        if failure is None and trial.score is not None and trial.score.category is not None:
+            self._consecutive_missing[model] = 0
             return "scored"
         if failure is None:
-            self._missing_in_a_row[model] += 1
+            self._consecutive_missing[model] += 1
             return "unscored"
         if isinstance(failure, PermanentEndpointError) and model in self._open:
-            self.give_up(flight)
+            self.drop(trial)
             return "refused"
-        given_up = flight.last_attempt or model not in self._open
+        dropped = trial.last_attempt or model not in self._open
         paid = isinstance(failure, ScorerUnavailable)  # the answer is here and is kept
-        if given_up and not paid:
-            self.give_up(flight)
+        if dropped and not paid:
+            self.drop(trial)
             return "abandoned"
-        if not given_up and flight.requeued < flight.lane.requeues:
-            flight.requeued += 1
-            self._queues[model].append(flight)
+        if not dropped and trial.requeued < trial.client.requeues:
+            trial.requeued += 1
+            self._queues[model].append(trial)
             return "requeued"
-        self._missing_in_a_row[model] += 1
+        self._consecutive_missing[model] += 1
         return "unscored" if paid else "missing"
 
     def lost(self) -> dict[str, str]:
         """Return the models none of whose servers has been there for longer than is waited, and why."""
-        now, who = self._clock.now(), self.membership
+        now, who = self._clock.now(), self.pool_changes
         reasons = {
-            model: self._pools[model].lost(now, lane.patience, who.lacking(model))
-            for model, lane in self._open.items()
+            model: self._pools[model].lost(now, client.patience, who.lacking(model))
+            for model, client in self._open.items()
         }
         return {model: reason for model, reason in reasons.items() if reason is not None}
 
-    def is_barren(self, model: str) -> bool:
+    def answers_nothing(self, model: str) -> bool:
         """Return whether too many trials of `model` in a row are missing: its servers are of no use."""
-        lane = self._open.get(model)
-        return lane is not None and self._missing_in_a_row[model] >= lane.outage
+        client = self._open.get(model)
+        return client is not None and self._consecutive_missing[model] >= client.outage
 
     @property
     def open_models(self) -> Collection[str]:
@@ -264,39 +260,54 @@ class Fleet:
     def stop_model(self, model: str) -> None:
         """Start nothing more of `model`; requests that are out come back, waits are broken off."""
         self._open.pop(model, None)
-        self.membership.drop(model)
+        self.pool_changes.drop(model)
         self._empty(self._queues[model])
-        self._each(Flight.finish_attempt, model)
+        self._each(TrialTask.finish_attempt, model)
 
     def drain(self) -> None:
         """Let all requests that are out come back, and break off the waits."""
         for queue in self._queues.values():
             self._empty(queue)
-        self._each(Flight.finish_attempt)
+        self._each(TrialTask.finish_attempt)
 
     def abandon(self) -> None:
         """Cancel all that is in flight, but what is already answered."""
-        self._each(Flight.abandon)
+        self._each(TrialTask.abandon)
 
-    def give_up(self, flight: Flight) -> None:
-        """Note that `flight` leaves no outcome, and whether what it has cost is unknown."""
-        billed = flight.completion is not None or (flight.abandoned and flight.phase == "asking")
-        key = flight.request.key
-        self._gone.append((key, billed))
+    def drop(self, trial: TrialTask) -> None:
+        """Note that `trial` leaves no outcome, and whether what it has cost is unknown."""
+        billed = trial.completion is not None or (trial.abandoned and trial.phase == "asking")
+        key = trial.request.key
+        self._dropped.append((key, billed))
         kind = CANCELLED if billed else WITHDRAWN
         now = self._clock.time()
-        self._attempts.append(AttemptRecord(key, flight.attempts + 1, flight.url, now, 0.0, None, kind))
+        self._attempts.append(AttemptRecord(key, trial.attempts + 1, trial.url, now, 0.0, None, kind))
 
-    def _empty(self, queue: deque[Flight]) -> None:
+    def _empty(self, queue: deque[TrialTask]) -> None:
         """Give up what waits for another attempt; an answer that waits for its scorer ends unscored."""
         while queue:
-            flight = queue.popleft()
-            if flight.completion is None:
-                self.give_up(flight)
+            trial = queue.popleft()
+            if trial.completion is None:
+                self.drop(trial)
             else:
-                flight.last_attempt = True
-                self._ended.append(flight)
+                trial.last_attempt = True
+                self._ended.append(trial)
                 self._announce()
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return what a person has to know now of servers, in words."""
+        return (*self.pool_changes.remarks(), *self._impossible_usages())
+
+    def _impossible_usages(self) -> Iterator[str]:
+        for model, pool in self._pools.items():
+            for member in pool.members:
+                count = member.monitor.impossible_usages
+                if count:
+                    answers = "an answer" if count == 1 else f"{count:,} answers"
+                    yield (
+                        f"{model}: {member.endpoint.url} reported more tokens than can be for {answers}; "
+                        "this counts as no report, at the worst case where a budget limits tokens or money"
+                    )
 
     def health(self) -> tuple[EndpointHealth, ...]:
         """Return how every server of every model is doing."""
@@ -311,26 +322,26 @@ class Fleet:
             for model, pool in self._pools.items()
             for member in pool.members
         )
-        return (*members, *self.membership.health())
+        return (*members, *self.pool_changes.health())
 
-    def _each(self, how: Callable[[Flight], None], model: str | None = None) -> None:
-        for flight in list(self._flights.values()):
-            if model is None or flight.request.key.model == model:
-                how(flight)
-                if flight.abandoned:
-                    self._leave(flight)
-                    self.give_up(flight)
+    def _each(self, how: Callable[[TrialTask], None], model: str | None = None) -> None:
+        for trial in list(self._running.values()):
+            if model is None or trial.request.key.model == model:
+                how(trial)
+                if trial.abandoned:
+                    self._leave(trial)
+                    self.drop(trial)
 
-    def _leave(self, flight: Flight) -> None:
-        del self._flights[flight.request.key]
-        self._gates[flight.request.key.model].leave()
-        self._dispatch.release(flight)
+    def _leave(self, trial: TrialTask) -> None:
+        del self._running[trial.request.key]
+        self._gates[trial.request.key.model].leave()
+        self._dispatch.release(trial)
 
-    def _on_flight_end(self, flight: Flight) -> None:
-        if flight.phase == "scoring" and flight.failure is not None and flight.completion is None:
-            self._count((flight,))  # answered, and no scorer can use the answer
-        self._leave(flight)
-        self._ended.append(flight)
+    def _on_end(self, trial: TrialTask) -> None:
+        if trial.phase == "scoring" and trial.failure is not None and trial.completion is None:
+            self._count((trial,))  # answered, and no scorer can use the answer
+        self._leave(trial)
+        self._ended.append(trial)
         self._announce()
 
     def _enrol(self, model: str, endpoint: Endpoint) -> Member:
@@ -346,16 +357,16 @@ class Fleet:
 
     def _on_attempt(
         self,
-        flight: Flight,
+        trial: TrialTask,
         member: Member,
         records: Sequence[AttemptRecord],
         result: Sequence[Completion] | EndpointError,
     ) -> None:
         self._attempts += records
         now, latency = self._clock.now(), records[0].latency
-        pool = self._pools[flight.request.key.model]
+        pool = self._pools[trial.request.key.model]
         # No longer than a trial would wait: a server that says "tomorrow" is asked again before.
-        longest = flight.lane.retry.total_wait
+        longest = trial.client.retry.total_wait
         if not isinstance(result, EndpointError):
             tokens = sum(answer.usage.completion_tokens for answer in result)
             member.server.answered(sent_at=now - latency, now=now, tokens=tokens)
@@ -364,21 +375,21 @@ class Fleet:
             return
         member.server.failed(result, sent_at=now - latency, now=now)
         if result.billed:
-            self._count(flight.party)
-        if pool.failed(member, result, flight.request.key, now=now, longest=longest):
+            self._count(trial.group)
+        if pool.failed(member, result, trial.request.key, now=now, longest=longest):
             assert self._tasks is not None
             self._prober.watch(member, self._tasks)
 
-    def _count(self, party: Sequence[Flight]) -> None:
+    def _count(self, group: Sequence[TrialTask]) -> None:
         """Count an attempt that may have been billed; it is the last one where no budget allows another.
 
-        One request was made for all of `party`, and one would be again: what is counted for any of them may
+        One request was made for all of `group`, and one would be again: what is counted for any of them may
         forbid it.
         """
-        verdicts = [self._presume(flight.request.key) for flight in party]
+        verdicts = [self._presume(trial.request.key) for trial in group]
         recorded = asyncio.Event()
-        for flight in party:
-            flight.last_attempt = flight.last_attempt or not all(verdicts)
-            flight.recorded = recorded
+        for trial in group:
+            trial.last_attempt = trial.last_attempt or not all(verdicts)
+            trial.recorded = recorded
         self._unrecorded.append(recorded)
         self._announce()

@@ -1,19 +1,21 @@
-"""One model's way to its answers: its servers, limits, and when to give up."""
+"""How a model is asked: its servers, limits, and when a trial is dropped."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from adaptive_eval.engine.discovery import Discovery
-from adaptive_eval.engine.limits import ConcurrencyLimit
-from adaptive_eval.engine.protocols import Endpoint, SamplingEndpoint
+from adaptive_eval.engine.health import HealthMonitor
+from adaptive_eval.engine.limits import AdaptiveConcurrency, ConcurrencyLimit, ServerLimits, Servers
+from adaptive_eval.engine.pool import Member, Pool
+from adaptive_eval.engine.protocols import Clock, Endpoint, SamplingEndpoint
 from adaptive_eval.engine.rates import RateLimit
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import UsageError
 from adaptive_eval.trial import Message
 
-__all__ = ["Lane"]
+__all__ = ["ModelClient", "OfServers", "Pools"]
 
 
 def _unknown(messages: Sequence[Message]) -> int:
@@ -22,7 +24,7 @@ def _unknown(messages: Sequence[Message]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class ModelClient:
     """How one model is asked.
 
     Parameters
@@ -84,3 +86,65 @@ class Lane:
     def patience(self) -> float:
         """Seconds for which no server may be there before the model is stopped."""
         return self.retry.total_wait if self.discovery is None else self.discovery.patience
+
+
+class Pools:
+    """The pool of every model as a run begins; models that name the same address share the server.
+
+    Parameters
+    ----------
+    clients : mapping of str to ModelClient
+        How each model is asked.
+    limits : mapping of str to ServerLimits
+        Limits of servers, by their address.
+    clock : Clock
+        Tells when.
+
+    Attributes
+    ----------
+    of : dict of str to Pool
+        The pools.
+    """
+
+    def __init__(
+        self, clients: Mapping[str, ModelClient], limits: Mapping[str, ServerLimits], clock: Clock
+    ) -> None:
+        self._clients = dict(clients)
+        self._servers = Servers(limits)
+        self.of = {
+            model: Pool(
+                [self.member(model, endpoint) for endpoint in client.endpoints],
+                client.rate,
+                open_since=None if client.discovery is None else clock.now(),
+            )
+            for model, client in clients.items()
+        }
+
+    @property
+    def discoveries(self) -> dict[str, Discovery]:
+        """How servers are found, for the models where they are."""
+        return {
+            model: client.discovery for model, client in self._clients.items() if client.discovery is not None
+        }
+
+    def member(self, model: str, endpoint: Endpoint) -> Member:
+        """Return who asks `model` through `endpoint`."""
+        client = self._clients[model]
+        limits = ServerLimits if client.discovery is None else client.discovery.limits
+        server = self._servers.at(endpoint.url, limits)
+        if client.limit is None and server.concurrency is None:
+            server.concurrency = AdaptiveConcurrency()
+        return Member(endpoint, server, HealthMonitor(model, endpoint.url))
+
+
+@dataclass(frozen=True, slots=True)
+class OfServers:
+    """As many trials of a model in flight as its servers take requests, of `samples` trials each."""
+
+    pool: Pool
+    samples: int
+
+    @property
+    def slots(self) -> int:
+        """Trials that may be in flight now."""
+        return self.pool.slots * self.samples

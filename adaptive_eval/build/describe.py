@@ -1,55 +1,29 @@
-"""What is known of a run besides its trials, whether it asked them itself or has imported them."""
+"""The models, categories and targets of a stored run, for exports and samples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from adaptive_eval.build.assembly import build, config_of_run
+from adaptive_eval.build.rubrics import rubric_of
+from adaptive_eval.config import RunConfig
 from adaptive_eval.errors import UsageError
+from adaptive_eval.interop.description import RunDescription
 from adaptive_eval.interop.imported_runs import IMPORTED, run_weights
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 
-if TYPE_CHECKING:
-    from adaptive_eval.config import RunConfig
-
-__all__ = ["About", "about_run"]
+__all__ = ["describe_run"]
 
 
-@dataclass(frozen=True)
-class About:
-    """What is known of a run.
-
-    Parameters
-    ----------
-    models : tuple of str
-        Its models.
-    categories : mapping of str to sequence of str
-        The names of each task's categories.
-    weights : mapping of str to tuple of float
-        What they are worth.
-    target : callable
-        Returns the reference answer of a trial, None where it is not known.
-    """
-
-    models: tuple[str, ...]
-    categories: Mapping[str, Sequence[str]]
-    weights: Mapping[str, tuple[float, ...]]
-    target: Callable[[TrialRecord], str | None]
-
-
-def about_run(reader: RunReader) -> About:
+def describe_run(reader: RunReader) -> RunDescription:
     """Return what is known of a run: from its config, or for imported results from the trials themselves."""
-    from adaptive_eval.build.assembly import config_of_run
-    from adaptive_eval.build.rubrics import rubric_of
-
     if IMPORTED in reader.meta():
         weights = run_weights(reader)
         categories = {task: [f"worth {value:g}" for value in values] for task, values in weights.items()}
-        return About(reader.cells().models, categories, weights, _stored_target)
+        return RunDescription(reader.cells().models, categories, weights, _stored_target)
     config = config_of_run(reader)
-    return About(
+    return RunDescription(
         tuple(one.name for one in config.models),
         {one.name: rubric_of(one.rubric).categories for one in config.tasks},
         {one.name: one.rubric.category_weights for one in config.tasks},
@@ -64,8 +38,6 @@ def _stored_target(record: TrialRecord) -> str | None:
 
 def _targets(config: RunConfig) -> Callable[[TrialRecord], str | None]:
     """Return what looks up the reference answer of a trial: None where the dataset is no longer there."""
-    from adaptive_eval.build.assembly import build
-
     try:
         tasks = {task.name: task for task in build(config).tasks}
     except UsageError:

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from adaptive_eval.engine.lane import Lane
+from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.pool import Member
 from adaptive_eval.engine.protocols import SamplingEndpoint
 from adaptive_eval.errors import EndpointError
 from adaptive_eval.trial import Completion, Message, Score, TrialRequest
 
-__all__ = ["Flight", "Phase", "SharedRequest"]
+__all__ = ["Phase", "SharedRequest", "TrialTask", "share"]
 
 Phase: TypeAlias = Literal["asking", "waiting", "scoring"]
 
 
 @dataclass(slots=True, eq=False)
-class Flight:
+class TrialTask:
     """A trial that was launched and has not ended.
 
     Parameters
     ----------
     request : TrialRequest
         The trial.
-    lane : Lane
+    client : ModelClient
         How its model is asked.
     messages : sequence of Message
         What is asked.
@@ -63,7 +63,7 @@ class Flight:
     """
 
     request: TrialRequest
-    lane: Lane
+    client: ModelClient
     messages: Sequence[Message]
     prompt_tokens: int = 0
     attempts: int = 0
@@ -89,21 +89,21 @@ class Flight:
         return self.shared is None or self.shared.sender is self
 
     @property
-    def party(self) -> Sequence[Flight]:
+    def group(self) -> Sequence[TrialTask]:
         """All trials for which its request is sent, itself first."""
-        return (self,) if self.shared is None else self.shared.flights
+        return (self,) if self.shared is None else self.shared.trials
 
     @property
     def tokens(self) -> int:
         """Most tokens that its request can take, prompt and answers."""
-        return self.prompt_tokens + len(self.party) * self.lane.answer_tokens
+        return self.prompt_tokens + len(self.group) * self.client.answer_tokens
 
     @property
     def url(self) -> str:
         """Where it was sent last, or would have been first; empty where no server was known."""
         if self.asked is not None:
             return self.asked.endpoint.url
-        return self.lane.endpoints[0].url if self.lane.endpoints else ""
+        return self.client.endpoints[0].url if self.client.endpoints else ""
 
     def body(self) -> Mapping[str, Any]:
         """Return the body of its request."""
@@ -134,38 +134,38 @@ class SharedRequest:
 
     Parameters
     ----------
-    flights : sequence of Flight
+    trials : sequence of TrialTask
         Trials that ask the same, with seeds that follow each other. The first one sends, and tries again
         where that fails; the others wait for it. They have no place of their own at a server meanwhile.
     """
 
-    def __init__(self, flights: Sequence[Flight]) -> None:
-        self.flights = tuple(flights)
+    def __init__(self, trials: Sequence[TrialTask]) -> None:
+        self.trials = tuple(trials)
         self._done = asyncio.Event()
         self._failure: EndpointError | None = None
 
     @property
-    def sender(self) -> Flight:
+    def sender(self) -> TrialTask:
         """The trial that sends."""
-        return self.flights[0]
+        return self.trials[0]
 
     def answered(self, answers: Sequence[Completion]) -> None:
         """Hand out the answers in order; a trial for which there is none asks on its own."""
-        with_seed = (self.sender.request.seed, len(self.flights))
-        for flight, answer in zip(self.flights, answers, strict=False):
-            flight.completion, flight.sent_with = answer, with_seed
-            flight.phase = "scoring"  # it is paid for: nothing may break it off now
-        for flight in self.flights[len(answers) :]:
-            flight.phase = "waiting"
+        with_seed = (self.sender.request.seed, len(self.trials))
+        for trial, answer in zip(self.trials, answers, strict=False):
+            trial.completion, trial.sent_with = answer, with_seed
+            trial.phase = "scoring"  # it is paid for: nothing may break it off now
+        for trial in self.trials[len(answers) :]:
+            trial.phase = "waiting"
         self._done.set()
 
-    def given_up(self, failure: EndpointError | None) -> None:
+    def failed(self, failure: EndpointError | None) -> None:
         """Let the others know that no answer comes: they fail alike, or (None) ask on their own."""
         self._failure = failure
         self._done.set()
 
-    async def wait(self, flight: Flight) -> Completion | None:
-        """Return the answer for `flight`, or None where it has to ask on its own.
+    async def wait(self, trial: TrialTask) -> Completion | None:
+        """Return the answer for `trial`, or None where it has to ask on its own.
 
         Raises
         ------
@@ -175,4 +175,35 @@ class SharedRequest:
         await self._done.wait()
         if self._failure is not None:
             raise self._failure
-        return flight.completion
+        return trial.completion
+
+
+def share(trials: Iterable[TrialTask]) -> None:
+    """Let trials that come after each other and ask the same share requests, as far as their clients want.
+
+    Trials whose prompts differ, because their options are shuffled, do not.
+    """
+    together: list[TrialTask] = []
+    for trial in trials:
+        if together and not _joins(trial, together):
+            _close(together)
+            together = []
+        together.append(trial)
+    _close(together)
+
+
+def _joins(trial: TrialTask, together: Sequence[TrialTask]) -> bool:
+    last, new = together[-1].request, trial.request
+    return (
+        trial.client is together[-1].client
+        and len(together) < trial.client.samples
+        and (new.task, new.question, new.seed) == (last.task, last.question, last.seed + 1)
+        and trial.messages == together[-1].messages
+    )
+
+
+def _close(together: Sequence[TrialTask]) -> None:
+    if len(together) > 1:
+        request = SharedRequest(together)
+        for trial in together:
+            trial.shared = request

@@ -1,4 +1,4 @@
-"""The workplace that a config asks for, and the executors of a run there."""
+"""Where the trials of a run are asked and scored: in this process, or by workers on a cluster of Ray."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, cont
 from typing import Protocol
 
 from adaptive_eval.build.assembly import Built
-from adaptive_eval.build.scorers import served
-from adaptive_eval.engine.in_process import InProcess
+from adaptive_eval.build.model_clients import endpoint_at
+from adaptive_eval.build.scorers import Grading, served
+from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.protocols import Executor
 from adaptive_eval.executors.mail import Setup
 from adaptive_eval.executors.remote import RemoteExecutor
@@ -97,6 +98,8 @@ def setup_of(built: Built) -> Setup:
         tasks,
         {task.name: built.scorers[task.name] for task in tasks},
         {task.name: built.rubrics[task.name] for task in tasks},
+        endpoint_at,
+        Grading,
         section.cpus_per_actor,
         min(_LONGEST_PACE, _PACE * section.actors),
     )

@@ -1,0 +1,360 @@
+"""Sources that name servers: files, a name in the DNS, the output of a command."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from itertools import takewhile
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from adaptive_eval.discovery.addresses import AddressForm
+from adaptive_eval.endpoints.redaction import Redactor, shorten
+from adaptive_eval.engine.discovery import Reading
+
+__all__ = ["Beside", "CommandSource", "DnsSource", "FileSource", "Remembering"]
+
+
+class Remembering(ABC):
+    """A source that is read as a whole, and stays with its last answer where that fails.
+
+    Parameters
+    ----------
+    name : str
+        What it is, in words for people.
+    every : float
+        Seconds from one reading to the next.
+    """
+
+    def __init__(self, name: str, every: float) -> None:
+        self.name = name
+        self.every = every
+        self._last: tuple[str, ...] = ()
+
+    async def read(self) -> Reading:
+        """Read it anew."""
+        try:
+            self._last = await self.addresses()
+        except (OSError, ValueError) as error:
+            return Reading(self._last, (f"{self.name}: {_words(error)}",))
+        return Reading(self._last)
+
+    @abstractmethod
+    async def addresses(self) -> tuple[str, ...]:
+        """Return the addresses; raise OSError or ValueError, with words for people, where that fails."""
+
+
+def _words(error: Exception) -> str:
+    """Return what is wrong, without the number and the path that an OSError repeats."""
+    return (error.strerror if isinstance(error, OSError) and error.strerror else str(error)) or "no answer"
+
+
+T = TypeVar("T")
+
+
+class Beside(Generic[T]):
+    """Does a piece of work in a thread, never twice at once.
+
+    The thread is none of a pool: the end of a process waits for the threads of pools, however long they hang.
+
+    Parameters
+    ----------
+    work : callable
+        Done in the thread; may raise OSError or ValueError.
+    timeout : float
+        Seconds for which :meth:`result` waits.
+
+    Examples
+    --------
+    >>> asyncio.run(Beside(lambda: 6 * 7, timeout=60.0).result())
+    42
+    """
+
+    def __init__(self, work: Callable[[], T], timeout: float) -> None:
+        self._work = work
+        self._timeout = timeout
+        self._pending: Future[T] | None = None
+
+    async def result(self) -> T:
+        """Do the work and return its result; where the last time still hangs, wait for that.
+
+        Raises
+        ------
+        TimeoutError
+            It takes too long. It goes on, and the next call waits for it again.
+        OSError, ValueError
+            The work has raised it.
+        """
+        pending = self._pending = self._pending or self._begin()
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await asyncio.wrap_future(pending)
+        finally:
+            if pending.done():
+                self._pending = None
+
+    def _begin(self) -> Future[T]:
+        future: Future[T] = Future()
+        # From now on it cannot be cancelled: who waits may give up, the thread goes on.
+        future.set_running_or_notify_cancel()
+
+        def run() -> None:
+            try:
+                result = self._work()
+            except (OSError, ValueError) as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        threading.Thread(target=run, daemon=True).start()
+        return future
+
+
+_MOST_BYTES = 1_000_000
+"""Largest file, and longest output of a command, that is read."""
+
+_MAGIC = frozenset("*?[")
+
+
+class FileSource:
+    """One file, or all that a pattern matches, read again and again; their lines are addresses.
+
+    A file that cannot be read, or holds a line that is no address (it may be half written), is taken as it
+    was when it could be read last; an empty one too, unless it is still empty the next time. Where a pattern
+    is given, a file that is gone takes its servers with it; a single file that is gone does not.
+
+    Parameters
+    ----------
+    pattern : str
+        The file, or a pattern with ``*``, ``?``, ``[...]`` or ``**`` for any folders.
+    folder : Path
+        Where relative ones begin.
+    form : AddressForm
+        What makes a base address of host and port.
+    every : float
+        Seconds from one reading to the next.
+    timeout : float
+        Seconds after which a file system counts as hanging.
+    """
+
+    def __init__(
+        self, pattern: str, folder: Path, form: AddressForm, *, every: float, timeout: float = 60.0
+    ) -> None:
+        self.name = pattern
+        self.every = every
+        self._form = form
+        parts = Path(pattern).expanduser().parts
+        plain = list(takewhile(_MAGIC.isdisjoint, parts))
+        self._start = folder.joinpath(*plain)
+        self._rest = "/".join(parts[len(plain) :])
+        self._last: dict[Path, tuple[str, ...]] = {}
+        self._empty: set[Path] = set()
+        self._reader = Beside(self._read, timeout)
+
+    async def read(self) -> Reading:
+        """Read everything anew."""
+        try:
+            return await self._reader.result()
+        except TimeoutError:
+            return Reading(self._known, (f"{self.name}: the file system does not answer",))
+
+    @property
+    def _known(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(url for urls in self._last.values() for url in urls))
+
+    def _read(self) -> Reading:
+        problems = []
+        try:
+            files = self._files()
+        except OSError as error:
+            return Reading(self._known, (f"{self.name}: {error.strerror}",))
+        except ValueError as error:
+            return Reading(self._known, (f"{self.name}: {error}",))
+        self._last = {file: self._last.get(file, ()) for file in files}
+        for file in files:
+            try:
+                self._last[file] = self._addresses(file)
+            except FileNotFoundError as error:
+                if self._rest:
+                    del self._last[file]  # gone since it was listed
+                else:
+                    problems.append(f"{self.name}: {error.strerror}")
+            except OSError as error:
+                problems.append(f"{file.name}: {error.strerror}")
+            except ValueError as error:
+                problems.append(f"{file.name}: {error}")
+        return Reading(self._known, tuple(problems))
+
+    def _files(self) -> list[Path]:
+        """Return the files there are; OSError where the folder that a pattern begins in cannot be read."""
+        if not self._rest:
+            return [self._start]
+        self._start.stat()
+        return sorted(
+            file for file in self._start.glob(self._rest) if file.is_file() and not file.name.startswith(".")
+        )
+
+    def _addresses(self, file: Path) -> tuple[str, ...]:
+        with file.open("rb") as opened:
+            content = opened.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise ValueError(f"is larger than {_MOST_BYTES:,} bytes")
+        if content.strip():
+            self._empty.discard(file)
+            return self._form.read(content.decode("utf-8-sig", "replace"))
+        if file not in self._empty:
+            self._empty.add(file)  # it may be about to be written
+            return self._last[file]
+        return ()
+
+
+class DnsSource(Remembering):
+    """All addresses (A and AAAA records) of a name, each with the same port.
+
+    Parameters
+    ----------
+    host : str
+        The name.
+    port : int
+        Where the servers listen.
+    form : AddressForm
+        What makes a base address of them.
+    every : float
+        Seconds from one look-up to the next.
+    timeout : float
+        Seconds that a look-up may take.
+    """
+
+    def __init__(self, host: str, port: int, form: AddressForm, *, every: float, timeout: float) -> None:
+        super().__init__(f"the name {host}", every)
+        self._host = host
+        self._port = port
+        self._form = form
+        self._look_up = Beside(self._resolve, timeout)
+
+    async def addresses(self) -> tuple[str, ...]:
+        """Look the name up."""
+        return await self._look_up.result()
+
+    def _resolve(self) -> tuple[str, ...]:
+        found = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+        hosts = sorted({str(address[0]) for *_, address in found})
+        return tuple(self._form.url(host, self._port) for host in hosts)
+
+
+_LAST_BREATH = 10.0
+"""Seconds that a killed command may take to be gone."""
+
+_LAST_WORDS = 200
+"""Characters of what a failing command has said that are shown."""
+
+
+class CommandSource(Remembering):
+    """A command that is run again and again; the lines of its output are addresses.
+
+    It runs in a session of its own and is killed, with all that it has started, at its limit of time. Only
+    what a command writes that ends with exit code 0 counts.
+
+    Parameters
+    ----------
+    command : sequence of str
+        Program and arguments; no shell is between.
+    folder : Path
+        Where it runs.
+    form : AddressForm
+        What makes a base address of host and port.
+    every : float
+        Seconds from one run to the next.
+    timeout : float
+        Seconds that it may take.
+    redact : Redactor, optional
+        Hides the secrets of the run in what a failing command says.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        form: AddressForm,
+        *,
+        every: float,
+        timeout: float,
+        redact: Redactor | None = None,
+    ) -> None:
+        super().__init__(f"the command {command[0]}", every)
+        self._command = tuple(command)
+        self._folder = folder
+        self._form = form
+        self._timeout = timeout
+        self._redact = redact or Redactor(())
+
+    async def addresses(self) -> tuple[str, ...]:
+        """Run it and read what it says."""
+        return self._form.read(await self._output())
+
+    async def _output(self) -> str:
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            cwd=self._folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        readers = [asyncio.ensure_future(_all_of(one)) for one in (process.stdout, process.stderr)]
+        try:
+            async with asyncio.timeout(self._timeout):
+                out, complaint = await asyncio.gather(*readers)
+                code = await process.wait()
+        except TimeoutError:
+            raise TimeoutError(f"has not ended within {self._timeout:g} s and was killed") from None
+        finally:
+            for reader in readers:
+                reader.cancel()
+            await asyncio.wait(readers)
+            await _end(process)
+        if code != 0:
+            said = shorten(self._redact(complaint), _LAST_WORDS)
+            raise ValueError(f"has failed with exit code {code}{f': {said}' if said else ''}")
+        return out
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill a process and all that it has started, and wait for its end.
+
+    It counts as ended when its pipes have run dry; one that a process of another session holds open is left.
+    """
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LAST_BREATH):
+            for stream in (process.stdout, process.stderr):
+                while stream is not None and await stream.read(65_536):
+                    pass
+            await process.wait()
+
+
+async def _all_of(stream: asyncio.StreamReader) -> str:
+    """Return everything that comes out of a stream.
+
+    Raises
+    ------
+    ValueError
+        It is too much to be a list of servers.
+    """
+    parts, size = [], 0
+    while part := await stream.read(65_536):
+        size += len(part)
+        if size > _MOST_BYTES:
+            raise ValueError(f"writes more than {_MOST_BYTES:,} bytes")
+        parts.append(part)
+    return b"".join(parts).decode("utf-8", "replace")

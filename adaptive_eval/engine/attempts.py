@@ -1,0 +1,242 @@
+"""Runs trials: each is asked until it is answered or dropped, then scored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeAlias
+
+from adaptive_eval.engine.dispatch import Dispatch
+from adaptive_eval.engine.pool import Member
+from adaptive_eval.engine.protocols import Clock, Endpoint, Executor, SamplingEndpoint, Scoring
+from adaptive_eval.engine.retry import with_retries
+from adaptive_eval.engine.trial_task import Phase, TrialTask
+from adaptive_eval.errors import EndpointError, ScorerUnavailable
+from adaptive_eval.store.records import FEWER_CHOICES, AttemptRecord
+from adaptive_eval.trial import Completion, Message, Score, TrialRequest
+
+__all__ = ["InProcess", "TrialRunner"]
+
+_GLANCE = 1.0
+"""Seconds between two looks at whether a wait for a scorer is still wanted."""
+
+AttemptObserver: TypeAlias = Callable[
+    [TrialTask, Member, Sequence[AttemptRecord], Sequence[Completion] | EndpointError], None
+]
+
+
+class TrialRunner:
+    """Runs trials; each in a task of its own.
+
+    Parameters
+    ----------
+    clock : Clock
+        Tells the time of attempts and waits between them.
+    dispatch : Dispatch
+        Says where each request goes.
+    executor : Executor
+        Makes the attempts and scores the answers.
+    jitter : callable
+        Returns a uniform random number in [0, 1).
+    on_attempt : callable
+        Called after every attempt, with a record for each trial that it was made for, and the answers.
+    on_end : callable
+        Called when the trial has ended, scored or given up; not for one that was abandoned.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        dispatch: Dispatch,
+        executor: Executor,
+        jitter: Callable[[], float],
+        *,
+        on_attempt: AttemptObserver,
+        on_end: Callable[[TrialTask], None],
+    ) -> None:
+        self._clock = clock
+        self._dispatch = dispatch
+        self._executor = executor
+        self._jitter = jitter
+        self._on_attempt = on_attempt
+        self._on_end = on_end
+
+    async def run(self, trial: TrialTask) -> None:
+        """Run `trial` to its end. Only an exception that is a bug gets out."""
+        try:
+            if trial.completion is None:
+                trial.completion = await self._answer(trial)
+            trial.phase = "scoring"
+            await self._score(trial, trial.completion)
+        except ScorerUnavailable as error:
+            trial.failure = error
+        except EndpointError as error:
+            trial.failure, trial.completion = error, None
+        except asyncio.CancelledError:
+            if trial.abandoned:
+                return
+            raise
+        self._on_end(trial)
+
+    async def _answer(self, trial: TrialTask) -> Completion:
+        """Return the answer to a trial: of the request that it shares, where it does, or of its own."""
+        shared = trial.shared
+        if shared is None:
+            return await self._own_answer(trial)
+        if shared.sender is not trial:
+            try:
+                answer = await shared.wait(trial)
+            finally:
+                trial.shared = None
+            return await self._own_answer(trial) if answer is None else answer
+        failure: EndpointError | None = None
+        try:
+            return await self._own_answer(trial)
+        except EndpointError as error:
+            failure = error
+            raise
+        finally:
+            if trial.completion is None:
+                shared.failed(failure)
+            trial.shared = None
+
+    async def _own_answer(self, trial: TrialTask) -> Completion:
+        async def wait(seconds: float) -> None:
+            _enter("waiting", trial)
+            await self._clock.sleep(seconds)
+
+        return await with_retries(
+            lambda: self._attempt(trial),
+            trial.client.retry,
+            sleep=wait,
+            jitter=self._jitter,
+            unwanted=lambda: trial.last_attempt,
+        )
+
+    async def _score(self, trial: TrialTask, completion: Completion) -> None:
+        """Score an answer; a scorer that asks another model is given as long as an endpoint."""
+        lacking: EndpointError | None = None
+
+        async def attempt() -> Completion:
+            nonlocal lacking
+            try:
+                trial.score = await self._executor.score(trial.request, completion)
+            except ScorerUnavailable:
+                raise
+            except EndpointError as error:  # the answer lacks something: only another one would help
+                lacking = error
+            return completion
+
+        async def wait(seconds: float) -> None:
+            while seconds > 0.0 and not trial.last_attempt:
+                await self._clock.sleep(min(seconds, _GLANCE))
+                seconds -= _GLANCE
+
+        await with_retries(
+            attempt,
+            trial.client.retry,
+            sleep=wait,
+            jitter=self._jitter,
+            unwanted=lambda: trial.last_attempt,
+        )
+        if lacking is not None:
+            raise lacking
+
+    async def _attempt(self, trial: TrialTask) -> Completion:
+        """Ask once; again, wherever the failure is one of the server and another server is there."""
+        failed: set[Member] = set()
+        while True:
+            if trial.recorded is not None:
+                await trial.recorded.wait()
+            member = await self._dispatch.admit(trial)
+            _enter("asking", trial, member)
+            used: int | None = None
+            try:
+                answers = await self._ask(trial, member)
+                used = sum(answer.paid.total_tokens for answer in answers) or None
+                return answers[0]
+            except EndpointError as error:
+                used = None if error.billed else 0
+                failed.add(member)
+                trial.failed_at.add(member)
+                if trial.last_attempt or not self._dispatch.elsewhere(trial, member, error, failed):
+                    raise
+                _enter("waiting", trial)
+            finally:
+                self._dispatch.release(trial, used)
+
+    async def _ask(self, trial: TrialTask, member: Member) -> Sequence[Completion]:
+        started_at, started = self._clock.time(), self._clock.now()
+        try:
+            requests = [one.request for one in trial.group]
+            answers = await self._executor.attempt(member.endpoint, trial.messages, requests)
+        except EndpointError as error:
+            self._report(trial, member, started_at, started, error)
+            raise
+        self._report(trial, member, started_at, started, answers)
+        if trial.shared is not None:
+            trial.shared.answered(answers)
+        return answers
+
+    def _report(
+        self,
+        trial: TrialTask,
+        member: Member,
+        started_at: float,
+        started: float,
+        result: Sequence[Completion] | EndpointError,
+    ) -> None:
+        """Report an attempt, for every trial that it was made for."""
+        latency = self._clock.now() - started
+        records = []
+        for place, one in enumerate(trial.group):
+            one.attempts += 1
+            status, error, message = _outcome(result, place, len(trial.group))
+            key, url = one.request.key, member.endpoint.url
+            records.append(AttemptRecord(key, one.attempts, url, started_at, latency, status, error, message))
+        self._on_attempt(trial, member, records, result)
+
+
+def _outcome(
+    result: Sequence[Completion] | EndpointError, place: int, group: int
+) -> tuple[int | None, str | None, str]:
+    """Return status, kind of failure and message of an attempt for the trial at `place` of its group."""
+    if isinstance(result, EndpointError):
+        return result.status, result.kind, str(result)
+    if place < len(result):
+        return None, None, ""
+    return None, FEWER_CHOICES, f"{len(result)} answers came where {group} were asked for; asked singly"
+
+
+def _enter(phase: Phase, trial: TrialTask, member: Member | None = None) -> None:
+    """Let a trial, and those that wait for its request, enter a phase; at `member` where they are asked."""
+    for one in trial.group:
+        one.phase = phase
+        one.asked = member if member is not None else one.asked
+
+
+class InProcess:
+    """Asks the endpoints and scores the answers here.
+
+    Parameters
+    ----------
+    scoring : Scoring
+        Scores the answers.
+    """
+
+    def __init__(self, scoring: Scoring) -> None:
+        self._scoring = scoring
+
+    async def attempt(
+        self, endpoint: Endpoint, messages: Sequence[Message], requests: Sequence[TrialRequest]
+    ) -> Sequence[Completion]:
+        """Ask `endpoint` once for the answers to `requests`."""
+        seed = requests[0].seed
+        if len(requests) == 1:
+            return [await endpoint.complete(messages, seed=seed)]
+        assert isinstance(endpoint, SamplingEndpoint)
+        return await endpoint.sample(messages, seed=seed, n=len(requests))
+
+    def score(self, request: TrialRequest, completion: Completion) -> Coroutine[Any, Any, Score]:
+        """Return the category of `completion` as an answer to the trial's question."""
+        return self._scoring.score(request, completion)
