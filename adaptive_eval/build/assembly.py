@@ -17,6 +17,7 @@ from typing import Any
 from adaptive_eval import __version__
 from adaptive_eval.build.model_clients import endpoints_of, lanes_of, prompt_bound, server_limits
 from adaptive_eval.build.previous_runs import Previous, previous_of
+from adaptive_eval.build.question_policy import ROUNDS, SHARED_ROUNDS, question_policy
 from adaptive_eval.build.rubrics import dump_thresholds, require_same_scoring, rubrics_of
 from adaptive_eval.build.samples_per_prompt import answers_in_a_row
 from adaptive_eval.build.scorers import MIMIC, Grading, ScorersAllowance, connected, scorer_endpoints, served
@@ -97,7 +98,9 @@ class Built:
     @cached_property
     def spec(self) -> SessionSpec:
         """The session's view of the run."""
-        return self.previous.added_to(_session_spec(self.config, self.tasks, self.in_a_row))
+        spec = _session_spec(self.config, self.tasks, self.in_a_row)
+        chosen = replace(spec.allocation, questions=question_policy(self.config, self.continued))
+        return self.previous.added_to(replace(spec, allocation=chosen))
 
     @cached_property
     def previous(self) -> Previous:
@@ -112,6 +115,9 @@ class Built:
             identity["tasks"][task.name]["dataset"] = task.content_hash
         if self.in_a_row > 1:
             identity["samples_per_request"] = self.in_a_row
+        in_rounds = [task.name for task, own in zip(self.tasks, self.spec.own_rounds, strict=True) if own]
+        if in_rounds:
+            identity[ROUNDS] = in_rounds
         return identity
 
     @cached_property
@@ -128,7 +134,10 @@ class Built:
     def notices(self) -> tuple[str, ...]:
         """What a person has to know before the run starts."""
         coded = ((task, one) for task, one in self.scorers.items() if isinstance(one, CodeScorer))
-        return tuple(f"task {task}: {scorer.notice()}" for task, scorer in coded)
+        notices = [f"task {task}: {scorer.notice()}" for task, scorer in coded]
+        if self.spec.allocation.questions == "shared-rounds":
+            notices.append(SHARED_ROUNDS)
+        return tuple(notices)
 
     def session(self) -> Session:
         """Return a fresh session."""
