@@ -11,7 +11,7 @@ from typing import Any
 
 from adaptive_eval.scoring.extract import Extract
 from adaptive_eval.scoring.library import library
-from adaptive_eval.scoring.numbers import read_number
+from adaptive_eval.scoring.numerals import read_number
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
 from adaptive_eval.scoring.text import normalised
 from adaptive_eval.scoring.workers import LIMIT, in_worker, require_workers
