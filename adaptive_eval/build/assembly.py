@@ -47,6 +47,7 @@ from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit
 from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.errors import RunMismatch, UsageError
+from adaptive_eval.interop.inspect_score import InspectScorer
 from adaptive_eval.interop.inspect_task import SampleMessage, inspect_rows
 from adaptive_eval.interop.lm_eval_score import LmEvalScorer
 from adaptive_eval.interop.lm_eval_task import lm_eval_rows
@@ -62,7 +63,7 @@ from adaptive_eval.trial import Message, Question, TrialRequest
 __all__ = ["Built", "build", "config_of_run", "continue_run", "make_importable"]
 
 LOADERS.update({INSPECT: inspect_rows, LM_EVAL: lm_eval_rows})
-SCORERS["lm-eval"] = LmEvalScorer
+SCORERS.update({"inspect": InspectScorer, "lm-eval": LmEvalScorer})
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from adaptive_eval.errors import (
     TransientEndpointError,
     UsageError,
 )
+from adaptive_eval.interop.inspect_score import SampleCompletion
 from adaptive_eval.interop.inspect_task import SampleMessage, load_inspect_task, sample_id
-from adaptive_eval.scoring.inspect_score import SampleCompletion
 from adaptive_eval.tasks.sources import INSPECT
 from adaptive_eval.trial import Completion, Message, Usage
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece, content_of
-from adaptive_eval.scoring.inspect_score import score_value
+from adaptive_eval.interop.inspect_score import score_value
 
 __all__ = ["inspect_log"]
 

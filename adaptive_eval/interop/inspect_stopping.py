@@ -8,9 +8,9 @@ from typing import Any
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.errors import UsageError
+from adaptive_eval.interop.inspect_score import score_value
 from adaptive_eval.interop.inspect_task import sample_id
 from adaptive_eval.interop.sequences import first_steps
-from adaptive_eval.scoring.inspect_score import score_value
 from adaptive_eval.trial import Missing, TrialKey, TrialOutcome
 
 __all__ = ["StopEarly"]

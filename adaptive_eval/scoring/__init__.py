@@ -12,16 +12,14 @@ from typing import Any
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.scoring.account import ScorerAccount, ScorerLine, Spent
-from adaptive_eval.scoring.callable import CallableScorer
 from adaptive_eval.scoring.choice import ChoiceScorer
 from adaptive_eval.scoring.code import CodeScorer
 from adaptive_eval.scoring.exact import ExactScorer
 from adaptive_eval.scoring.extract import Extract, last_boxed, last_stated
-from adaptive_eval.scoring.inspect_score import InspectScorer
 from adaptive_eval.scoring.judge import JudgeScorer
 from adaptive_eval.scoring.judging import TaskScoring
 from adaptive_eval.scoring.math import MathScorer
-from adaptive_eval.scoring.numbers import find_numbers, read_number
+from adaptive_eval.scoring.numerals import find_numbers, read_number
 from adaptive_eval.scoring.numeric import NumericScorer
 from adaptive_eval.scoring.overlap import F1Scorer, RougeScorer
 from adaptive_eval.scoring.patterns import ContainsScorer, RegexScorer
@@ -31,6 +29,7 @@ from adaptive_eval.scoring.served import ServedScorer
 from adaptive_eval.scoring.signals import attempt_signals
 from adaptive_eval.scoring.structured import JsonScorer
 from adaptive_eval.scoring.text import TAIL, answer_part
+from adaptive_eval.scoring.user_function import CallableScorer
 from adaptive_eval.scoring.verifier import VerifierScorer
 
 __all__ = [
@@ -46,7 +45,6 @@ __all__ = [
     "ExactScorer",
     "Extract",
     "F1Scorer",
-    "InspectScorer",
     "JsonScorer",
     "JudgeScorer",
     "MathScorer",
@@ -86,7 +84,6 @@ SCORERS: dict[str, Callable[..., Scorer]] = {
     "python": CallableScorer,
     "judge": JudgeScorer,
     "verifier": VerifierScorer,
-    "inspect": InspectScorer,
 }
 """Scorers by the name they have in a config; :mod:`adaptive_eval.build` adds those of other libraries."""
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from adaptive_eval.scoring.extract import Extract, last_stated
 from adaptive_eval.scoring.library import library
-from adaptive_eval.scoring.numbers import read_number
+from adaptive_eval.scoring.numerals import read_number
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
 from adaptive_eval.scoring.text import normalised, unwrapped
 from adaptive_eval.scoring.workers import LIMIT, in_worker, require_workers

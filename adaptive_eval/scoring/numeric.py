@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from adaptive_eval.scoring.extract import Extract, last_stated
-from adaptive_eval.scoring.numbers import FoundNumber, find_numbers, is_same_number, read_number
+from adaptive_eval.scoring.numerals import FoundNumber, find_numbers, is_same_number, read_number
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
 from adaptive_eval.trial import Question
 
@@ -22,7 +22,7 @@ _REASON = re.compile(r",?[ ]\(?(?:because|since)\b|,[ ](?:as|where|given|which)\
 
 @dataclass(frozen=True, slots=True)
 class NumericScorer(AnswerScorer):
-    r"""Compares numbers, whatever their notation (:mod:`adaptive_eval.scoring.numbers`).
+    r"""Compares numbers, whatever their notation (:mod:`adaptive_eval.scoring.numerals`).
 
     Parameters
     ----------

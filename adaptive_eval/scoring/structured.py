@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from adaptive_eval.scoring.extract import Extract
 from adaptive_eval.scoring.library import library
-from adaptive_eval.scoring.numbers import read_number
+from adaptive_eval.scoring.numerals import read_number
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
 from adaptive_eval.scoring.text import normalised
 from adaptive_eval.scoring.workers import LIMIT, in_worker, require_workers
@@ -20,7 +21,8 @@ __all__ = ["JsonScorer"]
 
 _OPENING = re.compile(r"[{\[]")
 _MOST_STARTS = 200
-_FENCE = re.compile(r"```(?:json)?[ \t]*\n(.{1,50000}?)\n[ \t]*```", re.DOTALL)
+_FENCE_BEGINS = re.compile(r"```(?:json)?[ \t]*\n")
+_FENCE_ENDS = re.compile(r"\n[ \t]*```")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +68,7 @@ class JsonScorer(AnswerScorer):
 
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
         """Return the last JSON value in `text`, or None."""
-        fenced = [match[1] for match in _FENCE.finditer(text)]
-        found = next((one for one in reversed(fenced) if _value(one) is not None), None)
-        found = found or _last_value(text, self.field)
+        found = _last_fenced(text) or _last_value(text, self.field)
         return None if found is None else Answer(found, "JSON", is_final=True)
 
     def is_right(self, answer: Answer, question: Question) -> bool:
@@ -103,6 +103,18 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+def _last_fenced(text: str) -> str | None:
+    """Return the last fenced block that is JSON."""
+    ends = [match.start() for match in _FENCE_ENDS.finditer(text)]
+    starts = [match.end() for match in _FENCE_BEGINS.finditer(text)]
+    for start in reversed(starts[-_MOST_STARTS:]):
+        following = bisect(ends, start)
+        block = text[start : ends[following]] if following < len(ends) else ""
+        if _value(block) is not None:
+            return block
+    return None
 
 
 def _last_value(text: str, field: str | None) -> str | None:

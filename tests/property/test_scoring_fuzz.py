@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_eval.scoring import build_scorer, find_numbers, last_boxed, last_stated, read_number
-from adaptive_eval.scoring.options import Options
+from adaptive_eval.scoring.choice import Options
 from adaptive_eval.scoring.text import answer_part, storable, unwrapped
 from adaptive_eval.trial import Completion, Question
 
