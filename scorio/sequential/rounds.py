@@ -62,7 +62,7 @@ def round_times(weight: Floats, trials: int, least: int, start: float) -> NDArra
 
     Examples
     --------
-    >>> round_times(np.array([3.0, 1.0, 0.1, 0.1]), 8, 1, 0.5).tolist()
+    >>> round_times(np.array([3.0, 1.0, 0.1, 0.1]), 8, 1, 0.0).tolist()
     [4, 2, 1, 1]
     """
     units = trials // least

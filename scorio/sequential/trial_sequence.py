@@ -83,12 +83,12 @@ class TrialSequence:
 
     Examples
     --------
-    >>> walk = Walk([2, 0, 1])
-    >>> walk.question(0, 7).tolist()
+    >>> sequence = TrialSequence([2, 0, 1])
+    >>> sequence.question(0, 7).tolist()
     [2, 0, 1, 2, 0, 1, 2]
-    >>> walk.seen(4)
+    >>> sequence.seen(4)
     3
-    >>> Walk([2, 0, 1], in_a_row=3).question(0, 14).tolist()
+    >>> TrialSequence([2, 0, 1], in_a_row=3).question(0, 14).tolist()
     [2, 0, 1, 2, 2, 2, 0, 0, 0, 1, 1, 1, 2, 2]
     """
 
