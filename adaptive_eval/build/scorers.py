@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from adaptive_eval.build.stored_answers import EarlierAnswers
 from adaptive_eval.core.results import BudgetLine
@@ -127,19 +128,17 @@ class ScorersAllowance:
         rooms = [room for task in self._scorers if (room := self._room(task)) is not None]
         return min(rooms, default=None)
 
-    def spent_words(self) -> str:
-        """Say which budget leaves no room."""
+    def spent(self) -> dict[str, Any]:
+        """Return which budget leaves no room, as evidence of a stop."""
         name = min(
             (task for task in self._scorers if self._room(task) is not None),
             key=lambda task: self._room(task) or 0,
         )
         scorer = self._scorers[name]
-        limits = ", ".join(
-            f"{line.spent:,.6g} of {line.limit:,.6g} {line.unit}"
-            for line in scorer.account.lines()
-            if line.limit is not None
-        )
-        return f"the budget of the {scorer.kind} of task {name!r} has no room for another answer: {limits}"
+        used = {
+            line.unit: [line.spent, line.limit] for line in scorer.account.lines() if line.limit is not None
+        }
+        return {"scope": "scorer", "owner": f"{scorer.kind} of {name}", "used": used}
 
     def lines(self) -> tuple[BudgetLine, ...]:
         """Return what each scorer has spent, under its own name."""

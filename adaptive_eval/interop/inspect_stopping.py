@@ -11,6 +11,7 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.inspect_score import score_value
 from adaptive_eval.interop.inspect_task import sample_id
 from adaptive_eval.interop.sequences import first_steps
+from adaptive_eval.text.decision_words import describe
 from adaptive_eval.trial import Missing, TrialKey, TrialOutcome
 
 __all__ = ["StopEarly"]
@@ -90,7 +91,7 @@ class StopEarly:
         if stopped is None:
             return None
         self._skipped += 1
-        return import_module("inspect_ai.util").EarlyStop(id=id, epoch=epoch, reason=stopped.text)
+        return import_module("inspect_ai.util").EarlyStop(id=id, epoch=epoch, reason=describe(stopped))
 
     async def complete_sample(self, id: str | int, epoch: int, scores: dict[str, Any]) -> None:
         """Count the score of a sample; called by Inspect."""
@@ -113,7 +114,7 @@ class StopEarly:
         line = session.results().models[0]
         return {
             "goal": self.goal.text,
-            "stopped": None if session.stopped is None else session.stopped.text,
+            "stopped": None if session.stopped is None else describe(session.stopped),
             "score": line.score,
             "low": line.low,
             "high": line.high,

@@ -12,11 +12,12 @@ from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.monitor.web.pages import render, run_context
 from adaptive_eval.monitor.web.tally import Tally
 from adaptive_eval.report.phrases import state_words
+from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.verdicts import left_open
 
 
 def retired_because(session: Session) -> str:
-    return [decision.text for decision in session.decisions if decision.kind == "retired"][-1]
+    return [describe(decision) for decision in session.decisions if decision.kind == "retired"][-1]
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_what_was_decided_is_said_too():
     session = Session(make_spec(3, 40))
     session.stop_model("m1", "gone")
     drive(session, coin([0.95, 0.5, 0.05]))
-    reasons = [decision.text for decision in session.decisions if decision.kind == "retired"]
+    reasons = [describe(decision) for decision in session.decisions if decision.kind == "retired"]
     assert [reason.partition(": ")[2] for reason in reasons] == [
         "separated from m2; its open pair with m1 cannot be decided any more",
         "separated from m0; its open pair with m1 cannot be decided any more",

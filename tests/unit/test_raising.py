@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from run_examples import make_run
 
-from adaptive_eval.cli.raising import more_passes, raised_budgets
 from adaptive_eval.config import parse_config
 from adaptive_eval.config.overrides import apply_overrides, read_overrides
 from adaptive_eval.core.results import BudgetLine, Decision, StopVerdict
 from adaptive_eval.monitor.attach import Attachment
 from adaptive_eval.store import RunReader
+from adaptive_eval.text.raised_limits import more_passes, raised_budgets
 
 NAMES = ("oak", "qwen3-1.7b", "7")
 

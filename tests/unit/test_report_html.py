@@ -115,7 +115,7 @@ def test_the_page_says_what_the_report_says(page, summary):
     for text in (*summary.promises.holds, *summary.promises.limits):
         assert text.replace("`", "") in page.shown
     for one in summary.decisions:
-        assert one.decision.text in page.shown
+        assert describe(one.decision) in page.shown
     assert "fewer trials than uniform" in page.shown
     assert "version of python" in page.shown
     assert " ".join(runs.CONFIG.split()) in page.shown

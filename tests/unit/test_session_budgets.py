@@ -9,6 +9,7 @@ from adaptive_eval.core.account import Amount
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, ModelSpec, Price, SessionSpec, TaskSpec
 from adaptive_eval.errors import SessionError
+from adaptive_eval.text.decision_words import describe
 from adaptive_eval.trial import Missing, TrialKey, TrialOutcome, Usage
 
 MEANS = [0.9, 0.5, 0.2]
@@ -100,7 +101,7 @@ class TestModels:
         spec = with_own(make_spec(3, 30, max_passes=60), m1=BudgetSpec(trials=12))
         session = drive(Session(spec), coin(MEANS))
         assert session.stopped.reason == "partial"
-        assert session.stopped.text == (
+        assert describe(session.stopped) == (
             "decided as far as possible: 2 pairs stay open because the budget of m1 ended"
         )
         lines = {line.model: line for line in session.results().models}
@@ -138,7 +139,7 @@ class TestModels:
         spec = with_own(make_spec(2, 30), m0=BudgetSpec(trials=5))
         session = drive(Session(spec), coin(MEANS))
         assert session.stopped.reason == "budget"
-        assert "m0: its budget ended: 5 of 5 trials" in session.stopped.text
+        assert "m0: its budget ended: 5 of 5 trials" in describe(session.stopped)
 
     def test_a_model_that_is_not_needed_any_more_is_not_given_up(self):
         spec = make_spec(3, 30, max_passes=60)
@@ -188,7 +189,7 @@ class TestTasks:
         spec = with_own(make_spec(2, 30), t=BudgetSpec(trials=11))
         session = drive(Session(spec), coin([0.5, 0.5]))
         assert session.stopped.reason == "budget"
-        assert session.stopped.text.startswith(
+        assert describe(session.stopped).startswith(
             "budget of task t ended before the goal was reached: 11 of 11 trials"
         )
         assert session.budget.told == 11

@@ -5,6 +5,7 @@ import pytest
 from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
+from adaptive_eval.text.decision_words import describe
 from adaptive_eval.trial import TrialKey, TrialOutcome
 
 MEANS = [0.9, 0.7, 0.65, 0.2]
@@ -62,7 +63,7 @@ class TestGoals:
         session = run(goal="threshold", value=0.4, equivalence=None)
         verdicts = {call[0][0]: call[1] for call in calls(session)}
         assert verdicts == {"m0": "better", "m1": "better", "m2": "better", "m3": "worse"}
-        assert "m3 is below 0.4" in " ".join(decision.text for decision in session.decisions)
+        assert "m3 is below 0.4" in " ".join(describe(decision) for decision in session.decisions)
 
     def test_budget_spends_all_of_it_on_every_model(self):
         session = run(goal="budget", trials=400)

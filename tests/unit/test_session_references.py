@@ -9,6 +9,7 @@ from session_scripts import calls, coin, drive, make_spec
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ReferenceSpec, TaskSpec
 from adaptive_eval.errors import SessionError
+from adaptive_eval.text.decision_words import explain
 from adaptive_eval.trial import TrialKey, TrialOutcome
 
 
@@ -114,7 +115,7 @@ class TestBoard:
 
     def test_explains_a_contrast_with_a_reference(self):
         session = drive(Session(against(make_spec(1, 60), old=0.2)), coin([0.9]))
-        text = session.explain("old", "m0")
+        text = explain(session.results(), "old", "m0")
         assert text.startswith("m0 − old: m0 separated from old.")
         assert "trials of m0 on" in text
 

@@ -1,4 +1,4 @@
-"""Which settings let a run go on that a budget or a cap has ended, as they are given with ``-o``."""
+"""Which settings continue a run that a budget or a cap has ended, as they are given with ``-o``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from decimal import Decimal
 from math import ceil
 
 from adaptive_eval.config import RunConfig
-from adaptive_eval.core.results import BudgetLine
-from adaptive_eval.monitor.snapshot import RunView
+from adaptive_eval.core.results import BudgetLine, Decision, Results
+from adaptive_eval.text.stored import stop_evidence
 
 __all__ = ["more_passes", "raised_budgets"]
 
@@ -18,13 +18,15 @@ def more_passes(config: RunConfig) -> str:
     return f"stopping.max_passes={2 * config.stopping.max_passes}"
 
 
-def raised_budgets(view: RunView, config: RunConfig) -> list[str]:
+def raised_budgets(results: Results, decisions: Iterable[Decision], config: RunConfig) -> list[str]:
     """Return settings that double the limits that have ended a run or left pairs of it open.
 
     Parameters
     ----------
-    view : RunView
-        The run at its end.
+    results : Results
+        What is known at the end of the run.
+    decisions : iterable of Decision
+        Its decisions; they tell which models their own budget has stopped.
     config : RunConfig
         Its config.
 
@@ -34,40 +36,26 @@ def raised_budgets(view: RunView, config: RunConfig) -> list[str]:
         Such as ``["budget.trials=40k"]``, or one for each model whose own budget has ended; empty where no
         budget has ended anything.
     """
-    if view.stop is None or view.stop.reason not in ("budget", "partial"):
+    stop = results.stop
+    if stop is None or stop.reason not in ("budget", "partial"):
         return []
-    limits = [line for line in view.results.budgets if line.limit is not None]
-    ended = view.stop.text
-    for line in limits:
-        if line.scope == "task" and _of_task(ended, line.owner):
-            chosen = [one for one in limits if (one.scope, one.owner) == ("task", line.owner)]
-            return _doubled(chosen, f"{_item('tasks', line.owner, config)}.budget")
-        kind, _, task = line.owner.partition(" of ")
-        if line.scope == "scorer" and ended.startswith(f"the budget of the {kind} of task {task!r} "):
-            chosen = [one for one in limits if (one.scope, one.owner) == ("scorer", line.owner)]
-            return _doubled(chosen, f"{_item('tasks', task, config)}.scorer.budget")
-    if view.stop.reason == "budget" and not ended.startswith("the budgets of models ended "):
-        return _doubled([line for line in limits if line.scope == "run"], "budget")
+    limits = [line for line in results.budgets if line.limit is not None]
+    found = stop_evidence(stop)
+    scope, owner = found.get("scope"), found.get("owner", "")
+    chosen = [line for line in limits if (line.scope, line.owner) == (scope, owner)]
+    if scope == "run":
+        return _doubled(chosen, "budget")
+    if scope == "task":
+        return _doubled(chosen, f"{_item('tasks', owner, config)}.budget")
+    if scope == "scorer":
+        task = owner.partition(" of ")[2]
+        return _doubled(chosen, f"{_item('tasks', task, config)}.scorer.budget")
+    spent = [one.models[0] for one in decisions if (one.kind, one.verdict) == ("model_stopped", "budget")]
     settings = []
-    for model in _spent_models(view):
-        chosen = [one for one in limits if (one.scope, one.owner) == ("model", model)]
+    for model in dict.fromkeys(spent):
+        chosen = [line for line in limits if (line.scope, line.owner) == ("model", model)]
         settings += _doubled(chosen, f"{_item('models', model, config)}.budget")
     return settings
-
-
-def _of_task(ended: str, task: str) -> bool:
-    spent = (f"budget of task {task} ended ", f"budget of task {task} is spent: ")
-    return ended.startswith(spent) or ended.endswith(f" of task {task!r} is reached")
-
-
-def _spent_models(view: RunView) -> list[str]:
-    """Return the models that their own budget has stopped."""
-    why = {one.models[0]: one.verdict for one in view.decisions if one.kind == "model_stopped"}
-    return [
-        line.model
-        for line in view.results.models
-        if line.state == "stopped" and why.get(line.model) == "budget"
-    ]
 
 
 def _doubled(lines: Sequence[BudgetLine], place: str) -> list[str]:
