@@ -92,7 +92,7 @@ def _retired(decision: Decision) -> str:
     if lost := found.get("lost"):
         whose = "pair" if len(lost) == 1 else "pairs"
         parts.append(f"its open {whose} with {_and(lost)} cannot be decided any more")
-    state = "needs no more trials" if lost else "is resolved"
+    state = "is asked nothing more" if lost else "is resolved"
     reason = "; ".join(parts) or "no open pair needs it"
     return f"{decision.models[0]} {state} after {count(decision.step, 'trial')}: {reason}"
 

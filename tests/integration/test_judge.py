@@ -335,7 +335,8 @@ def test_the_judges_budget_is_its_own_line_and_holds_and_a_raised_one_goes_on(tm
     assert result.exit_code == 3, result
     stop = json.loads((out / "report.json").read_text())["run"]["stop"]
     assert stop["reason"] == "budget"
-    assert "the budget of the judge of task 'arithmetic' has no room" in stop["text"]
+    assert (stop["evidence"]["scope"], stop["evidence"]["owner"]) == ("scorer", "judge of arithmetic")
+    assert "the judge of task arithmetic" in stop["text"]
     lines = budgets(out)
     assert lines["tokens", "judge of arithmetic"]["limit"] == 100_000
     spent = [record.score.signals for record in stored(out)]

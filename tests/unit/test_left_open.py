@@ -30,9 +30,7 @@ def alone() -> Session:
 
 
 def test_why_it_is_asked_no_more(alone):
-    assert retired_because(alone) == (
-        "m2 retired after 0 trials: its open pairs with m0 and m1 cannot be decided any more"
-    )
+    assert "its open pairs with m0 and m1 cannot be decided" in retired_because(alone)
 
 
 def test_what_was_decided_is_said_too():

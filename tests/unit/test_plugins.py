@@ -74,7 +74,7 @@ class TestRules:
         assert session.stopped.reason == "resolved"
         verdicts = [pair.verdict for pair in session.results().pairs]
         assert verdicts == [pair.verdict for pair in plain.results().pairs]
-        assert "Rule own: as anytime." in explain(session.results(), "m0", "m1")
+        assert "says of itself: as anytime." in explain(session.results(), "m0", "m1")
         assert session.forecast() is None
 
     @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from adaptive_eval.report import summarise
 from adaptive_eval.report.charts import Scale, histogram, pair_matrix, scale_over
 from adaptive_eval.report.html import to_html
 from adaptive_eval.store import RunReader
+from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.inert import inert
 
 VOID = {"meta", "line", "rect", "br", "link", "img", "input"}

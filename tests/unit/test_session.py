@@ -135,7 +135,7 @@ class TestStopping:
         session = drive(Session(make_spec(3, 20, trials=101)), ones)
         assert session.stopped.reason == "budget"
         assert session.budget.told == 101
-        assert "101 of 101 trials" in describe(session.stopped)
+        assert session.stopped.evidence["used"] == {"trials": [101, 101]}
 
     def test_reports_the_stop_also_when_asking_finds_it(self):
         session = Session(make_spec(2, 20, trials=2))
@@ -148,7 +148,7 @@ class TestStopping:
         drive(session, coin([0.95, 0.5, 0.5], spread=0.05))
         retired = [decision for decision in session.decisions if decision.kind == "retired"]
         assert retired[0].models == ("m0",)
-        assert "separated from m1 and m2" in retired[0].text
+        assert retired[0].evidence == {"separated": ["m1", "m2"], "tied": [], "lost": []}
         issued = session.states.issued
         assert issued[0] < issued[1] == issued[2]
 
@@ -175,10 +175,10 @@ class TestExplaining:
     def test_gives_numbers_and_words_for_a_decided_pair(self):
         session = drive(Session(make_spec(2, 30)), lambda request: int(request.key.model == "m0"))
         text = explain(session.results(), "m1", "m0")
-        assert text.startswith("m0 − m1: m0 separated from m1.")
+        assert text.startswith("m0 − m1: m0 is ahead of m1.")
         assert "Difference +1.0000" in text
-        assert "after 22 trials of each on 21 questions" in text
-        assert "family holm" in text
+        assert "after 22 trials each on 21 questions" in text
+        assert "Rule `anytime` at 95 %" in text
 
     def test_says_that_nothing_is_known_yet(self):
         assert "no question has been answered" in explain(Session(make_spec(2, 30)).results(), "m0", "m1")
@@ -194,7 +194,7 @@ class TestModelsThatStop:
         session = Session(make_spec(3, 40))
         session.ask(6)
         decisions = session.stop_model("m1", "401: bad key")
-        assert decisions[0].text == "m1 stopped: 401: bad key"
+        assert describe(decisions[0]) == "m1 stopped: 401: bad key"
         assert all(request.key.model != "m1" for request in session.ask(20))
 
     def test_a_partial_result_is_called_partial(self):
@@ -202,7 +202,7 @@ class TestModelsThatStop:
         session.stop_model("m1", "gone")
         drive(session, lambda request: int(request.key.model == "m0"))
         assert session.stopped.reason == "partial"
-        assert "2 pairs stay open because m1 stopped answering" in describe(session.stopped)
+        assert session.stopped.evidence == {"open": 2, "silent": ["m1"], "spent": []}
 
     def test_no_pair_left_means_endpoints(self):
         session = Session(make_spec(2, 40))
@@ -216,7 +216,7 @@ class TestModelsThatStop:
         assert decision.verdict == "budget"
         drive(session, lambda request: int(request.key.model == "m0"))
         assert session.stopped.reason == "partial"
-        assert "2 pairs stay open because the budget of m1 ended" in describe(session.stopped)
+        assert session.stopped.evidence == {"open": 2, "silent": [], "spent": ["m1"]}
         session = Session(make_spec(2, 40))
         session.stop_model("m1", "its wall clock limit of 60 s is reached", spent=True)
         assert session.stopped.reason == "budget"
