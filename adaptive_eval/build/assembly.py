@@ -58,6 +58,7 @@ from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks import FewShot, PromptTemplate, Task, load_task
 from adaptive_eval.tasks.sources import INSPECT, LM_EVAL, LOADERS
 from adaptive_eval.tasks.variant import target_option
+from adaptive_eval.text.determinism_words import tested_words
 from adaptive_eval.trial import Message, Question, TrialRequest
 
 __all__ = ["Built", "build", "config_of_run", "continue_run", "make_importable"]
@@ -138,6 +139,9 @@ class Built:
         notices = [f"task {task}: {scorer.notice()}" for task, scorer in coded]
         if self.spec.allocation.questions == "shared-rounds":
             notices.append(SHARED_ROUNDS)
+        tested = [model.name for model in self.spec.models if model.deterministic]
+        if tested:
+            notices.append(tested_words(tested))
         return tuple(notices)
 
     def session(self) -> Session:
@@ -213,8 +217,10 @@ class Built:
         """Return an audit of the models' answers that has not seen any."""
         return IndependenceAudit(
             {
-                model.name: temperature_of({**model.sampling.as_sent(), **model.extra_body})
-                for model in self.config.models
+                spec.name: None
+                if spec.deterministic
+                else temperature_of({**model.sampling.as_sent(), **model.extra_body})
+                for spec, model in zip(self.spec.models, self.config.models, strict=False)
             }
         )
 
@@ -434,7 +440,9 @@ def _model_spec(model: ModelConfig) -> ModelSpec:
     if model.price is not None:
         price = Price(model.price.input, model.price.output, model.price.cached_input)
     limits = BudgetSpec(**model.budget.limits())
-    return ModelSpec(model.name, model.sampling.token_limit, price, limits)
+    said = model.deterministic
+    greedy = temperature_of({**model.sampling.as_sent(), **model.extra_body}) is None
+    return ModelSpec(model.name, model.sampling.token_limit, price, limits, greedy if said is None else said)
 
 
 def _known_as(task: Task, question: Question, kind: str) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def forecast(
     )
     usable = np.minimum(draws, horizon)
     more = _more_trials(spec, comparison, states, rows, usable)
-    done = np.maximum(np.array(states.issued) - np.array(states.flying), 1)
+    done = np.maximum(np.array(states.issued) - np.array(states.flying) - np.array(states.skipped), 1)
     spent = [account.spent for account in budget.models]
     per_trial = (
         np.array([[one.prompt, one.completion, one.usd / PICODOLLARS] for one in spent]) / done[:, None]
@@ -115,6 +115,7 @@ def _more_trials(
     for row, path in zip(rows.tolist(), steps, strict=True):
         for model in _asked(spec, comparison, row):
             needed[model] = np.maximum(needed[model], path)
+    needed[[comparison.board.determinism.done(model) for model in range(len(spec.models))]] = 0.0
     return np.asarray(np.maximum(needed - np.array(states.issued)[:, None], 0.0))
 
 

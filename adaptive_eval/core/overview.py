@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget
 from adaptive_eval.core.compare import BETTER, OPEN, WORSE, Comparison
+from adaptive_eval.core.decision_evidence import population_interval
 from adaptive_eval.core.goals import sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.plugins import RULE_GROUP, package_of
@@ -202,7 +203,7 @@ def _dealings(spec: SessionSpec, budget: Budget, states: ModelStates, model: int
         return {**none, "state": "reference", "usd": None, "note": source}
     return {
         "state": _state(states, model),
-        "issued": states.issued[model],
+        "issued": states.issued[model] - states.skipped[model],
         "missing": states.missing[model],
         "after_stop": states.after_stop[model],
         "prompt_tokens": budget.models[model].spent.prompt,
@@ -245,6 +246,8 @@ def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairResult, ...]:
         read = comparison.questions[row] > 0
         difference = float(shift[row] + unit * comparison.difference[row]) if read else None
         decided = int(comparison.decided_at[row])
+        exact = comparison.exact(row)
+        population = population_interval(spec, comparison, row) if exact else (None, None)
         rows.append(
             PairResult(
                 first=first,
@@ -260,6 +263,9 @@ def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairResult, ...]:
                 trials=decided if decided >= 0 else int(comparison.progress[row]),
                 questions=int(comparison.questions[row]),
                 decided_at=decided if decided >= 0 else None,
+                exact=exact,
+                population_low=population[0],
+                population_high=population[1],
             )
         )
     return tuple(rows)

@@ -139,6 +139,11 @@ class PairResult:
     kind : {'pair', 'threshold', 'width'}
         What is compared: two models, a model with a number, or a score's interval with a width; a ``tie`` of
         a width means that the score is measured, and `difference` is the score itself.
+    exact : bool
+        Whether the difference is known on these questions: all are answered, by models that repeat their
+        answers.
+    population_low, population_high : float or None
+        Of an exact one, the confidence interval for questions like these.
     """
 
     first: str
@@ -154,6 +159,9 @@ class PairResult:
     questions: int
     decided_at: int | None
     kind: ContrastKind = "pair"
+    exact: bool = False
+    population_low: float | None = None
+    population_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

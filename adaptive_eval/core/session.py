@@ -163,6 +163,7 @@ class Session:
         self._intake.check(outcomes)
         after_stop = self.stopped is not None
         self._unread += sum(self._intake.take(outcome, after_stop=after_stop) for outcome in outcomes)
+        self.board.fill()
 
     def _report(self) -> list[Decision]:
         """Return the decisions that have not been returned yet."""
@@ -228,7 +229,11 @@ class Session:
         elif exhausted is not None:
             self._stop(StopVerdict("budget", evidence=account_evidence(self.spec, exhausted)))
         elif self._issuer.capped():
-            self._stop(StopVerdict("max_passes", evidence={"passes": self.spec.stopping.max_passes}))
+            stopped, done = self.states.stopped, self.board.determinism.done
+            known = [one.name for number, one in enumerate(self.spec.models) if done(number)]
+            whole = all(done(model) for model in self.comparison.members if model not in stopped)
+            passes = {"passes": self.spec.stopping.max_passes} if not whole else {}
+            self._stop(StopVerdict("max_passes", evidence={**passes, "known": known}))
 
     def _stop(self, verdict: StopVerdict) -> None:
         if verdict.reason in ("budget", "max_passes"):
@@ -351,6 +356,7 @@ class Session:
             The decisions, as they fell.
         """
         known: list[set[int]] = [set() for _ in self.spec.models]
+        self.board.determinism.paused = True
         for batch in log:
             pending: list[Told] = []
             for outcome in batch:
@@ -364,8 +370,14 @@ class Session:
                     self._issuer.adopt(model, step)
                 pending.append(outcome)
             self._tell_again(pending)
+        fills, self.board.determinism.paused = self.board.determinism.fills, False
         for model, steps in enumerate(known):
-            self.states.gaps[model] = sorted(set(range(self.states.issued[model])) - steps, reverse=True)
+            without = set(range(self.states.issued[model])) - steps
+            gaps = {step for step in without if not fills(model, step)}
+            self.states.gaps[model] = sorted(gaps, reverse=True)
+            self.states.skipped[model] = len(without) - len(gaps)
+        if self.board.determinism.claimed:
+            self._decide(now=True)
         for key, times in unanswered:
             model = self._intake.model(key.model)
             task, question = self.board.schedule.at(key.step, model)

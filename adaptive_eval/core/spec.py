@@ -140,12 +140,15 @@ class ModelSpec:
         Needed under a USD budget.
     budget : BudgetSpec
         What it may take on its own. When that ends, its open pairs stay undecided and the rest goes on.
+    deterministic : bool
+        Whether it is said to answer a question the same every time, which is tested.
     """
 
     name: str
     max_tokens: int | None = None
     price: Price | None = None
     budget: BudgetSpec = BudgetSpec()
+    deterministic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
