@@ -133,15 +133,19 @@ class Built:
         return any(task.dataset.startswith(INSPECT) for task in self.config.tasks)
 
     @property
+    def tested(self) -> list[str]:
+        """Models that are said to be deterministic, which the run tests."""
+        return [model.name for model in self.spec.models if model.deterministic]
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What a person has to know before the run starts."""
         coded = ((task, one) for task, one in self.scorers.items() if isinstance(one, CodeScorer))
         notices = [f"task {task}: {scorer.notice()}" for task, scorer in coded]
         if self.spec.allocation.questions == "shared-rounds":
             notices.append(SHARED_ROUNDS)
-        tested = [model.name for model in self.spec.models if model.deterministic]
-        if tested:
-            notices.append(tested_words(tested))
+        if self.tested:
+            notices.append(tested_words(self.tested))
         return tuple(notices)
 
     def session(self) -> Session:

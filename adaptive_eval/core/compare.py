@@ -220,7 +220,7 @@ class Comparison:
         tied = self.rule.tied(block)
         exact = block.guarded <= EXACT
         if exact.any():
-            apart = np.abs(block.difference) >= (self.margin or 0.0) + ROUNDING
+            apart = np.abs(block.difference) > max((self.margin or 0.0) - ROUNDING, ROUNDING)
             statistic = np.where(exact, np.where(apart, CERTAIN, -np.inf), statistic)
             tied = np.where(exact, ~apart, tied)
         measured = self.goal.measured[rows]

@@ -166,6 +166,9 @@ def _pair(pair: PairResult, equivalence: float | None) -> dict[str, Any]:
         "trials_each": pair.trials,
         "questions": pair.questions,
         "decided_at": pair.decided_at,
+        "exact": pair.exact,
+        "population_low": pair.population_low,
+        "population_high": pair.population_high,
     }
 
 

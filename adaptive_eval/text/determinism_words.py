@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adaptive_eval.core.determinism import REPEATS
+from adaptive_eval.core.results import Results
 from adaptive_eval.text.numbers import signed
 
-__all__ = ["exact_words", "tested_words"]
+__all__ = ["exact_pairs", "exact_words", "tested_words"]
 
 
 def tested_words(models: Sequence[str]) -> str:
@@ -36,3 +37,15 @@ def exact_words(low: float, high: float) -> str:
     return (
         f"exact on these questions; on questions like these it lies between {signed(low)} and {signed(high)}"
     )
+
+
+def exact_pairs(results: Results, most: int = 5) -> list[str]:
+    """Return a sentence for each of the first pairs whose difference is known on these questions."""
+    found = [pair for pair in results.pairs if pair.exact]
+    lines = [
+        f"{pair.first} − {pair.second} = {signed(pair.difference)}: "
+        f"{exact_words(pair.population_low or 0.0, pair.population_high or 0.0)}."
+        for pair in found[:most]
+    ]
+    more = len(found) - most
+    return [*lines, f"{more:,} more are exact on these questions."] if more > 0 else lines

@@ -29,7 +29,7 @@ MODEL_KEYS = (
 )
 PAIR_KEYS = (
     "first second verdict kind words difference difference_low difference_high evidence threshold tie_margin "
-    "trials_each questions decided_at"
+    "trials_each questions decided_at exact population_low population_high"
 )
 TOP_KEYS = (
     "schema version run verdict goal rule counts models tasks pairs ties decisions budgets saving promises "
