@@ -6,10 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from adaptive_eval.config.budget_config import LimitsConfig
 from adaptive_eval.config.discovery_config import DiscoveryConfig, Endpoints
+from adaptive_eval.config.limits_config import LimitsConfig, RateLimitConfig, read_concurrency
 from adaptive_eval.config.section import MIMIC, EnvName, Label, Seconds, Section
-from adaptive_eval.config.server_limits import RateLimitConfig, read_concurrency
 
 __all__ = [
     "AUTO_CONCURRENCY",

@@ -15,9 +15,8 @@ from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.coins import Floats, to_score_units
 from adaptive_eval.simulate.lockstep import run_lockstep
 from adaptive_eval.simulate.many_runs import Progress, Workers, simulate
-from adaptive_eval.simulate.outcome import RunOutcome
 from adaptive_eval.simulate.recorded import RecordedAnswers, RecordedOutcomes
-from adaptive_eval.simulate.result import SimulationResult
+from adaptive_eval.simulate.result import RunOutcome, SimulationResult
 from scorio.rank import rank_with_confidence
 from scorio.sequential.families import rank_intervals
 

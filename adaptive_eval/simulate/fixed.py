@@ -14,8 +14,7 @@ from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate.coins import Answers, Stream, asked
 from adaptive_eval.simulate.many_runs import Progress, Workers, collected, map_replicates
-from adaptive_eval.simulate.outcome import RunOutcome
-from adaptive_eval.simulate.result import SimulationResult
+from adaptive_eval.simulate.result import RunOutcome, SimulationResult
 from scorio.sequential.trial_sequence import Schedule
 
 __all__ = ["ONE_LOOK", "simulate_fixed"]

@@ -16,7 +16,7 @@ from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.results import StopReason
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.coins import Stream
-from adaptive_eval.simulate.outcome import RunOutcome, scores_until
+from adaptive_eval.simulate.result import RunOutcome, scores_until
 
 __all__ = ["run_lockstep", "sequences_in_lockstep"]
 

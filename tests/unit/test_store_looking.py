@@ -9,7 +9,7 @@ import run_examples as runs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.store import RunReader, RunWriter, SnapshotRecord, tallying
+from adaptive_eval.store import RunReader, RunWriter, SnapshotRecord
 from adaptive_eval.store.thinning import spread
 from adaptive_eval.trial import TrialKey
 
@@ -19,7 +19,7 @@ def run(tmp_path_factory, request):
     """Return the directory of a run with missing and truncated answers."""
     directory = tmp_path_factory.mktemp("runs") / "forest"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tallying, "TALLY_EVERY", request.param)
+        patch.setattr(pending, "TALLY_EVERY", request.param)
         runs.make_run(directory, missing=0.1, truncated=0.2)
     return directory
 
