@@ -138,11 +138,6 @@ Endpoints: TypeAlias = Annotated[
 def check_discovery(models: Mapping[int, Mapping[str, Any]]) -> Iterator[tuple[Place, str]]:
     """Yield the place and the words of every mistake that concerns the sources of several models.
 
-    Parameters
-    ----------
-    models : mapping of int to mapping
-        The items of ``models`` as plain data, by position.
-
     Examples
     --------
     >>> one = {"discover": "file", "path": "a.txt", "each": {"concurrency": 4}}

@@ -61,7 +61,9 @@ class ExecutorConfig(Section):
         default=256, ge=1, description="Requests and scores that one worker has in hand at most."
     )
     patience: Seconds = Field(
-        default=300.0, gt=0, description="Time without any worker after which the run ends; resume goes on."
+        default=300.0,
+        gt=0,
+        description="Seconds without a worker after which the run ends; `resume` continues it.",
     )
 
     @model_validator(mode="before")
@@ -206,12 +208,11 @@ class RunConfig(Section):
         -------
         dict
             JSON-able: the seed; per task its prompt, system message and selection of questions; per model
-            its id, sampling, extra fields, and its coin where it is a mimic; how many answers a request asks
-            for where that is more than one, since it orders the schedule. What follows from the dataset is
-            added by whoever loads it: its content, as ``identity["tasks"][name]["dataset"]``, and how many
-            answers ``auto`` is. Rubric, scorer, goal,
-            rule, budget, limits, endpoints and timeouts are not in it: they may change between two
-            sittings.
+            its id, sampling, extra fields, and its options where the mock server serves it; the answers of
+            one request where that is more than one, since it orders the questions. The loader adds what
+            follows from the dataset: its content, as ``identity["tasks"][name]["dataset"]``, and the number
+            that ``auto`` stands for. Rubric, scorer, goal, rule, budget, limits, endpoints and timeouts are
+            not in it: they may change between two sessions of a run.
 
         See Also
         --------
@@ -239,12 +240,12 @@ class RunConfig(Section):
         wanted = [model.samples_per_request for model in self.models]
         return max((number for number in wanted if isinstance(number, int)), default=1)
 
-    def samples(self, model: ModelConfig, in_a_row: int) -> int:
-        """Return how many answers one request to `model` asks for at most, of so many `in_a_row`."""
+    def samples(self, model: ModelConfig, samples_per_prompt: int) -> int:
+        """Return the most answers of one request to `model`."""
         wanted, most = model.samples_per_request, model.concurrency
         if wanted != "auto":
             return wanted
-        return in_a_row if most == "auto" else min(in_a_row, most)
+        return samples_per_prompt if most == "auto" else min(samples_per_prompt, most)
 
     def _model_identity(self, model: ModelConfig) -> dict[str, Any]:
         identity: dict[str, Any] = {

@@ -194,11 +194,6 @@ def _endpoint(value: str) -> str:
 def check_url(value: str) -> str:
     """Return a base URL without a slash at its end.
 
-    Raises
-    ------
-    ValueError
-        It is none; the message does not show what may be a key.
-
     Examples
     --------
     >>> check_url("http://gpu1:8000/v1/")

@@ -37,11 +37,6 @@ def check_limits(
 ) -> Iterator[tuple[Place, str]]:
     """Yield the place and the words of every mistake in limits of models and servers.
 
-    Parameters
-    ----------
-    models, servers : mapping of int to mapping
-        The items of the two sections as plain data, by position.
-
     Examples
     --------
     >>> models = {0: {"name": "a", "endpoints": ("http://gpu1/v1",)}}

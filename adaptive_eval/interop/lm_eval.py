@@ -1,7 +1,7 @@
 """Samples of lm-evaluation-harness: ``samples_{task}_{date}.jsonl``, as ``--log_samples`` writes them.
 
 A row is a question under one filter, with all repeats of its answer in ``resps`` and one metric for the
-question. With one repeat that metric is the trial's score; with several each answer is scored anew, by the
+question. With one repeat that metric is the trial's score; with several, each answer is scored again, by the
 harness's own filters and metric (:mod:`adaptive_eval.interop.lm_eval`) or a scorer of this package.
 """
 
@@ -265,22 +265,7 @@ _NOT_THE_METRICS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 
 
 class HarnessMetric:
-    """Scores an answer as the harness would have scored it alone.
-
-    Parameters
-    ----------
-    path : Path
-        The file of samples, for messages.
-    config : mapping or None
-        The task's config, from the ``results_{date}.json`` beside it.
-    choices : Choices
-        Which metric, where there are several.
-
-    Raises
-    ------
-    UsageError
-        If the config is not there, scores by code of its own, or the harness is not installed.
-    """
+    """Scores an answer as the harness would have scored it alone."""
 
     def __init__(self, path: Path, config: Mapping[str, Any] | None, choices: Choices) -> None:
         self._path = path
@@ -307,13 +292,7 @@ class HarnessMetric:
             ) from None
 
     def score(self, row: Mapping[str, Any], text: str) -> dict[str, Any]:
-        """Return score, extraction and reason of one answer of a row.
-
-        Raises
-        ------
-        ValueError
-            If it cannot be scored so.
-        """
+        """Return score, extraction and reason of one answer of a row."""
         extracted = self._filtered(row, text)
         if not isinstance(extracted, str):
             raise ValueError(f"the filter {row.get('filter')!r} makes no text of one answer; use --scorer")

@@ -41,25 +41,6 @@ def simulate_fixed(
     A pair gets a winner where z = |μ − μ'| / √(σ² + σ'²) of Bayes@N reaches `threshold`: the paper's rule
     [1]_, for the one look it is meant for.
 
-    Parameters
-    ----------
-    spec, answers, replicates, seed, workers, progress
-        As for :func:`~adaptive_eval.simulate.simulate`; the spec's rule, allocation and budget do not matter.
-    passes : int
-        Trials of each model on each question, N.
-    threshold : float
-        The z at which a pair counts as decided.
-
-    Returns
-    -------
-    SimulationResult
-        Undecided pairs stay open; there are no ties.
-
-    Raises
-    ------
-    UsageError
-        If an argument is out of range or there are fewer recorded trials.
-
     References
     ----------
     .. [1] Hariri, Samandar, Hinczewski, Chaudhary (2026). Don't Pass@k: A Bayesian Framework for Large

@@ -167,13 +167,7 @@ def map_replicates(
     workers: Workers = None,
     progress: Progress | None = None,
 ) -> list[RunOutcome]:
-    """Return the outcome of every replicate, in order; replicate r has child r of the seed.
-
-    Raises
-    ------
-    UsageError
-        If `workers` is below 1 or the seed is negative.
-    """
+    """Return the outcome of every replicate, in order; replicate r has child r of the seed."""
     if isinstance(workers, Executor):
         number = getattr(workers, "workers", available_cores())
     else:

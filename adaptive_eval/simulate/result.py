@@ -98,7 +98,7 @@ class SimulationResult:
     score : ndarray of float, shape (R, L)
         Final mean scores, in score units.
     steps : ndarray of int64, shape (R,)
-        Steps of the walk that had been decided on at the stop.
+        Trials of a model's sequence that had been decided on at the stop.
     time : ndarray of float, shape (R,)
         Virtual seconds to the stop; without a latency, rounds of answers.
     reason : tuple of str
@@ -201,7 +201,7 @@ class SimulationResult:
 
     @property
     def uniform_total(self) -> Ints:
-        """Trials that each run would have taken had every model walked on to the stop, shape (R,).
+        """Trials that each run would have taken with uniform allocation up to the stop, shape (R,).
 
         The same outcomes lead to the same decisions, so this is what policy ``uniform`` pays for them.
 
@@ -327,7 +327,7 @@ class RunOutcome:
 
 
 def scores_until(spec: SessionSpec, board: Board, steps: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return each model's overall mean unit score over the first `steps` steps of its walk, shape (L,).
+    """Return each model's overall mean unit score over the first `steps` trials of its sequence, shape (L,).
 
     Questions are weighted equally within a task, whatever their numbers of trials; NaN where a task has no
     trial yet. Within rounds of a model's own, it is their weighted mean.

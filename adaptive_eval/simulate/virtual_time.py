@@ -83,23 +83,7 @@ def run_events(
     rng: np.random.Generator,
     usage: tuple[Usage, ...] | None = None,
 ) -> RunOutcome:
-    """Simulate one run.
-
-    Parameters
-    ----------
-    session : Session
-        A fresh session.
-    stream : Stream
-        The answers.
-    in_flight : int
-        Most trials in flight, of all models together.
-    latency : Latency or None
-        None: all trials asked for together are answered together, after one unit of time.
-    rng : Generator
-        Of the latencies.
-    usage : tuple of Usage, optional
-        Tokens that each trial of a model uses.
-    """
+    """Simulate one run."""
     run = _VirtualRun(session, stream, latency, rng, usage)
     while session.stopped is None:
         run.stop_exhausted()
@@ -220,20 +204,14 @@ class _VirtualRun:
         if limit.min() == ENDLESS:
             return
         comparison, states = self.session.comparison, self.session.states
-        walked = np.array(self.session.board.complete[: self.models]) >= limit
-        for model in np.flatnonzero(walked & (comparison.frontier >= limit)).tolist():
+        done = np.array(self.session.board.complete[: self.models]) >= limit
+        for model in np.flatnonzero(done & (comparison.frontier >= limit)).tolist():
             if self.session.stopped is None and not states.retired[model] and model not in states.stopped:
                 self.exhausted[model] = True
                 self.session.stop_model(self.session.spec.names[model], RAN_OUT)
 
     def wind_up(self) -> None:
-        """Go on from where nothing is in flight and nothing is asked for: answers have run out.
-
-        Raises
-        ------
-        SessionError
-            If they have not; then the session is stuck.
-        """
+        """Go on from where nothing is in flight and nothing is asked for: answers have run out."""
         before = int(self.exhausted.sum())
         self.session.ask({})  # reads what waits unread
         self.stop_exhausted()

@@ -62,11 +62,6 @@ class Pending:
 
     Everything that could be wrong with a row is found when it is added: one that failed at commit would fail
     again at every further commit, and take the trials beside it with it.
-
-    Parameters
-    ----------
-    db : sqlite3.Connection
-        The run file, from which the known names and the next ids are read.
     """
 
     def __init__(self, db: sqlite3.Connection) -> None:
@@ -129,15 +124,7 @@ class Pending:
         self._attempts.add(*row)
 
     def add_outcome(self, record: TrialRecord) -> bool:
-        """Add a finished trial with its answer; return False where it has an outcome already.
-
-        Raises
-        ------
-        RunMismatch
-            If that outcome was to another question, repeat or seed.
-        ValueError, TypeError
-            If a number or some JSON data cannot be stored.
-        """
+        """Add a finished trial with its answer; return False where it has an outcome already."""
         key, asked = self._key(record.request), self._question(record.request)
         before = self._asked.get(key) or self._db.execute(_ASKED, key).fetchone()
         if before == asked:

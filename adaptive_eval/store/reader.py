@@ -170,7 +170,7 @@ class RunReader:
                 self._db, since, lambda: (tuple(self._names("models")), tuple(self._questions()))
             )
 
-    def walked(self, model: str, end: int, since: int = 0) -> npt.NDArray[np.int64]:
+    def in_sequence(self, model: str, end: int, since: int = 0) -> npt.NDArray[np.int64]:
         """Return step, question and category (-1 for a missing trial) of a model's trials, in order of steps.
 
         Parameters

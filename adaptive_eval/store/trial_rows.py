@@ -90,19 +90,7 @@ TRIALS_NEWEST_FIRST = _QUERY.format(beyond="<", order="DESC")
 
 
 class TrialDecoder:
-    """Turns rows of :data:`TRIALS` into records.
-
-    Parameters
-    ----------
-    models : list of str
-        By id.
-    questions : list of (str, str)
-        Task name and question id, by id.
-    signal_sets : list of str
-        JSON lists of signal names, by id.
-    dictionaries : Dictionaries
-        Those of the file.
-    """
+    """Turns rows of :data:`TRIALS` into records."""
 
     def __init__(
         self,

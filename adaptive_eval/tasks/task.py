@@ -35,13 +35,6 @@ def target_option(question: Question) -> int | None:
 def shuffled(question: Question, seed: int) -> Question:
     """Return `question` with its options in the order that `seed` gives, and the target's new letter.
 
-    Parameters
-    ----------
-    question : Question
-        With options, one of which is the target.
-    seed : int
-        The trial's seed: the same trial has the same order whenever it is asked or scored.
-
     Examples
     --------
     >>> question = Question("t", "q", "B", {"choices": "", "input": "Sky?"}, ("red", "blue", "green"))

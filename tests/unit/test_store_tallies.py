@@ -11,7 +11,7 @@ import pytest
 import run_examples as runs
 
 from adaptive_eval.report.summary import summarise
-from adaptive_eval.store import RunReader, RunWriter, TrialRecord
+from adaptive_eval.store import RunReader, RunWriter, TrialRecord, pending
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
 
 
@@ -135,7 +135,7 @@ def test_answers_that_no_score_counts_are_in_no_question_s_account(tmp_path, gap
     with RunReader(finished) as reader:
         lines = summarise(reader).results.models
         task = next(reader.trials(limit=1)).request.task
-        ends = {line.model: max(reader.walked(line.model, 10**9)[:, 0].tolist()) for line in lines}
+        ends = {line.model: max(reader.in_sequence(line.model, 10**9)[:, 0].tolist()) for line in lines}
     with RunWriter.open(run) as writer:
         for number, line in enumerate(lines):
             for step in range(5):
