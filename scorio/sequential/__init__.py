@@ -6,7 +6,8 @@ takes. :func:`paired_difference`, :func:`permutation_test`, :func:`mcnemar`, :fu
 :func:`posterior_interval` are for one look after a number of trials fixed in advance.
 """
 
-from scorio.sequential.comparison import Board, Comparison, Score, board, compare, score
+from scorio.sequential.boards import Board, board
+from scorio.sequential.comparison import Comparison, Score, compare, score
 from scorio.sequential.families import rank_intervals
 from scorio.sequential.fixed_tests import (
     FixedTest,

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from scorio.eval._arguments import credibility, whole
 from scorio.sequential._named import Named
+from scorio.sequential._recorded import Order, interval, read_margin, read_weights, sequence_of
 from scorio.sequential.cells import HOLE, Cells
-from scorio.sequential.comparison import Order, interval, read_margin, read_weights, sequence_of
 from scorio.sequential.contrasts import PairReader, Target, score_block
 from scorio.sequential.families import family as family_called
 from scorio.sequential.families import rank_intervals

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from scorio.eval._arguments import credibility, finite, positive, whole
 from scorio.eval._inputs import Missing, read_trials
 from scorio.sequential._named import Named
+from scorio.sequential._recorded import Order, lay_out, read_margin, read_weights
 from scorio.sequential.cells import Cells
-from scorio.sequential.comparison import Order, lay_out, read_margin, read_weights
 from scorio.sequential.contrasts import PairReader
 from scorio.sequential.outlook import Outlook, closing_steps
 from scorio.sequential.rules import Anytime
