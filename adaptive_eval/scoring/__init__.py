@@ -1,7 +1,7 @@
 """From an answer to a category: extractors, scorers, signals and rubrics.
 
-:data:`SCORERS` names the scorers of a config; :func:`build_scorer` makes one from its options. A scorer
-takes any answer, of any size and content, in time linear in its length, and always gives a category.
+:data:`SCORERS` names the scorers of a config; :func:`build_scorer` makes one from its options. A scorer takes
+an answer of any size and content, in bounded time, and always returns a score.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ SCORERS: dict[str, Callable[..., Scorer]] = {
 """Scorers by the name they have in a config; :mod:`adaptive_eval.build` adds those of other libraries."""
 
 IN_WORKERS = frozenset({"math", "json", "rouge", "code", "python", "judge", "verifier"})
-"""Those whose work is done elsewhere, by other processes or a server: ask several at once."""
+"""Scorers that wait for other processes or a server: score several answers at once."""
 
 
 def build_scorer(kind: str, options: Mapping[str, Any] | None = None) -> Scorer:
@@ -99,8 +99,7 @@ def build_scorer(kind: str, options: Mapping[str, Any] | None = None) -> Scorer:
     kind : str
         Its name in :data:`SCORERS`.
     options : mapping, optional
-        Its options by name; the rest have their defaults. A scorer within a scorer (`is_correct`) is a
-        mapping of its kind and its options.
+        Its options by name. The option `is_correct`, a scorer itself, is a mapping of its kind and options.
 
     Returns
     -------
