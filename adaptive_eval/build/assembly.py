@@ -20,10 +20,16 @@ from adaptive_eval.build.previous_runs import Previous, previous_of
 from adaptive_eval.build.question_policy import ROUNDS, SHARED_ROUNDS, question_policy
 from adaptive_eval.build.rubrics import dump_thresholds, require_same_scoring, rubrics_of
 from adaptive_eval.build.samples_per_prompt import answers_in_a_row
-from adaptive_eval.build.scorers import MIMIC, Grading, ScorersAllowance, connected, scorer_endpoints, served
+from adaptive_eval.build.scorers import (
+    Grading,
+    ScorersAllowance,
+    connected,
+    model_graded,
+    scorer_endpoints,
+)
 from adaptive_eval.build.stored_answers import AnsweringFromEarlier, EarlierAnswers
 from adaptive_eval.config import ModelConfig, RunConfig, TaskConfig, difference, parse_config
-from adaptive_eval.config.section import IN_INSPECT
+from adaptive_eval.config.section import IN_INSPECT, MIMIC
 from adaptive_eval.core.plugins import POLICY_GROUP, RULE_GROUP, package_of
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import (
@@ -191,7 +197,7 @@ class Built:
         """Start the config's own server of biased coins, where it is asked; return its base URL."""
         mimic = self.config.mimic
         asked = any(model.uses_mimic for model in self.config.models)
-        asked = asked or any(scorer.endpoint == MIMIC for scorer in served(self.scorers).values())
+        asked = asked or any(scorer.endpoint == MIMIC for scorer in model_graded(self.scorers).values())
         if mimic is None or not asked:
             return None
         questions = [known for task in self.tasks for known in self._answer_key(task)]
@@ -255,7 +261,7 @@ class Built:
                 elapsed=elapsed,
             ),
             observer=observer,
-            allowance=ScorersAllowance(self.tasks, self.scorers) if served(self.scorers) else None,
+            allowance=ScorersAllowance(self.tasks, self.scorers) if model_graded(self.scorers) else None,
         )
 
     @property

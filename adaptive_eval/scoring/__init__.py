@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.scoring.account import ScorerAccount, ScorerLine, Spent
 from adaptive_eval.scoring.choice import ChoiceScorer
 from adaptive_eval.scoring.code import CodeScorer
 from adaptive_eval.scoring.exact import ExactScorer
@@ -19,13 +18,13 @@ from adaptive_eval.scoring.extract import Extract, last_boxed, last_stated
 from adaptive_eval.scoring.judge import JudgeScorer
 from adaptive_eval.scoring.judging import TaskScoring
 from adaptive_eval.scoring.math import MathScorer
+from adaptive_eval.scoring.model_graded import ModelGradedScorer
 from adaptive_eval.scoring.numerals import find_numbers, read_number
 from adaptive_eval.scoring.numeric import NumericScorer
 from adaptive_eval.scoring.overlap import F1Scorer, RougeScorer
 from adaptive_eval.scoring.patterns import ContainsScorer, RegexScorer
 from adaptive_eval.scoring.rubric import Rubric, SignalMissing
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer, Scorer, Undecided
-from adaptive_eval.scoring.served import ServedScorer
 from adaptive_eval.scoring.signals import attempt_signals
 from adaptive_eval.scoring.structured import JsonScorer
 from adaptive_eval.scoring.text import TAIL, answer_part
@@ -48,16 +47,13 @@ __all__ = [
     "JsonScorer",
     "JudgeScorer",
     "MathScorer",
+    "ModelGradedScorer",
     "NumericScorer",
     "RegexScorer",
     "RougeScorer",
     "Rubric",
     "Scorer",
-    "ScorerAccount",
-    "ScorerLine",
-    "ServedScorer",
     "SignalMissing",
-    "Spent",
     "TaskScoring",
     "Undecided",
     "VerifierScorer",

@@ -8,6 +8,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
+from adaptive_eval.scoring.model_graded import ModelGradedScorer
 from adaptive_eval.scoring.scorer import Scorer
 from adaptive_eval.scoring.workers import bound_workers
 from adaptive_eval.trial import Completion, Question, Score
@@ -34,7 +35,12 @@ def score_here(
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         apply = threads.map if at_once else map
         for tag, answers in batches:
-            yield tag, [] if scorer is None else list(apply(lambda one: scorer.score(*one), answers))
+            if scorer is None or not answers:
+                yield tag, []
+            elif isinstance(scorer, ModelGradedScorer):
+                yield tag, scorer.score_all(answers)
+            else:
+                yield tag, list(apply(lambda one: scorer.score(*one), answers))
 
 
 def score_spread(
