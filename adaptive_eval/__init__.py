@@ -5,7 +5,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+import scorio
+
 __version__ = "0.1.0"
+
+if "sequential" not in scorio.__all__:
+    raise ImportError(
+        f"{scorio.__file__} is the published package scorio, which has the name of a part of adaptive-eval; "
+        "pip uninstall scorio, then pip install --force-reinstall adaptive-eval"
+    )
 
 _EVALUATION = ("Evaluation", "assert_at_least", "assert_not_worse", "evaluate", "evaluate_async")
 _TEXT = ("describe", "explain")
