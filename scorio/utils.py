@@ -137,7 +137,8 @@ def compare_rankings(
     a, b = np.asarray(ranked_list_a), np.asarray(ranked_list_b)
     if a.shape != b.shape or a.ndim != 1 or a.size == 0:
         raise ValueError(
-            f"ranked_list_a and ranked_list_b must have the same non-zero length; got shapes {a.shape}, {b.shape}"
+            "ranked_list_a and ranked_list_b must have the same non-zero length; "
+            f"got shapes {a.shape} and {b.shape}"
         )
     for name, values in (("ranked_list_a", a), ("ranked_list_b", b)):
         if values.dtype.kind not in "biuf":
