@@ -27,6 +27,7 @@ from pathlib import Path
 from adaptive_eval.errors import UsageError
 from adaptive_eval.scoring.bubblewrap import Enclosure, enclosures
 from adaptive_eval.scoring.seccomp import syscall_filter
+from adaptive_eval.scoring.text import sendable
 
 __all__ = ["Limits", "Outcome", "SandboxFailed", "protections", "require_sandbox", "run_tests"]
 
@@ -205,8 +206,8 @@ def _run(
 ) -> Outcome:
     user = secrets.choice(_USERS) if os.getuid() == 0 else None
     task = {
-        "code": _sendable(code),
-        "tests": _sendable(tests),
+        "code": sendable(code),
+        "tests": sendable(tests),
         "limits": limits.as_rlimits(),
         "user": None if enclosure.own_namespace else user,
     }
@@ -369,7 +370,3 @@ def _why(status: int, errors: bytes, limits: Limits) -> str:
 def _last_line(errors: bytes) -> str:
     lines = errors.decode("utf-8", "replace").strip().splitlines()
     return lines[-1].strip()[:200] if lines else ""
-
-
-def _sendable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")

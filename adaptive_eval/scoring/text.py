@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["TAIL", "answer_part", "is_spaceless", "normalised", "storable", "unwrapped"]
+__all__ = ["TAIL", "answer_part", "is_spaceless", "normalised", "sendable", "storable", "unwrapped"]
 
 TAIL = 50_000
 """Characters at the end of an answer (without its reasoning) in which the result is searched."""
@@ -136,6 +136,11 @@ def storable(text: str) -> str:
     cut = text[:LONGEST_EXTRACT]
     safe = "".join(char if _is_safe(char) else "\N{REPLACEMENT CHARACTER}" for char in cut)
     return safe if len(text) <= LONGEST_EXTRACT else f"{safe}…"
+
+
+def sendable(text: str) -> str:
+    """Return a text without lone surrogates, which UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _is_safe(char: str) -> bool:
