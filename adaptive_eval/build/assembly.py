@@ -7,7 +7,7 @@ import platform
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
@@ -20,10 +20,16 @@ from adaptive_eval.build.previous_runs import Previous, previous_of
 from adaptive_eval.build.question_policy import ROUNDS, SHARED_ROUNDS, question_policy
 from adaptive_eval.build.rubrics import dump_thresholds, require_same_scoring, rubrics_of
 from adaptive_eval.build.samples_per_prompt import answers_in_a_row
-from adaptive_eval.build.scorers import MIMIC, Grading, ScorersAllowance, connected, scorer_endpoints, served
+from adaptive_eval.build.scorers import (
+    Grading,
+    ScorersAllowance,
+    connected,
+    model_graded,
+    scorer_endpoints,
+)
 from adaptive_eval.build.stored_answers import AnsweringFromEarlier, EarlierAnswers
 from adaptive_eval.config import ModelConfig, RunConfig, TaskConfig, difference, parse_config
-from adaptive_eval.config.section import IN_INSPECT
+from adaptive_eval.config.section import IN_INSPECT, MIMIC
 from adaptive_eval.core.plugins import POLICY_GROUP, RULE_GROUP, package_of
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import (
@@ -57,7 +63,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks import FewShot, PromptTemplate, Task, load_task
 from adaptive_eval.tasks.sources import INSPECT, LM_EVAL, LOADERS
-from adaptive_eval.tasks.variant import target_option
+from adaptive_eval.tasks.task import target_option
 from adaptive_eval.text.determinism_words import tested_words
 from adaptive_eval.trial import Message, Question, TrialRequest
 
@@ -195,11 +201,11 @@ class Built:
         """Return the run with scorers that ask the started mimic, where they are to."""
         return replace(self, scorers=connected(self.scorers, mimic_url))
 
-    def start_mimic(self, stack: ExitStack) -> str | None:
+    def start_mimic(self, stack: ExitStack | AsyncExitStack) -> str | None:
         """Start the config's own server of biased coins, where it is asked; return its base URL."""
         mimic = self.config.mimic
         asked = any(model.uses_mimic for model in self.config.models)
-        asked = asked or any(scorer.endpoint == MIMIC for scorer in served(self.scorers).values())
+        asked = asked or any(scorer.endpoint == MIMIC for scorer in model_graded(self.scorers).values())
         if mimic is None or not asked:
             return None
         questions = [known for task in self.tasks for known in self._answer_key(task)]
@@ -265,7 +271,7 @@ class Built:
                 elapsed=elapsed,
             ),
             observer=observer,
-            allowance=ScorersAllowance(self.tasks, self.scorers) if served(self.scorers) else None,
+            allowance=ScorersAllowance(self.tasks, self.scorers) if model_graded(self.scorers) else None,
         )
 
     @property

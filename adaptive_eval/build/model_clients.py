@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from adaptive_eval.build.samples_per_prompt import MOST as MOST_SAMPLES
-from adaptive_eval.build.scorers import MIMIC
 from adaptive_eval.config import (
     EachServerConfig,
     HeaderConfig,
@@ -18,6 +17,7 @@ from adaptive_eval.config import (
     ServerConfig,
 )
 from adaptive_eval.config.model import AUTO_CONCURRENCY
+from adaptive_eval.config.section import MIMIC
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_completions import OpenAICompletions
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint

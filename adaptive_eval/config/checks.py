@@ -33,11 +33,6 @@ _SET_BY_US = ("model", "messages", "prompt", "seed", "n", "echo", "stream", "str
 def check_all(data: Any) -> Found:
     """Yield the place and the words of every mistake that concerns several settings together.
 
-    Parameters
-    ----------
-    data : object
-        The config as plain data (dict, tuple, scalars), as read.
-
     Examples
     --------
     >>> models = ({"name": "a"}, {"name": "b"})

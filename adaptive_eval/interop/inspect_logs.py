@@ -21,14 +21,7 @@ _CUT_OFF = ("token", "context", "time", "working", "message", "turn", "cost")
 
 
 def inspect_log(path: Path, choices: Choices) -> Log:
-    """Return the log in a file of Inspect; its header is read at once, its samples later.
-
-    Raises
-    ------
-    UsageError
-        If inspect_ai is not installed, the file is none of its logs or is damaged, or the evaluation has not
-        finished.
-    """
+    """Return the log in a file of Inspect; its header is read at once, its samples later."""
     opened = _Opened(path, choices)
     spec = opened.header.eval
     version = str(spec.task_version)

@@ -29,24 +29,6 @@ class StopEarly:
     holds although it is looked at after every sample. Inspect runs all samples once before it begins with the
     second epoch, so at least one epoch is run as a whole.
 
-    Parameters
-    ----------
-    width : float, optional
-        Width of the interval that is enough.
-    threshold : float, optional
-        Score that the model is held against.
-    confidence : float
-        1 minus the error rate.
-    metric : str, optional
-        The scorer, where a task has several.
-    right_from : float
-        Least score that counts as right.
-
-    Raises
-    ------
-    UsageError
-        If neither or both of `width` and `threshold` are given.
-
     Examples
     --------
     >>> StopEarly(width=0.1).goal.text

@@ -26,7 +26,7 @@ _CHOSEN = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-# What may follow the letter A when it is not the article: "The answer is A because …".
+# What may follow the letter A if it is no article: "The answer is A because …".
 _AFTER_LETTER = (
     r"because|since|as|and|or|is|which|with|for|due|based|so|here|in\b(?=[ ]this)|although|while|not"
 )
@@ -35,16 +35,19 @@ _NEGATION = re.compile(r"\b(?:not|neither|nor|incorrect|wrong|false|cannot|excep
 
 @dataclass(frozen=True, slots=True)
 class ChoiceScorer(AnswerScorer):
-    """Compares options. The article "A" is not taken for one, nor is an answer that names several.
+    """Compares options. The article "A" is no option, and an answer that names several options is wrong.
+
+    An answer names an option as ``B``, ``(B)``, ``B.``, ``**B**``, ``B. the text`` or by its text; in prose
+    after "the answer is", "I choose", before "is correct", or alone at the end.
 
     Parameters
     ----------
-    strip_reasoning : bool
-        Leave out ``<think>…</think>`` and its like before looking for the answer.
+    strip_reasoning, marker
+        As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
     letters : str
-        Letters of the options, for questions that list no options themselves.
+        Letters of the options, for questions that list none.
     index_from : {0, 1}, optional
-        Whether a target that is a number counts options from 0 or from 1; by default numbers are texts.
+        Whether a target that is a number counts options from 0 or from 1. Default: numbers are texts.
 
     Examples
     --------
@@ -103,14 +106,7 @@ class ChoiceScorer(AnswerScorer):
 
 
 class Options:
-    """The options of one question.
-
-    Parameters
-    ----------
-    letters : str
-        Their letters, in order.
-    texts : tuple of str
-        Their texts; empty where only the letters are known.
+    """The options of one question: their letters, and their texts if they are known.
 
     Examples
     --------
@@ -124,7 +120,7 @@ class Options:
         self.texts = texts
 
     def by_label(self, text: str) -> str | None:
-        """Return the letter that `text` is, in brackets or not, with the option's text behind it or not."""
+        """Return the letter that `text` gives, with or without brackets and the option's text."""
         plain = unwrapped(text)
         alone = self._alone.fullmatch(plain)
         if alone:
@@ -134,7 +130,7 @@ class Options:
         return labelled[1].upper() if labelled and not hedged else None
 
     def by_text(self, text: str) -> str | None:
-        """Return the letter of the option whose text is `text`, if it is that of one option only."""
+        """Return the letter of the only option whose text is `text`."""
         form = normalised(unwrapped(text[: 2 * _LONGEST_LINE + max(map(len, self.texts), default=0)]))
         found = [letter for letter, known in zip(self.letters, self._forms, strict=False) if known == form]
         return found[0] if len(found) == 1 else None
@@ -148,7 +144,7 @@ class Options:
     def stated(self, text: str) -> Extract | None:
         """Return the letter that the last statement in `text` gives; several, as written, if it hedges."""
         best = self._after_answer(text)
-        start = best.end if best is not None else 0  # only what is said later can replace it
+        start = best.end if best is not None else 0  # only a later statement can replace it
         for match in _CHOSEN.finditer(text, start):
             letter = self._leading(text[match.end() : match.end() + _LONGEST_LINE])
             if letter is not None:
@@ -158,7 +154,7 @@ class Options:
         return best
 
     def in_last_line(self, text: str) -> str | None:
-        """Return the one option that the last line names, by letter or by text, unless it denies one."""
+        """Return the only option that the last line names, by letter or text, unless it denies one."""
         line = text.rsplit("\n", 1)[-1][-_LONGEST_LINE:]
         as_a_whole = self.read(line)
         if as_a_whole is not None:
@@ -174,7 +170,7 @@ class Options:
         return self._one_text_in(line)
 
     def _after_answer(self, text: str) -> Extract | None:
-        """Return the letter that follows the last "the answer is" or its like."""
+        """Return the letter after the last "the answer is" or a similar phrase."""
         stated = last_stated(text)
         if stated is None:
             return None
@@ -186,7 +182,7 @@ class Options:
         return Extract(by_text, stated.end) if by_text is not None else None
 
     def _leading(self, text: str) -> tuple[str, int] | None:
-        """Return the letter that `text` begins with (all of them if it names several) and where it ends."""
+        """Return the letter (all of them if it names several) at the start of `text`, and where it ends."""
         plain = text.replace("\\text{", "").replace("\\mathbf{", "").replace("\\textbf{", "")
         match = self._lead.match(plain)
         if match is None:
@@ -198,11 +194,11 @@ class Options:
         return match[1].upper(), end
 
     def _lists_options(self, text: str) -> bool:
-        """Tell whether several lines begin with different letters, as a list of the options does."""
+        """Tell whether several lines begin with different letters, as in a list of the options."""
         return len({match[1].upper() for match in self._line_label.finditer(text)}) > 1
 
     def _one_text_in(self, line: str) -> str | None:
-        """Return the letter of the one option whose text `line` has, unless it denies something."""
+        """Return the letter of the only option whose text is in `line`, unless the line denies something."""
         form = f" {normalised(unwrapped(line))} "
         inside = [
             (letter, known)

@@ -22,20 +22,20 @@ _PYTHON = ("python", "py", "python3")
 
 @dataclass(frozen=True, slots=True)
 class CodeScorer:
-    """Runs Python that a model wrote, in a sandbox without network or files, and then the tests.
+    """Runs a model's Python program, and then the tests, in a sandbox without network or files.
 
     Parameters
     ----------
     allow_execution : bool
-        Must be true: programs that nobody has read are run only where the config says so.
+        Must be true: nobody has read the programs.
     code, tests : str
         What is run, with ``{answer}`` for the program in the answer and ``{target}`` or any field of the
         question. The tests run in the module that the code has made. They pass where they come to their end,
         or end the process themselves with status 0; the program that they test may not.
     block : {'last', 'first', 'all'}
-        Which fenced block of the answer is the program; one marked as Python goes before others.
+        Which fenced block of the answer is the program; blocks marked as Python come first.
     time_limit, cpu_limit : float
-        Seconds until the sandbox is killed; seconds of CPU time of one process in it.
+        Seconds until the sandbox is killed; seconds of CPU time of one process.
     memory, disk : int
         Bytes of memory of all processes together (and of address space of one), and of files.
     processes : int
@@ -45,7 +45,7 @@ class CodeScorer:
     require_sandbox : {'basic', 'strict'}
         ``strict`` refuses to run where one of the sandbox's protections does not hold.
     strip_reasoning : bool
-        Leave out ``<think>…</think>`` and its like.
+        Drop ``<think>…</think>`` and similar tags.
     """
 
     allow_execution: bool = False
@@ -89,7 +89,7 @@ class CodeScorer:
         return f"programs run in a sandbox with {has}" + (f"; it lacks {lacks}" if lacks else "")
 
     def score(self, completion: Completion, question: Question) -> Score:
-        """Run one answer; a program that fails, hangs or ends itself is category 0 with its reason."""
+        """Run one answer; a program that fails, hangs or ends the process gets category 0 and a reason."""
         program = find_code(answer_part(completion.text, strip_reasoning=self.strip_reasoning), self.block)
         signals: dict[str, Signal] = {
             "is_correct": False,
@@ -116,14 +116,7 @@ class CodeScorer:
 
 
 def find_code(text: str, block: Literal["last", "first", "all"] = "last") -> str | None:
-    r"""Return the program in an answer: a fenced block, or the text itself where it has none.
-
-    Parameters
-    ----------
-    text : str
-        The answer.
-    block : {'last', 'first', 'all'}
-        Which block; blocks marked as Python go before all others.
+    r"""Return the program in an answer: a fenced block (marked as Python, if one is), or the whole text.
 
     Examples
     --------

@@ -1,8 +1,7 @@
-r"""Numbers as people and models write them, read exactly.
+r"""Numbers as people and models write them, read as exact fractions.
 
-``1,234.5``, ``-$5``, ``1.2e-3``, ``3 × 10^5``, ``\frac{3}{4}``, ``3 1/2``, ``12 cm^2``, ``50\%``, ``5
-million``: each is read into a fraction, so that comparing involves no rounding. Anything that is not one
-number (a list, a range, a formula, ``2\pi``) is not read.
+Examples: ``1,234.5``, ``-$5``, ``1.2e-3``, ``3 × 10^5``, ``\frac{3}{4}``, ``3 1/2``, ``12 cm^2``, ``50\%``,
+``5 million``. A list, a range or a formula (``2\pi``) is not a number.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _REWRITE = (
     (re.compile(r"(?:\bnegative|(?:(?<=is )|(?<=[:=] )|^)minus) (?=[$€£¥₹]?[\d.])", re.IGNORECASE), "-"),
 )
 
-# The groups of digits are possessive and bounded: no text makes the search go back and forth over them.
+# Groups of digits are possessive and bounded: no text makes the search backtrack over them.
 _GROUPS = r"\d{1,3}(?:,\d{3}){1,40}+(?![\d,]\d)|\d{1,2}(?:,\d{2}(?=,)){1,40}+,\d{3}(?!\d)"
 _PLAIN = rf"(?:{_GROUPS}|\d+)(?:\.\d+)?|\.\d+"
 _BODY = rf"""
@@ -107,7 +106,7 @@ class FoundNumber:
     text : str
         As it is written.
     reaches_end : bool
-        Whether the searched text ends with it, so that more digits could have followed.
+        Whether the text ends with it, so that more digits could have followed.
     """
 
     number: Number
@@ -115,14 +114,14 @@ class FoundNumber:
     reaches_end: bool
 
 
-@lru_cache(maxsize=4096)  # targets come again with every trial, and answers often
+@lru_cache(maxsize=4096)  # every trial repeats its target, and many an answer
 def read_number(text: str) -> Number | None:
     r"""Read a text that is one number, with a unit, currency or percent sign, or after ``x =``.
 
     Parameters
     ----------
     text : str
-        Such as the content of a box, or a dataset's target (of GSM8K's kind too: what follows ``####``).
+        Such as the content of a box, or a dataset's target (as in GSM8K, after ``####``).
 
     Returns
     -------
@@ -188,9 +187,9 @@ def is_same_number(answer: Number, target: Number, tolerance: float = 0.0, relat
     Parameters
     ----------
     answer, target : Number
-        What is compared. Where one has a percent sign and the other has none, both 50 and 0.5 are 50 %.
+        The numbers. If only one has a percent sign, both 50 and 0.5 are 50 %.
     tolerance, relative : float
-        Largest difference that counts as the same: absolute, or as a share of the target; the larger one
+        Largest difference that counts as equal: absolute, or as a share of the target; the larger bound
         holds.
 
     Examples
@@ -208,7 +207,7 @@ def is_same_number(answer: Number, target: Number, tolerance: float = 0.0, relat
 
 
 def _rewritten(text: str) -> str:
-    """Return a text with one way of writing for what has several."""
+    """Return a text with one notation for each thing that has several."""
     text = _SUPERSCRIPTS.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPT), text)
     text = _VULGAR.sub(" ", _DIGIT_GAP.sub("", text))
     text = unicodedata.normalize("NFKC", text)
@@ -218,7 +217,7 @@ def _rewritten(text: str) -> str:
 
 
 def _joined(text: str) -> str:
-    """Return a text with the spaces between groups of three digits closed, as ``1 234 567``."""
+    """Return a text without the spaces between groups of three digits, as in ``1 234 567``."""
     is_grouped = re.match(r"\D{0,3}\d{1,3}(?: \d{3}){1,40}(?!\d)", text)
     return re.sub(r"(?<=\d) (?=\d{3}(?!\d))", "", text) if is_grouped else text
 

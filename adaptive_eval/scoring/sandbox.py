@@ -1,9 +1,9 @@
-"""Programs that nobody has read, run where they can do no harm: bubblewrap, or not at all.
+"""Runs programs that nobody has read under bubblewrap, or not at all.
 
-A program sees a file system of its own: Python read-only, a small memory disk as its only writable place, no
+A program sees its own file system: Python read-only, a small memory disk as its only writable place, no
 home, no network, no other process. Each of its processes is bounded in CPU time, address space, file size and
 open files, all together in number and resident memory; all are killed at the wall-clock limit. Run by root,
-every program gets a user number of its own: the limit on the number of processes does not hold for root.
+each program gets its own user number: the limit on the number of processes does not hold for root.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from pathlib import Path
 from adaptive_eval.errors import UsageError
 from adaptive_eval.scoring.bubblewrap import Enclosure, enclosures
 from adaptive_eval.scoring.seccomp import syscall_filter
+from adaptive_eval.scoring.text import sendable
 
 __all__ = ["Limits", "Outcome", "SandboxFailed", "protections", "require_sandbox", "run_tests"]
 
 _USERS = range(20_000, 60_000)
-"""User numbers for programs that root runs; drawn at random, so that two hardly ever share one."""
+"""User numbers for the programs of root, drawn at random: two hardly ever share one."""
 
 _KEPT = 4_096
-"""Bytes, from the end, of a program's error output that are kept."""
+"""Bytes at the end of the error output that are kept."""
 
 _DYING = 10.0
-"""Seconds that killed processes may take to be gone."""
+"""Seconds that killed processes may take to end."""
 
 _GLANCE = 0.02
-"""Seconds between two looks at the memory of a program."""
+"""Seconds between two measurements of a program's memory."""
 
 _CHUNK = 1 << 16
 _NEEDS = "It needs user namespaces, and a Python that every user may read (option python)"
@@ -49,7 +50,7 @@ _SUM = ("answer = 6 * 7", "assert answer == 42")
 
 
 class SandboxFailed(Exception):
-    """The sandbox could not be entered, or was killed: this says nothing about the program."""
+    """The sandbox did not start, or was killed; this says nothing about the program."""
 
 
 class _Killed(Exception):
@@ -103,7 +104,7 @@ class Outcome:
 
 
 def require_sandbox(python: str | None = None, *, strict: bool = False) -> None:
-    """Refuse where programs cannot be run safely.
+    """Raise unless programs can be run safely.
 
     Parameters
     ----------
@@ -168,8 +169,8 @@ def _enclosure(python: str | None) -> Enclosure:
 def run_tests(code: str, tests: str, limits: Limits, python: str | None = None) -> Outcome:
     """Run code and then its tests in a sandbox.
 
-    A program that is killed may have done that itself, or used up its CPU time; or the system was out of
-    memory. It is run once more, and the second outcome counts.
+    A program that is killed may have killed itself or used up its CPU time, or the system was out of memory.
+    It is run once more, and the second outcome counts.
 
     Parameters
     ----------
@@ -178,17 +179,17 @@ def run_tests(code: str, tests: str, limits: Limits, python: str | None = None) 
     limits : Limits
         What they may use.
     python : str, optional
-        The interpreter; without packages. Default: the one that runs this.
+        The interpreter, without its packages. Default: the one that runs this.
 
     Returns
     -------
     Outcome
-        Passed where the tests came to their end without an error.
+        Passed if the tests came to their end.
 
     Raises
     ------
     SandboxFailed
-        If the program was not begun, or the sandbox around it was killed twice.
+        If the program did not start, or its sandbox was killed twice.
     UsageError
         If there can be no sandbox.
     """
@@ -205,8 +206,8 @@ def _run(
 ) -> Outcome:
     user = secrets.choice(_USERS) if os.getuid() == 0 else None
     task = {
-        "code": _sendable(code),
-        "tests": _sendable(tests),
+        "code": sendable(code),
+        "tests": sendable(tests),
         "limits": limits.as_rlimits(),
         "user": None if enclosure.own_namespace else user,
     }
@@ -369,7 +370,3 @@ def _why(status: int, errors: bytes, limits: Limits) -> str:
 def _last_line(errors: bytes) -> str:
     lines = errors.decode("utf-8", "replace").strip().splitlines()
     return lines[-1].strip()[:200] if lines else ""
-
-
-def _sendable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")

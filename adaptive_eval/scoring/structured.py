@@ -1,4 +1,4 @@
-"""The scorer ``json``: right when the answer's JSON has the target in a field, or fits a schema."""
+"""The scorer ``json``: right if the answer's JSON has the target in a field, or fits a schema."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class JsonScorer(AnswerScorer):
     strip_reasoning, marker
         As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
     field : str, optional
-        A field, or a path to one (``result.value``, ``items.0``), which must be the target: numbers by
-        value, texts up to layout. Without field and schema the whole value must be the target's JSON.
+        The field that must be the target, or a path to it (``result.value``, ``items.0``). Numbers are
+        compared by value, texts up to layout. Without field and schema the whole value must equal the target.
     schema : mapping, optional
         A JSON Schema that the value must fit.
 
@@ -118,9 +118,9 @@ def _last_fenced(text: str) -> str | None:
 
 
 def _last_value(text: str, field: str | None) -> str | None:
-    """Return the last object or list in a text that is not inside another one, if need be without the field.
+    """Return the last outermost object or list in a text, preferably one with the field.
 
-    A reference such as [1] behind the object is JSON as well.
+    A reference such as [1] after the object is JSON as well.
     """
     decoder, end, found, has_field = json.JSONDecoder(), 0, None, False
     starts = [match.start() for match in _OPENING.finditer(text)][-_MOST_STARTS:]
@@ -174,7 +174,7 @@ def _is_target(value: Any, target: str) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return config data as jsonschema wants it: lists where the config has tuples."""
+    """Return config data with lists in place of tuples, as jsonschema needs it."""
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""The scorer ``python``: a function of one's own, in a process of its own."""
+"""The scorer ``python``: a user's function, called in another process."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _IMPORT = 600.0
 class CallableScorer:
     """Calls ``function(answer, question)``.
 
-    `answer` is the text without its reasoning; `question` a dict of ``id``, ``target``, ``choices`` and the
+    `answer` is the text without its reasoning, `question` a dict of ``id``, ``target``, ``choices`` and the
     dataset's ``fields``. The function returns whether the answer is right (bool), a score from 0 to 1, or a
-    mapping with ``score`` and, as it likes, ``extracted``, ``reason`` and ``signals`` (name to number).
+    mapping with ``score`` and optionally ``extracted``, ``reason`` and ``signals`` (name to number).
 
     Parameters
     ----------
     function : str
-        ``module:function``; modules beside the config are found.
+        ``module:function``; the module may lie in the folder of the config.
     strip_reasoning : bool
-        Leave out ``<think>…</think>`` and its like.
+        Drop ``<think>…</think>`` and similar tags.
     right_from : float
         Least score that counts as right.
     time_limit : float
@@ -55,28 +55,28 @@ class CallableScorer:
     home: Home = field(default_factory=Home.here, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Wherever it arrives, modules lie elsewhere.
+        # Another machine looks for modules in other folders.
         return type(self), (self.function, self.strip_reasoning, self.right_from, self.time_limit)
 
     def check_target(self, question: Question) -> str | None:
-        """Return what is wrong with the function, or None; any target will do.
+        """Return what is wrong with the function, or None; the target may be any text.
 
         Raises
         ------
         UsageError
-            If there can be no processes to call it in.
+            If no process can be started to call it.
         """
         require_workers("the scorer python")
         try:
             _require_function(self.function, self.home)
         except (UsageError, Undecided) as error:
             return str(error)
-        except ScorerUnavailable as error:  # of every question the same
+        except ScorerUnavailable as error:  # the same for every question
             raise UsageError(f"the scorer python: {error}") from None
         return None
 
     def score(self, completion: Completion, question: Question) -> Score:
-        """Score one answer; a function that fails, hangs or talks nonsense gives category 0 and a reason."""
+        """Score one answer: category 0 and a reason if the function fails, hangs or returns no score."""
         text = answer_part(completion.text, strip_reasoning=self.strip_reasoning)
         asked = {
             "id": question.id,
@@ -103,12 +103,7 @@ class CallableScorer:
 
 
 def find_function(name: str) -> Callable[..., Any]:
-    """Return the function ``module:function``.
-
-    Raises
-    ------
-    UsageError
-        If there is none.
+    """Return the function ``module:function``; raise UsageError if there is none.
 
     Examples
     --------
@@ -130,7 +125,7 @@ def find_function(name: str) -> Callable[..., Any]:
 
 @lru_cache
 def _require_function(name: str, home: Home) -> None:
-    """Raise unless the processes that will call the function find it."""
+    """Raise unless the processes that call the function find it."""
     in_worker(_find, name, limit=_IMPORT, home=home)
 
 
@@ -143,13 +138,7 @@ def _call(name: str, answer: str, question: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(result: Any) -> dict[str, Any]:
-    """Return what the function said in full, as values that any process can take.
-
-    Raises
-    ------
-    Undecided
-        If it is neither a bool, a number from 0 to 1, nor a mapping with such a score.
-    """
+    """Return a function's result as a mapping with all its parts, of Python's own types."""
     given = dict(result) if isinstance(result, Mapping) else {"score": result}
     score = given.get("score")
     if not isinstance(score, bool | int | float) or not 0.0 <= float(score) <= 1.0:
@@ -170,7 +159,7 @@ def _read(result: Any) -> dict[str, Any]:
 
 
 def _plain(value: bool | int | float) -> Signal:
-    """Return a number as one of Python's own: a subclass may be of a module that only the worker knows."""
+    """Return a number of Python's own types; only the worker may know the module of another."""
     if isinstance(value, bool | int):
         return value if type(value) in (bool, int) else int(value)
     return float(value)

@@ -33,24 +33,11 @@ class Stream(Protocol):
 
     @property
     def limit(self) -> Ints:
-        """Steps that each model can walk before its answers run out; :data:`ENDLESS` without end."""
+        """Trials of each model before its answers run out; :data:`ENDLESS` without end."""
         ...
 
     def take(self, models: Ints, start: int, stop: int) -> Ints:
-        """Return the next categories of some models.
-
-        Parameters
-        ----------
-        models : ndarray of int, shape (I,)
-            Models that have taken their answers up to `start`, each at most once.
-        start, stop : int
-            Steps of the schedule, within each model's limit.
-
-        Returns
-        -------
-        ndarray of int, shape (I, stop - start)
-            Categories.
-        """
+        """Return the next categories of some models."""
         ...
 
 
@@ -67,12 +54,7 @@ class Answers(Protocol):
 
 
 def asked(schedule: Schedule, models: Ints, start: int, stop: int) -> tuple[Ints, Ints]:
-    """Return what models are asked at steps ``start .. stop-1``.
-
-    Returns
-    -------
-    questions, repeats : ndarray of int, shape (I, stop - start)
-        Question numbers counted over all tasks in order, and how often each was asked before.
+    """Return what models are asked at steps ``start .. stop-1``: questions and repeats, (I, stop - start).
 
     Examples
     --------
@@ -100,7 +82,7 @@ def to_score_units(spec: SessionSpec, unit: ArrayLike) -> Floats:
 
 @dataclass(frozen=True)
 class BiasedCoins:
-    """Models whose chances per question are drawn anew for every replicate, with exactly the stated means.
+    """Models whose chances per question are drawn again for every replicate, with exactly the stated means.
 
     An answer is either the best or the worst category of the task's rubric.
 
@@ -261,7 +243,7 @@ def _extremes(spec: SessionSpec) -> tuple[Ints, Ints]:
 
 
 class _Uniform:
-    """One stream of uniform numbers per model, read along its walk."""
+    """One stream of uniform numbers per model, read along its trial sequence."""
 
     def __init__(self, schedule: Schedule, models: int, seed: np.random.SeedSequence) -> None:
         self.schedule = schedule

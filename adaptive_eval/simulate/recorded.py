@@ -154,8 +154,8 @@ class RecordedOutcomes:
 class RecordedAnswers:
     """Replays recorded outcomes without replacement, the trials of each cell in an order of their own.
 
-    A model whose trials of a question run out ends its walk there: its open pairs stay undecided. The truth
-    is the mean over questions of the mean of all trials.
+    A model whose trials of a question run out ends its sequence there: its open pairs stay undecided. The
+    truth is the mean over questions of the mean of all trials.
 
     Parameters
     ----------

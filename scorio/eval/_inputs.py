@@ -24,6 +24,7 @@ __all__ = [
     "read_categories",
     "read_outcomes",
     "read_prior",
+    "read_trials",
 ]
 
 Missing: TypeAlias = "ArrayLike | None"
@@ -116,6 +117,16 @@ def read_outcomes(R: ArrayLike) -> Integers:
     if len(outcomes) < 2:
         raise ValueError(f"R must have at least two models; got shape {outcomes.shape}")
     return outcomes
+
+
+def read_trials(
+    name: str, R: ArrayLike, categories: int, missing: Missing, *, models: bool = False
+) -> NDArray[np.int64]:
+    """Read single trials in their order: categories, -1 where a trial is missing."""
+    outcomes, absent = _read_outcomes(name, R, missing, models)
+    _check_categories(name, outcomes, categories - 1, f"there are {categories} weights")
+    trials = outcomes.astype(np.int64)
+    return trials if absent is None else np.where(absent, -1, trials)
 
 
 def read_prior(

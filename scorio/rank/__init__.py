@@ -10,6 +10,10 @@ z-score and ranking confidence of every pair, :func:`kendall_tau_b` the agreemen
 :func:`transfer` ranks early, with the help of earlier results of the same models.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from scorio._published import missing_name
+from scorio.rank import eval_ranking
 from scorio.rank._confidence import (
     PairwiseConfidence,
     pairwise_confidence,
@@ -95,6 +99,7 @@ __all__ = [
     "bradley_terry_map",
     "copeland",
     "elo",
+    "eval_ranking",
     "g_pass_at_k",
     "g_pass_at_k_tau",
     "geo_spectrum_at_k",
@@ -129,3 +134,9 @@ __all__ = [
     "unanimous_at_k",
     "win_rate",
 ]
+
+
+if not TYPE_CHECKING:  # a type checker is to know exactly the names above
+
+    def __getattr__(name: str) -> Any:
+        raise missing_name(__name__, name)

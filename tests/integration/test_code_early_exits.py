@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from adaptive_eval.errors import UsageError
@@ -86,6 +88,15 @@ EXITS = {
 def test_a_program_that_ends_early_or_cheats_is_wrong(name):
     outcome = run_tests(EXITS[name], ADD, PATIENT)
     assert not outcome.passed, name
+
+
+@pytest.mark.parametrize("name", [name for name in EXITS if name.startswith("the secret")])
+def test_nor_where_bubblewrap_is_of_the_same_user(name):
+    """As for every user but root: then a program may read the descriptors of bubblewrap's first process."""
+    python = "/usr/bin/python3"
+    if not Path(python).exists():
+        pytest.skip(f"no {python}")
+    assert not run_tests(EXITS[name], ADD, PATIENT, python).passed
 
 
 REPLACED = {

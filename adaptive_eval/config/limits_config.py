@@ -1,4 +1,4 @@
-"""The ``budget`` sections: of the run, and of a model or task alone."""
+"""Limits: the budgets of a run, a model or a task, and the rates of a server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import Field
 
 from adaptive_eval.config.section import Count, Duration, Section
 
-__all__ = ["BudgetConfig", "LimitsConfig"]
+__all__ = ["BudgetConfig", "LimitsConfig", "RateLimitConfig", "read_concurrency"]
 
 
 class LimitsConfig(Section):
@@ -38,4 +38,20 @@ class BudgetConfig(LimitsConfig):
     at_deadline: Literal["drain", "cancel"] = Field(
         default="drain",
         description="When the time of the run is up: wait for the requests that are out, or cancel them.",
+    )
+
+
+def read_concurrency(value: Any) -> Any:
+    """Return a number of requests in flight, or ``auto``, as it is; ValueError for all else."""
+    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 10_000):
+        return value
+    raise ValueError(f"{value!r} is neither 'auto' nor a whole number from 1 to 10000")
+
+
+class RateLimitConfig(Section):
+    """What may be sent in a minute: in every minute, not only on average."""
+
+    requests_per_minute: Count | None = Field(default=None, description="Requests a minute.")
+    tokens_per_minute: Count | None = Field(
+        default=None, description="Tokens a minute, prompt and answer together."
     )

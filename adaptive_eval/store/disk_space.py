@@ -26,18 +26,6 @@ def trial_bytes(completion_tokens: float, alternatives: int = 0) -> float:
     The constants are measured, on English text (``benchmarks/volume.py``); code compresses better, and a
     language with letters of several bytes takes up to twice as much.
 
-    Parameters
-    ----------
-    completion_tokens : float
-        Tokens of its answer.
-    alternatives : int
-        Log-probabilities stored for each of them, the token's own included; 0 for none.
-
-    Returns
-    -------
-    float
-        Bytes.
-
     Examples
     --------
     >>> trial_bytes(1000), trial_bytes(1000, alternatives=1)
@@ -47,13 +35,7 @@ def trial_bytes(completion_tokens: float, alternatives: int = 0) -> float:
 
 
 def free_bytes(directory: Path | str) -> int:
-    """Return how many bytes may be written where `directory` is or would be made.
-
-    Raises
-    ------
-    RunFileError
-        If the file system cannot be asked.
-    """
+    """Return how many bytes may be written where `directory` is or would be made."""
     place = Path(directory).absolute()
     while not place.exists() and place != place.parent:
         place = place.parent
