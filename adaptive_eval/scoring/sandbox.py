@@ -256,6 +256,7 @@ def _listen(
 ) -> str | None:
     """Listen until all processes have ended, and return None; or what they exceeded, time or memory."""
     assert process.stderr is not None
+    measure = time.monotonic() + _GLANCE
     with selectors.DefaultSelector() as selector:
         selector.register(channel, selectors.EVENT_READ)
         selector.register(process.stderr, selectors.EVENT_READ)
@@ -273,8 +274,10 @@ def _listen(
                     heard.verdict = (heard.verdict + data)[:_KEPT]
                 else:
                     heard.errors = (heard.errors + data)[-_KEPT:]
-            if limits is not None and _exceeds(process.pid, limits.memory):
-                return f"used more than {limits.memory / 2**20:g} MB of memory in all of its processes"
+            if limits is not None and time.monotonic() >= measure:
+                if _exceeds(process.pid, limits.memory):
+                    return f"used more than {limits.memory / 2**20:g} MB of memory in all of its processes"
+                measure = time.monotonic() + _GLANCE
     return None
 
 
@@ -303,24 +306,32 @@ def _exceeds(root: int, most: int) -> bool:
 def _descendants(process: int) -> Iterator[int]:
     """Yield a process and those that it has started; in a PID namespace no process gets lost."""
     yield process
-    with suppress(OSError):  # it has ended
-        for children in Path(f"/proc/{process}/task").glob("*/children"):
-            for child in children.read_text().split():
+    with suppress(OSError), os.scandir(f"/proc/{process}/task") as threads:
+        for thread in threads:
+            for child in _read(f"{thread.path}/children").split():
                 yield from _descendants(int(child))
 
 
 def _resident(process: int) -> int:
     with suppress(OSError, IndexError):
-        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(_read(f"/proc/{process}/statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0
 
 
 def _proportional(process: int) -> int:
     """Return the resident bytes of a process, shared pages divided by the number of their users."""
     with suppress(OSError, ValueError, StopIteration):
-        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-        return int(next(line for line in lines if line.startswith("Pss:")).split()[1]) * 1024
+        lines = _read(f"/proc/{process}/smaps_rollup").splitlines()
+        return int(next(line for line in lines if line.startswith(b"Pss:")).split()[1]) * 1024
     return _resident(process)
+
+
+def _read(place: str) -> bytes:
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        return os.read(descriptor, _CHUNK)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
