@@ -16,8 +16,8 @@ def tested_words(models: Sequence[str]) -> str:
 
     Examples
     --------
-    >>> tested_words(["oak"]).partition(":")[0]
-    'oak should give the same answer every time (temperature 0, or deterministic: true)'
+    >>> tested_words(["oak", "elm"]).partition(" (")[0]
+    'oak, elm should give the same answer every time'
     """
     return (
         f"{', '.join(models)} should give the same answer every time (temperature 0, or deterministic: "
