@@ -64,6 +64,18 @@ SHORT = Limits(wall=2.0, cpu=20.0)
             "        self.assertEqual(f(1), 2)\nunittest.main()",
         ),
         ("x = 'é\ud800'", "pass"),
+        ("def sum(x):\n    return 7", "assert sum([1]) == 7"),
+        (
+            "def main():\n    return int(input()) + 1",
+            "from unittest.mock import patch\nwith patch('builtins.input', return_value='3'):\n"
+            "    assert main() == 4",
+        ),
+        (
+            "class V:\n    def __init__(self, x): self.x = x\n    def __eq__(self, other):\n"
+            "        return self.x == other.x\nclass E:\n    def __eq__(self, other):\n"
+            "        return type(self) is type(other)",
+            "assert V(1) == V(1) and E() == E()",
+        ),
     ],
 )
 def test_a_right_program_passes(code, tests):
