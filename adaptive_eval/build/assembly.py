@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from adaptive_eval.build.stored_answers import AnsweringFromEarlier, EarlierAnsw
 from adaptive_eval.config import ModelConfig, RunConfig, TaskConfig, difference, parse_config
 from adaptive_eval.config.section import IN_INSPECT, MIMIC
 from adaptive_eval.core.plugins import POLICY_GROUP, RULE_GROUP, package_of
+from adaptive_eval.core.results import Decision
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import (
     POLICIES,
@@ -50,6 +52,7 @@ from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.events import Observer
 from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit, temperature_of
+from adaptive_eval.engine.no_answers import NoAnswers
 from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.errors import RunMismatch, UsageError
@@ -171,13 +174,17 @@ class Built:
             "base_dir": str(config.base_dir.resolve()),
             "config_hash": config.hash(),
             "identity": json.dumps(self.identity),
-            "scoring": json.dumps({task.name: task.scoring_identity() for task in config.tasks}),
+            "scoring": json.dumps({task.name: self._scoring_identity(task) for task in config.tasks}),
             "thresholds": dump_thresholds(self.rubrics),
             **self.previous.meta(),
             "seed": str(config.seed),
             "started_at": str(time.time()),
             "versions": json.dumps(versions),
         }
+
+    def _scoring_identity(self, task: TaskConfig) -> dict[str, Any]:
+        missing = list(self.config.on.missing)
+        return {**task.scoring_identity(), **({"missing": missing} if missing else {})}
 
     def _plugins(self) -> Iterator[tuple[str, str]]:
         """Yield the rule and policy of installed packages that the run decides by, with their versions."""
@@ -234,6 +241,18 @@ class Built:
             }
         )
 
+    def no_answers(self, reader: RunReader) -> NoAnswers:
+        """Return the counts of answers that are none, those that a run file holds included."""
+        return NoAnswers(reader.no_answers(), ranked=self.config.on.mostly_empty == "rank")
+
+    def rebuild(self, session: Session, reader: RunReader) -> list[Decision]:
+        """Replay a run file into a fresh session; return what was decided."""
+        refusals = self.no_answers(reader).refusals()
+        for model, reason in refusals.items():
+            session.stop_model(model, reason)
+        log = chain(reader.log(), reader.log(after_stop=True))
+        return session.replay(log, reader.unanswered())
+
     def runner(
         self,
         session: Session,
@@ -258,6 +277,8 @@ class Built:
         if self.drives_inspect:  # Inspect tries a sample again by itself, and runs no epoch of it twice
             retry = retry.model_copy(update={"attempts": 1, "requeue": 0})
         samples = {model.name: self.config.samples(model, self.in_a_row) for model in self.config.models}
+        with writer.reader() as reader:
+            no_answers = self.no_answers(reader)
         return Runner(
             session,
             writer,
@@ -271,6 +292,7 @@ class Built:
                 elapsed=elapsed,
             ),
             observer=observer,
+            no_answers=no_answers,
             allowance=ScorersAllowance(self.tasks, self.scorers) if model_graded(self.scorers) else None,
         )
 
@@ -283,7 +305,8 @@ class Built:
     def scoring(self) -> dict[str, TaskScoring]:
         """How the answers of each task become categories."""
         return {
-            task.name: TaskScoring(self.scorers[task.name], self.rubrics[task.name]) for task in self.tasks
+            task.name: TaskScoring(self.scorers[task.name], self.rubrics[task.name], self.config.on.missing)
+            for task in self.tasks
         }
 
 

@@ -127,6 +127,7 @@ def _model(line: ModelResult, account: ModelAccount, results: Results) -> dict[s
         "score_if_missing_wrong": line.worst,
         "score_if_missing_right": line.best,
         "truncated": account.truncated,
+        "no_answer": dict(account.no_answer),
         "after_stop": line.after_stop,
         "categories": list(account.categories),
         "errors": dict(account.errors),

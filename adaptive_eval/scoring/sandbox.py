@@ -61,18 +61,8 @@ class _Killed(Exception):
 class Limits:
     """What a program may use.
 
-    Parameters
-    ----------
-    wall : float
-        Seconds until all of its processes are killed.
-    cpu : float
-        Seconds of CPU time of one process.
-    memory : int
-        Bytes of resident memory of all processes together, and of address space of one.
-    disk : int
-        Bytes of all files together, and of one.
-    processes : int
-        Processes and threads at once.
+    Seconds until all of its processes are killed, and of CPU time of one process; bytes of resident memory of
+    all processes together (and of address space of one), and of all files; processes and threads at once.
     """
 
     wall: float = 10.0
@@ -104,20 +94,9 @@ class Outcome:
 
 
 def require_sandbox(python: str | None = None, *, strict: bool = False) -> None:
-    """Raise unless programs can be run safely.
+    """Raise UsageError, with what to do, unless `python` (default: this one) can run in a sandbox.
 
-    Parameters
-    ----------
-    python : str, optional
-        The Python that is to run them; default: the one that runs this.
-    strict : bool
-        Refuse as well where one of the :func:`protections` does not hold.
-
-    Raises
-    ------
-    UsageError
-        If bubblewrap is missing or cannot make a sandbox here, or a protection does not hold; the message
-        says what to do.
+    With `strict`, all :func:`protections` must hold.
     """
     lacking = [f"{name} ({cure})" for name, cure in protections(python).items() if cure is not None]
     if strict and lacking:
@@ -125,13 +104,7 @@ def require_sandbox(python: str | None = None, *, strict: bool = False) -> None:
 
 
 def protections(python: str | None = None) -> Mapping[str, str | None]:
-    """Return the protections that a machine may lack: None where one holds, otherwise what to do.
-
-    Raises
-    ------
-    UsageError
-        If there can be no sandbox.
-    """
+    """Return the protections that a machine may lack: None if one holds, otherwise what to do."""
     found = _enclosure(python)
     private = "run as another user than root, or name a python that every user may read, as /usr/bin/python3"
     cure = "install bubblewrap 0.8 or newer" if found.own_namespace else private
@@ -172,19 +145,7 @@ def run_tests(code: str, tests: str, limits: Limits, python: str | None = None) 
     A program that is killed may have killed itself or used up its CPU time, or the system was out of memory.
     It is run once more, and the second outcome counts.
 
-    Parameters
-    ----------
-    code, tests : str
-        Python. The tests run in the module that the code has made.
-    limits : Limits
-        What they may use.
-    python : str, optional
-        The interpreter, without its packages. Default: the one that runs this.
-
-    Returns
-    -------
-    Outcome
-        Passed if the tests came to their end.
+    The tests run in the module that the code has made. The interpreter (default: this one) sees no packages.
 
     Raises
     ------

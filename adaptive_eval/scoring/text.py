@@ -85,21 +85,9 @@ def unwrapped(text: str) -> str:
 
 
 def normalised(text: str, *, ignore_case: bool = True, ignore_punctuation: bool = True) -> str:
-    """Return the form of a text in which it is compared.
+    """Return the form of a text in which it is compared: NFKC, white space collapsed.
 
-    Parameters
-    ----------
-    text : str
-        Any text.
-    ignore_case : bool
-        Fold letter case.
-    ignore_punctuation : bool
-        Drop punctuation, quotes and brackets around the text (not within it).
-
-    Returns
-    -------
-    str
-        Unicode compatibility form (NFKC), white space collapsed.
+    Letter case is folded; punctuation, quotes and brackets around the text are dropped.
 
     Examples
     --------
