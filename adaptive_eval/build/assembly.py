@@ -67,7 +67,7 @@ from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks import FewShot, PromptTemplate, Task, load_task
 from adaptive_eval.tasks.sources import INSPECT, LM_EVAL, LOADERS
 from adaptive_eval.tasks.task import target_option
-from adaptive_eval.text.determinism_words import tested_words
+from adaptive_eval.text.determinism_words import once_only_words
 from adaptive_eval.trial import Message, Question, TrialRequest
 
 __all__ = ["Built", "build", "config_of_run", "continue_run", "make_importable"]
@@ -154,7 +154,7 @@ class Built:
         if self.spec.allocation.questions == "shared-rounds":
             notices.append(SHARED_ROUNDS)
         if self.tested:
-            notices.append(tested_words(self.tested))
+            notices.append(once_only_words(self.tested))
         return tuple(notices)
 
     def session(self) -> Session:

@@ -8,15 +8,15 @@ from adaptive_eval.core.determinism import REPEATS
 from adaptive_eval.core.results import Results
 from adaptive_eval.text.numbers import signed
 
-__all__ = ["exact_pairs", "exact_words", "tested_words"]
+__all__ = ["exact_pairs", "exact_words", "once_only_words"]
 
 
-def tested_words(models: Sequence[str]) -> str:
+def once_only_words(models: Sequence[str]) -> str:
     """Say how models that are said to be deterministic are treated.
 
     Examples
     --------
-    >>> tested_words(["oak", "elm"]).partition(" (")[0]
+    >>> once_only_words(["oak", "elm"]).partition(" (")[0]
     'oak, elm should give the same answer every time'
     """
     return (
