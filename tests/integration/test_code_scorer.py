@@ -277,6 +277,24 @@ def test_strict_refuses_where_a_protection_is_missing(monkeypatch):
 
 
 @sandboxed
+def test_an_older_bubblewrap_runs_programs_and_says_what_it_lacks(tmp_path, monkeypatch):
+    python = "/usr/bin/../bin/python3"  # one that no other test has asked about
+    if not Path(python).exists():
+        pytest.skip(f"no {python}")
+    old = tmp_path / "bwrap"
+    real = shutil.which("bwrap")
+    unknown = "echo 'bwrap: Unknown option --disable-userns' >&2; exit 1"
+    old.write_text(f'#!/bin/sh\ncase "$*" in *--disable-userns*) {unknown};; esac\nexec {real} "$@"\n')
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    found = sandbox.protections(python)
+    assert found.pop("a bar on further user namespaces") is not None
+    assert found["a filter on system calls"] is None
+    outcome = run_tests(CALL + MOUNT, "pass", PATIENT, python)
+    assert "[Errno 1]" in outcome.reason
+
+
+@sandboxed
 def test_validate_and_run_say_which_protections_hold(tmp_path):
     scorer = {"kind": "code", "allow_execution": True, "code": "value = {answer}", "tests": "value"}
     config = mimic_config({"scorer": scorer, "limit": 2}, goal="budget", budget={"trials": 2})
