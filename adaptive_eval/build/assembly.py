@@ -444,6 +444,7 @@ def _session_spec(config: RunConfig, tasks: Sequence[Task], in_a_row: int) -> Se
         budget=BudgetSpec(**config.budget.limits()),
         seed=config.seed,
         overall=config.overall,
+        usage_on_failure=config.budget.usage_on_failure,
     )
 
 

@@ -366,6 +366,8 @@ class SessionSpec:
         Finished models to compare with.
     prior : PriorSpec, optional
         Earlier trials of the models.
+    usage_on_failure : {'presume', 'prompt-only', 'none'}
+        What a failed request counts that may have been billed: its worst case, its prompt, or nothing.
 
     Examples
     --------
@@ -384,6 +386,7 @@ class SessionSpec:
     overall: Literal["macro", "pooled"] = "macro"
     references: tuple[ReferenceSpec, ...] = ()
     prior: PriorSpec | None = None
+    usage_on_failure: Literal["presume", "prompt-only", "none"] = "presume"
 
     @property
     def names(self) -> tuple[str, ...]:
