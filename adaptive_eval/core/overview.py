@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -239,30 +240,39 @@ def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairResult, ...]:
     shift, least = np.where(goal.measured, origin, 0.0), np.where(goal.measured, 0.0, -1.0)
     lows, highs = (shift + unit * np.clip(ends, least, 1.0) for ends in comparison.interval())
     margins = _tie_margins(spec, comparison)
-    threshold = comparison.threshold
+    read = comparison.questions > 0
+    near = np.where(read, margins, np.nan)
+    difference = shift + unit * comparison.difference
+    evidence, threshold = np.maximum(comparison.statistic, 0.0), comparison.threshold
+    decided, single, measured = comparison.decided_at, goal.single.tolist(), goal.measured.tolist()
+    trials = np.where(decided >= 0, decided, comparison.progress)
+    names = spec.names
+    columns = (
+        goal.first, goal.second, read, difference, lows, highs, comparison.verdict, evidence, near, trials,
+        comparison.questions, decided,
+    )  # fmt: skip
     rows = []
-    for row in range(goal.first.size):
-        first, second = sides(spec, goal, row)
-        read = comparison.questions[row] > 0
-        difference = float(shift[row] + unit * comparison.difference[row]) if read else None
-        decided = int(comparison.decided_at[row])
+    for row, (a, b, has, gap, low, high, verdict, peak, tie, steps, questions, at) in enumerate(
+        zip(*(column.tolist() for column in columns), strict=True)
+    ):
+        first, second = sides(spec, goal, row) if single[row] else (names[a], names[b])
         exact = comparison.exact(row)
         population = population_interval(spec, comparison, row) if exact else (None, None)
         rows.append(
             PairResult(
                 first=first,
                 second=second,
-                kind="width" if goal.measured[row] else "threshold" if goal.single[row] else "pair",
-                verdict=_VERDICTS[int(comparison.verdict[row])],
-                difference=difference,
-                low=float(lows[row]) if read else None,
-                high=float(highs[row]) if read else None,
-                evidence=max(float(comparison.statistic[row]), 0.0),
+                kind="width" if measured[row] else "threshold" if single[row] else "pair",
+                verdict=_VERDICTS[verdict],
+                difference=gap if has else None,
+                low=low if has else None,
+                high=high if has else None,
+                evidence=peak,
                 threshold=threshold,
-                tie_margin=None if not read or np.isnan(margins[row]) else float(margins[row]),
-                trials=decided if decided >= 0 else int(comparison.progress[row]),
-                questions=int(comparison.questions[row]),
-                decided_at=decided if decided >= 0 else None,
+                tie_margin=None if isnan(tie) else tie,
+                trials=steps,
+                questions=questions,
+                decided_at=at if at >= 0 else None,
                 exact=exact,
                 population_low=population[0],
                 population_high=population[1],

@@ -16,6 +16,7 @@ from adaptive_eval.core.frames import columns_of, frame_of
 __all__ = [
     "BudgetLine",
     "BudgetScope",
+    "Chance",
     "ContrastKind",
     "Decision",
     "Forecast",
@@ -278,8 +279,16 @@ class PairForecast:
 
 
 @dataclass(frozen=True, slots=True)
+class Chance:
+    """Probability that the goal is reached once the run has so many trials in all."""
+
+    trials: float
+    resolved: float
+
+
+@dataclass(frozen=True, slots=True)
 class Forecast:
-    """What the rest of the run will take; approximate, from a simulation of every open pair.
+    """What the rest of the run will take; approximate, from a simulation of the open pairs.
 
     Parameters
     ----------
@@ -290,7 +299,11 @@ class Forecast:
     usd : Range or None
         Further USD; None where the config gives no price.
     pairs : tuple of PairForecast
-        The open pairs.
+        The open pairs that were simulated: of many those that will take longest.
+    open_pairs : int
+        All open pairs that the goal needs.
+    chances : tuple of Chance
+        For a few larger numbers of trials in all, the probability that they suffice.
     """
 
     resolved_within_budget: float
@@ -298,6 +311,8 @@ class Forecast:
     tokens: Range
     usd: Range | None
     pairs: tuple[PairForecast, ...]
+    open_pairs: int = 0
+    chances: tuple[Chance, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,4 +459,6 @@ def _forecast_from(data: Mapping[str, Any] | None) -> Forecast | None:
         tokens=Range(**data["tokens"]),
         usd=Range(**data["usd"]) if data["usd"] else None,
         pairs=tuple(PairForecast(**{**pair, "trials": Range(**pair["trials"])}) for pair in data["pairs"]),
+        open_pairs=data.get("open_pairs", len(data["pairs"])),
+        chances=tuple(Chance(**one) for one in data.get("chances", ())),
     )

@@ -86,6 +86,7 @@ class Session:
         self._unread = 0
         self._forecast: Forecast | None = None
         self._forecast_due = 0
+        self._forecast_ended = False
 
     # ------------------------------------------------------------------ asking
 
@@ -395,7 +396,7 @@ class Session:
         self._decide(now=True)
         self.board.absorb()
         found = results(self.spec, self.board, self.comparison, self.budget, self.states, self.stopped)
-        forecast = None if self.stopped is not None else self.forecast()
+        forecast = self.forecast()
         return replace(found, forecast=forecast, warnings=(*found.warnings, *self.remarks()))
 
     def forecast(self) -> Forecast | None:
@@ -403,10 +404,14 @@ class Session:
 
         The last forecast is kept until the number of trials has grown by a twentieth.
         """
-        if self.budget.told >= self._forecast_due:
+        ended = self.stopped is not None
+        if self.stopped is not None and self.stopped.reason not in ("budget", "max_passes"):
+            return None
+        if self.budget.told >= self._forecast_due or ended is not self._forecast_ended:
             self._forecast_due = self.budget.told + max(self.budget.told // 20, 10)
+            self._forecast_ended = ended
             parts = (self.spec, self.board, self.comparison, self.budget, self.states)
-            self._forecast = forecast(*parts)
+            self._forecast = forecast(*parts, ended=ended)
         return self._forecast
 
     @property
