@@ -27,7 +27,7 @@ from adaptive_eval.core.results import (
     TaskScore,
     Verdict,
 )
-from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.core.spec_checks import spec_warnings
 from scorio.sequential.contrasts import ContrastBlock
 from scorio.sequential.evidence import tie_boundary
@@ -56,6 +56,7 @@ def results(
         goal=spec.goal.text,
         rule=spec.stopping.rule,
         rule_plugin=_plugin(spec, comparison),
+        top_k=_top_k(spec.goal),
         tasks=_tasks(spec, board, comparison),
         confidence=spec.stopping.confidence,
         family=spec.stopping.family,
@@ -70,6 +71,14 @@ def results(
         prior=None if spec.prior is None else spec.prior.source,
         fixed_passes=_fixed_passes(spec, board, comparison) if stopped is not None else None,
     )
+
+
+def _top_k(goal: GoalSpec) -> int | None:
+    """Return the k of a goal that asks for the best k, and for no ranking that would say more."""
+    leaves = goal.goals or (goal,)
+    if any(one.kind in ("ranking", "budget") for one in leaves):
+        return None
+    return max((one.k for one in leaves if one.kind == "top-k"), default=None)
 
 
 def _tasks(spec: SessionSpec, board: Board, comparison: Comparison) -> tuple[TaskResult, ...]:
@@ -247,12 +256,15 @@ def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairResult, ...]:
     decided, single, measured = comparison.decided_at, goal.single.tolist(), goal.measured.tolist()
     trials = np.where(decided >= 0, decided, comparison.progress)
     names = spec.names
+    needed = comparison.needed | (comparison.verdict != OPEN) | comparison.lost
+    if not goal.stops:
+        needed[:] = True
     columns = (
         goal.first, goal.second, read, difference, lows, highs, comparison.verdict, evidence, near, trials,
-        comparison.questions, decided,
+        comparison.questions, decided, needed,
     )  # fmt: skip
     rows = []
-    for row, (a, b, has, gap, low, high, verdict, peak, tie, steps, questions, at) in enumerate(
+    for row, (a, b, has, gap, low, high, verdict, peak, tie, steps, questions, at, wanted) in enumerate(
         zip(*(column.tolist() for column in columns), strict=True)
     ):
         first, second = sides(spec, goal, row) if single[row] else (names[a], names[b])
@@ -276,6 +288,7 @@ def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairResult, ...]:
                 exact=exact,
                 population_low=population[0],
                 population_high=population[1],
+                needed=wanted,
             )
         )
     return tuple(rows)

@@ -145,6 +145,8 @@ class PairResult:
         answers.
     population_low, population_high : float or None
         Of an exact one, the confidence interval for questions like these.
+    needed : bool
+        False for an open contrast whose verdict the goal can do without, such as one within the best k.
     """
 
     first: str
@@ -163,6 +165,7 @@ class PairResult:
     exact: bool = False
     population_low: float | None = None
     population_high: float | None = None
+    needed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,6 +380,7 @@ class Results:
     the number of trials a question that a run of fixed length would have needed for intervals as narrow as
     those of the decided pairs (approximate); None before the end and where that cannot be said. `rule_plugin`
     is where a rule comes from that is not one of ours. `tasks` holds several tasks one by one; empty for one.
+    `top_k` is the k of a goal that asks for the best k models; None for any other.
     """
 
     goal: str
@@ -396,6 +400,7 @@ class Results:
     fixed_passes: int | None = None
     rule_plugin: RulePlugin | None = None
     tasks: tuple[TaskResult, ...] = ()
+    top_k: int | None = None
 
     def to_columns(self, table: Table = "models") -> dict[str, list[Any]]:
         """Return one of the tables as columns of plain Python values.

@@ -16,6 +16,7 @@ from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.determinism_words import exact_pairs
 from adaptive_eval.text.inert import inert
 from adaptive_eval.text.numbers import count, duration, short, usd
+from adaptive_eval.text.outlook import chances_words
 from adaptive_eval.text.verdicts import fixed_words, saved_words
 
 __all__ = ["render_summary"]
@@ -66,6 +67,7 @@ class _Ending:
             [line for words in exact_pairs(view.results) for line in wrapped(inert(words), width)],
             wrapped(saved_words(view.results) or "", width),
             wrapped(fixed_words(view.results) or "", width),
+            wrapped(chances_words(view.results) or "", width),
             panels.warning_lines(view, width, _WARNINGS),
             [Text.assemble(("Report  ", HEADING), inert(self.report), overflow="fold")]
             if self.report
