@@ -15,9 +15,8 @@ from adaptive_eval.core.session import Session
 @pytest.mark.parametrize("models", [100, 150])
 def test_a_board_of_many_models_is_forecast_from_its_hardest_pairs(models):
     means = [0.3 + 0.5 * model / models for model in range(models)]
-    session = drive(
-        Session(make_spec(models, 60, equivalence=0.02)), coin(means), slots=500, most=30 * models
-    )
+    spec = make_spec(models, 60, equivalence=0.02)
+    session = drive(Session(spec), coin(means), slots=500, most=30 * models)
     session.results()
     session._forecast_due = 0
     tracemalloc.start()
