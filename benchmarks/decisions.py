@@ -18,14 +18,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from decisions_board_tables import boards, budget, concurrency, recorded, rounds, savings
+from decisions_board_tables import boards, budget, concurrency, recorded, savings
 from decisions_options import Options
 from decisions_pair_tables import coverage, gaps, margins, rules, stored, ties
+from decisions_rounds import allocation, rounds
 
 SECTIONS: dict[str, Callable[[Options], None]] = {
     function.__name__: function
     for function in (
-        ties, rules, coverage, margins, gaps, stored, boards, concurrency, budget, savings, rounds, recorded,
+        ties, rules, coverage, margins, gaps, stored, boards, concurrency, budget, savings, rounds,
+        allocation, recorded,
     )
 }  # fmt: skip
 

@@ -145,36 +145,6 @@ def _saving(
     )
 
 
-def rounds(options: Options) -> None:
-    heading(
-        "What rounds gain: two models, 30 questions, gap 0.05",
-        "questions", "schedule: trials", "rounds: trials", "rounds / schedule", "rounds: winner at a tie",
-    )  # fmt: skip
-    number = options.number(RUNS // 3, 40)
-    for place, (name, concentration) in enumerate(
-        (("paper-like, κ = 8", 8.0), ("flat, κ = 2", 2.0), ("bimodal, κ = 1", 1.0), ("bimodal, κ = 0.4", 0.4))
-    ):
-        seeds = options.seeds(1, 11, place)
-        ways = [
-            partial(
-                board, means, 30, number, seeds[0], order=order, concentration=concentration, max_passes=cap
-            )
-            for order, means, cap in (
-                ("schedule", (0.525, 0.475), 1000),
-                ("rounds", (0.525, 0.475), 1000),
-                ("rounds", (0.5, 0.5), 100),
-            )
-        ]
-        plain, ordered, tied = options.run(ways)
-        row(
-            name,
-            f"{plain.trials / plain.runs / 2:,.0f}",
-            f"{ordered.trials / ordered.runs / 2:,.0f}",
-            f"{ordered.trials / plain.trials:.2f}",
-            percent(Rate(tied.any_wrong, tied.runs)),
-        )
-
-
 def recorded(options: Options) -> None:
     if options.replay is None:
         print("\nRecorded outcomes: not run; name a directory of npz files with --replay")

@@ -133,7 +133,9 @@ def is_adopted(built: Built) -> bool:
 
 def _laid_out_beforehand(built: Built) -> bool:
     spec = built.spec
-    return spec.allocation.questions != "shared-rounds" and not any(spec.own_rounds)
+    if any(spec.own_rounds):
+        return pilot_passes(built) <= 1 + spec.allocation.in_a_row  # up to there all models are asked alike
+    return spec.allocation.questions != "shared-rounds"
 
 
 def adopt_pilot(built: Built, directory: Path, writer: RunWriter) -> None:

@@ -1,0 +1,160 @@
+"""Rounds of each model's own: true ties that are called, and trials against the schedule."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from decisions_options import Options, heading, mark, percent, row, split
+from numpy.typing import NDArray
+
+from adaptive_eval.core.spec import (
+    AllocationSpec,
+    GoalSpec,
+    ModelSpec,
+    QuestionPolicy,
+    SessionSpec,
+    StoppingSpec,
+    TaskSpec,
+)
+from adaptive_eval.interop.recorded_files import read_recorded
+from adaptive_eval.simulate import GivenChances, Rate, simulate
+
+Floats = NDArray[np.float64]
+PAIRS = 6000
+"""Pairs of one profile at scale 1."""
+SIZES = ((30, 40), (60, 20), (100, 12), (200, 8))
+"""Questions and passes."""
+
+
+def with_mean(chances: Floats, mean: float) -> Floats:
+    """Shift chances on the logit scale to a mean."""
+    logit = np.log(np.clip(chances, 1e-9, 1 - 1e-9)) - np.log1p(-np.clip(chances, 1e-9, 1 - 1e-9))
+    low, high = -40.0, 40.0
+    for _ in range(80):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if (1 / (1 + np.exp(-(logit + middle)))).mean() < mean else (low, middle)
+    return np.asarray(1.0 / (1.0 + np.exp(-(logit + low))))
+
+
+def profiles(questions: int) -> dict[str, tuple[Floats, Floats]]:
+    """Return the chances of two models with equal means, by name."""
+    rng, few = np.random.default_rng(7), questions // 5
+    base, bimodal = rng.beta(3.2, 4.8, questions), with_mean(rng.beta(0.2, 0.3, questions), 0.4)
+    half = rng.random(questions // 2)
+    opposed = np.concatenate([half, 1.0 - half, [0.5] * (questions % 2)])
+    hard = np.where(np.arange(questions) < few, 0.15, 1.0)
+    other = np.where(np.arange(questions) < few, 0.5, (hard.sum() - 0.5 * few) / (questions - few))
+    noisy = np.where(np.arange(questions) < few, 0.5, 1.0)
+    flat = {mean: np.full(questions, mean) for mean in (0.05, 0.5, 0.95)}
+    return {
+        "same": (base, base),
+        "independent": (base, with_mean(rng.beta(3.2, 4.8, questions), float(base.mean()))),
+        "opposed": (opposed, 1.0 - opposed),
+        "few hard": (hard, other),
+        "few easy": (1.0 - hard, 1.0 - other),
+        "few noisy, others": (noisy, noisy[::-1]),
+        "bimodal": (bimodal, bimodal),
+        "bimodal, independent": (bimodal, rng.permutation(bimodal)),
+        "bimodal and flat": (bimodal, np.full(questions, bimodal.mean())),
+        **{f"flat at {mean:g}": (chances, chances) for mean, chances in flat.items()},
+    }
+
+
+def graded(chances: Floats) -> Floats:
+    """Return the chances of none, one and both of two tries being right."""
+    return np.stack([(1 - chances) ** 2, 2 * chances * (1 - chances), chances**2], axis=-1)
+
+
+def called_ties(
+    two: tuple[Floats, Floats], pairs: int, passes: int, seed: int, order: QuestionPolicy, weights: Any
+) -> int:
+    """Return how many of `pairs` equal models are called different, looked at after every trial."""
+    names = tuple(f"m{number}" for number in range(2 * pairs))
+    questions = two[0].size
+    spec = SessionSpec(
+        models=tuple(ModelSpec(name) for name in names),
+        tasks=(TaskSpec("t", tuple(f"q{number}" for number in range(questions)), weights),),
+        goal=GoalSpec("pairs", pairs=tuple(zip(names[::2], names[1::2], strict=True))),
+        stopping=StoppingSpec(family="pair", max_passes=passes),
+        allocation=AllocationSpec(questions=order),
+    )
+    chances = np.tile(np.stack(two), (pairs, 1))
+    answers = GivenChances(chances if len(weights) == 2 else graded(chances))
+    result = simulate(spec, answers, 1, seed, in_flight=1, workers=1)
+    return int((np.abs(result.verdict) == 1).sum())
+
+
+def rounds(options: Options) -> None:
+    heading(
+        "Rounds: true ties called, by how questions differ, a look after every trial (target 5 %)",
+        "questions x passes, profile", "right or wrong", "graded", "",
+    )  # fmt: skip
+    for place, (questions, passes) in enumerate(SIZES):
+        number = options.number(PAIRS, 60)
+        for cell, (name, two) in enumerate(profiles(questions).items()):
+            shares = []
+            for kind, weights in enumerate(((0.0, 1.0), (0.0, 0.5, 1.0))):
+                boards = split(number, 100)
+                seeds = options.seeds(len(boards), 11, place, cell, kind)
+                jobs = [
+                    partial(called_ties, two, size, passes, seed, "rounds", weights)
+                    for size, seed in zip(boards, seeds, strict=True)
+                ]
+                shares.append(Rate(sum(options.run(jobs)), number))
+            marks = " ".join(mark(share, 0.05) for share in shares)
+            row(f"{questions} x {passes}, {name}", *(percent(share) for share in shares), marks)
+
+
+def _trials(chances: Floats, margin: float, runs: int, seed: int, order: QuestionPolicy) -> tuple[float, int]:
+    """Return the trials of runs to their end, and the wrong winners."""
+    models, questions = chances.shape
+    spec = SessionSpec(
+        models=tuple(ModelSpec(f"m{number}") for number in range(models)),
+        tasks=(TaskSpec("t", tuple(f"q{number}" for number in range(questions))),),
+        stopping=StoppingSpec(equivalence=margin, max_passes=3000),
+        allocation=AllocationSpec(questions=order),
+    )
+    result = simulate(spec, GivenChances(chances), runs, seed, in_flight=1, workers=1)
+    return float(result.total.sum()), int(result.wrong.sum())
+
+
+def allocation(options: Options) -> None:
+    if options.replay is None:
+        print("\nRounds on recorded sets: not run; name a directory of npz files with --replay")
+        return
+    for path in sorted(options.replay.glob("*.npz")):
+        _allocation(options, path)
+
+
+def _allocation(options: Options, path: Path) -> None:
+    recorded = read_recorded([path])
+    chances = np.nan_to_num(recorded.scores())
+    chances = chances[(recorded.counts.min(axis=1) > 0) & (chances.mean(axis=1) >= 0.05)]
+    means, number = chances.mean(axis=1), options.number(200, 4)
+    heading(
+        f"Trials by rounds against the schedule; chances are the recorded means of {path.stem}, margin 0.03",
+        "what", "schedule", "rounds", "rounds / schedule", "wrong winners",
+    )  # fmt: skip
+    rng = np.random.default_rng(options.seed)
+    near = [
+        (a, b) for a in range(means.size) for b in range(a + 1, means.size) if abs(means[a] - means[b]) < 0.03
+    ]
+    for label, groups in (
+        ("pairs within 3 points", [near[index] for index in rng.permutation(len(near))[:16]]),
+        ("boards of 8", [rng.permutation(means.size)[:8] for _ in range(8)] if means.size >= 8 else []),
+    ):
+        found = []
+        for order in ("schedule", "rounds"):
+            seeds = options.seeds(len(groups), 16)
+            jobs = [
+                partial(_trials, chances[list(group)], 0.03, number, seed, order)
+                for group, seed in zip(groups, seeds, strict=True)
+            ]
+            found.append(options.run(jobs))
+        if groups:
+            plain, own = (sum(trials for trials, _ in one) / len(one) / number for one in found)
+            wrong = sum(count for _, count in found[1])
+            row(label, f"{plain:,.0f}", f"{own:,.0f}", f"{own / plain:.2f}", f"{wrong}")
