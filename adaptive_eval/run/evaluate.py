@@ -6,7 +6,7 @@ import asyncio
 import json
 import tempfile
 import warnings
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from os import PathLike
@@ -106,6 +106,7 @@ def evaluate(
     concurrency: int = 8,
     seed: int = 0,
     name: str | None = None,
+    deterministic: Collection[str] = (),
     observer: Callable[[Event], None] | None = None,
 ) -> Evaluation:
     """Compare functions that answer questions, and stop when the goal is reached.
@@ -134,6 +135,9 @@ def evaluate(
         Seed of the order of questions.
     name : str, optional
         The run's name; default: that of the directory.
+    deterministic : collection of str
+        Functions that give the same answer to a question every time. That is tested; then they are called
+        once for each question.
     observer : callable, optional
         Called with every event (:mod:`adaptive_eval.engine.events`), such as a
         :class:`adaptive_eval.run.trackers.Tracker`.
@@ -170,6 +174,7 @@ def evaluate(
             concurrency=concurrency,
             seed=seed,
             name=name,
+            deterministic=deterministic,
             observer=observer,
         )
     )
@@ -187,16 +192,26 @@ async def evaluate_async(
     concurrency: int = 8,
     seed: int = 0,
     name: str | None = None,
+    deterministic: Collection[str] = (),
     observer: Callable[[Event], None] | None = None,
 ) -> Evaluation:
     """Do what :func:`evaluate` does, within a running event loop."""
+    unknown = sorted(set(deterministic).difference(models))
+    if unknown:
+        raise UsageError(f"deterministic: {unknown[0]!r} is none of the models ({', '.join(models)})")
     with ExitStack() as stack:
         folder = _scratch(stack) if out is None else _absolute(out)
         data = {
             "name": name or (folder.name if out is not None else "evaluation"),
             "seed": seed,
             "models": [
-                {"name": one, "endpoints": [IN_PROCESS], "concurrency": concurrency} for one in models
+                {
+                    "name": one,
+                    "endpoints": [IN_PROCESS],
+                    "concurrency": concurrency,
+                    "deterministic": one in deterministic,
+                }
+                for one in models
             ],
             "tasks": [_task(task, scorer, folder)],
             "goal": goal,

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -223,3 +224,25 @@ def test_importing_the_package_stays_light():
     code = "import sys, adaptive_eval; print(len({'numpy', 'pydantic', 'openai'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "0"
+
+
+def test_functions_that_repeat_themselves_are_called_once_a_question():
+    calls = []
+
+    def answers(wrong):
+        def answer(prompt):
+            calls.append(prompt)
+            return (
+                "no" if sum(map(ord, prompt)) % 7 in wrong else str(sum(map(int, re.findall(r"\d+", prompt))))
+            )
+
+        return answer
+
+    rows = [{"input": f"{n} + {n * 3}", "target": str(4 * n)} for n in range(60)]
+    models = {"old": answers((1, 2)), "new": answers((1,))}
+    found = adaptive_eval.evaluate(models, rows, scorer="numeric", deterministic=models)
+    assert found.resolved
+    assert len(calls) <= 2 * (60 + 5)
+    assert found.results.pairs[0].exact
+    with pytest.raises(UsageError, match="deterministic: 'newer' is none of the models"):
+        adaptive_eval.evaluate(models, rows, scorer="numeric", deterministic=("newer",))
