@@ -110,7 +110,7 @@ class Built:
     def spec(self) -> SessionSpec:
         """The session's view of the run."""
         spec = _session_spec(self.config, self.tasks, self.in_a_row)
-        chosen = replace(spec.allocation, questions=question_policy(self.config, self.continued))
+        chosen = question_policy(spec.allocation, self.continued)
         return self.previous.added_to(replace(spec, allocation=chosen))
 
     @cached_property

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
-from adaptive_eval.config import RunConfig, parse_config
-from adaptive_eval.core.spec import QuestionPolicy
+from adaptive_eval.config import parse_config
+from adaptive_eval.core.spec import AllocationSpec
 
 __all__ = ["ROUNDS", "SHARED_ROUNDS", "question_policy"]
 
@@ -20,23 +21,25 @@ SHARED_ROUNDS: Final = (
 """What a person must know who continues a run of an earlier version."""
 
 
-def question_policy(config: RunConfig, continued: Mapping[str, str] | None) -> QuestionPolicy:
+def question_policy(allocation: AllocationSpec, continued: Mapping[str, str] | None) -> AllocationSpec:
     """Return how questions are chosen.
 
     Parameters
     ----------
-    config : RunConfig
-        The config at hand.
+    allocation : AllocationSpec
+        What the config at hand says.
     continued : mapping of str to str, optional
         What the run file says about the run that is continued.
     """
-    wanted = config.allocation.questions
-    if continued is None or wanted == "schedule":
-        return wanted
-    in_rounds = ROUNDS in json.loads(continued.get("identity", "{}"))
-    if wanted == "auto":
-        return "auto" if in_rounds else "schedule"
-    if in_rounds or "config" not in continued:
-        return "rounds"
+    if continued is None or allocation.questions == "schedule":
+        return allocation
+    in_rounds = json.loads(continued.get("identity", "{}")).get(ROUNDS)
+    if in_rounds is not None:
+        return replace(allocation, in_rounds=tuple(in_rounds))
+    if allocation.questions == "auto":
+        return replace(allocation, questions="schedule")
+    if "config" not in continued:
+        return allocation
     began = parse_config(continued["config"], continued["source"], continued["base_dir"])
-    return "shared-rounds" if began.allocation.questions == "rounds" else "rounds"
+    shared = began.allocation.questions == "rounds"
+    return replace(allocation, questions="shared-rounds") if shared else allocation

@@ -339,11 +339,14 @@ class AllocationSpec:
     in_a_row : int
         How many times the schedule asks a question in a row after the first pass, so that one request can
         ask for so many answers; the same for all models.
+    in_rounds : tuple of str, optional
+        Tasks that a run which is continued has asked in rounds; they stay so, whatever ``auto`` would choose.
     """
 
     models: PolicyName | str = "round-robin"
     questions: QuestionPolicy = "schedule"
     in_a_row: int = 1
+    in_rounds: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,7 +424,9 @@ class SessionSpec:
     @property
     def own_rounds(self) -> tuple[bool, ...]:
         """Whether each task's questions are asked in rounds of each model's own."""
-        chosen = self.allocation.questions
+        chosen, kept = self.allocation.questions, self.allocation.in_rounds
+        if kept is not None:
+            return tuple(task.name in kept for task in self.tasks)
         if chosen != "auto":
             return (chosen == "rounds",) * len(self.tasks)
         stopping = self.stopping

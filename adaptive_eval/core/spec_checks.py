@@ -194,7 +194,7 @@ def _allocation(spec: SessionSpec) -> Iterator[str]:
         yield f"allocation.in_a_row: must be at least 1, got {spec.allocation.in_a_row}"
     if rule == "exact" and len(spec.tasks) > 1:
         yield "stopping.rule: exact speaks of one task and there are several; use anytime"
-    if questions in ("rounds", "shared-rounds") and rule in ("exact", "zscore"):
+    if (any(spec.own_rounds) or questions == "shared-rounds") and rule in ("exact", "zscore"):
         # After two passes no pass is complete any more: what is read there favours the questions asked often.
         yield (
             f"stopping.rule: {rule} reads passes that ask every question equally often, and rounds ask some "

@@ -44,10 +44,14 @@ def test_a_run_that_began_with_shared_rounds_goes_on_with_them_and_says_so(begun
 @pytest.mark.parametrize("begun", ["rounds", "auto"], indirect=True)
 def test_own_rounds_are_kept(begun):
     assert identity(begun)["rounds"] == ["arithmetic"]
-    result = command("resume", begun, "-o", "budget.trials=500", "--display", "none")
+    on = ("-o", "budget.trials=500", "-o", "stopping.target=population")
+    result = command("resume", begun, *on, "--display", "none")
     assert result.exit_code in (0, 3), result
     assert "rounds that all models share" not in result.output + result.stderr
     assert identity(begun)["rounds"] == ["arithmetic"]
+    refused = command("resume", begun, "-o", "stopping.rule=zscore", "--display", "none")
+    assert refused.exit_code == 2
+    assert "zscore reads passes" in refused.stderr
 
 
 @pytest.mark.parametrize("begun", ["schedule"], indirect=True)
