@@ -97,7 +97,12 @@ class Built:
     @cached_property
     def spec(self) -> SessionSpec:
         """The session's view of the run."""
-        return self.previous.added_to(_session_spec(self.config, self.tasks, self.in_a_row))
+        spec = self.previous.added_to(_session_spec(self.config, self.tasks, self.in_a_row))
+        if self.continued is None:
+            return spec
+        # A run file that names no edition of the formulas began under the first.
+        edition = int(self.continued.get("edition", "1"))
+        return replace(spec, stopping=replace(spec.stopping, edition=edition))
 
     @cached_property
     def previous(self) -> Previous:
@@ -145,6 +150,7 @@ class Built:
             "thresholds": dump_thresholds(self.rubrics),
             **self.previous.meta(),
             "seed": str(config.seed),
+            "edition": str(self.spec.stopping.edition),
             "started_at": str(time.time()),
             "versions": json.dumps(versions),
         }

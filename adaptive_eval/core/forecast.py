@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import exp
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,7 +51,7 @@ def forecast(
         rng=np.random.default_rng((spec.seed, budget.told)),
         paths=PATHS,
         equivalence=comparison.margin,
-        alpha=comparison.alpha,
+        alpha=exp(-comparison.tie_threshold),
     )
     usable = np.minimum(draws, horizon)
     more = _more_trials(spec, comparison, states, rows, usable)

@@ -331,6 +331,7 @@ class Results:
     the number of trials a question that a run of fixed length would have needed for intervals as narrow as
     those of the decided pairs (approximate); None before the end and where that cannot be said. `rule_plugin`
     is where a rule comes from that is not one of ours. `tasks` holds several tasks one by one; empty for one.
+    `ties` says whether the error rate of ties is that of each pair (``pair``) or of the `family`.
     """
 
     goal: str
@@ -350,6 +351,7 @@ class Results:
     fixed_passes: int | None = None
     rule_plugin: RulePlugin | None = None
     tasks: tuple[TaskResult, ...] = ()
+    ties: str = "pair"
 
     def to_columns(self, table: Table = "models") -> dict[str, list[Any]]:
         """Return one of the tables as columns of plain Python values.

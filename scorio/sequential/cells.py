@@ -81,6 +81,11 @@ class PathBlock:
     total: Floats
     square: Floats
 
+    @property
+    def mean(self) -> Floats:
+        """Mean score over seen questions."""
+        return np.asarray(self.total / np.maximum(self.seen, 1.0))
+
 
 @dataclass(frozen=True, slots=True)
 class Prior:
@@ -97,6 +102,10 @@ class Prior:
     def put(self, models: Ints, prior: Prior) -> None:
         """Replace the prior of some models."""
         self.strength[models], self.m1[models], self.m2[models] = prior.strength, prior.m1, prior.m2
+
+    def mean(self, n: Ints, sx: Floats) -> Floats:
+        """Return the posterior mean score of cells with these sums."""
+        return np.asarray((self.strength * self.m1 + sx) / (n + self.strength))
 
     def variance(self, n: Ints, sx: Floats, sxx: Floats) -> Floats:
         """Return the posterior one-trial variance v of cells with these sums."""
@@ -149,7 +158,7 @@ class Cells:
         self.models = models
         self._x = np.append(scores, 0.0)  # index -1 (a hole) scores nothing
         self._x2 = self._x**2
-        self._p1, self._p2 = float(scores.mean()), float((scores**2).mean())
+        self._p1, self._p2 = self.category_moments
         self.binary = scores.size == 2
         self.counts = np.zeros((models, sequence.questions, scores.size), dtype=np.int32)
         self.progress = np.zeros(models, dtype=np.int64)
@@ -162,6 +171,11 @@ class Cells:
         self._fitted = np.zeros(models, dtype=np.int64)  # `_repeated` at the last doubling
         self._base = 0
         self._path = np.zeros((_FIELDS, models, 64))  # the fields of PathBlock, in their order
+
+    @property
+    def category_moments(self) -> tuple[float, float]:
+        """Mean score and mean squared score of a uniformly drawn category."""
+        return float(self.scores.mean()), float((self.scores**2).mean())
 
     # ------------------------------------------------------------------ absorbing trials
 

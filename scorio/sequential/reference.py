@@ -24,9 +24,11 @@ from scorio.sequential.contrasts import (
     KAPPA,
     ClusterSums,
     ContrastBlock,
+    FirstDifferences,
     Target,
     contrast_variance,
     running,
+    tie_block,
 )
 
 __all__ = ["Overlap", "ReferenceReader", "with_extra_questions"]
@@ -124,6 +126,8 @@ class ReferenceReader:
     clusters : array_like of int, shape (M,), optional
         Cluster of each question; only with ``target="population"``. The correction for further questions
         is left out then, since it takes questions as independent.
+    equivalence : float, optional
+        Equivalence margin ε in unit scores, where ties are to be called.
 
     Attributes
     ----------
@@ -139,8 +143,10 @@ class ReferenceReader:
         sign: ArrayLike,
         target: Target = "benchmark",
         clusters: ArrayLike | None = None,
+        equivalence: float | None = None,
     ) -> None:
         self.cells = cells
+        self.equivalence = equivalence
         self.live = np.asarray(live, dtype=np.int64)
         self.sign = np.asarray(sign, dtype=np.float64)
         self.target: Target = target
@@ -148,6 +154,7 @@ class ReferenceReader:
         self.progress = np.zeros(contrasts, dtype=np.int64)
         self._count = np.zeros(contrasts, dtype=np.int64)
         self._sums = np.zeros((6, contrasts))  # Σd, Σd², Σdy, Σy, Σv/n and Σu of the reference
+        self._firsts = FirstDifferences(contrasts, cells.binary)
         self._clusters: ClusterSums | None = None
         if clusters is not None:
             if target != "population":
@@ -198,11 +205,15 @@ class ReferenceReader:
         count = self._count[contrasts, None] + np.cumsum(gained, axis=1)
         self._sums[:, contrasts], self._count[contrasts] = sums[:, :, -1], count[:, -1]
         if self._clusters is None:
-            block = self._block(contrasts, live, sums, count, np.maximum(sums[1], 0.0), 1.0)
+            block = self._block(contrasts, live, sums, count, np.maximum(sums[1], 0.0), np.ones(1))
             block = self._with_extra_questions(contrasts, block, sums)
         else:
             square, stretch = self._clusters.add(contrasts, question, new - old, gained)
             block = self._block(contrasts, live, sums, count, square, stretch)
+        if self.equivalence is not None:
+            means = live.mean, sums[3] / np.maximum(count, 1)
+            step = self._firsts.add(contrasts, np.where(gained, new, 0.0))
+            block = tie_block(block, self.equivalence, self.target, live.seen + live.r, means, step)
         return replace(block, difference=self.sign[contrasts, None] * block.difference)
 
     def _block(
@@ -212,7 +223,7 @@ class ReferenceReader:
         sums: Floats,
         count: Ints,
         square: Floats,
-        stretch: Floats | float,
+        stretch: Floats,
     ) -> ContrastBlock:
         """Return D and V over the common questions."""
         rows, c = self._row[contrasts, None], np.maximum(count, 1).astype(np.float64)
@@ -229,7 +240,7 @@ class ReferenceReader:
         if self.cells.binary:
             exact = contrast_variance(square, 0.0, c, total, noise, self.target) * stretch
             variance = np.where(np.maximum(live.r, repeats) == 0.0, exact, guarded)
-        return ContrastBlock(sums[0] / c, variance, guarded, noise[1] / c, count)
+        return ContrastBlock(sums[0] / c, variance, guarded, guarded, noise[1] / c, count)
 
     def _with_extra_questions(self, contrasts: Ints, block: ContrastBlock, sums: Floats) -> ContrastBlock:
         """Correct the estimates for what the references scored on further questions."""
