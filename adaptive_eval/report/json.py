@@ -60,9 +60,9 @@ def report_data(summary: Summary) -> dict[str, Any]:
             "confidence": results.confidence,
             "family": results.family,
             "equivalence": results.equivalence,
-            "ties": results.ties,
             "target": summary.target,
             "package": None if results.rule_plugin is None else results.rule_plugin.package,
+            "ties": results.ties,
         },
         "counts": _counts(summary),
         "models": [

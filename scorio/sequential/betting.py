@@ -130,8 +130,8 @@ class ScoreBets:
         self._weight = np.asarray(weights) * sizes.sum() / sizes
         contrasts = self.models.size
         tables = [stakes(value) for value in self.values.tolist()]
-        self._sizes = np.array([size for size, _ in tables]).reshape(contrasts, -1)
-        self._shares = np.array([share for _, share in tables]).reshape(contrasts, -1)
+        self._sizes = np.array([size for size, _ in tables]).reshape(contrasts, 2 * SIZES)
+        self._shares = np.array([share for _, share in tables]).reshape(contrasts, 2 * SIZES)
         self._learns = len(cells) > 1 or not cells[0].binary
         self._squares, self._counted = np.zeros(contrasts), np.zeros(contrasts)
         self._plain = np.zeros_like(self._sizes)

@@ -58,7 +58,7 @@ def test_the_schema_is_stable(data):
     assert {keys(model) for model in data["models"]} == {MODEL_KEYS}
     assert {keys(pair) for pair in data["pairs"]} == {PAIR_KEYS}
     assert keys(data["run"]) == RUN_KEYS
-    assert keys(data["rule"]) == "name confidence family equivalence target package"
+    assert keys(data["rule"]) == "name confidence family equivalence target package ties"
     assert keys(data["counts"]) == COUNT_KEYS
     assert {keys(one) for one in data["decisions"]} == {"at trials kind models verdict step text evidence"}
     assert {keys(one) for one in data["budgets"]} == {"name spent reserved limit scope owner presumed"}

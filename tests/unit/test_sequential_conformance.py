@@ -70,6 +70,16 @@ def test_reaches_the_verdict_at_its_step(vector):
         assert (path.difference[0, step - 1] > 0) == (verdict == "A>B")
 
 
+TIES = [vector for vector in VECTORS if vector["decision"] and vector["decision"][1] == "tie"]
+
+
+@pytest.mark.parametrize("vector", TIES, ids=lambda vector: f"M{vector['M']}")
+def test_a_run_of_the_first_edition_ties_at_the_listed_step(vector):
+    first_edition = Anytime(vector["alpha"], vector["epsilon"], linear_ties=True)
+    tied = first_edition.tied(read_pair(vector, block=50))[0]
+    assert int(np.argmax(tied)) + 1 == vector["decision"][0]
+
+
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: f"M{vector['M']}")
 def test_walks_the_schedule_of_the_vectors(vector):
     head = vector["schedule_head"]
