@@ -61,7 +61,7 @@ __all__ = [
 ]
 
 
-BILLED_KINDS = frozenset({"timeout", "dropped", "malformed", "aborted", "worker"})
+BILLED_KINDS = frozenset({"timeout", "dropped", "malformed", "aborted", "too_large", "worker"})
 """Kinds of failure after which a request may have been billed."""
 
 BILLED_STATUSES = frozenset({504, 524})
@@ -168,8 +168,9 @@ class EndpointError(AdaptiveEvalError):
         What happened, in the server's own words where it said anything. Never holds a secret.
     kind : str
         A short stable name for counting: ``timeout``, ``connection`` (never made), ``dropped`` (lost after
-        the request had gone out), ``rate_limit``, ``server``, ``malformed``, ``aborted``, ``auth``,
-        ``not_found``, ``bad_request``, ``worker`` (lost with the process that had made the request).
+        the request had gone out), ``rate_limit``, ``server``, ``malformed``, ``aborted``, ``too_large`` (a
+        body beyond its limit), ``auth``, ``not_found``, ``bad_request``, ``worker`` (lost with the process
+        that had made the request).
     status : int, optional
         HTTP status.
     """

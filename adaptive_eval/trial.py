@@ -154,6 +154,8 @@ class Completion:
         prompt is paid once.
     pause : float
         Seconds for which the server allows no further request. It is obeyed, and not stored.
+    impossible_usage : bool
+        True where the endpoint reported a count of tokens that cannot be; `usage` is empty then. Not stored.
     """
 
     text: str
@@ -165,6 +167,7 @@ class Completion:
     logprobs: Any = None
     share: Usage | None = None
     pause: float = 0.0
+    impossible_usage: bool = False
 
     @property
     def paid(self) -> Usage:

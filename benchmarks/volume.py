@@ -33,7 +33,7 @@ import zstandard
 from watching import MODELS, NAMES, QUESTIONS, STARTED, Moments, make, store
 
 from adaptive_eval.store import AttemptRecord, RunWriter, TrialRecord
-from adaptive_eval.store.room import in_words, stored_bytes, trial_bytes
+from adaptive_eval.store.disk_space import in_words, stored_bytes, trial_bytes
 from adaptive_eval.store.trainer import DICTIONARY_BYTES, SAMPLE_BYTES
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 

@@ -1,21 +1,32 @@
 """Statistics of repeated-trial evaluations.
 
-``from scorio import eval, rank, categorical, sequential, study`` loads the named modules and no other:
+``from scorio import eval, rank, categorical, sequential, study, utils`` loads the named modules and no other:
 SciPy is imported by the functions that need it, so that ``import scorio`` costs little more than NumPy.
+
+The published package scorio has the same import name; the two cannot share an environment.
 """
 
 from __future__ import annotations
 
 import importlib
+import warnings
+from pathlib import Path
 from types import ModuleType
 
-__all__ = ["categorical", "eval", "rank", "sequential", "study"]
+from scorio._published import foreign_files, missing_name
+
+__version__ = "0.1.0"
+
+__all__ = ["categorical", "eval", "rank", "sequential", "study", "utils"]
+
+if (_mixed := foreign_files(Path(__file__).parent)) is not None:
+    warnings.warn(_mixed, stacklevel=2)
 
 
 def __getattr__(name: str) -> ModuleType:
     if name in __all__:
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise missing_name(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -17,12 +17,19 @@ from typing import Any
 from adaptive_eval import __version__
 from adaptive_eval.build.model_clients import endpoints_of, lanes_of, prompt_bound, server_limits
 from adaptive_eval.build.previous_runs import Previous, previous_of
+from adaptive_eval.build.question_policy import ROUNDS, SHARED_ROUNDS, question_policy
 from adaptive_eval.build.rubrics import dump_thresholds, require_same_scoring, rubrics_of
 from adaptive_eval.build.samples_per_prompt import answers_in_a_row
-from adaptive_eval.build.scorers import MIMIC, Grading, ScorersAllowance, connected, scorer_endpoints, served
+from adaptive_eval.build.scorers import (
+    Grading,
+    ScorersAllowance,
+    connected,
+    model_graded,
+    scorer_endpoints,
+)
 from adaptive_eval.build.stored_answers import AnsweringFromEarlier, EarlierAnswers
 from adaptive_eval.config import ModelConfig, RunConfig, TaskConfig, difference, parse_config
-from adaptive_eval.config.section import IN_INSPECT
+from adaptive_eval.config.section import IN_INSPECT, MIMIC
 from adaptive_eval.core.plugins import POLICY_GROUP, RULE_GROUP, package_of
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import (
@@ -46,22 +53,23 @@ from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit
 from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.errors import RunMismatch, UsageError
+from adaptive_eval.interop.inspect_score import InspectScorer
 from adaptive_eval.interop.inspect_task import SampleMessage, inspect_rows
 from adaptive_eval.interop.lm_eval_score import LmEvalScorer
 from adaptive_eval.interop.lm_eval_task import lm_eval_rows
 from adaptive_eval.mock_server.process import MockServerProcess
-from adaptive_eval.scoring import SCORERS, Rubric, Scorer, TaskScoring, build_scorer
+from adaptive_eval.scoring import SCORERS, CodeScorer, Rubric, Scorer, TaskScoring, build_scorer
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks import FewShot, PromptTemplate, Task, load_task
 from adaptive_eval.tasks.sources import INSPECT, LM_EVAL, LOADERS
-from adaptive_eval.tasks.variant import target_option
+from adaptive_eval.tasks.task import target_option
 from adaptive_eval.trial import Message, Question, TrialRequest
 
 __all__ = ["Built", "build", "config_of_run", "continue_run", "make_importable"]
 
 LOADERS.update({INSPECT: inspect_rows, LM_EVAL: lm_eval_rows})
-SCORERS["lm-eval"] = LmEvalScorer
+SCORERS.update({"inspect": InspectScorer, "lm-eval": LmEvalScorer})
 
 
 @dataclass(frozen=True)
@@ -97,12 +105,12 @@ class Built:
     @cached_property
     def spec(self) -> SessionSpec:
         """The session's view of the run."""
-        spec = self.previous.added_to(_session_spec(self.config, self.tasks, self.in_a_row))
-        if self.continued is None:
-            return spec
+        spec = _session_spec(self.config, self.tasks, self.in_a_row)
+        chosen = replace(spec.allocation, questions=question_policy(self.config, self.continued))
         # A run file that names no edition of the formulas began under the first.
-        edition = int(self.continued.get("edition", "1"))
-        return replace(spec, stopping=replace(spec.stopping, edition=edition))
+        edition = spec.stopping.edition if self.continued is None else int(self.continued.get("edition", "1"))
+        stopping = replace(spec.stopping, edition=edition)
+        return self.previous.added_to(replace(spec, allocation=chosen, stopping=stopping))
 
     @cached_property
     def previous(self) -> Previous:
@@ -117,6 +125,9 @@ class Built:
             identity["tasks"][task.name]["dataset"] = task.content_hash
         if self.in_a_row > 1:
             identity["samples_per_request"] = self.in_a_row
+        in_rounds = [task.name for task, own in zip(self.tasks, self.spec.own_rounds, strict=True) if own]
+        if in_rounds:
+            identity[ROUNDS] = in_rounds
         return identity
 
     @cached_property
@@ -128,6 +139,15 @@ class Built:
     def drives_inspect(self) -> bool:
         """Whether Inspect runs the trials."""
         return any(task.dataset.startswith(INSPECT) for task in self.config.tasks)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a person has to know before the run starts."""
+        coded = ((task, one) for task, one in self.scorers.items() if isinstance(one, CodeScorer))
+        notices = [f"task {task}: {scorer.notice()}" for task, scorer in coded]
+        if self.spec.allocation.questions == "shared-rounds":
+            notices.append(SHARED_ROUNDS)
+        return tuple(notices)
 
     def session(self) -> Session:
         """Return a fresh session."""
@@ -181,7 +201,7 @@ class Built:
         """Start the config's own server of biased coins, where it is asked; return its base URL."""
         mimic = self.config.mimic
         asked = any(model.uses_mimic for model in self.config.models)
-        asked = asked or any(scorer.endpoint == MIMIC for scorer in served(self.scorers).values())
+        asked = asked or any(scorer.endpoint == MIMIC for scorer in model_graded(self.scorers).values())
         if mimic is None or not asked:
             return None
         questions = [known for task in self.tasks for known in self._answer_key(task)]
@@ -245,7 +265,7 @@ class Built:
                 elapsed=elapsed,
             ),
             observer=observer,
-            allowance=ScorersAllowance(self.tasks, self.scorers) if served(self.scorers) else None,
+            allowance=ScorersAllowance(self.tasks, self.scorers) if model_graded(self.scorers) else None,
         )
 
     @property

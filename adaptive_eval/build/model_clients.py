@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from adaptive_eval.build.scorers import MIMIC
+from adaptive_eval.build.samples_per_prompt import MOST as MOST_SAMPLES
 from adaptive_eval.config import (
     EachServerConfig,
     HeaderConfig,
@@ -17,6 +17,7 @@ from adaptive_eval.config import (
     ServerConfig,
 )
 from adaptive_eval.config.model import AUTO_CONCURRENCY
+from adaptive_eval.config.section import MIMIC
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_completions import OpenAICompletions
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
@@ -162,6 +163,8 @@ def endpoint_at(model: ModelConfig, address: str) -> OpenAIEndpoint:
         total_timeout=model.timeout.total,
         idle_timeout=model.timeout.idle if model.stream else None,
         concurrency=MOST if model.concurrency == "auto" else model.concurrency,
+        most_bytes=model.max_response_bytes,
+        most_answers=MOST_SAMPLES if model.samples_per_request == "auto" else model.samples_per_request,
     )
 
 

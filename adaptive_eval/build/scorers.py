@@ -1,4 +1,4 @@
-"""The scorers of a run at work: off the event loop, and with what those that ask other models may spend."""
+"""The scorers of a run at work: off the event loop, and with what the model-graded ones may spend."""
 
 from __future__ import annotations
 
@@ -7,40 +7,49 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
+from adaptive_eval.build.grading_model import GradingModelClient
 from adaptive_eval.build.stored_answers import EarlierAnswers
+from adaptive_eval.config.section import MIMIC
 from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
-from adaptive_eval.scoring import Scorer, ServedScorer, Spent, TaskScoring
+from adaptive_eval.scoring import ModelGradedScorer, Scorer, TaskScoring
+from adaptive_eval.scoring.model_graded import Bill
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.tasks import Task
 from adaptive_eval.trial import Completion, Score, Signal, TrialRequest
 
 __all__ = [
-    "MIMIC",
     "Grading",
     "ScorersAllowance",
     "connected",
+    "grading_model_of",
+    "model_graded",
     "resume_accounts",
     "scorer_endpoints",
-    "served",
 ]
 
-MIMIC = "mimic"
-"""The word that stands for the local server of biased coins."""
 
-
-def served(scorers: Mapping[str, Scorer]) -> dict[str, ServedScorer]:
+def model_graded(scorers: Mapping[str, Scorer]) -> dict[str, ModelGradedScorer]:
     """Return the scorers that ask another model, by task."""
-    return {task: scorer for task, scorer in scorers.items() if isinstance(scorer, ServedScorer)}
+    return {task: scorer for task, scorer in scorers.items() if isinstance(scorer, ModelGradedScorer)}
+
+
+def grading_model_of(scorer: ModelGradedScorer) -> GradingModelClient:
+    """Return the model that a scorer asks, with its account."""
+    client = scorer.grading_model
+    assert isinstance(client, GradingModelClient)
+    return client
 
 
 def connected(scorers: Mapping[str, Scorer], mimic_url: str | None) -> dict[str, Scorer]:
     """Return the scorers with the address of the started mimic in place of its word."""
     return {
         task: replace(scorer, endpoint=mimic_url)
-        if isinstance(scorer, ServedScorer) and scorer.endpoint == MIMIC and mimic_url is not None
+        if isinstance(scorer, ModelGradedScorer) and scorer.endpoint == MIMIC and mimic_url is not None
         else scorer
         for task, scorer in scorers.items()
     }
@@ -52,12 +61,14 @@ def scorer_endpoints(scorers: Mapping[str, Scorer]) -> dict[str, tuple[OpenAIEnd
         f"{scorer.kind} of {task}": (
             OpenAIChat(scorer.endpoint, scorer.model, api_key_env=scorer.api_key_env),
         )
-        for task, scorer in served(scorers).items()
+        for task, scorer in model_graded(scorers).items()
     }
 
 
 class Grading:
-    """Scores the answers of a run in threads: as many at once as the scorer's server is to be asked.
+    """Scores the answers of a run: as many at once as a grading model is to be asked, others in threads.
+
+    To be left as an asynchronous context where a scorer asks another model: its connections are closed then.
 
     Parameters
     ----------
@@ -78,29 +89,37 @@ class Grading:
         earlier: EarlierAnswers | None = None,
         threads: ThreadPoolExecutor | None = None,
     ) -> None:
-        self._own_threads = threads
+        self._threads = threads
         self._tasks = {task.name: task for task in tasks}
         self._scoring = scoring
         self._earlier = earlier
-        own = served({task: one.scorer for task, one in scoring.items()})
-        self._threads = {
-            task: ThreadPoolExecutor(scorer.concurrency, thread_name_prefix=f"{scorer.kind}-{task}")
-            for task, scorer in own.items()
-        }
+        self._graded = model_graded({task: one.scorer for task, one in scoring.items()})
+        self._places = {task: asyncio.Semaphore(one.concurrency) for task, one in self._graded.items()}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for scorer in self._graded.values():
+            await scorer.grading_model.aclose()
 
     async def score(self, request: TrialRequest, completion: Completion) -> Score:
         """Return the category of `completion` as an answer to the trial's question."""
-        scoring = self._scoring[request.task]
-        threads = self._threads.get(request.task)
-        if threads is not None and self._earlier is not None:
-            known = self._earlier.score(request, completion)
-            if known is not None:
-                signals = _without_bill(known.signals)
-                return scoring.categorised(replace(known, signals=signals), completion)
+        scoring, scorer = self._scoring[request.task], self._graded.get(request.task)
         task = self._tasks[request.task]
         question = task.asked(task.by_id[request.question], request.seed)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(threads or self._own_threads, scoring.score, completion, question)
+        if scorer is None:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, scoring.score, completion, question)
+        known = None if self._earlier is None else self._earlier.score(request, completion)
+        if known is None:
+            async with self._places[request.task]:
+                known = await scorer.grade(completion, question)
+        else:
+            known = replace(known, signals=_without_bill(known.signals))
+        return scoring.categorised(known, completion)
 
 
 class ScorersAllowance:
@@ -115,70 +134,63 @@ class ScorersAllowance:
     """
 
     def __init__(self, tasks: Sequence[Task], scorers: Mapping[str, Scorer]) -> None:
-        self._scorers = served(scorers)
-        self._questions = {task.name: task.questions for task in tasks}
-        self._bounds = {
-            name: max(scorer.bound(question) for question in self._questions[name])
-            for name, scorer in self._scorers.items()
+        self._scorers = model_graded(scorers)
+        self._prompts = {
+            task.name: grading_model_of(self._scorers[task.name]).longest_prompt(task.questions)
+            for task in tasks
+            if task.name in self._scorers
         }
 
     def room(self) -> int | None:
         """Return how many answers can still be scored at worst, whichever task they are of; None: any."""
-        rooms = [room for task in self._scorers if (room := self._room(task)) is not None]
-        return min(rooms, default=None)
+        return min(self._rooms().values(), default=None)
 
-    def spent_words(self) -> str:
-        """Say which budget leaves no room."""
-        name = min(
-            (task for task in self._scorers if self._room(task) is not None),
-            key=lambda task: self._room(task) or 0,
-        )
+    def spent(self) -> dict[str, Any]:
+        """Return which budget leaves no room, as evidence of a stop."""
+        rooms = self._rooms()
+        name = min(rooms, key=rooms.__getitem__)
         scorer = self._scorers[name]
-        limits = ", ".join(
-            f"{line.spent:,.6g} of {line.limit:,.6g} {line.unit}"
-            for line in scorer.account.lines()
-            if line.limit is not None
-        )
-        return f"the budget of the {scorer.kind} of task {name!r} has no room for another answer: {limits}"
+        lines = grading_model_of(scorer).lines()
+        used = {line.name: [line.spent, line.limit] for line in lines if line.limit is not None}
+        return {"scope": "scorer", "owner": f"{scorer.kind} of {name}", "used": used}
 
     def lines(self) -> tuple[BudgetLine, ...]:
         """Return what each scorer has spent, under its own name."""
         return tuple(
-            BudgetLine(line.unit, line.spent, 0.0, line.limit, "scorer", f"{scorer.kind} of {task}")
+            line
             for task, scorer in self._scorers.items()
-            for line in scorer.account.lines()
+            for line in grading_model_of(scorer).lines(f"{scorer.kind} of {task}")
         )
 
-    def _room(self, task: str) -> int | None:
-        scorer = self._scorers[task]
-        return scorer.account.room(Spent(1, self._bounds[task], scorer.longest_reply) * scorer.requests_each)
+    def _rooms(self) -> dict[str, int]:
+        rooms = {
+            task: grading_model_of(scorer).room(self._prompts[task]) for task, scorer in self._scorers.items()
+        }
+        return {task: room for task, room in rooms.items() if room is not None}
 
 
 def resume_accounts(scorers: Mapping[str, Scorer], directories: Iterable[Path]) -> None:
-    """Charge the scorers' accounts with what the answers stored in these runs have cost."""
-    asking = served(scorers)
-    if not asking:
+    """Charge the accounts of model-graded scorers with what the answers stored in these runs have cost."""
+    graded = model_graded(scorers)
+    if not graded:
         return
-    totals = dict.fromkeys(asking, Spent())
+    bills = {task: Bill() for task in graded}
     for directory in directories:
         with RunReader(directory) as reader:
-            for task, scorer in asking.items():
+            for task, scorer in graded.items():
                 for record in reader.trials(task=task):
                     if record.score is not None:
-                        totals[task] += _billed(record.score.signals, scorer.kind)
-    for task, spent in totals.items():
-        asking[task].account.resume(spent)
+                        bills[task].add(_bill_in(record.score.signals, scorer.kind))
+    for task, bill in bills.items():
+        grading_model_of(graded[task]).resume(bill)
 
 
-def _billed(signals: Mapping[str, Signal], kind: str) -> Spent:
-    counts = (signals.get(f"{kind}_{what}") for what in _BILLED)
-    return Spent(*(count if isinstance(count, int) else 0 for count in counts))
-
-
-_BILLED = ("requests", "prompt_tokens", "completion_tokens")
+def _bill_in(signals: Mapping[str, Signal], kind: str) -> Bill:
+    counts = (signals.get(name) for name in Bill().signals(kind))
+    return Bill(*(count if isinstance(count, int) else 0 for count in counts))
 
 
 def _without_bill(signals: Mapping[str, Signal]) -> dict[str, Signal]:
     """Return the signals of an answer whose judgement the pilot has paid for, without the bill."""
-    billed = {f"{kind}_{what}" for kind in ("judge", "verifier") for what in _BILLED}
+    billed = {name for kind in ("judge", "verifier") for name in Bill().signals(kind)}
     return {name: value for name, value in signals.items() if name not in billed}

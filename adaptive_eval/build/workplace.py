@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from typing import Protocol
 
 from adaptive_eval.build.assembly import Built
 from adaptive_eval.build.model_clients import endpoint_at
-from adaptive_eval.build.scorers import Grading, served
+from adaptive_eval.build.scorers import Grading, model_graded
 from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.protocols import Executor
 from adaptive_eval.executors.mail import Setup
@@ -33,9 +39,11 @@ class Workplace(Protocol):
 class Here:
     """The process that runs the engine."""
 
-    def executor(self, built: Built) -> AbstractAsyncContextManager[Executor]:
-        """Return an executor that does everything here."""
-        return nullcontext(InProcess(built.grading))
+    @asynccontextmanager
+    async def executor(self, built: Built) -> AsyncIterator[Executor]:
+        """Yield an executor that does everything here."""
+        async with built.grading as grading:
+            yield InProcess(grading)
 
 
 class _OnRay:
@@ -44,19 +52,24 @@ class _OnRay:
     def __init__(self, remark: Callable[[str], None]) -> None:
         self._remark = remark
 
-    def executor(self, built: Built) -> AbstractAsyncContextManager[Executor]:
+    @asynccontextmanager
+    async def executor(self, built: Built) -> AsyncIterator[Executor]:
         from adaptive_eval.executors.ray_cluster import Crew
 
         section, setup = built.config.executor, setup_of(built)
-        return RemoteExecutor(
-            Crew(setup).hire,
-            posts=section.actors,
-            most=section.jobs_per_actor,
-            patience=section.patience,
-            scored={task.name for task in setup.tasks},
-            scoring=built.grading,
-            remark=self._remark,
-        )
+        async with (
+            built.grading as grading,
+            RemoteExecutor(
+                Crew(setup).hire,
+                posts=section.actors,
+                most=section.jobs_per_actor,
+                patience=section.patience,
+                scored={task.name for task in setup.tasks},
+                scoring=grading,
+                remark=self._remark,
+            ) as executor,
+        ):
+            yield executor
 
 
 def workplace_of(built: Built, remark: Callable[[str], None]) -> AbstractContextManager[Workplace]:
@@ -91,7 +104,7 @@ def setup_of(built: Built) -> Setup:
 
     Answers that another model judges are scored here: its budget and its limits hold over all of them then.
     """
-    section, judged = built.config.executor, served(built.scorers)
+    section, judged = built.config.executor, model_graded(built.scorers)
     tasks = tuple(task for task in built.tasks if task.name not in judged)
     return Setup(
         built.config.models,

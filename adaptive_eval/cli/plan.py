@@ -179,7 +179,7 @@ def _show(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates: in
 
 
 def _show_room(planned: Plan) -> None:
-    from adaptive_eval.store.room import free_bytes, in_words
+    from adaptive_eval.store.disk_space import free_bytes, in_words
 
     largest = max((row.disk_bytes.high for row in planned.rows if row.disk_bytes is not None), default=None)
     free = free_bytes(RUNS)
@@ -190,7 +190,7 @@ def _show_room(planned: Plan) -> None:
 
 
 def _row(row: PlanRow) -> tuple[str, ...]:
-    from adaptive_eval.store.room import in_words
+    from adaptive_eval.store.disk_space import in_words
 
     return (
         row.policy,

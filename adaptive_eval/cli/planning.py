@@ -21,7 +21,7 @@ from adaptive_eval.simulate.assumptions import default_means
 from adaptive_eval.simulate.budget_limits import Workload
 from adaptive_eval.simulate.recorded import RecordedOutcomes
 from adaptive_eval.store.columns import OutcomeColumns
-from adaptive_eval.store.room import in_words, stored_bytes, trial_bytes
+from adaptive_eval.store.disk_space import in_words, stored_bytes, trial_bytes
 
 __all__ = ["Assumptions", "assume"]
 

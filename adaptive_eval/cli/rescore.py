@@ -70,7 +70,7 @@ def command(
     Nothing is asked. The scoring that the run was decided by stays; the new one is stored beside it.
     """
     from adaptive_eval.build.assembly import build, config_of_run
-    from adaptive_eval.build.scorers import MIMIC
+    from adaptive_eval.config.section import MIMIC
     from adaptive_eval.report.other_rankings import ranking_table, rankings_data
     from adaptive_eval.run.rescoring import rescore, stored_scoring
     from adaptive_eval.store import RunReader, RunWriter

@@ -93,7 +93,7 @@ __all__ = ["command"]
 )
 @click.option(
     "--order",
-    type=click.Choice(["schedule", "rounds"]),
+    type=click.Choice(["schedule", "rounds", "auto"]),
     default="schedule",
     show_default=True,
     help="Which question comes next.",

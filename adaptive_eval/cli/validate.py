@@ -41,6 +41,8 @@ def command(config_file: Path, overrides: tuple[str, ...], offline: bool, probe:
     click.echo(f"config     {config_file}: fine")
     for task in built.tasks:
         click.echo(f"task       {task.name}: {len(task.questions)} questions from {task.source}")
+    for words in built.notices:
+        click.echo(f"notice     {words}")
     for reference in built.spec.references:
         trials = sum(int(counts.sum()) for counts in reference.counts.values())
         click.echo(f"reference  {reference.name}: {trials:,} trials {reference.source}")

@@ -4,7 +4,6 @@
 editors. :func:`difference` says why two configs cannot share a run file.
 """
 
-from adaptive_eval.config.budget_config import BudgetConfig, LimitsConfig
 from adaptive_eval.config.decisions import (
     AllGoal,
     AllocationConfig,
@@ -27,8 +26,8 @@ from adaptive_eval.config.discovery_config import (
     EachServerConfig,
     FileDiscovery,
 )
-from adaptive_eval.config.executor import ExecutorConfig
 from adaptive_eval.config.identity import difference
+from adaptive_eval.config.limits_config import BudgetConfig, LimitsConfig, RateLimitConfig
 from adaptive_eval.config.load_config import config_from_data, json_schema, load_config, parse_config
 from adaptive_eval.config.mock_server_config import MockServerConfig
 from adaptive_eval.config.model import (
@@ -38,15 +37,13 @@ from adaptive_eval.config.model import (
     SamplingConfig,
     TimeoutConfig,
 )
-from adaptive_eval.config.notify_config import NotifyConfig
 from adaptive_eval.config.previous import PriorConfig, ReferenceConfig
 from adaptive_eval.config.rubric_config import RubricConfig
-from adaptive_eval.config.run_config import RunConfig
+from adaptive_eval.config.run_config import ExecutorConfig, NotifyConfig, RunConfig
 from adaptive_eval.config.scorers import ScorerConfig
+from adaptive_eval.config.section import parse_count, parse_duration
 from adaptive_eval.config.server_config import ServerConfig
-from adaptive_eval.config.server_limits import RateLimitConfig
 from adaptive_eval.config.task_config import TaskConfig
-from adaptive_eval.config.units import parse_count, parse_duration
 
 __all__ = [
     "AllGoal",

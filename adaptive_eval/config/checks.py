@@ -33,11 +33,6 @@ _SET_BY_US = ("model", "messages", "prompt", "seed", "n", "echo", "stream", "str
 def check_all(data: Any) -> Found:
     """Yield the place and the words of every mistake that concerns several settings together.
 
-    Parameters
-    ----------
-    data : object
-        The config as plain data (dict, tuple, scalars), as read.
-
     Examples
     --------
     >>> models = ({"name": "a"}, {"name": "b"})
@@ -149,8 +144,6 @@ def _samples(config: Mapping[str, Any]) -> Found:
             yield here, "all answers of a request are the same at temperature 0; leave it out"
         if isinstance(wanted, int) and isinstance(concurrency, int) and wanted > concurrency:
             yield here, f"{wanted} is more than concurrency allows in flight ({concurrency})"
-        if _mapping(config.get("allocation")).get("questions") == "rounds":
-            yield here, "needs allocation.questions: schedule; rounds have an order of their own"
         if tasks and all(task.get("shuffle_options") is True for task in tasks):
             yield here, "saves nothing where options are shuffled: every trial has a prompt of its own"
 
@@ -306,8 +299,6 @@ def _one_task(config: Mapping[str, Any]) -> Found:
         return
     if _mapping(config.get("stopping")).get("rule") == "exact":
         yield ("stopping", "rule"), "exact speaks of one task and there are several; use anytime"
-    if _mapping(config.get("allocation")).get("questions") == "rounds":
-        yield ("allocation", "questions"), "rounds are made for one task and there are several; use schedule"
 
 
 def _tasks(config: Mapping[str, Any]) -> Found:

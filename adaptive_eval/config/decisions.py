@@ -189,8 +189,10 @@ class AllocationConfig(Section):
         description="round-robin serves the models that are still needed in turn; uniform serves all. An "
         "installed package's policy goes by its name.",
     )
-    questions: Literal["schedule", "rounds"] = Field(
-        default="schedule", description="schedule: one walk through all questions, the same for all models."
+    questions: Literal["schedule", "rounds", "auto"] = Field(
+        default="schedule",
+        description="schedule: one order of questions, the same for all models. rounds: after two passes, "
+        "each model's trials go where its own answers vary. auto: rounds up to 100 questions a task.",
     )
 
 

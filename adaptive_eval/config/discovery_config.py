@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from adaptive_eval.config.document import Place
+from adaptive_eval.config.limits_config import RateLimitConfig, read_concurrency
 from adaptive_eval.config.secret_checks import shown
 from adaptive_eval.config.section import Endpoint, Seconds, Section
-from adaptive_eval.config.server_limits import RateLimitConfig, read_concurrency
 
 __all__ = [
     "CommandDiscovery",
@@ -137,11 +137,6 @@ Endpoints: TypeAlias = Annotated[
 
 def check_discovery(models: Mapping[int, Mapping[str, Any]]) -> Iterator[tuple[Place, str]]:
     """Yield the place and the words of every mistake that concerns the sources of several models.
-
-    Parameters
-    ----------
-    models : mapping of int to mapping
-        The items of ``models`` as plain data, by position.
 
     Examples
     --------

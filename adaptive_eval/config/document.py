@@ -80,17 +80,6 @@ class Document:
 def read_document(text: str) -> Document:
     r"""Read a YAML 1.2 text.
 
-    Parameters
-    ----------
-    text : str
-        One YAML document.
-
-    Returns
-    -------
-    Document
-        Its data, with every duplicate key, unreadable value and syntax error in `problems`. After a syntax
-        error there is no data.
-
     Examples
     --------
     >>> document = read_document("a: 1\nb: {c: 2}\na: 3")
@@ -126,11 +115,6 @@ def read_document(text: str) -> Document:
 
 def write_document(data: Any) -> str:
     r"""Return plain data as a YAML text that :func:`read_document` reads back.
-
-    Parameters
-    ----------
-    data : object
-        Mappings with text keys, lists or tuples, text, numbers, booleans and None.
 
     Examples
     --------

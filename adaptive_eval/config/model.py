@@ -6,10 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from adaptive_eval.config.budget_config import LimitsConfig
 from adaptive_eval.config.discovery_config import DiscoveryConfig, Endpoints
+from adaptive_eval.config.limits_config import LimitsConfig, RateLimitConfig, read_concurrency
 from adaptive_eval.config.section import MIMIC, EnvName, Label, Seconds, Section
-from adaptive_eval.config.server_limits import RateLimitConfig, read_concurrency
 
 __all__ = [
     "AUTO_CONCURRENCY",
@@ -116,7 +115,7 @@ class PriceConfig(Section):
 
 
 class TimeoutConfig(Section):
-    """When one request is given up: seconds, or a duration such as 10m."""
+    """Time after which a request is cancelled: seconds, or a duration such as 10m."""
 
     connect: Seconds = Field(default=10.0, gt=0, le=86_400, description="Time to establish the connection.")
     total: Seconds = Field(
@@ -126,7 +125,7 @@ class TimeoutConfig(Section):
         default=120.0,
         gt=0,
         le=86_400,
-        description="With stream: true, silence after which a request is given up.",
+        description="With stream: true, silence after which a request is cancelled.",
     )
 
 
@@ -177,7 +176,16 @@ class ModelConfig(Section):
         default=False,
         description="Let answers arrive piece by piece, so that a hung one is noticed by its silence.",
     )
-    timeout: TimeoutConfig = Field(default_factory=TimeoutConfig, description="When one request is given up.")
+    timeout: TimeoutConfig = Field(
+        default_factory=TimeoutConfig, description="Time after which a request is cancelled."
+    )
+    max_response_bytes: int | None = Field(
+        default=None,
+        ge=1024,
+        le=2**34,
+        description="Most bytes of a response, decompressed; a larger one is a failed request. Default: what "
+        "max_tokens and the answers of a request can need, at least 4 MB.",
+    )
     rate_limit: RateLimitConfig | None = Field(
         default=None, description="What may be sent in a minute, over all its servers."
     )

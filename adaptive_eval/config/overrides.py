@@ -41,21 +41,6 @@ class Override:
 def read_overrides(assignments: Sequence[str], data: Any) -> tuple[list[Override], list[Problem]]:
     """Read assignments of the form ``place=value``.
 
-    Parameters
-    ----------
-    assignments : sequence of str
-        A place is dotted keys, with ``[2]`` for the third item of a list or ``[NAME]`` for the item of that
-        name; a value is YAML.
-    data : object
-        The config they go into.
-
-    Returns
-    -------
-    overrides : list of Override
-        Those that could be read.
-    problems : list of Problem
-        What is wrong with the others.
-
     Examples
     --------
     >>> overrides, _ = read_overrides(["models[b].concurrency=4"], {"models": ({"name": "a"}, {"name": "b"})})
@@ -141,18 +126,6 @@ def _with(data: Any, path: Place, value: Any) -> Any:
 
 def override_text(text: str, overrides: Sequence[Override]) -> str:
     r"""Return the text of a readable config with `overrides` put in and its comments kept.
-
-    Parameters
-    ----------
-    text : str
-        The config as written.
-    overrides : sequence of Override
-        What goes in, in order.
-
-    Returns
-    -------
-    str
-        YAML that reads as the config with the overrides applied.
 
     Examples
     --------

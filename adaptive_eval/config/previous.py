@@ -45,15 +45,7 @@ def reference_names(config: Mapping[str, Any]) -> list[str]:
 
 
 def check_references(config: Mapping[str, Any], models: Sequence[str]) -> Iterator[tuple[Place, str]]:
-    """Yield what is wrong with the references of a config.
-
-    Parameters
-    ----------
-    config : mapping
-        The config as plain data.
-    models : sequence of str
-        Names of the models that are asked.
-    """
+    """Yield what is wrong with the references of a config."""
     for place, item in enumerate(_sections(config)):
         if (item.get("run") is None) == (item.get("file") is None):
             yield ("references", place), "give run (an earlier run's directory) or file (recorded outcomes)"

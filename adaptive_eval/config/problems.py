@@ -56,13 +56,6 @@ def meant_key(words: str) -> str | None:
 def plain_problems(error: ValidationError, root: type[BaseModel]) -> Iterator[tuple[Place, str]]:
     """Yield the place and the plain words of every error of a validation.
 
-    Parameters
-    ----------
-    error : ValidationError
-        What validating `root` raised.
-    root : type
-        The section that was validated.
-
     Examples
     --------
     >>> from adaptive_eval.config.decisions import RetryConfig

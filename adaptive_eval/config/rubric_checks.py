@@ -48,17 +48,6 @@ def check_rubric(
 ) -> Iterator[tuple[Place, str]]:
     """Yield what is wrong with a task's rubric.
 
-    Parameters
-    ----------
-    task : mapping
-        The task as plain data.
-    models : sequence of mapping
-        The run's models as plain data.
-    path : tuple
-        The rubric's place in the config.
-    steers : bool
-        False for a rubric that is only tracked: it finds its thresholds in the run's own answers.
-
     Examples
     --------
     >>> list(check_rubric({"rubric": "format-awar"}, [], ("rubric",)))[0][1][:30]

@@ -113,11 +113,6 @@ def rubric_names() -> tuple[str, ...]:
 def resolve_schema(schema: str | dict[str, Any]) -> Schema | None:
     """Return the schema that a rubric names or defines, or None for ``binary``.
 
-    Raises
-    ------
-    ValueError
-        No schema has this name, or the definition is malformed.
-
     Examples
     --------
     >>> resolve_schema("binary") is None, resolve_schema("format-aware").name
@@ -132,11 +127,6 @@ def resolve_schema(schema: str | dict[str, Any]) -> Schema | None:
 
 def default_weights(schema: str | dict[str, Any]) -> tuple[float, ...]:
     """Return the weights of a schema's categories where the config gives none.
-
-    Raises
-    ------
-    ValueError
-        No schema has this name.
 
     Examples
     --------

@@ -7,9 +7,8 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PrivateAttr
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
-from adaptive_eval.config.budget_config import BudgetConfig
 from adaptive_eval.config.decisions import (
     AllocationConfig,
     Goal,
@@ -17,17 +16,100 @@ from adaptive_eval.config.decisions import (
     RetryConfig,
     StoppingConfig,
 )
-from adaptive_eval.config.executor import ExecutorConfig
+from adaptive_eval.config.limits_config import BudgetConfig
 from adaptive_eval.config.mock_server_config import MockServerConfig
 from adaptive_eval.config.model import ModelConfig
-from adaptive_eval.config.notify_config import NotifyConfig
 from adaptive_eval.config.previous import PriorConfig, ReferenceConfig
-from adaptive_eval.config.section import RunName, Section, by_kind
+from adaptive_eval.config.secret_checks import shown
+from adaptive_eval.config.section import EnvName, RunName, Seconds, Section, by_kind
 from adaptive_eval.config.server_config import ServerConfig
 from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.tasks.sources import is_file_source
 
-__all__ = ["RunConfig"]
+__all__ = ["ExecutorConfig", "NotifyConfig", "RunConfig"]
+
+
+def _address(value: str) -> str:
+    scheme, _, rest = value.rpartition("://")
+    host, _, port = rest.rpartition(":")
+    if value in ("auto", "local") or (scheme in ("", "ray") and host and port.isdecimal()):
+        return value
+    raise ValueError(
+        f"{shown(value)} is no address of a cluster: write local (start one on this machine), auto (the one "
+        "this machine belongs to), HOST:PORT, or ray://HOST:10001"
+    )
+
+
+class ExecutorConfig(Section):
+    """Where requests are made and answers scored: in this process, or by workers on a cluster of Ray."""
+
+    kind: Literal["local", "ray"] = Field(
+        default="local", description="local: in this process; ray: by workers on a cluster of Ray."
+    )
+    address: Annotated[str, AfterValidator(_address)] = Field(
+        default="auto",
+        description="The cluster: auto (the one this machine belongs to), local (started for the run), "
+        "HOST:PORT or ray://HOST:PORT.",
+    )
+    actors: int = Field(default=2, ge=1, le=10_000, description="Workers.")
+    cpus_per_actor: float = Field(
+        default=1.0,
+        gt=0,
+        description="CPUs that a worker takes on its node: it scores as many answers at once.",
+    )
+    jobs_per_actor: int = Field(
+        default=256, ge=1, description="Requests and scores that one worker has in hand at most."
+    )
+    patience: Seconds = Field(
+        default=300.0,
+        gt=0,
+        description="Seconds without a worker after which the run ends; `resume` continues it.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _says_which(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data and "kind" not in data:
+            raise ValueError(f"kind is missing: {', '.join(data)} would do nothing; write kind: ray")
+        return data
+
+
+NoticeKind = Literal["pair_decided", "stopped", "error"]
+
+
+def _command(value: Any) -> Any:
+    if not isinstance(value, tuple) or not value or not all(isinstance(part, str) for part in value):
+        raise ValueError("write the program and its arguments as a list of texts, such as [notify-send, run]")
+    if not value[0]:
+        raise ValueError("the first text is the program, and it is empty")
+    return value
+
+
+class NotifyConfig(Section):
+    """Who is told of what happens: webhook, command, experiment trackers; none can delay or fail the run."""
+
+    webhook_env: EnvName | None = Field(
+        default=None,
+        description="Name of the environment variable that holds the URL to post to; the URL is a secret.",
+    )
+    command: Annotated[tuple[str, ...] | None, BeforeValidator(_command)] = Field(
+        default=None, description="Program with its arguments; it gets the notice as JSON on its input."
+    )
+    wandb: str | None = Field(
+        default=None, min_length=1, description="Project of Weights & Biases that the figures are logged to."
+    )
+    mlflow: str | None = Field(
+        default=None, min_length=1, description="Experiment of MLflow that the figures are logged to."
+    )
+    on: tuple[NoticeKind, ...] = Field(
+        default=("pair_decided", "stopped", "error"), min_length=1, description="What to tell."
+    )
+
+    @model_validator(mode="after")
+    def _somebody(self) -> NotifyConfig:
+        if not any((self.webhook_env, self.command, self.wandb, self.mlflow)):
+            raise ValueError("nobody would be told: give webhook_env, command, wandb or mlflow")
+        return self
 
 
 class RunConfig(Section):
@@ -126,12 +208,11 @@ class RunConfig(Section):
         -------
         dict
             JSON-able: the seed; per task its prompt, system message and selection of questions; per model
-            its id, sampling, extra fields, and its coin where it is a mimic; how many answers a request asks
-            for where that is more than one, since it orders the schedule. What follows from the dataset is
-            added by whoever loads it: its content, as ``identity["tasks"][name]["dataset"]``, and how many
-            answers ``auto`` is. Rubric, scorer, goal,
-            rule, budget, limits, endpoints and timeouts are not in it: they may change between two
-            sittings.
+            its id, sampling, extra fields, and its options where the mock server serves it; the answers of
+            one request where that is more than one, since it orders the questions. The loader adds what
+            follows from the dataset: its content, as ``identity["tasks"][name]["dataset"]``, and the number
+            that ``auto`` stands for. Rubric, scorer, goal, rule, budget, limits, endpoints and timeouts are
+            not in it: they may change between two sessions of a run.
 
         See Also
         --------
@@ -159,12 +240,12 @@ class RunConfig(Section):
         wanted = [model.samples_per_request for model in self.models]
         return max((number for number in wanted if isinstance(number, int)), default=1)
 
-    def samples(self, model: ModelConfig, in_a_row: int) -> int:
-        """Return how many answers one request to `model` asks for at most, of so many `in_a_row`."""
+    def samples(self, model: ModelConfig, samples_per_prompt: int) -> int:
+        """Return the most answers of one request to `model`."""
         wanted, most = model.samples_per_request, model.concurrency
         if wanted != "auto":
             return wanted
-        return in_a_row if most == "auto" else min(in_a_row, most)
+        return samples_per_prompt if most == "auto" else min(samples_per_prompt, most)
 
     def _model_identity(self, model: ModelConfig) -> dict[str, Any]:
         identity: dict[str, Any] = {

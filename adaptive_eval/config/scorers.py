@@ -180,13 +180,23 @@ class CodeScorerConfig(_Scorer):
     time_limit: Duration = Field(default=10.0, gt=0, le=600, description="How long a program may take.")
     cpu_limit: Duration = Field(default=10.0, gt=0, le=600, description="CPU time of one of its processes.")
     memory: Count = Field(
-        default=512 * 2**20, ge=64 * 2**20, description="Bytes of memory of one of its processes."
+        default=512 * 2**20,
+        ge=64 * 2**20,
+        description="Bytes of memory of all its processes together; also of address space of one.",
     )
     disk: Count = Field(default=16 * 2**20, ge=2**20, description="Bytes of all its files.")
     processes: int = Field(default=16, ge=1, le=1000, description="Its processes and threads at once.")
     python: str | None = Field(
         default=None, min_length=1, description="The interpreter; default: the one of adaptive-eval itself."
     )
+    require_sandbox: Literal["basic", "strict"] = Field(
+        default="basic",
+        description="strict: refuse where the sandbox lacks a protection; validate lists them.",
+    )
+
+    def identity(self) -> dict[str, Any]:
+        """Return what decides an answer's category: not how safe the machine is."""
+        return self.model_dump(mode="json", exclude={"require_sandbox"})
 
 
 class CallableScorerConfig(_Scorer):

@@ -90,18 +90,6 @@ def shown(value: Any) -> str:
 def find_secrets(document: Document, text: str) -> list[tuple[Place, Problem]]:
     r"""Return a problem for each value that is, or may be, a key itself.
 
-    Parameters
-    ----------
-    document : Document
-        The config's data.
-    text : str
-        Its text, comments included: the text is stored with the run.
-
-    Returns
-    -------
-    list of (Place, Problem)
-        None of the messages holds a secret.
-
     Examples
     --------
     >>> from adaptive_eval.config.document import read_document

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from adaptive_eval.config.document import Place
+from adaptive_eval.config.limits_config import RateLimitConfig, read_concurrency
 from adaptive_eval.config.problems import did_you_mean
 from adaptive_eval.config.secret_checks import shown
 from adaptive_eval.config.section import Endpoint, Section
-from adaptive_eval.config.server_limits import RateLimitConfig, read_concurrency
 
 __all__ = ["ServerConfig", "check_limits"]
 
@@ -36,11 +36,6 @@ def check_limits(
     models: Mapping[int, Mapping[str, Any]], servers: Mapping[int, Mapping[str, Any]]
 ) -> Iterator[tuple[Place, str]]:
     """Yield the place and the words of every mistake in limits of models and servers.
-
-    Parameters
-    ----------
-    models, servers : mapping of int to mapping
-        The items of the two sections as plain data, by position.
 
     Examples
     --------

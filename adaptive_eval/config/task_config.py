@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from adaptive_eval.config.budget_config import LimitsConfig
+from adaptive_eval.config.limits_config import LimitsConfig
 from adaptive_eval.config.rubric_config import RubricConfig, by_schema
 from adaptive_eval.config.scorers import ScorerConfig
 from adaptive_eval.config.section import Label, Section, by_kind

@@ -55,7 +55,7 @@ class Board:
         check_references(spec)
         self.spec = spec
         sizes = [len(task.questions) for task in spec.tasks]
-        self.schedule = Schedule(sizes, spec.seed, spec.allocation.in_a_row)
+        self.schedule = Schedule(sizes, spec.seed, spec.allocation.in_a_row, spec.own_rounds)
         self.cells = tuple(
             Cells(sequence, unit_scores(task.weights), len(spec.names))
             for sequence, task in zip(self.schedule.sequences, spec.tasks, strict=True)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.goals import make_goal
 from adaptive_eval.core.readers import contrast_reader
-from adaptive_eval.core.rounds import Rounds
+from adaptive_eval.core.shared_rounds import SharedRounds
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.window import Evidence, EvidenceWindow
 from scorio.sequential.betting import ScoreBets
@@ -122,7 +122,8 @@ class Comparison:
             contrast_reader(spec, board.cells[task], task, self.goal, self.margin) for task in tasks
         ]
         self._last = [_no_estimate(pairs) for _ in tasks]
-        self.rounds = Rounds(board.cells[0]) if spec.allocation.questions == "rounds" else None
+        shared = spec.allocation.questions == "shared-rounds"
+        self.rounds = SharedRounds(board.cells[0]) if shared else None
         self._exact = None
         if spec.stopping.rule == "exact":
             self._exact = ExactReader(board.cells[0], self.goal.first, self.goal.second)

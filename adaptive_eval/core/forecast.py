@@ -14,7 +14,7 @@ from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Forecast, PairForecast, Range
 from adaptive_eval.core.spec import SessionSpec
-from scorio.sequential.forecast import Outlook, closing_steps
+from scorio.sequential.outlook import Outlook, closing_steps
 
 __all__ = ["forecast"]
 

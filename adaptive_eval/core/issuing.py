@@ -114,17 +114,17 @@ class Issuer:
         if self._in_a_row == 1:
             return 1
         step, at = self.states.issued[model], self.board.schedule.at
-        asked = at(step)
-        return next((k for k in range(1, self._in_a_row) if at(step + k) != asked), self._in_a_row)
+        most = int(min(self._in_a_row, self._laid_out(model) - step))
+        return next((k for k in range(1, most) if at(step + k, model) != at(step, model)), most)
 
     def _whole_runs(self, model: int, slots: int) -> int:
         """Return how many of `slots` trials to issue so that no run of one question is cut in two.
 
         A run that does not fit waits for more slots, unless nothing of the model is in flight.
         """
-        step, at = self.states.issued[model], self.board.schedule.at
+        step, at, end = self.states.issued[model], self.board.schedule.at, self._laid_out(model)
         for trials in range(slots, max(slots - self._in_a_row, 0), -1):
-            if at(step + trials - 1) != at(step + trials):
+            if step + trials >= end or at(step + trials - 1, model) != at(step + trials, model):
                 return trials
         return slots if slots >= self._in_a_row or not self.states.flying[model] else 0
 
@@ -137,9 +137,12 @@ class Issuer:
             raise SessionError(f"capacity must not be negative, got {capacity!r}")
         if self._cap is not None:
             free = {model: min(slots, self._cap - self.states.issued[model]) for model, slots in free.items()}
-        if self.comparison.rounds is not None:
-            end = self.comparison.rounds.laid_out
-            free = {model: min(slots, end - self.states.issued[model]) for model, slots in free.items()}
+        if any(self.states.issued[model] + slots > self._laid_out(model) for model, slots in free.items()):
+            self.board.absorb()  # what has come in may show how to go on
+            free = {
+                model: int(min(slots, self._laid_out(model) - self.states.issued[model]))
+                for model, slots in free.items()
+            }
         if self.comparison.goal.stops:
             most = most_in_flight(self.board.complete)
             free = {
@@ -171,7 +174,7 @@ class Issuer:
 
     def _issue(self, model: int, step: int) -> TrialRequest | Account:
         """Return the trial at a step as issued, or the account that cannot afford it."""
-        task, question = self.board.schedule.at(step)
+        task, question = self.board.schedule.at(step, model)
         reservation = self.budget.worst_case(model, task, question)
         refusing = self.budget.refusing(model, task, reservation)
         if refusing is not None:
@@ -179,7 +182,7 @@ class Issuer:
         self.budget.reserve(model, task, reservation)
         self.states.launch(model, step, Flight(task, question, reservation))
         name, of_task = self.spec.models[model].name, self.spec.tasks[task]
-        asked, repeat = of_task.questions[question], self.board.schedule.repeat(step)
+        asked, repeat = of_task.questions[question], self.board.schedule.repeat(step, model)
         seed = trial_seed(self.spec.seed, name, of_task.name, asked, repeat)
         return TrialRequest(TrialKey(name, step), of_task.name, asked, repeat, seed)
 
@@ -212,10 +215,12 @@ class Issuer:
         scores = self.board.scores()
         return scores.difference[:, 0], scores.variance[:, 0]
 
-    def is_laid_out(self, step: int) -> bool:
-        """Return whether the schedule has `step` already; rounds follow from the outcomes before them."""
-        rounds = self.comparison.rounds
-        return rounds is None or step < rounds.laid_out
+    def _laid_out(self, model: int) -> float:
+        return self.board.schedule.laid_out(model)
+
+    def is_laid_out(self, model: int, step: int) -> bool:
+        """Return whether a model's `step` is known already; rounds follow from the outcomes before them."""
+        return step < self._laid_out(model)
 
     def capped(self) -> bool:
         """Return whether every model that may still be asked has walked as far as allowed."""
@@ -255,13 +260,13 @@ class Issuer:
         """Return the account that cannot afford a model's next trial, if any."""
         gaps = self.states.gaps[model]
         step = gaps[-1] if gaps else self.states.issued[model]
-        if (self._cap is not None and step >= self._cap) or not self.is_laid_out(step):
+        if (self._cap is not None and step >= self._cap) or not self.is_laid_out(model, step):
             return None
-        task, question = self.board.schedule.at(step)
+        task, question = self.board.schedule.at(step, model)
         return self.budget.refusing(model, task, self.budget.worst_case(model, task, question))
 
     def adopt(self, model: int, step: int) -> None:
         """Count a stored trial as issued; nothing is reserved for it, because it has ended."""
-        task, question = self.board.schedule.at(step)
+        task, question = self.board.schedule.at(step, model)
         self.budget.reserve(model, task, NOTHING)
         self.states.launch(model, step, Flight(task, question, NOTHING))

@@ -184,7 +184,8 @@ def _with_holes(spec: SessionSpec, board: Board, model: int) -> dict[str, Any]:
         score = 0.0
         for weight, cells in zip(spec.task_weights, board.cells, strict=True):
             steps = np.array(cells.holes[model], dtype=np.int64)
-            asked = cells.sequence.question(0, int(steps.max()) + 1)[steps] if steps.size else steps
+            every = cells.sequence.of(np.array([model]), 0, int(steps.max(initial=-1)) + 1)[0]
+            asked = every[steps]
             missing = np.bincount(asked, minlength=cells.sequence.questions)
             trials = cells.counts[model].sum(axis=1) + missing
             total = cells.counts[model] @ cells.scores + worth * missing

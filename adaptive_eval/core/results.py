@@ -8,7 +8,7 @@ rubric's own units (for a binary rubric: fraction correct).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from adaptive_eval.core.frames import columns_of, frame_of
@@ -74,7 +74,7 @@ class ModelResult:
     usd : float or None
         Cost so far; None where the config gives no price.
     note : str
-        One phrase, such as why the model was stopped.
+        Words from outside, such as why the model was stopped; empty where its own budget did.
     transfer_mu, transfer_sigma : float or None
         Mean and standard deviation of the score with the help of earlier results, for the early ranking only.
     early_rank : int or None
@@ -158,7 +158,7 @@ class PairResult:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Something the session decided, with its evidence in numbers and words.
+    """Something the session decided, as data; :func:`adaptive_eval.describe` makes the sentence of it.
 
     Parameters
     ----------
@@ -174,9 +174,11 @@ class Decision:
     trials : int
         Counted trials of the whole run at that moment.
     text : str
-        The decision in words.
-    evidence : mapping
-        Numbers behind it (difference, low, high, log_e, threshold, questions, …).
+        Words from outside: of an endpoint that refuses a model, or stored by an earlier version. Else empty.
+    evidence : mapping of JSON-able data
+        What is behind it. Of a pair: difference, low, high, statistic, threshold, questions, kind, and for a
+        tie the equivalence margin. Of a retirement: the models it is separated from, tied with, and those
+        with which an open pair is lost. Of a stop: as in :class:`StopVerdict`.
     """
 
     kind: Literal["pair", "retired", "model_stopped", "withdrawn", "stop", "servers"]
@@ -184,8 +186,8 @@ class Decision:
     verdict: str
     step: int
     trials: int
-    text: str
-    evidence: Mapping[str, float]
+    text: str = ""
+    evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,10 +223,31 @@ class BudgetLine:
 
 @dataclass(frozen=True, slots=True)
 class StopVerdict:
-    """Why the session stopped."""
+    """Why the session stopped, as data; :func:`adaptive_eval.describe` makes the sentence of it.
+
+    Parameters
+    ----------
+    reason : str
+        ``resolved``, ``partial``, ``budget``, ``max_passes``, ``endpoints`` or ``interrupted``.
+    text : str
+        Words from outside: of the program that ended the session, or stored by an earlier version. Else
+        empty.
+    evidence : mapping of JSON-able data
+        ``budget``: `scope` (run, task, scorer, or models), `owner`, and `used`, by budget what is spent and
+        the limit; or `models`, of each whose budget ended the same or words. ``resolved``: `goals` that are
+        met, `pairs` and `models` decided, and how many are tied. ``partial``: `open` pairs, the models that
+        stopped answering (`silent`) or whose budgets ended (`spent`). ``max_passes``: `passes`.
+        ``endpoints``: `models`.
+
+    Examples
+    --------
+    >>> StopVerdict("budget", evidence={"scope": "run", "owner": "", "used": {"trials": [100, 100]}}).reason
+    'budget'
+    """
 
     reason: StopReason
-    text: str
+    text: str = ""
+    evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

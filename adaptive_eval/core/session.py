@@ -10,15 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-import numpy as np
-
-from adaptive_eval.core import words
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget
 from adaptive_eval.core.compare import Comparison
+from adaptive_eval.core.decision_evidence import (
+    account_evidence,
+    pair_decision,
+    partial_evidence,
+    resolved_evidence,
+    retirement,
+    stopped_models,
+)
 from adaptive_eval.core.forecast import forecast
-from adaptive_eval.core.goals import SINGLE
 from adaptive_eval.core.intake import Intake, Told
 from adaptive_eval.core.issuing import Issuer
 from adaptive_eval.core.model_states import Flight, ModelStates
@@ -118,7 +123,7 @@ class Session:
         """Give up the models whose own budget has ended, and issue trials of the others."""
         for model, account in list(self._issuer.spent()):
             self.states.spent.add(model)
-            self._give_up(model, words.own_budget_spent(account), "budget")
+            self._give_up(model, "", account_evidence(self.spec, account))
         return self._issuer.issue(slots) if self.stopped is None else []
 
     def _by_model(self, capacity: Mapping[str, int]) -> dict[int, int]:
@@ -172,7 +177,7 @@ class Session:
         self._unread = 0
         self.board.absorb()
         for call in self.comparison.advance():
-            self.decisions.append(words.pair_decision(self.spec, self.comparison, call, self.budget.told))
+            self.decisions.append(pair_decision(self.spec, self.comparison, call, self.budget.told))
         self._retire()
         self._stop_when_done()
 
@@ -191,24 +196,27 @@ class Session:
         for model, retired in enumerate(self.states.retired):
             idle = model not in active and model not in self.states.stopped
             if idle and not retired:
-                self.decisions.append(words.retirement(self.spec, self.comparison, model, self.budget.told))
+                self.decisions.append(retirement(self.spec, self.comparison, model, self.budget.told))
             self.states.retired[model] = idle
 
     def _stop_when_done(self) -> None:
         comparison = self.comparison
         if comparison.goal.stops and not comparison.needed.any():
-            self._stop(*self._conclusion())
+            self._stop(self._conclusion())
 
-    def _conclusion(self) -> tuple[StopReason, str]:
-        """Say what has come of the run, now that no contrast is left that could be decided."""
-        comparison, stopped, spent = self.comparison, self.states.stopped, self.states.spent
+    def _conclusion(self) -> StopVerdict:
+        """Return the verdict once no open contrast can be decided."""
+        comparison, states = self.comparison, self.states
         if comparison.goal.stops and comparison.met:
-            return "resolved", words.resolved(self.spec, comparison)
+            return StopVerdict("resolved", evidence=resolved_evidence(comparison))
         if comparison.goal.stops and (comparison.verdict != 0).any():
-            return "partial", words.partial(self.spec, comparison, stopped, spent)
-        if stopped.keys() <= spent:
-            return "budget", words.own_budgets_spent(self.spec, stopped)
-        return "endpoints", words.unusable(self.spec, stopped)
+            return StopVerdict("partial", evidence=partial_evidence(self.spec, comparison, states))
+        stopped = stopped_models(self.spec, self.budget, states)
+        if states.stopped.keys() <= states.spent:
+            is_goal = self.spec.goal.kind == "budget"
+            grounds = {"scope": "models", "owner": "", "models": stopped, "is_goal": is_goal}
+            return StopVerdict("budget", evidence=grounds)
+        return StopVerdict("endpoints", evidence={"models": stopped})
 
     def _stop_without_work(self) -> None:
         """Nothing is in flight and nothing can be issued: say why, unless only free slots are lacking."""
@@ -216,28 +224,42 @@ class Session:
             return
         exhausted = self._issuer.exhausted()
         if len(self.states.stopped) == len(self.spec.models):
-            self._stop(*self._conclusion())
+            self._stop(self._conclusion())
         elif exhausted is not None:
-            self._stop("budget", words.budget_spent(self.spec, exhausted))
+            self._stop(StopVerdict("budget", evidence=account_evidence(self.spec, exhausted)))
         elif self._issuer.capped():
-            self._stop("max_passes", words.pass_cap(self.spec))
+            self._stop(StopVerdict("max_passes", evidence={"passes": self.spec.stopping.max_passes}))
 
-    def _stop(self, reason: StopReason, text: str) -> None:
-        if reason in ("budget", "max_passes"):
+    def _stop(self, verdict: StopVerdict) -> None:
+        if verdict.reason in ("budget", "max_passes"):
             calls = self.comparison.final_look()
             for call in calls:
-                self.decisions.append(words.pair_decision(self.spec, self.comparison, call, self.budget.told))
+                self.decisions.append(pair_decision(self.spec, self.comparison, call, self.budget.told))
             if calls and self.comparison.goal.stops and not self.comparison.needed.any():
-                reason, text = self._conclusion()
-        self.stopped = StopVerdict(reason, text)
-        step = self.comparison.frontier
-        self.decisions.append(Decision("stop", (), reason, step, self.budget.told, text, {}))
+                verdict = self._conclusion()
+        self.stopped = verdict
+        step, told = self.comparison.frontier, self.budget.told
+        self.decisions.append(
+            Decision("stop", (), verdict.reason, step, told, verdict.text, verdict.evidence)
+        )
 
-    def end(self, reason: StopReason, text: str) -> list[Decision]:
-        """Stop from outside: a deadline, an interrupt. Returns what was decided on the way."""
+    def end(
+        self, reason: StopReason, text: str = "", evidence: Mapping[str, Any] | None = None
+    ) -> list[Decision]:
+        """Stop from outside, such as at a deadline or an interrupt, and return what was decided on the way.
+
+        Parameters
+        ----------
+        reason : str
+            As in :class:`StopVerdict`.
+        text : str
+            Why, in words, where `evidence` does not say it.
+        evidence : mapping, optional
+            As in :class:`StopVerdict`.
+        """
         self._decide(now=True)
         if self.stopped is None:
-            self._stop(reason, text)
+            self._stop(StopVerdict(reason, text, evidence or {}))
         return self._report()
 
     def stop_model(self, name: str, reason: str, *, spent: bool = False) -> list[Decision]:
@@ -249,19 +271,19 @@ class Session:
         if spent:
             self.states.spent.add(model)
         if model not in self.states.stopped and not (spent and self.states.retired[model]):
-            self._give_up(model, reason, "budget" if spent else "stopped")
+            self._give_up(model, reason, {} if spent else None)
         return self._report()
 
-    def _give_up(self, model: int, reason: str, verdict: str) -> None:
-        """Ask nothing more of a model; its open pairs stay undecided."""
+    def _give_up(self, model: int, reason: str, spent: Mapping[str, Any] | None) -> None:
+        """Ask nothing more of a model, whose own budget is `spent` or which has failed."""
         if self.stopped is None:
             self._decide(now=True)
         if self.stopped is not None:
             return
         self.states.stopped[model] = reason
         name, issued = self.spec.models[model].name, self.states.issued[model]
-        told, text = self.budget.told, f"{name} stopped: {reason}"
-        self.decisions.append(Decision("model_stopped", (name,), verdict, issued, told, text, {}))
+        verdict, told = "stopped" if spent is None else "budget", self.budget.told
+        self.decisions.append(Decision("model_stopped", (name,), verdict, issued, told, reason, spent or {}))
         self.comparison.lose(model)
         self._retire()
         self._stop_when_done()
@@ -332,10 +354,11 @@ class Session:
         for batch in log:
             pending: list[Told] = []
             for outcome in batch:
-                if not self._issuer.is_laid_out(outcome.key.step):
-                    self._tell_again(pending)
-                    pending = []
                 model, step = self._intake.model(outcome.key.model), outcome.key.step
+                if not self._issuer.is_laid_out(model, step):
+                    self._tell_again(pending)
+                    self.board.absorb()
+                    pending = []
                 if step not in known[model]:
                     known[model].add(step)
                     self._issuer.adopt(model, step)
@@ -344,8 +367,9 @@ class Session:
         for model, steps in enumerate(known):
             self.states.gaps[model] = sorted(set(range(self.states.issued[model])) - steps, reverse=True)
         for key, times in unanswered:
-            task, question = self.board.schedule.at(key.step)
-            self.budget.presume(self._intake.model(key.model), task, question, times)
+            model = self._intake.model(key.model)
+            task, question = self.board.schedule.at(key.step, model)
+            self.budget.presume(model, task, question, times)
         return self._report()
 
     def _tell_again(self, outcomes: Sequence[Told]) -> None:
@@ -372,34 +396,6 @@ class Session:
             parts = (self.spec, self.board, self.comparison, self.budget, self.states)
             self._forecast = forecast(*parts)
         return self._forecast
-
-    def explain(self, first: str, second: str | None = None) -> str:
-        """Say in words where a pair stands, and why.
-
-        Parameters
-        ----------
-        first, second : str
-            Model names, in any order; only the first for what the goal asks of a model by itself.
-
-        Returns
-        -------
-        str
-            Difference, confidence sequence, evidence against its threshold, trials, rule and family.
-
-        Raises
-        ------
-        SessionError
-            If a model is unknown or the goal does not ask about the pair.
-        """
-        self._decide(now=True)
-        goal, a = self.comparison.goal, self._intake.named(first)
-        b = SINGLE if second is None else self._intake.named(second)
-        here = ((goal.first == a) & (goal.second == b)) | ((goal.first == b) & (goal.second == a))
-        if here.any():
-            rows = np.flatnonzero(here).tolist()
-            return "\n\n".join(words.explanation(self.spec, self.comparison, row) for row in rows)
-        asked = first if second is None else f"{first} and {second}"
-        raise SessionError(f"the goal ({self.spec.goal.text}) does not ask about {asked}")
 
     @property
     def in_flight(self) -> int:

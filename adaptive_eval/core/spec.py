@@ -40,6 +40,13 @@ POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
 """Allocation policies, likewise."""
 
 
+QuestionPolicy = Literal["schedule", "rounds", "auto", "shared-rounds"]
+"""How questions are chosen. ``shared-rounds`` is what ``rounds`` was before models had rounds of their own:
+only runs that began with it have it."""
+ROUNDS_AT_MOST = 100
+"""Questions of a task up to which ``auto`` uses rounds: with more, few tasks come to enough passes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Price:
     """USD per million tokens."""
@@ -342,11 +349,11 @@ class AllocationSpec:
         Policies.
     in_a_row : int
         How many times the schedule asks a question in a row after the first pass, so that one request can
-        ask for so many answers; the same for all models. Not with ``rounds``.
+        ask for so many answers; the same for all models.
     """
 
     models: PolicyName | str = "round-robin"
-    questions: Literal["schedule", "rounds"] = "schedule"
+    questions: QuestionPolicy = "schedule"
     in_a_row: int = 1
 
 
@@ -418,6 +425,18 @@ class SessionSpec:
             return 0.0, 1.0
         low, high = ranges.pop()
         return low, high - low
+
+    @property
+    def own_rounds(self) -> tuple[bool, ...]:
+        """Whether each task's questions are asked in rounds of each model's own."""
+        chosen = self.allocation.questions
+        if any(goal.kind == "threshold" for goal in self.goal.parts):
+            return (False,) * len(self.tasks)  # bets on a number need passes that ask all questions alike
+        if chosen != "auto":
+            return (chosen == "rounds",) * len(self.tasks)
+        stopping = self.stopping
+        suits = stopping.rule not in ("exact", "zscore") and stopping.target == "benchmark"
+        return tuple(suits and len(task.questions) <= ROUNDS_AT_MOST for task in self.tasks)
 
     def rescored(self, weights: Mapping[str, tuple[float, ...]]) -> SessionSpec:
         """Return the session with other weights of categories, by task.

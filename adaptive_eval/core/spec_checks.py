@@ -13,7 +13,7 @@ from typing import get_args
 
 import numpy as np
 
-from adaptive_eval.core.spec import BudgetSpec, GoalKind, GoalSpec, SessionSpec
+from adaptive_eval.core.spec import BudgetSpec, GoalKind, GoalSpec, QuestionPolicy, SessionSpec
 from adaptive_eval.errors import UsageError
 from scorio.sequential.evidence import MIN_QUESTIONS
 
@@ -81,6 +81,8 @@ def spec_warnings(spec: SessionSpec) -> Iterator[str]:
     for model in spec.models:
         if model.price is None and any(budget.usd is not None for budget in (*limits, model.budget)):
             yield f"{model.name} has no price: its trials count as free under a budget of usd"
+    if spec.allocation.questions == "rounds" and not any(spec.own_rounds):
+        yield "allocation.questions: rounds is not used where a model is held against a number; schedule is"
     if stopping.edition == 1 and (
         stopping.equivalence is not None or any(part.kind == "threshold" for part in goal.parts)
     ):
@@ -203,17 +205,13 @@ def _stopping(spec: SessionSpec) -> Iterator[str]:
 
 def _allocation(spec: SessionSpec) -> Iterator[str]:
     questions, rule = spec.allocation.questions, spec.stopping.rule
-    if questions not in ("schedule", "rounds"):
-        yield f"allocation.questions: {questions!r} is neither 'schedule' nor 'rounds'"
+    if questions not in get_args(QuestionPolicy):
+        yield f"allocation.questions: {questions!r} is not one of schedule, rounds, auto"
     if spec.allocation.in_a_row < 1:
         yield f"allocation.in_a_row: must be at least 1, got {spec.allocation.in_a_row}"
-    if questions == "rounds" and spec.allocation.in_a_row > 1:
-        yield "allocation.in_a_row: rounds have an order of their own; use questions: schedule"
-    if questions == "rounds" and len(spec.tasks) > 1:
-        yield "allocation.questions: rounds are made for one task and there are several; use schedule"
     if rule == "exact" and len(spec.tasks) > 1:
         yield "stopping.rule: exact speaks of one task and there are several; use anytime"
-    if questions == "rounds" and rule in ("exact", "zscore"):
+    if questions in ("rounds", "shared-rounds") and rule in ("exact", "zscore"):
         # After two passes no pass is complete any more: what is read there favours the questions asked often.
         yield (
             f"stopping.rule: {rule} reads passes that ask every question equally often, and rounds ask some "

@@ -12,10 +12,13 @@ from adaptive_eval.endpoints.shares import share_usage, whole_usage
 from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.trial import Completion, Usage
 
-__all__ = ["TextOf", "chat_text", "plain_text", "read_completions", "read_usage"]
+__all__ = ["MOST_TOKENS", "TextOf", "chat_text", "plain_text", "read_completions", "read_usage"]
 
 TextOf: TypeAlias = Callable[[dict[str, Any], Redactor], str]
 """Reads the text of one choice; TransientEndpointError where there is none to read."""
+
+MOST_TOKENS = 2**40
+"""A reported count beyond this is not believed; millions of such counts still add up within 64 bits."""
 
 _ABORTED = frozenset({"abort", "error"})
 """Words with which servers say, with HTTP 200, that they gave up in the middle of an answer."""
@@ -29,6 +32,7 @@ def read_completions(
     redact: Redactor,
     most: int = 1,
     limit: int | None = None,
+    context: int | None = None,
 ) -> tuple[Completion, ...]:
     """Turn the JSON body of an answer into completions.
 
@@ -46,6 +50,8 @@ def read_completions(
         Answers that were asked for; a server may give more.
     limit : int, optional
         Most tokens of an answer.
+    context : int, optional
+        Most tokens of prompt and answer together, where the server has told.
 
     Returns
     -------
@@ -55,7 +61,7 @@ def read_completions(
         of the usage (:mod:`~adaptive_eval.endpoints.shares`), and its number behind the response id. A
         missing text (a model that
         stops at once, one that thinks until the length limit) is the empty text; a missing usage is zero
-        tokens.
+        tokens, and so is one that cannot be (:func:`read_usage`), with `impossible_usage` set.
 
     Raises
     ------
@@ -82,9 +88,10 @@ def read_completions(
             failure = failure or error
     if failure is not None and not answers:
         raise failure
-    usage = read_usage(body.get("usage"))
+    reported = read_usage(body.get("usage"), context, most)
+    usage, impossible = (Usage(), True) if reported is None else (reported, False)
     if len(answers) == 1:
-        return (replace(answers[0], usage=usage),)
+        return (replace(answers[0], usage=usage, impossible_usage=impossible),)
     usage = whole_usage(usage, [answer.finish_reason for answer in answers], limit)
     shares = share_usage(usage, [len(answer.text) for answer in answers], limit)
     return tuple(
@@ -92,6 +99,7 @@ def read_completions(
             answer,
             usage=replace(usage, completion_tokens=share.completion_tokens),
             share=share,
+            impossible_usage=impossible,
             response_id=f"{answer.response_id}#{number}" if answer.response_id else "",
         )
         for number, (answer, share) in enumerate(zip(answers, shares, strict=True))
@@ -123,8 +131,23 @@ def plain_text(choice: dict[str, Any], redact: Redactor) -> str:
     return text
 
 
-def read_usage(usage: Any) -> Usage:
-    """Read the tokens an answer reports; what is missing or is no count is 0.
+def read_usage(usage: Any, context: int | None = None, answers: int = 1) -> Usage | None:
+    """Read the tokens that an answer reports.
+
+    Parameters
+    ----------
+    usage : object
+        The field ``usage``. What is missing or is no count (negative, a text, an object) is 0.
+    context : int, optional
+        Most tokens of prompt and answer together.
+    answers : int
+        Answers of the request.
+
+    Returns
+    -------
+    Usage or None
+        None where a count is beyond the context, or beyond :data:`MOST_TOKENS`: then nothing it says is
+        believed.
 
     Examples
     --------
@@ -133,15 +156,19 @@ def read_usage(usage: Any) -> Usage:
     Usage(prompt_tokens=9, completion_tokens=2, cached_tokens=8)
     >>> read_usage(None)
     Usage(prompt_tokens=0, completion_tokens=0, cached_tokens=0)
+    >>> read_usage({"prompt_tokens": 10**30, "completion_tokens": 2}) is None
+    True
     """
     if not isinstance(usage, dict):
         return Usage()
     details = usage.get("prompt_tokens_details")
-    return Usage(
-        prompt_tokens=_count(usage.get("prompt_tokens")),
-        completion_tokens=_count(usage.get("completion_tokens")),
-        cached_tokens=_count(details.get("cached_tokens")) if isinstance(details, dict) else 0,
-    )
+    prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    most = MOST_TOKENS if context is None else min(context, MOST_TOKENS)
+    if prompt > most or completion > most * answers:
+        return None
+    # Tokens from the cache are tokens of the prompt: more of them would make a price negative.
+    cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else 0
+    return Usage(prompt, completion, min(cached, prompt))
 
 
 def _choices(body: dict[str, Any], redact: Redactor) -> list[dict[str, Any]]:

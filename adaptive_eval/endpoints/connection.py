@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Iterator
 
 from adaptive_eval.endpoints.redaction import Redactor, shorten
+from adaptive_eval.endpoints.transport import BodyTooLarge
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
 
 __all__ = ["from_connection"]
@@ -80,6 +81,8 @@ def from_connection(
                 return permanent("connection", f"TLS failed: {_tls_words(cause)}")
             case httpx2.UnsupportedProtocol() | httpx2.InvalidURL() | aiohttp.InvalidURL():
                 return permanent("bad_request", "not an address that can be asked over HTTP")
+            case BodyTooLarge():
+                return transient("too_large", f"{cause}; max_response_bytes sets the limit")
             case httpx2.DecodingError():
                 return transient("malformed", f"the answer cannot be decoded: {cause}")
             case aiohttp.ClientResponseError():

@@ -52,6 +52,8 @@ class Exchange:
         Seconds of silence after which a stream is given up.
     connections : int
         Connections that are kept.
+    most_bytes : int
+        Most bytes of a response, decompressed.
 
     Raises
     ------
@@ -60,7 +62,7 @@ class Exchange:
 
     Examples
     --------
-    >>> exchange = Exchange("http://gpu1:8000/v1", {}, None, {}, 10.0, 600.0, None, 64)
+    >>> exchange = Exchange("http://gpu1:8000/v1", {}, None, {}, 10.0, 600.0, None, 64, 2**22)
     >>> exchange.address.root
     'http://gpu1:8000'
     """
@@ -75,6 +77,7 @@ class Exchange:
         total_timeout: float,
         idle_timeout: float | None,
         connections: int,
+        most_bytes: int,
     ) -> None:
         self.address = Address.read(url)
         self._headers = dict(headers)
@@ -85,6 +88,7 @@ class Exchange:
         self._total_timeout = total_timeout
         self._idle_timeout = idle_timeout
         self._connections = connections
+        self._most_bytes = most_bytes
         # A server may echo only the second word of "Bearer KEY".
         words = [word for value in self._headers.values() for word in value.split()[1:]]
         self.redact = Redactor([self._key or "", *self._headers.values(), *words])
@@ -163,7 +167,9 @@ class Exchange:
             default_headers=self._explicit_headers(),
             default_query=dict(self.address.query),
             http_client=open_http_client(
-                connections=self._connections, connect_timeout=self._connect_timeout
+                connections=self._connections,
+                connect_timeout=self._connect_timeout,
+                most_bytes=self._most_bytes,
             ),
         )
         client.organization = client.project = None

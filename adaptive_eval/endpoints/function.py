@@ -1,16 +1,19 @@
-"""A function of one's own in the place of an endpoint."""
+"""A user's function in the place of an endpoint."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, TypeAlias, cast
 
+from adaptive_eval.endpoints.answer import MOST_TOKENS
 from adaptive_eval.errors import TransientEndpointError, UsageError
-from adaptive_eval.trial import Completion, Message
+from adaptive_eval.trial import Completion, Message, Usage
 
 __all__ = ["Answerer", "FunctionEndpoint"]
 
@@ -89,10 +92,27 @@ class FunctionEndpoint:
                 "function, or await evaluate_async for all evaluations in one loop"
             ) from error
         if isinstance(answer, Completion):
-            return answer
+            return self._checked(answer)
         if not isinstance(answer, str):
             raise UsageError(f"model {self._name!r} returned {answer!r:.100}, not text")
         return Completion(answer, "stop", latency=time.monotonic() - started, model=self._name)
+
+    def _checked(self, answer: Completion) -> Completion:
+        """Return a completion of the function, unless a figure of it can be neither stored nor added up."""
+        for field in fields(Usage):
+            value = getattr(answer.usage, field.name)
+            if not (isinstance(value, int) and 0 <= value <= MOST_TOKENS):
+                raise UsageError(
+                    f"model {self._name!r} returned usage.{field.name} {value!r:.40}: give a whole number "
+                    f"from 0 to {MOST_TOKENS:,}, or leave it out"
+                )
+        for name, seconds in (("latency", answer.latency), ("pause", answer.pause)):
+            if not (isinstance(seconds, int | float) and 0.0 <= seconds < math.inf):
+                raise UsageError(
+                    f"model {self._name!r} returned {name} {seconds!r:.40}: give seconds, 0 or more, or "
+                    "leave it out"
+                )
+        return answer
 
     async def sample(self, messages: Sequence[Message], *, seed: int | None, n: int) -> Sequence[Completion]:
         """Ask `n` times at once; see :meth:`complete`."""

@@ -17,6 +17,7 @@ from adaptive_eval.endpoints.exchange import Exchange
 from adaptive_eval.endpoints.failures import pause_after
 from adaptive_eval.endpoints.model_list import Probe, context_length, model_ids, not_served
 from adaptive_eval.endpoints.streaming import STREAMED
+from adaptive_eval.endpoints.transport import body_limit
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError, UsageError
 from adaptive_eval.trial import Completion, Message
 
@@ -58,6 +59,11 @@ class OpenAIEndpoint(ABC):
         Requests that may be in flight; as many connections are kept.
     send_seed : bool
         False for a server that refuses the field ``seed``.
+    most_bytes : int, optional
+        Most bytes of a response, decompressed; a request whose response has more fails with kind
+        ``too_large``. Default: :func:`~adaptive_eval.endpoints.transport.body_limit`.
+    most_answers : int
+        Most answers that a request asks for, for that default.
 
     Raises
     ------
@@ -87,6 +93,8 @@ class OpenAIEndpoint(ABC):
         idle_timeout: float | None = None,
         concurrency: int = 64,
         send_seed: bool = True,
+        most_bytes: int | None = None,
+        most_answers: int = 1,
     ) -> None:
         self.model = model
         self._key_variable = api_key_env
@@ -104,7 +112,9 @@ class OpenAIEndpoint(ABC):
             total_timeout,
             idle_timeout,
             concurrency,
+            most_bytes or body_limit(self._parameters, n=most_answers, stream=idle_timeout is not None),
         )
+        self._context: int | None = None
         self._streams = idle_timeout is not None
         self._send_seed = send_seed
 
@@ -232,6 +242,7 @@ class OpenAIEndpoint(ABC):
             redact=self._exchange.redact,
             most=n,
             limit=self._limit if parameters is None else None,
+            context=self._context,
         )
         tokens = sum(answer.paid.total_tokens for answer in answers)
         pause = pause_after(limits, tokens=tokens, now=time.time())
@@ -288,7 +299,8 @@ class OpenAIEndpoint(ABC):
         if self.model not in served:
             words = self._exchange.redact(not_served(self.url, self.model, served))
             raise PermanentEndpointError(words, kind="not_found")
-        return Probe(served, latency, context_length=context_length(listed, self.model))
+        self._context = context_length(listed, self.model)
+        return Probe(served, latency, context_length=self._context)
 
     async def offers(self, path: str) -> bool:
         """Return whether the server answers a GET of `path`, such as ``/health``, beside its ``/v1``."""

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.engine.protocols import Clock
@@ -158,11 +159,12 @@ class Deadlines:
         limits += [limit for model, limit in self.models.items() if model in models]
         return min(limits, default=math.inf) - elapsed
 
-    def over(self, elapsed: float) -> str | None:
-        """Say which limit ends the run by now; None where none does."""
-        for limit, words in self._of_the_run():
+    def over(self, elapsed: float) -> dict[str, Any] | None:
+        """Return the limit that ends the run by now, as evidence of the stop; None where none does."""
+        for limit, task in self._of_the_run():
             if elapsed >= limit:
-                return f"the wall clock limit of {limit:g} s{words} is reached"
+                used = {"wall_clock": [elapsed, limit]}
+                return {"scope": "task" if task else "run", "owner": task, "used": used}
         return None
 
     def models_over(self, elapsed: float) -> list[str]:
@@ -180,4 +182,4 @@ class Deadlines:
 
     def _of_the_run(self) -> list[tuple[float, str]]:
         own = [] if self.run is None else [(self.run, "")]
-        return sorted([*own, *((limit, f" of task {task!r}") for task, limit in self.tasks.items())])
+        return sorted([*own, *((limit, task) for task, limit in self.tasks.items())])

@@ -68,7 +68,6 @@ class Draining:
     """Nothing more is launched; `in_flight` trials are waited for."""
 
     reason: StopReason
-    text: str
     in_flight: int
 
 

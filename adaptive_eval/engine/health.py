@@ -20,8 +20,9 @@ WINDOW = 60
 _GROWTH = math.log(1.04)
 """Latencies are counted in classes 4 % wide, so a percentile is within 2 % of the true one."""
 
-NO_USAGE = "no_usage"
-"""Counted among the errors: an answer that reports no tokens, which a token budget cannot see."""
+NO_USAGE, IMPOSSIBLE_USAGE = "no_usage", "impossible_usage"
+"""Counted among the errors: an answer that reports no tokens, which a token budget cannot see; one that
+reports more than can be, which counts as no report."""
 
 
 @dataclass(slots=True)
@@ -69,7 +70,12 @@ class HealthMonitor:
         second.tokens += completion.paid.total_tokens
         second.latencies[_latency_class(completion.latency)] += 1
         if completion.usage.total_tokens == 0:
-            self._errors[NO_USAGE] += 1
+            self._errors[IMPOSSIBLE_USAGE if completion.impossible_usage else NO_USAGE] += 1
+
+    @property
+    def impossible_usages(self) -> int:
+        """Answers that reported more tokens than can be."""
+        return self._errors[IMPOSSIBLE_USAGE]
 
     def withheld(self, answers: int) -> None:
         """Count answers that a request was to bring and did not."""
@@ -162,7 +168,7 @@ _LONGEST_WAIT = 30.0
 _LOST = frozenset({"connection", "dropped"})
 """Failures that take a server out at once: no connection, or one that broke."""
 
-_COUNTED = frozenset({"server", "timeout"})
+_COUNTED = frozenset({"server", "timeout", "too_large"})
 """Failures that take a server out when there are many: it is there, and does not do its work."""
 
 

@@ -294,6 +294,21 @@ class InFlightTrials:
                 self._ended.append(trial)
                 self._announce()
 
+    def remarks(self) -> tuple[str, ...]:
+        """Return what a person has to know now of servers, in words."""
+        return (*self.pool_changes.remarks(), *self._impossible_usages())
+
+    def _impossible_usages(self) -> Iterator[str]:
+        for model, pool in self._pools.items():
+            for member in pool.members:
+                count = member.monitor.impossible_usages
+                if count:
+                    answers = "an answer" if count == 1 else f"{count:,} answers"
+                    yield (
+                        f"{model}: {member.endpoint.url} reported more tokens than can be for {answers}; "
+                        "this counts as no report, at the worst case where a budget limits tokens or money"
+                    )
+
     def health(self) -> tuple[EndpointHealth, ...]:
         """Return how every server of every model is doing."""
         now = self._clock.now()

@@ -82,7 +82,9 @@ class Controller(Protocol):
         """
         ...
 
-    def end(self, reason: StopReason, text: str) -> Sequence[Decision]:
+    def end(
+        self, reason: StopReason, text: str = "", evidence: Mapping[str, Any] | None = None
+    ) -> Sequence[Decision]:
         """Stop from outside, unless it has stopped: :attr:`stopped` is set afterwards.
 
         Returns what was decided and not returned yet.
@@ -220,8 +222,8 @@ class Allowance(Protocol):
         """Return how many answers can still be scored, those that are not scored yet included; None: any."""
         ...
 
-    def spent_words(self) -> str:
-        """Say what is used up, once there is no room."""
+    def spent(self) -> Mapping[str, Any]:
+        """Return what is used up, once there is no room, as evidence of a stop."""
         ...
 
     def lines(self) -> Sequence[BudgetLine]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
-from adaptive_eval.core.results import Decision, Results, StopReason, StopVerdict
+from adaptive_eval.core.results import Decision, Results, StopVerdict
 from adaptive_eval.engine.clock import Deadlines, Stopwatch, SystemClock
 from adaptive_eval.engine.events import (
     Decided,
@@ -149,7 +149,7 @@ class Runner:
             on_change=self._wake.set,
             presume=controller.presume,
         )
-        self._ending: tuple[StopReason, str] | None = None
+        self._ending: StopVerdict | None = None
         self._trials = 0
         self._running = Stopwatch(self._clock, self._options.elapsed)
         self._snapshot_due = self._clock.now()
@@ -189,7 +189,7 @@ class Runner:
     def request_stop(self) -> None:
         """Launch nothing more and let the requests that are out come back; a second call cancels them."""
         if self._ending is None:
-            self._end("interrupted", "interrupted by the user")
+            self._end(StopVerdict("interrupted"))
         else:
             self._in_flight.abandon()
             self._wake.set()
@@ -280,7 +280,7 @@ class Runner:
             return capacity
         each = max(0, room - self._in_flight.unfinished) // len(capacity)
         if each < 1 and not self._in_flight and self._ending is None:
-            self._end("budget", self._allowance.spent_words())
+            self._end(StopVerdict("budget", evidence=self._allowance.spent()))
         return {model: min(free, each) for model, free in capacity.items()}
 
     def _trial(self, request: TrialRequest, capacity: dict[str, int]) -> TrialTask:
@@ -353,7 +353,7 @@ class Runner:
     def _heed_verdict(self) -> None:
         verdict = self._controller.stopped
         if verdict is not None and self._ending is None:
-            self._end(verdict.reason, verdict.text)
+            self._end(verdict)
 
     def _heed_deadline(self) -> None:
         if self._ending is not None:
@@ -361,7 +361,7 @@ class Runner:
         deadlines, elapsed = self._options.deadlines, self._running.read()
         over = deadlines.over(elapsed)
         if over is not None:
-            self._end("budget", over)
+            self._end(StopVerdict("budget", evidence=over))
             if self._options.at_deadline == "cancel":
                 self._in_flight.abandon()
             return
@@ -369,19 +369,19 @@ class Runner:
             limit = deadlines.models[model]
             self._stop_model(model, f"its wall clock limit of {limit:g} s is reached", spent=True)
 
-    def _end(self, reason: StopReason, text: str) -> None:
+    def _end(self, verdict: StopVerdict) -> None:
         """Launch nothing more."""
-        self._ending = (reason, text)
+        self._ending = verdict
         self._in_flight.drain()
         self._wake.set()
-        self._emit(lambda: Draining(reason, text, self._in_flight.running))
+        self._emit(lambda: Draining(verdict.reason, self._in_flight.running))
 
     async def _finish(self) -> StopVerdict:
         assert self._ending is not None
-        reason, text = self._ending
+        ending = self._ending
         self._ledger.attempts(self._in_flight.take_attempts())
         self._report_dropped()
-        self._decided(self._controller.end(reason, text))
+        self._decided(self._controller.end(ending.reason, ending.text, ending.evidence))
         verdict = self._controller.stopped
         if verdict is None:
             raise SessionError("the session was ended but has no verdict")
@@ -419,7 +419,7 @@ class Runner:
         """Add what a session knows nothing of: the budgets of time and of scoring, remarks on servers."""
         time = self._options.deadlines.lines(elapsed)
         scoring = () if self._allowance is None else tuple(self._allowance.lines())
-        remarks = self._in_flight.pool_changes.remarks()
+        remarks = self._in_flight.remarks()
         return replace(
             results,
             budgets=(*results.budgets, *time, *scoring),

@@ -64,13 +64,7 @@ class CellsOfRun:
 
 @contextmanager
 def cells_of_run(reader: RunReader) -> Iterator[CellsOfRun]:
-    """Gather the trials of a run in a temporary file, which is gone afterwards.
-
-    Parameters
-    ----------
-    reader : RunReader
-        The run.
-    """
+    """Gather the trials of a run in a temporary file, which is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="adaptive-eval-") as folder:
         gatherer = Gatherer(Path(folder))
         try:

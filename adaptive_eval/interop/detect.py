@@ -32,16 +32,6 @@ def sources(path: Path) -> list[Path]:
     """Return the files and runs that a path stands for: itself, or the logs in a folder.
 
     A folder of the parts of one table is a log itself.
-
-    Parameters
-    ----------
-    path : Path
-        A file, a run's directory, or a folder that a tool writes its logs to.
-
-    Raises
-    ------
-    UsageError
-        If it is not there, or a folder without logs.
     """
     if not path.is_dir():
         return [path]
@@ -58,22 +48,7 @@ def sources(path: Path) -> list[Path]:
 
 
 def open_logs(paths: Iterable[Path], choices: Choices, *, texts: bool = True) -> list[Log]:
-    """Return the logs of files, runs and folders, in the order given.
-
-    Parameters
-    ----------
-    paths : iterable of Path
-        Where they are.
-    choices : Choices
-        What the files leave open.
-    texts : bool
-        Whether the answers of our own runs are wanted too.
-
-    Raises
-    ------
-    UsageError
-        If one cannot be read, or the same log is there twice.
-    """
+    """Return the logs of files, runs and folders, in the order given."""
     logs = [open_log(file, choices, texts=texts) for path in paths for file in sources(path)]
     _require_different(logs)
     return logs

@@ -25,20 +25,6 @@ def write_inspect(reader: RunReader, about: RunDescription, folder: Path) -> lis
 
     Trials are epochs. A trial without an answer is a sample with an error. One log's samples are in memory at
     a time.
-
-    Parameters
-    ----------
-    reader : RunReader
-        The run.
-    about : RunDescription
-        Its models, categories and targets.
-    folder : Path
-        Made where missing.
-
-    Raises
-    ------
-    UsageError
-        If inspect_ai is not installed.
     """
     try:
         library = _Library()

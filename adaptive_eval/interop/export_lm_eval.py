@@ -27,20 +27,6 @@ def write_lm_eval(reader: RunReader, about: RunDescription, folder: Path) -> lis
 
     A row is a question with all its answers in ``resps``; ``scores`` has what each is worth. Trials without
     an answer are left out, and counted in the results as ``missing``.
-
-    Parameters
-    ----------
-    reader : RunReader
-        The run.
-    about : RunDescription
-        Its models, categories and targets.
-    folder : Path
-        Made where missing.
-
-    Returns
-    -------
-    list of Path
-        The files.
     """
     written = []
     date = datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds").replace(":", "-")

@@ -114,7 +114,7 @@ class Choices:
     filter : str, optional
         The filter whose results are taken (lm-evaluation-harness).
     scorer : str, optional
-        Kind of a scorer of this package that scores the answers anew.
+        Kind of a scorer of this package that scores the answers again.
     scorer_options : mapping
         Its options.
     incomplete : bool
@@ -132,31 +132,14 @@ class Choices:
     incomplete: bool = False
 
     def named(self, model: str | None, path: Path) -> str:
-        """Return the name of a model that a file calls so.
-
-        Raises
-        ------
-        UsageError
-            If the file names none and nobody else does.
-        """
+        """Return the name of a model that a file calls so."""
         name = model or self.model
         if not name:
             raise UsageError(f"{path}: it does not say which model answered; name it with --model NAME")
         return self.rename.get(name, name)
 
     def require_renamed(self, models: Collection[str]) -> None:
-        """Refuse a new name for a model that no log has.
-
-        Parameters
-        ----------
-        models : collection of str
-            The models that were found, by the names they have now.
-
-        Raises
-        ------
-        UsageError
-            If one that was to be renamed is not there.
-        """
+        """Refuse a new name for a model that no log has."""
         for old, new in self.rename.items():
             if new not in models:
                 known = ", ".join(models)
@@ -195,14 +178,7 @@ class Log:
 
 
 def checked(log: Log) -> Iterator[Found]:
-    """Yield the trials of a log.
-
-    Raises
-    ------
-    UsageError
-        At the end, with everything that is wrong with the file, what is wrong in the same way with many rows
-        once. Whoever keeps what came before must discard it then.
-    """
+    """Yield the trials of a log."""
     first: dict[str, Flaw] = {}
     like: Counter[str] = Counter()
     number = 0

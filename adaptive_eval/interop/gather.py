@@ -101,13 +101,7 @@ class _Task:
 
 
 class Gatherer:
-    """Takes one log after another.
-
-    Parameters
-    ----------
-    folder : Path
-        An existing folder for the table; whoever made it removes it.
-    """
+    """Takes one log after another."""
 
     def __init__(self, folder: Path) -> None:
         self._db = sqlite3.connect(folder / "gathered.db", isolation_level=None)
@@ -125,14 +119,7 @@ class Gatherer:
         self._db.close()
 
     def add(self, log: Log) -> int:
-        """Take the trials of one log; return how many.
-
-        Raises
-        ------
-        UsageError
-            If something is wrong with the log, a trial is there twice, or it asks other questions under the
-            same ids or is of another version than an earlier log.
-        """
+        """Take the trials of one log; return how many."""
         self._logs += 1
         series = 0 if log.numbered else self._logs
         for task, version in log.versions.items():

@@ -21,7 +21,7 @@ from adaptive_eval.interop.found import Log
 from adaptive_eval.interop.gather import Gathered, Gatherer
 from adaptive_eval.interop.imported_runs import IMPORTED
 from adaptive_eval.interop.levels import Levels, levels_of
-from adaptive_eval.interop.sequences import HOLE, TrialSequences, sequences_of
+from adaptive_eval.interop.sequences import MISSING_TRIAL, TrialSequences, sequences_of
 from adaptive_eval.store.records import SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Missing, Score, TrialKey, TrialOutcome, TrialRequest, Usage
@@ -35,7 +35,7 @@ COMMIT_EVERY = 16
 """Batches written at once."""
 
 NOT_THERE = "not in the logs"
-"""Reason of a trial that the walk passes and no log has."""
+"""Reason of a trial of the sequence that no log has."""
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Told what is being done, how much of it, of how much."""
@@ -82,28 +82,7 @@ def import_logs(
     decide: Callable[[tuple[str, ...], tuple[TaskSpec, ...]], SessionSpec] = default_spec,
     progress: Progress = lambda _what, _done, _total: None,
 ) -> Imported:
-    """Write logs as a run.
-
-    Parameters
-    ----------
-    logs : sequence of Log
-        At least one (:func:`adaptive_eval.interop.detect.open_logs`).
-    out : Path
-        The run's directory, which must not be there yet, or be empty.
-    right_from, weights
-        See :func:`adaptive_eval.interop.levels.levels_of`.
-    decide : callable
-        From names of models and tasks to the session that decides.
-    progress : callable
-        Told how far it is.
-
-    Raises
-    ------
-    UsageError
-        If something is wrong with a log; nothing is left of the run then.
-    RunFileError
-        If the run cannot be written, or one is there.
-    """
+    """Write logs as a run."""
     _require_free(out)
     stage = out.with_name(f".{out.name}.importing-{os.getpid()}")
     try:
@@ -239,12 +218,14 @@ class _Copy:
     def _records(self, part: slice) -> list[TrialRecord]:
         after_stop = self.session.stopped is not None
         rows = self.sequences.row[part].tolist()
-        found = iter(self.gatherer.trials([row for row in rows if row != HOLE]))
+        found = iter(self.gatherer.trials([row for row in rows if row != MISSING_TRIAL]))
         places = zip(
             rows, self.sequences.model[part].tolist(), self.sequences.step[part].tolist(), strict=True
         )
         return [
-            self._record(self._request(model, step), None if row == HOLE else next(found), after_stop)
+            self._record(
+                self._request(model, step), None if row == MISSING_TRIAL else next(found), after_stop
+            )
             for row, model, step in places
         ]
 

@@ -21,13 +21,7 @@ IMPORTED = "imported"
 
 
 def run_columns(directory: Path) -> OutcomeColumns:
-    """Return the outcomes of the run in `directory`.
-
-    Raises
-    ------
-    UsageError
-        If there is no run, or it has no outcomes yet.
-    """
+    """Return the outcomes of the run in `directory`."""
     if not (directory / RUN_FILE).exists():
         raise UsageError(f"{directory}: there is no run in this directory ({RUN_FILE} is missing)")
     with RunReader(directory) as reader:
@@ -38,17 +32,7 @@ def run_columns(directory: Path) -> OutcomeColumns:
 
 
 def run_log(directory: Path, choices: Choices, *, texts: bool) -> Log:
-    """Return a run as a log.
-
-    Parameters
-    ----------
-    directory : Path
-        The run's directory.
-    choices : Choices
-        New names of models and task.
-    texts : bool
-        Whether answers are wanted too; without them a long run is read much faster.
-    """
+    """Return a run as a log."""
     read = _with_texts if texts else _outcomes
     run_columns(directory)  # says what is wrong where there is no run
     with RunReader(directory) as reader:
@@ -59,13 +43,7 @@ def run_log(directory: Path, choices: Choices, *, texts: bool) -> Log:
 
 
 def run_weights(reader: RunReader) -> dict[str, tuple[float, ...]]:
-    """Return what the categories of a run are worth, by task; empty for a run that does not say.
-
-    Parameters
-    ----------
-    reader : RunReader
-        The run.
-    """
+    """Return what the categories of a run are worth, by task; empty for a run that does not say."""
     meta = reader.meta()
     if IMPORTED in meta:
         stored = json.loads(meta[IMPORTED])["weights"]

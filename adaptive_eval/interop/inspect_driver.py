@@ -27,8 +27,8 @@ from adaptive_eval.errors import (
     TransientEndpointError,
     UsageError,
 )
+from adaptive_eval.interop.inspect_score import SampleCompletion
 from adaptive_eval.interop.inspect_task import SampleMessage, load_inspect_task, sample_id
-from adaptive_eval.scoring.inspect_score import SampleCompletion
 from adaptive_eval.tasks.sources import INSPECT
 from adaptive_eval.trial import Completion, Message, Usage
 
@@ -57,15 +57,7 @@ class _Feed:
         self._failure: str | None = None
 
     async def run(self, name: str, epoch: int) -> Any:
-        """Have a sample run as an epoch, and return Inspect's record of it.
-
-        Raises
-        ------
-        TransientEndpointError
-            If it was cancelled without a record.
-        PermanentEndpointError
-            If the Inspect task has ended.
-        """
+        """Have a sample run as an epoch, and return Inspect's record of it."""
         if self._failure is not None:
             raise PermanentEndpointError(self._failure, kind="aborted")
         sample = copy.deepcopy(self._samples[name])
@@ -119,15 +111,7 @@ class _Feed:
 
 
 class InspectEndpoint:
-    """One model, as Inspect asks it.
-
-    Parameters
-    ----------
-    model : str
-        Its name in Inspect.
-    feeds : mapping of str to _Feed
-        By task.
-    """
+    """One model, as Inspect asks it."""
 
     def __init__(self, model: str, feeds: Mapping[str, _Feed]) -> None:
         self._model = model
@@ -153,15 +137,7 @@ class InspectEndpoint:
         return True
 
     async def complete(self, messages: Sequence[Message], *, seed: int | None) -> Completion:
-        """Have the sample run.
-
-        Raises
-        ------
-        TransientEndpointError
-            If it ended with an error; Inspect has tried again as often as it was told to.
-        PermanentEndpointError
-            If the Inspect task has ended.
-        """
+        """Have the sample run."""
         asked = _asked(messages)
         sample = await self._feeds[asked.task].run(asked.sample, asked.epoch)
         if sample.error is not None:
@@ -269,7 +245,7 @@ class InspectDriver:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._running is not None
-        ended_before = self._running.done()  # then whoever waited has been told why
+        ended_before = self._running.done()  # then the waiting task has the reason
         for feed in self._feeds.values():
             feed.close()
         if error is not None:
@@ -289,14 +265,7 @@ class InspectDriver:
 
 
 def require_drivable(config: RunConfig) -> None:
-    """Refuse what cannot be had of a run whose samples Inspect runs.
-
-    Raises
-    ------
-    UsageError
-        If tasks of other kinds are beside those of Inspect, a budget could not be held, a model has several
-        servers, or a rubric needs a pilot.
-    """
+    """Refuse what cannot be had of a run whose samples Inspect runs."""
     others = [task.name for task in config.tasks if not task.dataset.startswith(INSPECT)]
     if others:
         raise UsageError(f"task {others[0]!r} is none of Inspect; run tasks of Inspect by themselves")

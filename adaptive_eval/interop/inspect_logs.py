@@ -12,7 +12,7 @@ from typing import Any
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece, content_of
-from adaptive_eval.scoring.inspect_score import score_value
+from adaptive_eval.interop.inspect_score import score_value
 
 __all__ = ["inspect_log"]
 
@@ -21,14 +21,7 @@ _CUT_OFF = ("token", "context", "time", "working", "message", "turn", "cost")
 
 
 def inspect_log(path: Path, choices: Choices) -> Log:
-    """Return the log in a file of Inspect; its header is read at once, its samples later.
-
-    Raises
-    ------
-    UsageError
-        If inspect_ai is not installed, the file is none of its logs or is damaged, or the evaluation has not
-        finished.
-    """
+    """Return the log in a file of Inspect; its header is read at once, its samples later."""
     opened = _Opened(path, choices)
     spec = opened.header.eval
     version = str(spec.task_version)

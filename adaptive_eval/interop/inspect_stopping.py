@@ -8,9 +8,10 @@ from typing import Any
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.errors import UsageError
+from adaptive_eval.interop.inspect_score import score_value
 from adaptive_eval.interop.inspect_task import sample_id
 from adaptive_eval.interop.sequences import first_steps
-from adaptive_eval.scoring.inspect_score import score_value
+from adaptive_eval.text.decision_words import describe
 from adaptive_eval.trial import Missing, TrialKey, TrialOutcome
 
 __all__ = ["StopEarly"]
@@ -27,24 +28,6 @@ class StopEarly:
     interval is no wider than 0.1; ``StopEarly(threshold=0.7)`` when it lies on one side of 0.7. The interval
     holds although it is looked at after every sample. Inspect runs all samples once before it begins with the
     second epoch, so at least one epoch is run as a whole.
-
-    Parameters
-    ----------
-    width : float, optional
-        Width of the interval that is enough.
-    threshold : float, optional
-        Score that the model is held against.
-    confidence : float
-        1 minus the error rate.
-    metric : str, optional
-        The scorer, where a task has several.
-    right_from : float
-        Least score that counts as right.
-
-    Raises
-    ------
-    UsageError
-        If neither or both of `width` and `threshold` are given.
 
     Examples
     --------
@@ -90,7 +73,7 @@ class StopEarly:
         if stopped is None:
             return None
         self._skipped += 1
-        return import_module("inspect_ai.util").EarlyStop(id=id, epoch=epoch, reason=stopped.text)
+        return import_module("inspect_ai.util").EarlyStop(id=id, epoch=epoch, reason=describe(stopped))
 
     async def complete_sample(self, id: str | int, epoch: int, scores: dict[str, Any]) -> None:
         """Count the score of a sample; called by Inspect."""
@@ -113,7 +96,7 @@ class StopEarly:
         line = session.results().models[0]
         return {
             "goal": self.goal.text,
-            "stopped": None if session.stopped is None else session.stopped.text,
+            "stopped": None if session.stopped is None else describe(session.stopped),
             "score": line.score,
             "low": line.low,
             "high": line.high,

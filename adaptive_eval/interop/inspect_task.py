@@ -28,20 +28,7 @@ class SampleMessage(Message):
 
 
 def load_inspect_task(name: str, base: Path) -> Any:
-    """Return a fresh task of Inspect.
-
-    Parameters
-    ----------
-    name : str
-        ``FILE.py@NAME``, or ``PACKAGE.MODULE@NAME`` for one that is installed.
-    base : Path
-        Where a relative path starts.
-
-    Raises
-    ------
-    DatasetError
-        If inspect_ai is not installed, or there is no such task.
-    """
+    """Return a fresh task of Inspect."""
     try:
         library = import_module("inspect_ai")
     except ModuleNotFoundError:

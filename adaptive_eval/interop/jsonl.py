@@ -22,13 +22,7 @@ def first_row(path: Path) -> Mapping[str, Any]:
 
 
 def json_object(path: Path) -> dict[str, Any]:
-    """Return the object that a JSON file holds.
-
-    Raises
-    ------
-    UsageError
-        If it cannot be read, or holds something else; a file that ends too early is one of these.
-    """
+    """Return the object that a JSON file holds."""
     try:
         data = json.loads(path.read_bytes())
     except FileNotFoundError:

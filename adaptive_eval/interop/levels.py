@@ -52,20 +52,6 @@ def levels_of(
     """Return how the trials of each task become categories.
 
     Scores are kept exactly where there are few of them: each is a category that is worth the score.
-
-    Parameters
-    ----------
-    gathered : Gathered
-        The logs.
-    right_from : float, optional
-        Least score that counts as right; every other is wrong.
-    weights : sequence of float, optional
-        What categories are worth, for logs that have categories beyond right and wrong.
-
-    Raises
-    ------
-    UsageError
-        If there are too many different scores, or categories without weights.
     """
     return {task: _levels(task, gathered, right_from, weights) for task in gathered.tasks}
 

@@ -1,17 +1,18 @@
 """Samples of lm-evaluation-harness: ``samples_{task}_{date}.jsonl``, as ``--log_samples`` writes them.
 
 A row is a question under one filter, with all repeats of its answer in ``resps`` and one metric for the
-question. With one repeat that metric is the trial's score; with several each answer is scored anew, by the
-harness's own filters and metric (:mod:`adaptive_eval.interop.lm_eval_metric`) or a scorer of this package.
+question. With one repeat that metric is the trial's score; with several, each answer is scored again, by the
+harness's own filters and metric (:mod:`adaptive_eval.interop.lm_eval`) or a scorer of this package.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,7 +22,8 @@ from adaptive_eval.interop.jsonl import json_object
 from adaptive_eval.interop.log_answers import Rescorer
 from adaptive_eval.tasks.rows import Row, stream_rows
 
-__all__ = ["is_samples_row", "samples_log"]
+__all__ = ["HarnessMetric", "is_samples_row", "samples_log"]
+
 
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
 _HASHES = ("doc_hash", "prompt_hash", "target_hash")
@@ -96,7 +98,7 @@ class _Samples:
         """What scores single answers."""
         if self.choices.scorer is not None:
             return _OwnScorer(Rescorer(self.choices))
-        from adaptive_eval.interop.lm_eval_metric import HarnessMetric
+        from adaptive_eval.interop.lm_eval import HarnessMetric
 
         config = self.results.get("configs", {}).get(self.task)
         return HarnessMetric(self.path, config, self.choices)
@@ -257,3 +259,86 @@ class _OwnScorer:
         if problem is not None:
             raise ValueError(problem)
         return self._rescorer.score(text, target, fields)
+
+
+_NOT_THE_METRICS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
+
+
+class HarnessMetric:
+    """Scores an answer as the harness would have scored it alone."""
+
+    def __init__(self, path: Path, config: Mapping[str, Any] | None, choices: Choices) -> None:
+        self._path = path
+        otherwise = "score the answers with a scorer of this package: --scorer exact, numeric, math, …"
+        if config is None:
+            raise UsageError(
+                f"{path}: it has several answers to a question but one score, and there is no results_….json "
+                f"beside it that says how they were scored; put it there, or {otherwise}"
+            )
+        if config.get("process_results") or config.get("output_type", "generate_until") != "generate_until":
+            raise UsageError(f"{path}: this task scores by code of its own; {otherwise}")
+        self._config = config
+        self._metric = choices.metric
+        self._ensembles: dict[str, Any] = {}
+        try:
+            self._build: Callable[..., Any] = import_module("lm_eval.filters").build_filter_ensemble
+            self._instance: Callable[..., Any] = import_module("lm_eval.api.instance").Instance
+            self._registry = import_module("lm_eval.api.registry")
+            import_module("lm_eval.api.metrics")
+        except ImportError:
+            raise UsageError(
+                f"{path}: it has several answers to a question but one score; to score each with the "
+                f"harness's own metric, pip install 'adaptive-eval[lm-eval]', or {otherwise}"
+            ) from None
+
+    def score(self, row: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """Return score, extraction and reason of one answer of a row."""
+        extracted = self._filtered(row, text)
+        if not isinstance(extracted, str):
+            raise ValueError(f"the filter {row.get('filter')!r} makes no text of one answer; use --scorer")
+        entry = self._entry(row)
+        name = str(entry["metric"])
+        kwargs = {key: value for key, value in entry.items() if key not in _NOT_THE_METRICS}
+        metric = self._registry.get_metric(name)
+        try:
+            value = metric(references=[str(row["target"])], predictions=[extracted], **kwargs)
+        except TypeError:  # the harness's older metrics take pairs
+            value = metric([str(row["target"]), extracted])
+        score: Any = value.get(name) if isinstance(value, dict) else value
+        try:
+            number = float(score)  # NumPy's numbers among them
+        except (TypeError, ValueError):
+            number = -1.0
+        if not 0.0 <= number <= 1.0:
+            raise ValueError(f"the metric {name} gave {score!r}, not a score from 0 to 1")
+        return {"score": number, "extracted": extracted, "reason": name}
+
+    def _filtered(self, row: Mapping[str, Any], text: str) -> Any:
+        name = str(row.get("filter", "none"))
+        if name not in self._ensembles:
+            self._ensembles[name] = self._build(name, self._components(name))
+        metadata = (self._config.get("task", ""), row["doc_id"], 1)
+        instance = self._instance(
+            request_type="generate_until", doc=row.get("doc"), arguments=("", {}), idx=0, metadata=metadata
+        )
+        instance.resps = [text]
+        self._ensembles[name].apply([instance])
+        return instance.filtered_resps[name]
+
+    def _components(self, name: str) -> list[list[Any]]:
+        for section in self._config.get("filter_list") or ():
+            if section["name"] == name:
+                return [
+                    [step["function"], {key: value for key, value in step.items() if key != "function"}]
+                    for step in section["filter"]
+                ]
+        return [["take_first", None]]
+
+    def _entry(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        entries = self._config.get("metric_list") or [{"metric": "exact_match"}]
+        for entry in entries:
+            if len(entries) == 1 or entry["metric"] == self._metric:
+                found: Mapping[str, Any] = entry
+                return found
+        names = ", ".join(str(entry["metric"]) for entry in entries)
+        raise ValueError(f"the task has the metrics {names}; choose one with --metric")

@@ -22,26 +22,7 @@ _LOCK = threading.Lock()
 
 
 def lm_eval_rows(name: str, base: Path) -> Iterator[dict[str, Any]]:
-    """Yield the documents of a task as rows.
-
-    Parameters
-    ----------
-    name : str
-        An installed task, or ``FOLDER/NAME`` for one that is defined in a folder.
-    base : Path
-        Where a relative folder starts.
-
-    Yields
-    ------
-    dict
-        ``id`` (the harness's doc_id), ``input`` (the prompt, worked examples included), ``target``.
-
-    Raises
-    ------
-    DatasetError
-        If lm_eval is not installed, there is no such task, its dataset cannot be loaded, or it does not
-        generate answers.
-    """
+    """Yield the documents of a task as rows."""
     place = str(base.resolve())
     _seen[name, place] = _sources(name, place)
     task = _task(name, place)
@@ -76,17 +57,7 @@ class Judged:
 
 
 def judged(fields: Mapping[str, Any], text: str, chosen: str | None = None) -> Judged:
-    """Return what a task's filters and metrics make of one answer.
-
-    Parameters
-    ----------
-    fields : mapping
-        The question's, as :func:`lm_eval_rows` gave them.
-    text : str
-        The answer; it is cut off where the task says that answers end.
-    chosen : str, optional
-        Name of the filter; the first by default.
-    """
+    """Return what a task's filters and metrics make of one answer."""
     name, base = str(fields[TASK]), str(fields[BASE])
     task, doc = _task(name, base), _documents(name, base)[int(fields[DOC])]
     for end in _ends(task):

@@ -1,4 +1,4 @@
-"""Scoring the answers of a log anew, one by one."""
+"""Score the answers of a log again, one by one."""
 
 from __future__ import annotations
 
@@ -14,16 +14,6 @@ __all__ = ["Rescorer"]
 
 class Rescorer:
     """A scorer of this package over the answers of a log.
-
-    Parameters
-    ----------
-    choices : Choices
-        Which scorer.
-
-    Raises
-    ------
-    UsageError
-        If there is no such scorer.
 
     Examples
     --------

@@ -13,19 +13,7 @@ __all__ = ["model_card"]
 
 
 def model_card(summary: Summary) -> str:
-    """Return the YAML for the front matter of model cards: one entry of ``model-index`` for each model.
-
-    Parameters
-    ----------
-    summary : Summary
-        The run.
-
-    Returns
-    -------
-    str
-        YAML; each entry has the score, its interval, the rank interval and the numbers of trials and
-        questions.
-    """
+    """Return the YAML for the front matter of model cards: one entry of ``model-index`` for each model."""
     entries = [_entry(line, summary) for line in summary.results.models if line.score is not None]
     return write_document({"model-index": entries})
 

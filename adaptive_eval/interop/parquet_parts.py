@@ -23,13 +23,7 @@ _PART = re.compile(r"part-\d{5,}\.parquet")
 
 
 def write_parquet(rows: Iterator[Mapping[str, Any]], path: Path) -> None:
-    """Write rows as one Parquet file.
-
-    Raises
-    ------
-    UsageError
-        If pyarrow is not installed.
-    """
+    """Write rows as one Parquet file."""
     arrow, parquet = _libraries()
     batch = list(islice(rows, _BATCH))
     names = list(batch[0]) if batch else list(COLUMNS)
@@ -41,27 +35,7 @@ def write_parquet(rows: Iterator[Mapping[str, Any]], path: Path) -> None:
 
 
 def write_parts(rows: Iterator[Mapping[str, Any]], folder: Path, part_rows: int = PART_ROWS) -> list[Path]:
-    """Write rows as a folder of Parquet files, which appears whole or not at all.
-
-    Parameters
-    ----------
-    rows : iterator of mapping
-        By the names of :data:`~adaptive_eval.interop.run_tables.COLUMNS`.
-    folder : Path
-        Made anew; an earlier export in it is replaced.
-    part_rows : int
-        Most rows of a part.
-
-    Returns
-    -------
-    list of Path
-        The parts, ``part-00000.parquet`` and so on.
-
-    Raises
-    ------
-    UsageError
-        If pyarrow is not installed, or the folder holds something that is no part.
-    """
+    """Write rows as a folder of Parquet files, which appears whole or not at all."""
     _require_replaceable(folder)
     draft, former = (folder.with_name(f".{folder.name}.{word}") for word in ("new", "old"))
     for leftover in (draft, former):

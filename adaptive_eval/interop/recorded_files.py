@@ -41,28 +41,6 @@ class Trial:
 def read_recorded(paths: Sequence[Path], choices: Choices | None = None) -> RecordedOutcomes:
     r"""Read the outcomes of one or several files or runs as one table.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        ``.npz`` archives with an array ``R`` (models x questions x trials; -1 where there is no trial) and
-        optionally the names ``models`` and ``questions``; ``.jsonl``, ``.json``, ``.csv``, ``.tsv`` or
-        ``.parquet`` files with a row a trial and the columns ``model``, ``question``, ``category`` (or
-        ``correct``, or ``score``) and optionally ``task`` and ``trial``; directories of runs; and the logs of
-        other tools (:func:`adaptive_eval.interop.detect.open_logs`), or folders of them.
-    choices : Choices, optional
-        What the files leave open.
-
-    Returns
-    -------
-    RecordedOutcomes
-        Models and questions in the order in which they first appear.
-
-    Raises
-    ------
-    UsageError
-        If a file cannot be read, misses a column, or holds something that is no outcome; a trial given
-        twice.
-
     Examples
     --------
     >>> import tempfile
@@ -123,11 +101,6 @@ def _category(log: Log, found: Found) -> int:
 
 def tabulate(trials: Iterable[Trial]) -> RecordedOutcomes:
     """Put single trials into a table, each cell's in the order of their numbers.
-
-    Raises
-    ------
-    UsageError
-        If there are none, or a trial is given twice.
 
     Examples
     --------

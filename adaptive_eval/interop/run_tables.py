@@ -46,22 +46,7 @@ TEXTS = ("prompt", "text")
 
 
 def trial_rows(reader: RunReader, about: RunDescription, *, texts: bool = True) -> Iterator[dict[str, Any]]:
-    """Yield the trials of a run as rows, in commit order.
-
-    Parameters
-    ----------
-    reader : RunReader
-        The run.
-    about : RunDescription
-        Its models, categories and targets.
-    texts : bool
-        Whether prompts and answers are wanted.
-
-    Yields
-    ------
-    dict
-        By the names of :data:`COLUMNS`. `score` is what the category is worth, unscaled.
-    """
+    """Yield the trials of a run as rows, in commit order."""
     for record in reader.trials():
         weights = about.weights.get(record.request.task)
         row = _row(record, weights, about.target(record))

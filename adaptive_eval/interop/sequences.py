@@ -13,13 +13,13 @@ from adaptive_eval.interop.gather import Cells
 from adaptive_eval.simulate.coins import asked
 from scorio.sequential.trial_sequence import Schedule
 
-__all__ = ["HOLE", "TrialSequences", "first_steps", "sequences_of"]
+__all__ = ["MISSING_TRIAL", "TrialSequences", "first_steps", "sequences_of"]
 
-HOLE = -1
+MISSING_TRIAL = -1
 """Row of a step that has no recorded trial."""
 
 LONGEST = 20_000_000
-"""Steps that a walk may have."""
+"""Trials that a model's trial sequence may have."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -31,11 +31,11 @@ class TrialSequences:
     Parameters
     ----------
     row : ndarray of int
-        The trial's row number; :data:`HOLE` for a step before the model's last one that has no trial.
+        The trial's row number; :data:`MISSING_TRIAL` where an index before the model's last has none.
     model, step : ndarray of int
         Whose step it is.
     ends : ndarray of int, shape (L,)
-        Steps of each model's walk.
+        Trials of each model's sequence.
     """
 
     row: Ints
@@ -47,26 +47,12 @@ class TrialSequences:
 def sequences_of(cells: Cells, models: int, schedule: Schedule) -> TrialSequences:
     """Lay recorded trials out along the schedule: trial r of a cell where it is asked for the r-th time.
 
-    Parameters
-    ----------
-    cells : Cells
-        The trials.
-    models : int
-        Number of models.
-    schedule : Schedule
-        Of a session over the same questions.
-
-    Raises
-    ------
-    UsageError
-        If one question was asked so much more often than others that the walk would never end.
-
     Examples
     --------
     >>> zeros = np.zeros(3, dtype=np.int64)
     >>> cells = Cells(np.arange(3), zeros, np.array([0, 0, 1]), np.array([0, 1, 0]))
-    >>> walks = walks_of(cells, 1, Schedule([2], seed=None))
-    >>> walks.row.tolist(), walks.ends.tolist()
+    >>> sequences = sequences_of(cells, 1, Schedule([2], seed=None))
+    >>> sequences.row.tolist(), sequences.ends.tolist()
     ([0, 2, 1], [3])
     """
     step = _steps(cells, schedule)
@@ -76,10 +62,10 @@ def sequences_of(cells: Cells, models: int, schedule: Schedule) -> TrialSequence
     for model, end in enumerate(ends.tolist()):
         there = np.zeros(end, dtype=bool)
         there[step[cells.model == model]] = True
-        holes = np.flatnonzero(~there)
-        rows.append(np.full(holes.size, HOLE))
-        owners.append(np.full(holes.size, model))
-        steps.append(holes)
+        gaps = np.flatnonzero(~there)
+        rows.append(np.full(gaps.size, MISSING_TRIAL))
+        owners.append(np.full(gaps.size, model))
+        steps.append(gaps)
     row, owner, place = (np.concatenate(parts).astype(np.int64) for parts in (rows, owners, steps))
     order = np.lexsort((owner, place))
     return TrialSequences(row[order], owner[order], place[order], ends)
@@ -96,11 +82,11 @@ def _steps(cells: Cells, schedule: Schedule) -> Ints:
         stop = start + max(2 * schedule.questions, 4096)
         if stop > LONGEST:
             raise UsageError(
-                f"one question has {int(depth.max()):,} trials of a model and most have far fewer: a walk "
-                f"along all {schedule.questions:,} questions would have more than {LONGEST:,} steps. Leave "
+                f"one question has {int(depth.max()):,} trials of a model, most far fewer: a sequence "
+                f"along all {schedule.questions:,} questions would have more than {LONGEST:,} trials. Leave "
                 "the surplus out"
             )
-        question, repeat = asked(schedule, start, stop)
+        question, repeat = (of_all[0] for of_all in asked(schedule, np.zeros(1, dtype=np.int64), start, stop))
         wanted = np.flatnonzero(repeat < depth[question])
         step_of[first[question[wanted]] + repeat[wanted]] = start + wanted
         left -= wanted.size
@@ -110,15 +96,6 @@ def _steps(cells: Cells, schedule: Schedule) -> Ints:
 
 def first_steps(questions: Sequence[str], depth: int, schedule: Schedule) -> dict[tuple[str, int], int]:
     """Return the step of each repeat, counted from 1, of each question.
-
-    Parameters
-    ----------
-    questions : sequence of str
-        Ids, in the order of the schedule's numbers.
-    depth : int
-        Repeats of each question.
-    schedule : Schedule
-        Of one task.
 
     Examples
     --------

@@ -185,13 +185,7 @@ def _text(value: Any) -> str | None:
 
 
 def parquet_rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of a Parquet file, or of the parts in a folder, some at a time.
-
-    Raises
-    ------
-    UsageError
-        If pyarrow is not installed, or the file cannot be read.
-    """
+    """Yield the rows of a Parquet file, or of the parts in a folder, some at a time."""
     for part in parts_of(path) if path.is_dir() else [path]:
         file = _parquet_file(part)
         try:
@@ -241,13 +235,7 @@ def _archive_pieces(path: Path, choices: Choices) -> Iterator[Piece]:
 
 
 def archive_outcomes(path: Path) -> tuple[np.ndarray[Any, np.dtype[np.int16]], list[str], list[str]]:
-    """Return the outcomes in a NumPy archive, the missing ones of a cell at its end, and the names.
-
-    Raises
-    ------
-    UsageError
-        If it cannot be read, or its arrays are none of outcomes.
-    """
+    """Return the outcomes in a NumPy archive, the missing ones of a cell at its end, and the names."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files if key in ("R", "models", "questions")}

@@ -9,7 +9,7 @@ Routes
 ``GET /health``
     200 with an empty body, once the slow start is over.
 ``GET /mimic/stats``
-    Counts (:mod:`adaptive_eval.mock_server.stats`), and how many requests each kind of fault struck.
+    Counts (:mod:`adaptive_eval.mock_server.routes`), and how many requests each kind of fault struck.
 ``POST /mimic/faults``
     ``{"faults": [...], "model": "name"}`` replaces the faults of a model, or without ``model`` those of
     the whole server, and counts requests afresh. An empty list ends the misbehaviour.
@@ -20,7 +20,9 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from starlette.applications import Starlette
@@ -32,15 +34,110 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.mock_server import wire
-from adaptive_eval.mock_server.delivery import Exchange
+from adaptive_eval.mock_server.delivery import Exchange, FaultPlan
 from adaptive_eval.mock_server.examinee import Asked, Examinee
-from adaptive_eval.mock_server.fault_injection import FaultPlan
 from adaptive_eval.mock_server.mock_spec import FaultSpec, MockServerSpec, faults_from_data
 from adaptive_eval.mock_server.requests import AnswerRequest, ApiError, ignoring, parse_request
 from adaptive_eval.mock_server.sampling import Sample, cut_off, draw_samples, prompt_tokens
-from adaptive_eval.mock_server.stats import ServerStats
 
-__all__ = ["create_app"]
+__all__ = ["ModelStats", "ServerStats", "create_app"]
+
+
+@dataclass(slots=True)
+class ModelStats:
+    """Counts of one model.
+
+    Parameters
+    ----------
+    requests : int
+        Well-formed requests for it, answered or struck by a fault.
+    in_flight, peak_in_flight : int
+        Requests being served now, and the most there have been at once.
+    answers, right : int
+        Samples whose last byte was sent, and those of them that are right.
+    prompt_tokens, completion_tokens : int
+        Usage of the answered requests.
+    seeds : Counter of str
+        Answered requests by their seed (``none`` without one): a count above 1 was paid for twice.
+    """
+
+    requests: int = 0
+    in_flight: int = 0
+    peak_in_flight: int = 0
+    answers: int = 0
+    right: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seeds: Counter[str] = field(default_factory=Counter)
+
+    def begin(self) -> None:
+        """Count a request that comes in."""
+        self.requests += 1
+        self.in_flight += 1
+        self.peak_in_flight = max(self.peak_in_flight, self.in_flight)
+
+    def end(self) -> None:
+        """Count a request that is over, however it ended."""
+        self.in_flight -= 1
+
+    def answered(self, seed: int | None, right: Sequence[bool], usage: tuple[int, int]) -> None:
+        """Count an answered request: which samples are right, and (prompt, completion) tokens."""
+        self.answers += len(right)
+        self.right += sum(right)
+        self.prompt_tokens += usage[0]
+        self.completion_tokens += usage[1]
+        self.seeds["none" if seed is None else str(seed)] += 1
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the counts as JSON-able data."""
+        return {
+            "requests": self.requests,
+            "in_flight": self.in_flight,
+            "peak_in_flight": self.peak_in_flight,
+            "answers": self.answers,
+            "right": self.right,
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "seeds": dict(self.seeds),
+        }
+
+
+class ServerStats:
+    """Counts of all models.
+
+    Examples
+    --------
+    >>> stats = ServerStats(["a"])
+    >>> stats.begin("a"); stats.models["a"].answered(7, [True], (10, 40)); stats.end("a")
+    >>> stats.as_data()["models"]["a"]["seeds"], stats.as_data()["peak_in_flight"]
+    ({'7': 1}, 1)
+    """
+
+    def __init__(self, models: Sequence[str]) -> None:
+        self.models = {name: ModelStats() for name in models}
+        self.refused = 0
+        self._whole = ModelStats()
+
+    def begin(self, model: str) -> None:
+        """Count a request for `model` that comes in."""
+        self.models[model].begin()
+        self._whole.begin()
+
+    def end(self, model: str) -> None:
+        """Count a request for `model` that is over."""
+        self.models[model].end()
+        self._whole.end()
+
+    def as_data(self) -> dict[str, Any]:
+        """Return everything as JSON-able data; `refused` counts requests that were wrong (4xx)."""
+        return {
+            "requests": self._whole.requests,
+            "refused": self.refused,
+            "in_flight": self._whole.in_flight,
+            "peak_in_flight": self._whole.peak_in_flight,
+            "models": {name: stats.as_data() for name, stats in self.models.items()},
+        }
+
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 

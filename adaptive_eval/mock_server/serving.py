@@ -63,7 +63,7 @@ async def _run(
 
 def _exit_at_end_of_file(lifeline: int) -> None:
     if not os.read(lifeline, 4096):
-        # Whoever started this server is gone or wants it gone, and it has no state to save.
+        # The process that started this server has ended or stops it; there is no state to save.
         os._exit(0)
 
 

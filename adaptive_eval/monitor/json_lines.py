@@ -7,6 +7,7 @@ from typing import Any
 
 from adaptive_eval.core.results import to_json
 from adaptive_eval.monitor.snapshot import RunView
+from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.plain_data import json_text
 
 __all__ = ["SCHEMA", "VERSION", "JsonLines"]
@@ -64,7 +65,7 @@ def _data(view: RunView, decided: int) -> dict[str, Any]:
         ],
         "forecast_seconds": _seconds(view),
         "endpoints": [asdict(health) for health in view.endpoints],
-        "new_decisions": [asdict(decision) for decision in view.decisions[decided:]],
+        "new_decisions": [{**asdict(one), "text": describe(one)} for one in view.decisions[decided:]],
         "warnings": list(view.warnings),
     }
 

@@ -15,6 +15,7 @@ from adaptive_eval.monitor.outlook import outlook_parts
 from adaptive_eval.monitor.snapshot import BudgetUse, RunView
 from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.text.budgets import amount_words, budget_name
+from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.headline import headline
 from adaptive_eval.text.inert import inert
 from adaptive_eval.text.labels import cut, distinct_labels
@@ -230,7 +231,7 @@ def _state_words(view: RunView) -> str:
 
 
 def _decision(decision: Decision, width: int) -> Text:
-    return line((f"{decision.trials:>7,}  ", ""), inert(decision.text), width=width)
+    return line((f"{decision.trials:>7,}  ", ""), inert(describe(decision)), width=width)
 
 
 def _errors(health: EndpointHealth) -> Text:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from adaptive_eval.monitor.outlook import outlook_parts
 from adaptive_eval.monitor.snapshot import RunView
 from adaptive_eval.text.budgets import amount_words, budget_name
+from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.headline import resolved_words
 from adaptive_eval.text.inert import inert
 from adaptive_eval.text.numbers import count, duration
@@ -63,7 +64,8 @@ class PlainLines:
             self._last_progress = now
             said.append(f"start {view.name}: {_start_words(view)}")
         said += [
-            f"decision at {count(d.trials, 'trial')}: {d.text}" for d in view.decisions[self._decisions :]
+            f"decision at {count(d.trials, 'trial')}: {describe(d)}"
+            for d in view.decisions[self._decisions :]
         ]
         self._decisions = len(view.decisions)
         for text in view.warnings:

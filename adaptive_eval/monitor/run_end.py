@@ -12,6 +12,7 @@ from adaptive_eval.monitor import pairs, panels
 from adaptive_eval.monitor.leaderboard import leaderboard
 from adaptive_eval.monitor.lines import HEADING, to_ascii, wrapped
 from adaptive_eval.monitor.snapshot import RunView
+from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.inert import inert
 from adaptive_eval.text.numbers import count, duration, short, usd
 from adaptive_eval.text.verdicts import fixed_words, saved_words
@@ -88,6 +89,5 @@ def _used_words(view: RunView) -> str:
     stop = view.stop
     if stop is None:
         return f"Not finished: {', '.join(used)} so far."
-    return (
-        f"Stopped ({stop.reason.replace('_', ' ')}): {inert(stop.text).rstrip('.')}. Used {', '.join(used)}."
-    )
+    reason, words = stop.reason.replace("_", " "), inert(describe(stop)).rstrip(".")
+    return f"Stopped ({reason}): {words}. Used {', '.join(used)}."

@@ -23,6 +23,7 @@ from adaptive_eval.core.results import (
 )
 from adaptive_eval.monitor.outlook import Outlook, outlook
 from adaptive_eval.store.records import EndpointHealth, SnapshotRecord
+from adaptive_eval.text.decision_words import note_words
 from adaptive_eval.text.headline import headline
 from adaptive_eval.text.verdicts import oriented, pair_order, rule_words
 
@@ -316,7 +317,9 @@ def _state(results: Results, alive: bool) -> RunState:
 def _warnings(results: Results) -> tuple[str, ...]:
     # The note of a reference says where its results come from: nothing to warn of.
     notes = [
-        f"{line.model}: {line.note}" for line in results.models if line.note and line.state != "reference"
+        f"{line.model}: {note}"
+        for line in results.models
+        if line.state != "reference" and (note := note_words(line, results))
     ]
     return (*results.warnings, *notes)
 

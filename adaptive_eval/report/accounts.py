@@ -163,9 +163,9 @@ def _counted(
     trials[cells.question[here]] = cells.scored[here]
     correct[cells.question[here]] = cells.category_sum[here]
     first = line.trials
-    tail = reader.walked(line.model, cells.end, first)
+    tail = reader.in_sequence(line.model, cells.end, first)
     if int(cells.stored[here].sum()) - len(tail) < first:  # a step before it is missing: its walk ends there
-        first, tail = 0, reader.walked(line.model, cells.end)
+        first, tail = 0, reader.in_sequence(line.model, cells.end)
     step, question, category = tail.T
     scored = category >= 0
     before = int(trials.sum()) - int(scored.sum())

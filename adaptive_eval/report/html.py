@@ -24,6 +24,7 @@ from adaptive_eval.report.paper import paper_latex, paper_markdown
 from adaptive_eval.report.rank_plot import rank_plot
 from adaptive_eval.report.summary import Summary
 from adaptive_eval.text import budgets, numbers
+from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.stored import CONFIG
 from adaptive_eval.text.verdicts import (
     fixed_words,
@@ -68,6 +69,7 @@ def _environment() -> Environment:
         {
             **words,
             **figures,
+            "describe": describe,
             "tie_words": tie_words,
             "app_version": __version__,
             "lines_of": _lines,

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from adaptive_eval.core.results import BudgetLine, ModelResult, PairResult, TaskResult
+from adaptive_eval.core.results import BudgetLine, ModelResult, PairResult, Results, StopVerdict, TaskResult
 from adaptive_eval.report.accounts import ModelAccount, QuestionAccount
 from adaptive_eval.report.other_rankings import rankings_data
 from adaptive_eval.report.summary import Summary, TimedDecision
+from adaptive_eval.text.decision_words import describe, note_words
 from adaptive_eval.text.plain_data import json_text
+from adaptive_eval.text.stored import stop_evidence
 from adaptive_eval.text.verdicts import fixed_length, saving, verdict_words
 
 __all__ = ["SCHEMA", "VERSION", "report_data", "to_json"]
@@ -51,7 +53,7 @@ def report_data(summary: Summary) -> dict[str, Any]:
             "updated_at": summary.updated,
             "elapsed_seconds": summary.elapsed,
             "finished": stop is not None,
-            "stop": None if stop is None else {"reason": stop.reason, "text": stop.text},
+            "stop": None if stop is None else _stop(stop),
         },
         "verdict": summary.verdict,
         "goal": results.goal,
@@ -66,7 +68,8 @@ def report_data(summary: Summary) -> dict[str, Any]:
         },
         "counts": _counts(summary),
         "models": [
-            _model(line, account) for line, account in zip(results.models, summary.models, strict=True)
+            _model(line, account, results)
+            for line, account in zip(results.models, summary.models, strict=True)
         ],
         "tasks": [_task(task) for task in results.tasks],
         "pairs": [_pair(pair, results.equivalence) for pair in results.pairs],
@@ -101,11 +104,11 @@ def _counts(summary: Summary) -> dict[str, int]:
     }
 
 
-def _model(line: ModelResult, account: ModelAccount) -> dict[str, Any]:
+def _model(line: ModelResult, account: ModelAccount, results: Results) -> dict[str, Any]:
     return {
         "model": line.model,
         "state": line.state,
-        "note": line.note,
+        "note": note_words(line, results),
         "rank": line.rank,
         "rank_low": line.rank_low,
         "rank_high": line.rank_high,
@@ -176,9 +179,13 @@ def _decision(one: TimedDecision) -> dict[str, Any]:
         "models": list(decision.models),
         "verdict": decision.verdict,
         "step": decision.step,
-        "text": decision.text,
+        "text": describe(decision),
         "evidence": dict(decision.evidence),
     }
+
+
+def _stop(stop: StopVerdict) -> dict[str, Any]:
+    return {"reason": stop.reason, "text": describe(stop), "evidence": dict(stop_evidence(stop))}
 
 
 def _budget(line: BudgetLine) -> dict[str, Any]:

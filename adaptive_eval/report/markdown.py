@@ -45,6 +45,7 @@ from adaptive_eval.text.budgets import (
     presumed_words,
     used_words,
 )
+from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.numbers import count, fixed, interval, rank_interval, usd
 from adaptive_eval.text.stored import CONFIG
 from adaptive_eval.text.verdicts import fixed_words, pair_name, saved_words, tie_words
@@ -318,7 +319,8 @@ def _decisions(summary: Summary) -> str:
     if not summary.decisions:
         return ""
     rows = [
-        [time_words(one.at), f"{one.decision.trials:,}", md(one.decision.text)] for one in summary.decisions
+        [time_words(one.at), f"{one.decision.trials:,}", md(describe(one.decision))]
+        for one in summary.decisions
     ]
     return "\n\n".join(["## Decisions", table(["time", "trials of the run", "decision"], rows, "lrl")])
 

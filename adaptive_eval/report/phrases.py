@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from adaptive_eval.core.results import ModelResult, PairResult, Results, TaskResult
 from adaptive_eval.report.accounts import QuestionAccount
 from adaptive_eval.report.summary import Summary
+from adaptive_eval.text.decision_words import describe, note_words
 from adaptive_eval.text.numbers import (
     NOTHING,
     count,
@@ -112,7 +113,7 @@ def course_words(summary: Summary) -> str:
     if stop is None:
         state = "The run is not finished: this is what it knew at its last snapshot."
     else:
-        state = f"Stopped ({stop.reason.replace('_', ' ')}): {stop.text.strip().rstrip('.')}."
+        state = f"Stopped ({stop.reason.replace('_', ' ')}): {describe(stop).strip().rstrip('.')}."
     return (
         f"{state} Started {time_words(summary.started)}, last snapshot {time_words(summary.updated)}, "
         f"{duration(summary.elapsed)} of running time."
@@ -149,7 +150,8 @@ def earlier_words(results: Results) -> list[str]:
 def state_words(line: ModelResult, results: Results) -> str:
     """Return a model's state with its note."""
     state = state_word(line, results, running=results.stop is None)
-    return f"{state}: {line.note}" if line.note else state
+    note = note_words(line, results)
+    return f"{state}: {note}" if note else state
 
 
 def bayes_words(line: ModelResult, decimals: int) -> str:

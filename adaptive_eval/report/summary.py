@@ -10,9 +10,9 @@ from adaptive_eval.config.document import read_document
 from adaptive_eval.core.results import Decision, PairResult, Results, from_json
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.report.accounts import ModelAccount, QuestionAccount, model_accounts, question_accounts
-from adaptive_eval.report.promises import Promises, promises
 from adaptive_eval.store import RunReader
 from adaptive_eval.text.headline import headline
+from adaptive_eval.text.promises import Promises, promises
 from adaptive_eval.text.stored import CONFIG, NAME, decision_from, started_at
 from adaptive_eval.text.verdicts import pair_order, tied_groups
 

@@ -15,8 +15,8 @@ from adaptive_eval.core.results import Results, from_json
 from adaptive_eval.core.spec import ModelSpec, SessionSpec
 from adaptive_eval.errors import RunDiskFull
 from adaptive_eval.run.pilot import RUN_FILE
+from adaptive_eval.store.disk_space import free_bytes, in_words, stored_bytes, trial_bytes
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.room import free_bytes, in_words, stored_bytes, trial_bytes
 
 __all__ = ["RESERVE", "Need", "alternatives", "forecast", "require_room"]
 

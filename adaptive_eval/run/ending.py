@@ -8,7 +8,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from adaptive_eval.cli.raising import more_passes, raised_budgets
 from adaptive_eval.config import RunConfig
 from adaptive_eval.core.results import StopReason
 from adaptive_eval.monitor.attach import Attachment
@@ -16,6 +15,7 @@ from adaptive_eval.monitor.run_end import render_summary
 from adaptive_eval.monitor.snapshot import RunView
 from adaptive_eval.report import ReportPaths
 from adaptive_eval.store import RunReader
+from adaptive_eval.text.raised_limits import more_passes, raised_budgets
 
 __all__ = ["show_end"]
 
@@ -51,5 +51,5 @@ def _going_on(view: RunView, config: RunConfig, reason: StopReason) -> tuple[str
     """Return what to say before the command, and the settings that it takes."""
     if reason == "max_passes":
         return _GO_ON[reason], [more_passes(config)]
-    raised = raised_budgets(view, config)
+    raised = raised_budgets(view.results, view.decisions, config)
     return _GO_ON["budget" if raised else reason], raised

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from adaptive_eval.build.assembly import Built, build, continue_run
 from adaptive_eval.build.scorers import resume_accounts
+from adaptive_eval.build.workplace import Here
 from adaptive_eval.config import config_from_data
 from adaptive_eval.core.results import ModelResult, Results, StopVerdict
 from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
@@ -302,7 +303,10 @@ async def _run(
             session = built.session()
             writer = stack.enter_context(RunWriter.create(folder, meta=built.meta()))
         if session.stopped is None:
-            runner = built.runner(session, writer, endpoints, elapsed=elapsed, observer=observer)
-            await runner.run()
+            async with Here().executor(built) as executor:
+                runner = built.runner(
+                    session, writer, endpoints, elapsed=elapsed, observer=observer, executor=executor
+                )
+                await runner.run()
         assert session.stopped is not None
         return session.stopped, session.results()

@@ -115,6 +115,8 @@ def sit(built: Built, directory: Path, display: str | None, metrics: MetricsOpti
     with ExitStack() as stack:
         outlets = stack.enter_context(Outlets(built.config, metrics))
         front = _Front(LiveView(display, console=console), output, outlets)
+        for words in built.notices:
+            _say(front.live, words)
         if (directory / RUN_FILE).exists():
             writer = stack.enter_context(continue_run(built, directory))
             built = resumed(built, directory)

@@ -18,6 +18,7 @@ from adaptive_eval.core.results import Decision, Results, StopVerdict
 from adaptive_eval.engine.events import Decided, Event, Progress, Stopped
 from adaptive_eval.errors import UsageError
 from adaptive_eval.monitor.notifications import Channel, Notice, NoticeKind, Notifier, command, webhook
+from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.headline import headline
 
 if TYPE_CHECKING:
@@ -176,15 +177,17 @@ class Outlets:
 
     def _decided(self, decision: Decision) -> None:
         if decision.kind == "pair":
-            self._tell("pair_decided", decision.text, decision.trials, decision.models, decision.verdict)
+            self._tell("pair_decided", describe(decision), decision.trials, decision.models, decision.verdict)
         elif decision.kind == "model_stopped":
-            self._tell("error", decision.text, decision.trials, decision.models)
+            self._tell("error", describe(decision), decision.trials, decision.models)
 
     def _stopped(self, verdict: StopVerdict) -> None:
         results = self._results
         first = "" if results is None else f"{headline(results)} "
         trials = 0 if results is None else results.trials
-        self._tell("stopped", f"{first}Stopped: {verdict.text.rstrip('.')}.", trials, verdict=verdict.reason)
+        self._tell(
+            "stopped", f"{first}Stopped: {describe(verdict).rstrip('.')}.", trials, verdict=verdict.reason
+        )
 
     def _tell(
         self,

@@ -27,6 +27,7 @@ from adaptive_eval.engine.runner import Runner
 from adaptive_eval.errors import EndpointsUnusable, UsageError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.text.decision_words import describe
 
 __all__ = ["PILOT", "RUN_FILE", "pilot_passes", "resumed", "with_pilot"]
 
@@ -160,9 +161,9 @@ def _require_complete(verdict: StopVerdict) -> None:
     if verdict.reason == "interrupted":
         raise click.Abort
     if verdict.reason in ("endpoints", "partial"):
-        raise EndpointsUnusable(f"the pilot could not be finished: {verdict.text}")
+        raise EndpointsUnusable(f"the pilot could not be finished: {describe(verdict)}")
     if verdict.reason != "max_passes":
         raise UsageError(
-            f"the budget ended before the pilot ({verdict.text}): raise it, lower rubric.pilot, or give the "
-            "thresholds"
+            f"the budget ended before the pilot ({describe(verdict)}): raise it, lower rubric.pilot, or give "
+            "the thresholds"
         )

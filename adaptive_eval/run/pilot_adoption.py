@@ -20,7 +20,12 @@ def is_adopted(built: Built) -> bool:
     They are where the questions are laid out beforehand. With rounds they need not be: the run then asks for
     its own, and takes from the pilot what it happens to ask again.
     """
-    return bool(pilot_passes(built)) and built.config.allocation.questions == "schedule"
+    return bool(pilot_passes(built)) and _laid_out_beforehand(built)
+
+
+def _laid_out_beforehand(built: Built) -> bool:
+    spec = built.spec
+    return spec.allocation.questions != "shared-rounds" and not any(spec.own_rounds)
 
 
 def adopt_pilot(built: Built, directory: Path, writer: RunWriter) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self
 from adaptive_eval.core.results import Results, StopVerdict
 from adaptive_eval.engine.events import Event, Progress, Stopped
 from adaptive_eval.errors import UsageError
+from adaptive_eval.text.decision_words import describe
 
 __all__ = [
     "Backend",
@@ -171,7 +172,7 @@ def figures_of(results: Results) -> dict[str, float]:
 
 
 def _summary(verdict: StopVerdict, results: Results | None) -> dict[str, Any]:
-    found: dict[str, Any] = {"stopped": verdict.reason, "text": verdict.text}
+    found: dict[str, Any] = {"stopped": verdict.reason, "text": describe(verdict)}
     if results is not None:
         found["ranking"] = ", ".join(line.model for line in sorted(results.models, key=lambda one: one.rank))
     return found

@@ -1,7 +1,7 @@
 """From an answer to a category: extractors, scorers, signals and rubrics.
 
-:data:`SCORERS` names the scorers of a config; :func:`build_scorer` makes one from its options. A scorer
-takes any answer, of any size and content, in time linear in its length, and always gives a category.
+:data:`SCORERS` names the scorers of a config; :func:`build_scorer` makes one from its options. A scorer takes
+an answer of any size and content, in bounded time, and always returns a score.
 """
 
 from __future__ import annotations
@@ -11,26 +11,24 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.scoring.account import ScorerAccount, ScorerLine, Spent
-from adaptive_eval.scoring.callable import CallableScorer
 from adaptive_eval.scoring.choice import ChoiceScorer
 from adaptive_eval.scoring.code import CodeScorer
 from adaptive_eval.scoring.exact import ExactScorer
 from adaptive_eval.scoring.extract import Extract, last_boxed, last_stated
-from adaptive_eval.scoring.inspect_score import InspectScorer
 from adaptive_eval.scoring.judge import JudgeScorer
 from adaptive_eval.scoring.judging import TaskScoring
 from adaptive_eval.scoring.math import MathScorer
-from adaptive_eval.scoring.numbers import find_numbers, read_number
+from adaptive_eval.scoring.model_graded import ModelGradedScorer
+from adaptive_eval.scoring.numerals import find_numbers, read_number
 from adaptive_eval.scoring.numeric import NumericScorer
 from adaptive_eval.scoring.overlap import F1Scorer, RougeScorer
 from adaptive_eval.scoring.patterns import ContainsScorer, RegexScorer
 from adaptive_eval.scoring.rubric import Rubric, SignalMissing
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer, Scorer, Undecided
-from adaptive_eval.scoring.served import ServedScorer
 from adaptive_eval.scoring.signals import attempt_signals
 from adaptive_eval.scoring.structured import JsonScorer
 from adaptive_eval.scoring.text import TAIL, answer_part
+from adaptive_eval.scoring.user_function import CallableScorer
 from adaptive_eval.scoring.verifier import VerifierScorer
 
 __all__ = [
@@ -46,20 +44,16 @@ __all__ = [
     "ExactScorer",
     "Extract",
     "F1Scorer",
-    "InspectScorer",
     "JsonScorer",
     "JudgeScorer",
     "MathScorer",
+    "ModelGradedScorer",
     "NumericScorer",
     "RegexScorer",
     "RougeScorer",
     "Rubric",
     "Scorer",
-    "ScorerAccount",
-    "ScorerLine",
-    "ServedScorer",
     "SignalMissing",
-    "Spent",
     "TaskScoring",
     "Undecided",
     "VerifierScorer",
@@ -86,12 +80,11 @@ SCORERS: dict[str, Callable[..., Scorer]] = {
     "python": CallableScorer,
     "judge": JudgeScorer,
     "verifier": VerifierScorer,
-    "inspect": InspectScorer,
 }
 """Scorers by the name they have in a config; :mod:`adaptive_eval.build` adds those of other libraries."""
 
 IN_WORKERS = frozenset({"math", "json", "rouge", "code", "python", "judge", "verifier"})
-"""Those whose work is done elsewhere, by other processes or a server: ask several at once."""
+"""Scorers that wait for other processes or a server: score several answers at once."""
 
 
 def build_scorer(kind: str, options: Mapping[str, Any] | None = None) -> Scorer:
@@ -102,8 +95,7 @@ def build_scorer(kind: str, options: Mapping[str, Any] | None = None) -> Scorer:
     kind : str
         Its name in :data:`SCORERS`.
     options : mapping, optional
-        Its options by name; the rest have their defaults. A scorer within a scorer (`is_correct`) is a
-        mapping of its kind and its options.
+        Its options by name. The option `is_correct`, a scorer itself, is a mapping of its kind and options.
 
     Returns
     -------

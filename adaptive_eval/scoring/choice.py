@@ -4,33 +4,50 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
-from adaptive_eval.scoring.extract import Extract
-from adaptive_eval.scoring.options import Options
+from adaptive_eval.scoring.extract import Extract, last_stated
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
+from adaptive_eval.scoring.text import normalised, unwrapped
 from adaptive_eval.trial import Question
 
-__all__ = ["ChoiceScorer"]
+__all__ = ["ChoiceScorer", "Options"]
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Labels of the options, in order."""
 
 _WHOLE_NUMBER = re.compile(r"\d{1,3}")
+_LONGEST_LINE = 500
+_CHOSEN = re.compile(
+    r"""
+    \b(?: (?:correct|right|best|final)[ ](?:option|choice|letter)[ ]?(?:is\b|:)
+        | (?:choose|chose|select|pick|go[ ]with|going[ ]with)\b(?:[ ](?:option|choice|answer|letter)\b)? )
+    [ *:]{0,6}
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+# What may follow the letter A if it is no article: "The answer is A because …".
+_AFTER_LETTER = (
+    r"because|since|as|and|or|is|which|with|for|due|based|so|here|in\b(?=[ ]this)|although|while|not"
+)
+_NEGATION = re.compile(r"\b(?:not|neither|nor|incorrect|wrong|false|cannot|except)\b|n['’]t\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceScorer(AnswerScorer):
-    """Compares options. The article "A" is not taken for one, nor is an answer that names several.
+    """Compares options. The article "A" is no option, and an answer that names several options is wrong.
+
+    An answer names an option as ``B``, ``(B)``, ``B.``, ``**B**``, ``B. the text`` or by its text; in prose
+    after "the answer is", "I choose", before "is correct", or alone at the end.
 
     Parameters
     ----------
-    strip_reasoning : bool
-        Leave out ``<think>…</think>`` and its like before looking for the answer.
+    strip_reasoning, marker
+        As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
     letters : str
-        Letters of the options, for questions that list no options themselves.
+        Letters of the options, for questions that list none.
     index_from : {0, 1}, optional
-        Whether a target that is a number counts options from 0 or from 1; by default numbers are texts.
+        Whether a target that is a number counts options from 0 or from 1. Default: numbers are texts.
 
     Examples
     --------
@@ -86,6 +103,164 @@ class ChoiceScorer(AnswerScorer):
             place = int(target) - self.index_from
             return options.letters[place] if 0 <= place < len(options.letters) else None
         return options.by_label(target)
+
+
+class Options:
+    """The options of one question: their letters, and their texts if they are known.
+
+    Examples
+    --------
+    >>> options = Options("ABC", ("red", "blue", "green"))
+    >>> options.read("(b)"), options.read("C. green"), options.read("Blue."), options.read("a colour")
+    ('B', 'C', 'B', None)
+    """
+
+    def __init__(self, letters: str, texts: tuple[str, ...] = ()) -> None:
+        self.letters = letters
+        self.texts = texts
+
+    def by_label(self, text: str) -> str | None:
+        """Return the letter that `text` gives, with or without brackets and the option's text."""
+        plain = unwrapped(text)
+        alone = self._alone.fullmatch(plain)
+        if alone:
+            return alone[1].upper()
+        labelled = self._labelled.match(plain) if "\n" not in plain else None
+        hedged = labelled and self._hedge.match(plain, labelled.end(1))
+        return labelled[1].upper() if labelled and not hedged else None
+
+    def by_text(self, text: str) -> str | None:
+        """Return the letter of the only option whose text is `text`."""
+        form = normalised(unwrapped(text[: 2 * _LONGEST_LINE + max(map(len, self.texts), default=0)]))
+        found = [letter for letter, known in zip(self.letters, self._forms, strict=False) if known == form]
+        return found[0] if len(found) == 1 else None
+
+    def read(self, text: str) -> str | None:
+        """Return the letter of the option that `text` is, or None."""
+        if len(text) > 2 * _LONGEST_LINE + max(map(len, self.texts), default=0):
+            return None
+        return self.by_label(text) or self.by_text(text)
+
+    def stated(self, text: str) -> Extract | None:
+        """Return the letter that the last statement in `text` gives; several, as written, if it hedges."""
+        best = self._after_answer(text)
+        start = best.end if best is not None else 0  # only a later statement can replace it
+        for match in _CHOSEN.finditer(text, start):
+            letter = self._leading(text[match.end() : match.end() + _LONGEST_LINE])
+            if letter is not None:
+                best = Extract(letter[0], match.end() + letter[1])
+        for match in self._is_correct.finditer(text, best.end if best is not None else 0):
+            best = Extract(match[1], match.end())
+        return best
+
+    def in_last_line(self, text: str) -> str | None:
+        """Return the only option that the last line names, by letter or text, unless it denies one."""
+        line = text.rsplit("\n", 1)[-1][-_LONGEST_LINE:]
+        as_a_whole = self.read(line)
+        if as_a_whole is not None:
+            return as_a_whole
+        first = text.split("\n", 1)[0][:_LONGEST_LINE]
+        plain = unwrapped(first)
+        is_label = self._labelled.match(plain) or self._alone.fullmatch(plain)
+        if "\n" in text and is_label and not self._lists_options(text):
+            return self.by_label(first)
+        marked = {match[1] or match[2] or match[3] for match in self._marked.finditer(line)}
+        if marked:
+            return marked.pop() if len(marked) == 1 and not _NEGATION.search(line) else None
+        return self._one_text_in(line)
+
+    def _after_answer(self, text: str) -> Extract | None:
+        """Return the letter after the last "the answer is" or a similar phrase."""
+        stated = last_stated(text)
+        if stated is None:
+            return None
+        letter = self._leading(stated.text)
+        if letter is not None:
+            return Extract(letter[0], stated.end - len(stated.text) + letter[1])
+        sentence = re.split(r"[.!?](?:\s|$)", stated.text, maxsplit=1)[0]
+        by_text = self.by_text(stated.text) or self.by_text(sentence) or self._one_text_in(sentence)
+        return Extract(by_text, stated.end) if by_text is not None else None
+
+    def _leading(self, text: str) -> tuple[str, int] | None:
+        """Return the letter (all of them if it names several) at the start of `text`, and where it ends."""
+        plain = text.replace("\\text{", "").replace("\\mathbf{", "").replace("\\textbf{", "")
+        match = self._lead.match(plain)
+        if match is None:
+            return None
+        end = len(text) - len(plain) + match.end()
+        hedge = self._hedge.match(plain, match.end())
+        if hedge:
+            return plain[match.start(1) : hedge.end()], end + hedge.end() - match.end()
+        return match[1].upper(), end
+
+    def _lists_options(self, text: str) -> bool:
+        """Tell whether several lines begin with different letters, as in a list of the options."""
+        return len({match[1].upper() for match in self._line_label.finditer(text)}) > 1
+
+    def _one_text_in(self, line: str) -> str | None:
+        """Return the letter of the only option whose text is in `line`, unless the line denies something."""
+        form = f" {normalised(unwrapped(line))} "
+        inside = [
+            (letter, known)
+            for letter, known in zip(self.letters, self._forms, strict=False)
+            if (len(known) > 1 or known.isdigit()) and re.search(rf"(?<!\w){re.escape(known)}(?!\w)", form)
+        ]
+        longest = [
+            (letter, known)
+            for letter, known in inside
+            if not any(known in other and known != other for _, other in inside)
+        ]
+        if len(longest) != 1:
+            return None
+        letter, known = longest[0]
+        return None if _NEGATION.search(form.replace(known, "")) else letter
+
+    @cached_property
+    def _forms(self) -> tuple[str, ...]:
+        return tuple(normalised(unwrapped(text)) for text in self.texts)
+
+    @cached_property
+    def _either(self) -> str:
+        return f"[{self.letters}{self.letters.lower()}]"
+
+    @cached_property
+    def _alone(self) -> re.Pattern[str]:
+        word = r"(?:(?i:the )?(?i:option|choice|answer|letter)[ :]{1,3})?"
+        return re.compile(
+            rf"[ (\[*\"'{{]{{0,6}}{word}[(\[\"'*]{{0,3}}({self._either})[ )\].,:;!*\"'}}]{{0,8}}"
+        )
+
+    @cached_property
+    def _labelled(self) -> re.Pattern[str]:
+        return re.compile(rf"[ (\[*]{{0,4}}({self._either})[*]{{0,2}}[)\].:][)\].:*]{{0,3}}[ ]+\S")
+
+    @cached_property
+    def _line_label(self) -> re.Pattern[str]:
+        return re.compile(rf"^[ (\[*-]{{0,6}}({self._either})[*]{{0,2}}[)\].:]", re.MULTILINE)
+
+    @cached_property
+    def _lead(self) -> re.Pattern[str]:
+        word = r"(?:(?i:the |correct |right ){0,2}(?i:option|choice|letter|answer)[ :]{1,3})?"
+        article = rf"(?=[ ](?!(?:{_AFTER_LETTER})\b)[a-z])"
+        upper = rf"(?!A{article}|I{article})[{self.letters}](?![\w'’-])"
+        lower = rf"[{self.letters.lower()}](?=[)\]}}*\"'`]{{0,3}}(?:[.,;:!)]|\s*$))(?![\w'’-])"
+        return re.compile(rf"[\s(\[{{*_\"'`$:]{{0,12}}{word}[(\[*\"'`{{]{{0,4}}({upper}|{lower})")
+
+    @cached_property
+    def _hedge(self) -> re.Pattern[str]:
+        word = r"(?i:option |choice )?"
+        joint = rf"[)\]*}}\"'`]{{0,3}}\s{{0,2}}(?:,|/|&|\bor\b|\band\b|,\s{{0,2}}or\b)\s{{0,2}}{word}"
+        return re.compile(rf"(?:{joint}[(\[*\"'`]{{0,3}}[{self.letters}](?![\w'’]))+")
+
+    @cached_property
+    def _is_correct(self) -> re.Pattern[str]:
+        verdict = r"is[ ](?:the[ ])?(?i:correct|right|best|true)\b(?![ ](?i:about|that|for))"
+        return re.compile(rf"(?<![\w'’])[(\[*]{{0,3}}([{self.letters}])[)\]*]{{0,3}}[ ]{verdict}")
+
+    @cached_property
+    def _marked(self) -> re.Pattern[str]:
+        some = f"([{self.letters}])"
+        return re.compile(rf"\({some}\)|\*\*[(]?{some}[).]{{0,2}}\*\*|(?<![\w'’-]){some}[ .!)*]{{0,4}}$")
 
 
 @lru_cache(maxsize=1024)

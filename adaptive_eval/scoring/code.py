@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.scoring.sandbox import Limits, SandboxFailed, require_sandbox, run_tests
+from adaptive_eval.scoring.sandbox import Limits, SandboxFailed, protections, require_sandbox, run_tests
 from adaptive_eval.scoring.scorer import CUT_OFF
 from adaptive_eval.scoring.text import answer_part, storable
 from adaptive_eval.trial import Completion, Question, Score, Signal
@@ -22,27 +22,30 @@ _PYTHON = ("python", "py", "python3")
 
 @dataclass(frozen=True, slots=True)
 class CodeScorer:
-    """Runs Python that a model wrote, in a sandbox without network or files, and then the tests.
+    """Runs a model's Python program, and then the tests, in a sandbox without network or files.
 
     Parameters
     ----------
     allow_execution : bool
-        Must be true: somebody has to say that programs nobody has read are to be run.
+        Must be true: nobody has read the programs.
     code, tests : str
         What is run, with ``{answer}`` for the program in the answer and ``{target}`` or any field of the
-        question; the tests run in the module that the code has made, and pass where they raise nothing.
+        question. The tests run in the module that the code has made. They pass where they come to their end,
+        or end the process themselves with status 0; the program that they test may not.
     block : {'last', 'first', 'all'}
-        Which fenced block of the answer is the program; one marked as Python goes before others.
+        Which fenced block of the answer is the program; blocks marked as Python come first.
     time_limit, cpu_limit : float
-        Seconds until the sandbox is killed; seconds of CPU time of one process in it.
+        Seconds until the sandbox is killed; seconds of CPU time of one process.
     memory, disk : int
-        Bytes of memory of one process, and of files.
+        Bytes of memory of all processes together (and of address space of one), and of files.
     processes : int
         Processes and threads at once.
     python : str, optional
         The interpreter, without its packages. Default: the one that runs this.
+    require_sandbox : {'basic', 'strict'}
+        ``strict`` refuses to run where one of the sandbox's protections does not hold.
     strip_reasoning : bool
-        Leave out ``<think>…</think>`` and its like.
+        Drop ``<think>…</think>`` and similar tags.
     """
 
     allow_execution: bool = False
@@ -55,6 +58,7 @@ class CodeScorer:
     disk: int = 16 * 2**20
     processes: int = 16
     python: str | None = None
+    require_sandbox: Literal["basic", "strict"] = "basic"
     strip_reasoning: bool = True
 
     def check_target(self, question: Question) -> str | None:
@@ -63,13 +67,13 @@ class CodeScorer:
         Raises
         ------
         UsageError
-            If nobody has allowed programs to be run, or nothing safe to run them in is there.
+            If programs may not be run, or there is no sandbox (or not a strict one) to run them in.
         """
         if not self.allow_execution:
             raise UsageError(
                 "the scorer code runs programs that a model wrote: say allow_execution: true if that is meant"
             )
-        require_sandbox(self.python)
+        require_sandbox(self.python, strict=self.require_sandbox == "strict")
         values = self._values(question, "")
         missing = [name for name in _FIELD.findall(self.code + self.tests) if name not in values]
         if missing:
@@ -77,8 +81,15 @@ class CodeScorer:
             return f"there is no field {missing[0]!r} for the scorer's code and tests; there are {known}"
         return None if _filled(self.tests, values).strip() else "there are no tests"
 
+    def notice(self) -> str:
+        """Return a sentence on the protections that the sandbox has on this machine."""
+        found = protections(self.python)
+        has = ", ".join(name for name, cure in found.items() if cure is None)
+        lacks = "; ".join(f"{name} ({cure})" for name, cure in found.items() if cure is not None)
+        return f"programs run in a sandbox with {has}" + (f"; it lacks {lacks}" if lacks else "")
+
     def score(self, completion: Completion, question: Question) -> Score:
-        """Run one answer; a program that fails, hangs or ends itself is category 0 with its reason."""
+        """Run one answer; a program that fails, hangs or ends the process gets category 0 and a reason."""
         program = find_code(answer_part(completion.text, strip_reasoning=self.strip_reasoning), self.block)
         signals: dict[str, Signal] = {
             "is_correct": False,
@@ -105,14 +116,7 @@ class CodeScorer:
 
 
 def find_code(text: str, block: Literal["last", "first", "all"] = "last") -> str | None:
-    r"""Return the program in an answer: a fenced block, or the text itself where it has none.
-
-    Parameters
-    ----------
-    text : str
-        The answer.
-    block : {'last', 'first', 'all'}
-        Which block; blocks marked as Python go before all others.
+    r"""Return the program in an answer: a fenced block (marked as Python, if one is), or the whole text.
 
     Examples
     --------

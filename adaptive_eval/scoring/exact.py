@@ -25,13 +25,13 @@ class ExactScorer(AnswerScorer):
 
     Parameters
     ----------
-    strip_reasoning : bool
-        Leave out ``<think>…</think>`` and its like before looking for the answer.
+    strip_reasoning, marker
+        As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
     extract : {'auto', 'boxed', 'stated', 'whole'}
         Where the answer is: the last box; after the last "the answer is"; the whole text. ``auto`` takes
-        the first of these that is there.
+        the first that the text has.
     ignore_case, ignore_punctuation : bool
-        Letter case, and punctuation around the answer, do not matter.
+        Ignore letter case, and punctuation around the answer.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class ExactScorer(AnswerScorer):
         return self._is_target(answer.text, question)
 
     def _is_target(self, text: str, question: Question) -> bool:
-        # Nothing far longer than the target can be it; this spares normalising an essay.
+        # A far longer text cannot be the target; an essay is not normalised.
         far_longer = len(text) > 4 * LONGEST_TARGET
         return not far_longer and self._form(text) == self._form(question.target)
 

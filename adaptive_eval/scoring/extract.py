@@ -1,7 +1,7 @@
-r"""Finds the result in an answer: the last box, the last stated answer.
+r"""The result in an answer: its last box, its last stated answer.
 
-Every extractor takes time linear in the text's length: patterns have bounded repetitions, and boxes are
-found in one pass with a stack, so that a million open braces cost a million steps.
+Every extractor takes time linear in the length of the text: patterns have bounded repetitions, and one pass
+with a stack finds the boxes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 __all__ = ["Extract", "last_boxed", "last_stated"]
 
 LONGEST_STATEMENT = 300
-"""Characters of a stated answer's line that are looked at."""
+"""Characters of a stated answer's line that are read."""
 
 _BOX_OR_BRACE = re.compile(
     r"\\{1,2}f?box(?:ed)?[ \t\n]{0,3}\{|\\{1,2}boxed[ ]([^\s{}\\$]{1,40})|\\.|[{}]", re.DOTALL
@@ -65,8 +65,7 @@ def last_boxed(text: str) -> Extract | None:
     Returns
     -------
     Extract or None
-        The content, braces within it matched; None without a box. A box that is empty or never closed does
-        not count.
+        The content, with its braces balanced; None without a box. Empty and unclosed boxes do not count.
 
     Examples
     --------
@@ -109,8 +108,8 @@ def last_stated(text: str) -> Extract | None:
     Returns
     -------
     Extract or None
-        At most 300 characters of it; None where no answer is stated, or nothing follows. The word is
-        "answer", "Answer" or "ANSWER"; "####" counts before the last word of a line, as in GSM8K.
+        At most 300 characters of it; None if no answer is stated, or nothing follows. The word is "answer",
+        "Answer" or "ANSWER"; "####" counts before the last word of a line, as in GSM8K.
 
     Examples
     --------
@@ -134,7 +133,7 @@ def last_stated(text: str) -> Extract | None:
 
 
 def _anchors_from_the_end(text: str) -> Iterator[int]:
-    """Yield where a statement may begin, the last one first."""
+    """Yield the places where a statement may begin, the last first."""
     last = {anchor: text.rfind(anchor) for anchor in _ANCHORS}
     while (position := max(last.values())) >= 0:
         yield position
@@ -144,7 +143,7 @@ def _anchors_from_the_end(text: str) -> Iterator[int]:
 
 
 def _heading(text: str, position: int) -> re.Match[str] | None:
-    """Return the heading that is nothing but the word at `position`."""
+    """Return the heading that consists of the word at `position`."""
     start = text.rfind("\n", max(0, position - _LONGEST_HEADING_LEAD), position) + 1
     is_near = start > 0 or position <= _LONGEST_HEADING_LEAD
     return _HEADING.match(text, start) if is_near else None

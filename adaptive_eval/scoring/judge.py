@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -9,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from adaptive_eval.scoring.extract import last_boxed
+from adaptive_eval.scoring.model_graded import LONGEST, Bill, CannotScore, ModelGradedScorer, fenced
 from adaptive_eval.scoring.scorer import CUT_OFF
-from adaptive_eval.scoring.served import Bill, CannotScore, ServedScorer, fenced
 from adaptive_eval.scoring.shown import asked
 from adaptive_eval.scoring.text import answer_part, storable
-from adaptive_eval.trial import Completion, Question, Score, Signal
+from adaptive_eval.trial import Completion, Message, Question, Score, Signal
 
 __all__ = ["INSTRUCTIONS", "PAIRWISE_INSTRUCTIONS", "JudgeScorer"]
 
@@ -53,7 +54,7 @@ def _schema(verdicts: Sequence[str]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeScorer(ServedScorer):
+class JudgeScorer(ModelGradedScorer):
     """Asks a model of an OpenAI-compatible endpoint, with structured output, and takes the majority.
 
     Parameters
@@ -90,7 +91,7 @@ class JudgeScorer(ServedScorer):
         """Most requests that one answer takes: every vote, in both orders, and once more after nonsense."""
         return self.votes * (2 if self.compare == "pairwise" else 1) * _TRIES
 
-    def score(self, completion: Completion, question: Question) -> Score:
+    async def grade(self, completion: Completion, question: Question) -> Score:
         """Have one answer judged.
 
         An answer of which the judge makes no sense gets no category; the reason says so.
@@ -100,7 +101,7 @@ class JudgeScorer(ServedScorer):
         ScorerUnavailable
             If the judge cannot be reached.
         """
-        text = self.shown(completion.text)
+        text = await asyncio.to_thread(self.shown, completion.text)  # answers may have megabytes
         signals: dict[str, Signal] = {
             "has_box": last_boxed(text) is not None,
             "truncated": completion.finish_reason in CUT_OFF,
@@ -110,19 +111,19 @@ class JudgeScorer(ServedScorer):
         bill = Bill()
         decide = self._pairwise if self.compare == "pairwise" else self._graded
         try:
-            right, own, reason = decide(text, question, bill)
+            right, own, reason = await decide(text, question, bill)
         except CannotScore as error:
             return self.unscored(str(error), {**signals, **bill.signals(self.kind)})
         signals = {"is_correct": right, **own, **signals, **bill.signals(self.kind)}
         return Score(int(right), None, signals, reason)
 
-    def _graded(self, text: str, question: Question, bill: Bill) -> tuple[bool, dict[str, Signal], str]:
+    async def _graded(self, text: str, question: Question, bill: Bill) -> tuple[bool, dict[str, Signal], str]:
         """Return whether the majority calls the answer right; no more is asked than decides."""
         votes: Counter[str] = Counter()
         reasons: dict[str, str] = {}
         messages = self.messages(text, question)
         for vote in range(self.votes):
-            verdict, reason = self._judgement(messages, ("correct", "wrong"), vote, bill)
+            verdict, reason = await self._judgement(messages, ("correct", "wrong"), vote, bill)
             votes[verdict] += 1
             reasons.setdefault(verdict, reason)
             if votes[verdict] * 2 > self.votes:
@@ -134,7 +135,9 @@ class JudgeScorer(ServedScorer):
         }
         return verdict == "correct", own, f"judged {verdict}: {storable(reasons[verdict])}"
 
-    def _pairwise(self, text: str, question: Question, bill: Bill) -> tuple[bool, dict[str, Signal], str]:
+    async def _pairwise(
+        self, text: str, question: Question, bill: Bill
+    ) -> tuple[bool, dict[str, Signal], str]:
         """Return whether the answer is at least as good as the reference, whatever the order."""
         verdicts: list[str] = []
         flips = 0
@@ -143,7 +146,7 @@ class JudgeScorer(ServedScorer):
             for place, (first, second) in enumerate((("answer", "reference"), ("reference", "answer"))):
                 texts = {"answer": text, "reference": question.target}
                 messages = self._pair(texts[first], texts[second], question)
-                word, _ = self._judgement(messages, ("first", "second", "tie"), 2 * vote + place, bill)
+                word, _ = await self._judgement(messages, ("first", "second", "tie"), 2 * vote + place, bill)
                 found.append({"first": first, "second": second}.get(word, "tie"))
             flips += found[0] != found[1]
             verdicts.append(found[0] if found[0] == found[1] else "tie")
@@ -153,13 +156,13 @@ class JudgeScorer(ServedScorer):
         words = ", ".join(f"{name} {counts[name]}" for name in _WORTH)
         return share >= self.right_from, own, f"judged against the reference: {words}"
 
-    def _judgement(
-        self, messages: Sequence[dict[str, str]], verdicts: Sequence[str], vote: int, bill: Bill
+    async def _judgement(
+        self, messages: Sequence[Message], verdicts: Sequence[str], vote: int, bill: Bill
     ) -> tuple[str, str]:
         """Return one verdict and its reason; a judgement that cannot be read is asked for once more."""
         form = {"name": "judgement", "strict": True, "schema": _schema(verdicts)}
         for attempt in range(_TRIES):
-            reply = self.ask(
+            reply = await self.grading_model.ask(
                 messages,
                 bill,
                 max_tokens=self.max_tokens,
@@ -167,12 +170,12 @@ class JudgeScorer(ServedScorer):
                 seed=_TRIES * vote + attempt,
                 response_format={"type": "json_schema", "json_schema": form},
             )
-            found = _read(reply.text, verdicts)
+            found = _read(reply.text[:LONGEST], verdicts)
             if found is not None:
                 return found
         raise CannotScore("gave no usable judgement")
 
-    def messages(self, answer: str, question: Question) -> list[dict[str, str]]:
+    def messages(self, answer: str, question: Question) -> list[Message]:
         """Return what is asked about an answer."""
         if self.compare == "pairwise":
             return self._pair(answer, question.target, question)
@@ -180,15 +183,15 @@ class JudgeScorer(ServedScorer):
             f"Question:\n{asked(question)}\n\nReference answer:\n{question.target}\n\n"
             f"{fenced('ANSWER', answer)}"
         )
-        return [self._told(INSTRUCTIONS), {"role": "user", "content": content}]
+        return [self._told(INSTRUCTIONS), Message("user", content)]
 
-    def _pair(self, first: str, second: str, question: Question) -> list[dict[str, str]]:
+    def _pair(self, first: str, second: str, question: Question) -> list[Message]:
         content = f"Question:\n{asked(question)}\n\n{fenced('FIRST', first)}\n\n{fenced('SECOND', second)}"
-        return [self._told(PAIRWISE_INSTRUCTIONS), {"role": "user", "content": content}]
+        return [self._told(PAIRWISE_INSTRUCTIONS), Message("user", content)]
 
-    def _told(self, instructions: str) -> dict[str, str]:
+    def _told(self, instructions: str) -> Message:
         criteria = f"\n\nCriteria: {self.criteria}" if self.criteria else ""
-        return {"role": "system", "content": instructions + criteria}
+        return Message("system", instructions + criteria)
 
 
 def _read(reply: str, verdicts: Sequence[str]) -> tuple[str, str] | None:

@@ -1,4 +1,4 @@
-"""Libraries that only some scorers and datasets need, imported when they are used."""
+"""Optional libraries, imported when they are used."""
 
 from __future__ import annotations
 
@@ -11,26 +11,7 @@ __all__ = ["library"]
 
 
 def library(module: str, needed_by: str, package: str) -> Any:
-    """Import a library.
-
-    Parameters
-    ----------
-    module : str
-        Its module.
-    needed_by : str
-        What needs it, for the message.
-    package : str
-        What to install.
-
-    Returns
-    -------
-    module
-        The library.
-
-    Raises
-    ------
-    UsageError
-        If it is not installed; the message says how to install it.
+    """Return a module that `needed_by` needs; raise UsageError, with what to install, if it is missing.
 
     Examples
     --------

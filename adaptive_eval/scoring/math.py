@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from adaptive_eval.scoring.extract import Extract, last_stated
 from adaptive_eval.scoring.library import library
-from adaptive_eval.scoring.numbers import read_number
+from adaptive_eval.scoring.numerals import read_number
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
 from adaptive_eval.scoring.text import normalised, unwrapped
 from adaptive_eval.scoring.workers import LIMIT, in_worker, require_workers
@@ -30,9 +30,8 @@ _PACKAGE = "math-verify[antlr4_13_2]"
 class MathScorer(AnswerScorer):
     r"""Compares expressions with math-verify: fractions, roots, sets, intervals, matrices, equations.
 
-    An answer that is the target's very text, or its very number, is right at once, and one integer for
-    another wrong. Everything else is compared in a process of its own under a time limit, so that no answer
-    can hang or crash a run.
+    An answer with the text or the number of the target is right; an integer other than the target's is wrong.
+    All other answers are compared in another process under a time limit: no answer hangs or crashes a run.
 
     Parameters
     ----------
@@ -41,7 +40,7 @@ class MathScorer(AnswerScorer):
     extract : {'auto', 'boxed', 'stated', 'whole'}
         Where the answer is, as for ``exact``.
     time_limit : float
-        Seconds that one comparison may take; then the answer counts as wrong, and its reason says so.
+        Seconds that one comparison may take; beyond them the answer is wrong, with a reason that says so.
 
     Examples
     --------
@@ -80,7 +79,7 @@ class MathScorer(AnswerScorer):
         Raises
         ------
         Undecided
-            If that is not found out in time.
+            If the comparison fails, or takes too long.
         """
         if _form(answer.text[: 2 * LONGEST]) == _form(question.target):
             return True
@@ -110,7 +109,7 @@ def is_equal(target: str, answer: str) -> bool:
     (True, False)
     """
     verify = library("math_verify", "the scorer math", _PACKAGE).verify
-    # The limits of math-verify itself rest on a signal; ours is the process.
+    # math-verify's own limits rest on a signal, which only a main thread can use; ours ends the process.
     return bool(verify(list(_parsed(target)), list(_parsed(answer)), timeout_seconds=None))
 
 

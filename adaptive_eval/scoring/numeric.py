@@ -7,34 +7,33 @@ from dataclasses import dataclass
 from typing import Literal
 
 from adaptive_eval.scoring.extract import Extract, last_stated
-from adaptive_eval.scoring.numbers import FoundNumber, find_numbers, is_same_number, read_number
+from adaptive_eval.scoring.numerals import FoundNumber, find_numbers, is_same_number, read_number
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
 from adaptive_eval.trial import Question
 
 __all__ = ["NumericScorer"]
 
 _USUALLY_ENOUGH = 400
-"""Characters, from the end, in which the last number is looked for first."""
+"""Characters at the end of a text that are searched first for its last number."""
 
 _REASON = re.compile(r",?[ ]\(?(?:because|since)\b|,[ ](?:as|where|given|which)\b", re.IGNORECASE)
-"""What ends a stated number and begins its explanation, in which further numbers come."""
+"""What separates a stated number from its explanation, which may hold further numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class NumericScorer(AnswerScorer):
-    r"""Compares numbers, whatever their notation (:mod:`adaptive_eval.scoring.numbers`).
+    r"""Compares numbers, whatever their notation (:mod:`adaptive_eval.scoring.numerals`).
 
     Parameters
     ----------
-    strip_reasoning : bool
-        Leave out ``<think>…</think>`` and its like before looking for the answer.
+    strip_reasoning, marker
+        As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
     extract : {'auto', 'boxed', 'stated', 'last-number'}
         Where the answer is: the last box; the number after the last "the answer is"; the last number of the
-        text. ``auto`` takes the first of these that is there. A box whose content is no number is a wrong
-        answer, not a reason to look elsewhere.
+        text. ``auto`` takes the first that the text has. A box that holds no number is a wrong answer.
     tolerance, relative_tolerance : float
-        Largest difference that counts as right: absolute, or as a share of the target; the larger one
-        holds. Numbers are compared exactly otherwise.
+        Largest difference that counts as right: absolute, or as a share of the target; the larger bound
+        holds. Default: none, the comparison is exact.
 
     Examples
     --------
@@ -65,7 +64,7 @@ class NumericScorer(AnswerScorer):
                 return answer
         if self.extract in ("auto", "last-number"):
             last = _last_number(text)
-            # The last number before a cut is not the last one the model meant to write.
+            # In a text that was cut off, a later number may be missing.
             return Answer(last.text, "last number", is_final=False) if last is not None else None
         return None
 
@@ -81,14 +80,14 @@ def _last_number(text: str) -> FoundNumber | None:
     """Return the last number of a text, looking at its end first."""
     for length in (_USUALLY_ENOUGH, len(text)):
         numbers = list(find_numbers(text[-length:]))
-        # Where the piece begins, a number may be cut: what is left of one reads as two at most, as {1}{2}.
+        # The start of the piece may cut a number; the rest of it reads as two numbers at most, as {1}{2}.
         if len(numbers) > 2 or length == len(text):
             break
     return numbers[-1] if numbers else None
 
 
 def _stated_number(stated: Extract, length: int) -> Answer | None:
-    """Return the number that a statement gives: all of it, the result of its equation, or its first one."""
+    """Return the number of a statement: all of it, the result of its equation, or its first number."""
     line = stated.text
     reason = _REASON.search(line)
     if reason is not None and read_number(line[: reason.start()]) is not None:

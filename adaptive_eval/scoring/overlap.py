@@ -1,4 +1,4 @@
-"""The scorers ``f1`` and ``rouge``: how much of the words of the target are in the answer."""
+"""The scorers ``f1`` and ``rouge``: the overlap of the answer's words with the target's."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class F1Scorer(AnswerScorer):
     strip_reasoning, marker
         As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
     right_from : float
-        Least score that counts as right. A rubric over ``score`` can have finer bins.
+        Least score that counts as right. A rubric over ``score`` can have more categories.
 
     Examples
     --------
@@ -111,21 +111,14 @@ def _in_worker(measure: str, target: str, answer: str) -> float:
 
 
 class _Words:
-    """Cuts any script into words; the library's own knows only a to z."""
+    """Splits any script into words; the library's tokenizer knows only a to z."""
 
     def tokenize(self, text: str) -> list[str]:
         return _WORD.findall(normalised(text, ignore_punctuation=False))
 
 
 def overlap(measure: str, target: str, answer: str) -> float:
-    """Return the F-measure of a ROUGE measure, by the library rouge-score.
-
-    Parameters
-    ----------
-    measure : str
-        ``rouge1``, ``rouge2`` or ``rougeL``.
-    target, answer : str
-        The texts.
+    """Return the F-measure of ``rouge1``, ``rouge2`` or ``rougeL``, by the library rouge-score.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The scorers ``regex`` and ``contains``: right when the answer matches a pattern, or holds a text."""
+"""The scorers ``regex`` and ``contains``: right if the answer matches a pattern, or contains a text."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ LIMIT = 1.0
 class RegexScorer(AnswerScorer):
     r"""Matches a regular expression, by an engine with a time limit.
 
-    With a `pattern`, its last match in the answer is the extraction (its group 1, where it has groups),
-    which must be the target up to layout. Without one, the target is the pattern, and an answer with a match
-    is right.
+    With a `pattern`, its last match in the answer (group 1, if it has groups) must be the target up to
+    layout. Without one, the target is the pattern, and an answer with a match is right.
 
     Parameters
     ----------
@@ -34,7 +33,7 @@ class RegexScorer(AnswerScorer):
     pattern : str, optional
         The expression, in the syntax of the package ``regex``.
     ignore_case : bool
-        Letter case does not matter.
+        Ignore letter case.
 
     Examples
     --------
@@ -99,9 +98,9 @@ class ContainsScorer(AnswerScorer):
     strip_reasoning, marker
         As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
     ignore_case : bool
-        Letter case does not matter.
+        Ignore letter case.
     whole_words : bool
-        The target must not begin or end within a word or a number: "art" is not in "party", 5 not in 0.5.
+        The target may not begin or end inside a word or number: "party" does not contain "art", nor 0.5 a 5.
 
     Examples
     --------
@@ -130,7 +129,7 @@ class ContainsScorer(AnswerScorer):
         return None
 
     def is_right(self, answer: Answer, question: Question) -> bool:
-        """Tell whether the target was found: always, where there is an answer."""
+        """Return True: an answer is a place where the target was found."""
         return True
 
     def _form(self, text: str) -> str:
@@ -152,7 +151,7 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 
 
 def _is_one_word(left: str, right: str) -> bool:
-    """Tell whether two neighbours are of one word; scripts without spaces have no words to be inside of."""
+    """Tell whether two neighbours belong to one word; scripts without spaces do not mark words."""
     return left.isalnum() and right.isalnum() and not (is_spaceless(left) or is_spaceless(right))
 
 

@@ -1,4 +1,4 @@
-"""A rubric at work: from the signals of an answer to its category."""
+"""From the signals of an answer to its category."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class SignalMissing(Exception):
 
 @dataclass(frozen=True)
 class Rubric:
-    """Puts answers into categories.
+    """Assigns answers to categories.
 
     Parameters
     ----------
     schema : Schema, optional
-        The categories; None for right (1) and everything else (0).
+        The categories. Default: right (1) and wrong (0).
     thresholds : mapping of str to float
         Frozen values of the schema's thresholds.
     truncated : {'zero', 'judged'}
-        What becomes of an answer that was cut off at its token limit: category 0, or what its signals say,
-        as if it had ended by itself.
+        Whether an answer that was cut off at its token limit gets category 0, or the category that its
+        signals give as if it had ended by itself.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Rubric:
 
     @property
     def open_thresholds(self) -> tuple[str, ...]:
-        """Names of the thresholds that have no value yet."""
+        """Names of the thresholds without a value."""
         rules = () if self.schema is None else self.schema.threshold_rules
         return tuple(rule.name for rule in rules if rule.name not in self.thresholds)
 
@@ -78,12 +78,12 @@ class Rubric:
         return replace(self, thresholds=frozen)
 
     def observed(self, records: Sequence[Mapping[str, Signal]]) -> Thresholds:
-        """Return the thresholds as quantiles of these attempts; those that have a value keep it.
+        """Return the thresholds: frozen ones as they are, the others as quantiles of these answers.
 
         Raises
         ------
         ValueError
-            If no attempt has a signal that is needed.
+            If no answer has a signal that is needed.
         """
         from scorio.categorical import Thresholds
 

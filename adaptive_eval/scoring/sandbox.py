@@ -1,9 +1,9 @@
-"""Programs that nobody has read, run where they can do no harm: bubblewrap, or not at all.
+"""Runs programs that nobody has read under bubblewrap, or not at all.
 
-A program sees a file system of its own: Python read-only, a small memory disk as its only writable place, no
-home, no network, no other process. Its process, and every one that it starts, is bounded in CPU time, memory,
-file size, open files and number; all are killed with the wall-clock limit. Run by root, every program gets a
-user number of its own, because the limit on the number of processes does not hold for root.
+A program sees its own file system: Python read-only, a small memory disk as its only writable place, no
+home, no network, no other process. Each of its processes is bounded in CPU time, address space, file size and
+open files, all together in number and resident memory; all are killed at the wall-clock limit. Run by root,
+each program gets its own user number: the limit on the number of processes does not hold for root.
 """
 
 from __future__ import annotations
@@ -14,47 +14,46 @@ import secrets
 import selectors
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
-from typing import IO
 
 from adaptive_eval.errors import UsageError
+from adaptive_eval.scoring.bubblewrap import Enclosure, enclosures
+from adaptive_eval.scoring.seccomp import syscall_filter
 
-__all__ = ["Limits", "Outcome", "SandboxFailed", "require_sandbox", "run_tests"]
+__all__ = ["Limits", "Outcome", "SandboxFailed", "protections", "require_sandbox", "run_tests"]
 
 _USERS = range(20_000, 60_000)
-"""User numbers for programs that root runs; drawn at random, so that two hardly ever share one."""
+"""User numbers for the programs of root, drawn at random: two hardly ever share one."""
 
-_SAID = 4_096
-"""Bytes, from the end, of what a program writes to its error output that are kept."""
+_KEPT = 4_096
+"""Bytes at the end of the error output that are kept."""
 
 _DYING = 10.0
-"""Seconds that killed processes may take to be gone."""
+"""Seconds that killed processes may take to end."""
+
+_GLANCE = 0.02
+"""Seconds between two measurements of a program's memory."""
 
 _CHUNK = 1 << 16
+_NEEDS = "It needs user namespaces, and a Python that every user may read (option python)"
 _STARTED = b"started\n"
-_DISK = "/tmp"  # noqa: S108 - the sandbox's own
-_SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache", "/etc/alternatives")
-
-
-_FOR_USERS = ("--unshare-user", "--disable-userns")
-_FOR_ROOT = ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
-"""What it takes to become another user; these capabilities are gone once that is done."""
+_SUM = ("answer = 6 * 7", "assert answer == 42")
 
 
 class SandboxFailed(Exception):
-    """The sandbox could not be entered, or was killed: this says nothing about the program."""
+    """The sandbox did not start, or was killed; this says nothing about the program."""
 
 
 class _Killed(Exception):
-    """The program, or the sandbox, was killed by a signal that nothing in there can hold against."""
+    """The sandbox was killed by a signal that no process in it can block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class Limits:
     cpu : float
         Seconds of CPU time of one process.
     memory : int
-        Bytes of address space of one process.
+        Bytes of resident memory of all processes together, and of address space of one.
     disk : int
         Bytes of all files together, and of one.
     processes : int
@@ -91,58 +90,86 @@ class Limits:
             "RLIMIT_NOFILE": 64,
             "RLIMIT_CORE": 0,
         }
-        # The soft limit ends a program with a signal of its own, by which it is known.
+        # The soft limit ends a program by a signal that names the cause.
         return {"RLIMIT_CPU": (cpu, cpu + 1), **{name: (value, value) for name, value in same.items()}}
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a program: whether its tests passed, and why not."""
+    """Whether the tests of a program passed, and why not."""
 
     passed: bool
     reason: str
 
 
-def require_sandbox(python: str | None = None) -> None:
-    """Refuse where programs cannot be run safely; asked until there is a sandbox, and then no more.
+def require_sandbox(python: str | None = None, *, strict: bool = False) -> None:
+    """Raise unless programs can be run safely.
 
     Parameters
     ----------
     python : str, optional
         The Python that is to run them; default: the one that runs this.
+    strict : bool
+        Refuse as well where one of the :func:`protections` does not hold.
 
     Raises
     ------
     UsageError
-        If there is no bubblewrap, or it cannot make a sandbox here; the message says what to do.
+        If bubblewrap is missing or cannot make a sandbox here, or a protection does not hold; the message
+        says what to do.
     """
-    _require(python)
+    lacking = [f"{name} ({cure})" for name, cure in protections(python).items() if cure is not None]
+    if strict and lacking:
+        raise UsageError(f"require_sandbox: strict, but the sandbox lacks here {'; '.join(lacking)}")
+
+
+def protections(python: str | None = None) -> Mapping[str, str | None]:
+    """Return the protections that a machine may lack: None where one holds, otherwise what to do.
+
+    Raises
+    ------
+    UsageError
+        If there can be no sandbox.
+    """
+    found = _enclosure(python)
+    private = "run as another user than root, or name a python that every user may read, as /usr/bin/python3"
+    cure = "install bubblewrap 0.8 or newer" if found.own_namespace else private
+    return {
+        "a bar on further user namespaces": None if found.is_last_namespace else cure,
+        "a filter on system calls": None if found.is_filtered else "use x86_64 or aarch64, with seccomp",
+        "an IPC namespace": None,
+        "a limit on the memory of all processes together": None
+        if Path(f"/proc/self/task/{os.getpid()}/children").exists()
+        else "use a kernel with CONFIG_PROC_CHILDREN",
+    }
 
 
 @lru_cache
-def _require(python: str | None) -> None:
-    problem = _problem(python)
-    if problem is not None:
-        raise UsageError(f"the scorer code runs programs in a sandbox, and there can be none here: {problem}")
-
-
-def _problem(python: str | None) -> str | None:
+def _enclosure(python: str | None) -> Enclosure:
+    """Return the safest way to call bubblewrap that works; a failure is not remembered."""
+    words = ""
     if sys.platform != "linux":
-        return f"it needs Linux and bubblewrap, and this is {sys.platform}"
-    if shutil.which("bwrap") is None:
-        return "bubblewrap is not installed; for example: apt install bubblewrap"
-    try:
-        outcome = run_tests("answer = 6 * 7", "assert answer == 42", Limits(), python)
-    except SandboxFailed as error:
-        return f"{error}. It needs user namespaces, and a Python that every user may read (option python)"
-    return None if outcome.passed else f"even a sum fails in it: {outcome.reason}"
+        words = f"it needs Linux and bubblewrap, and this is {sys.platform}"
+    elif shutil.which("bwrap") is None:
+        words = "bubblewrap is not installed; for example: apt install bubblewrap"
+    else:
+        for enclosure in enclosures(has_filter=syscall_filter() is not None):
+            try:
+                outcome = _run(*_SUM, Limits(wall=60.0), python, enclosure, is_last=True)
+            except SandboxFailed as error:
+                words = f"{error}. {_NEEDS}"
+            else:
+                if outcome.passed:
+                    return enclosure
+                words = f"even a sum fails in it: {outcome.reason}"
+    raise UsageError(f"the scorer code runs programs in a sandbox, and there can be none here: {words}")
 
 
 def run_tests(code: str, tests: str, limits: Limits, python: str | None = None) -> Outcome:
     """Run code and then its tests in a sandbox.
 
-    A program that is killed may have done that itself, or used up its CPU time; or the system was out of
-    memory. It is run once more, and what comes of that counts.
+    A program that is killed may have killed itself or used up its CPU time, or the system was out of memory.
+    It is run once more, and the second outcome counts.
 
     Parameters
     ----------
@@ -151,102 +178,154 @@ def run_tests(code: str, tests: str, limits: Limits, python: str | None = None) 
     limits : Limits
         What they may use.
     python : str, optional
-        The interpreter; without packages. Default: the one that runs this.
+        The interpreter, without its packages. Default: the one that runs this.
 
     Returns
     -------
     Outcome
-        Passed where the tests came to their end without an error.
+        Passed if the tests came to their end.
 
     Raises
     ------
     SandboxFailed
-        If the program was not begun, or the sandbox around it was killed twice.
+        If the program did not start, or its sandbox was killed twice.
+    UsageError
+        If there can be no sandbox.
     """
+    enclosure = _enclosure(python)
     try:
-        outcome = _run(code, tests, limits, python, is_last=False)
+        outcome = _run(code, tests, limits, python, enclosure, is_last=False)
     except _Killed:
-        outcome = _run(code, tests, limits, python, is_last=True)
+        outcome = _run(code, tests, limits, python, enclosure, is_last=True)
     return outcome
 
 
-def _run(code: str, tests: str, limits: Limits, python: str | None, *, is_last: bool) -> Outcome:
+def _run(
+    code: str, tests: str, limits: Limits, python: str | None, enclosure: Enclosure, *, is_last: bool
+) -> Outcome:
+    user = secrets.choice(_USERS) if os.getuid() == 0 else None
     task = {
         "code": _sendable(code),
         "tests": _sendable(tests),
         "limits": limits.as_rlimits(),
-        "user": secrets.choice(_USERS) if os.getuid() == 0 else None,
+        "user": None if enclosure.own_namespace else user,
     }
-    data, secret = json.dumps(task).encode(), secrets.token_hex(32).encode()
+    secret = secrets.token_bytes(32)
     deadline = time.monotonic() + limits.wall
-    with _readable(data + secret) as given:
-        receive, send = os.pipe()
-        with os.fdopen(receive, "rb", buffering=0) as verdict:
-            try:
-                process = _begin(_command(python, len(data), send, limits), given, send)
-            finally:
-                os.close(send)
-            with process:
-                late = not _ended(process, verdict, deadline, heard := _Heard())
-                passed = heard.verdict == _STARTED + secret
-                late = late or not (passed or _exited(process, deadline))
-                code_of_end = process.poll()
-                process.kill()  # all that is in the sandbox dies with it, and then the pipes close
-                _ended(process, verdict, time.monotonic() + _DYING, _Heard())
+    ours, theirs = socket.socketpair()
+    with ours, _readable(json.dumps(task).encode()) as given, _readable(syscall_filter() or b"") as seccomp:
+        with theirs:
+            ours.sendall(secret)  # read before the program begins: nothing that it can open still holds it
+            command = enclosure.command(python, limits.disk, theirs.fileno(), seccomp)
+            descriptors = (theirs.fileno(), seccomp)
+            process = _begin(command, given, descriptors, user if enclosure.own_namespace else None)
+        with process:
+            ended = _listen(process, ours, deadline, heard := _Heard(), limits)
+            passed = heard.verdict == _STARTED + secret
+            if ended is None and not passed:
+                ended = _wait(process, deadline, limits)
+            status = process.poll()
+            process.kill()  # every process in the sandbox dies with it, and the channel closes
+            _listen(process, ours, time.monotonic() + _DYING, _Heard())
     if passed:
         return Outcome(True, "the tests pass")
-    if code_of_end in (-signal.SIGKILL, 128 + signal.SIGKILL) and not is_last:
+    if status in (-signal.SIGKILL, 128 + signal.SIGKILL) and not is_last:
         raise _Killed
     if not heard.verdict.startswith(_STARTED):
         raise SandboxFailed(_last_line(heard.errors) or f"it did not begin within {limits.wall:g} s")
-    if code_of_end == -signal.SIGKILL:  # from outside: no program in there can see it
+    if status == -signal.SIGKILL:  # from outside: no process in it can see bubblewrap
         raise SandboxFailed("it was killed")
-    return Outcome(False, _why(process.returncode, heard.errors, limits, late=late))
+    return Outcome(False, ended or _why(process.returncode, heard.errors, limits))
 
 
 @dataclass(slots=True)
 class _Heard:
-    """What came out of a sandbox: of the pipe for the verdict all, of the error output the end."""
+    """What a sandbox has written: all of the channel, the end of the error output."""
 
     verdict: bytes = b""
     errors: bytes = b""
 
 
-def _ended(process: subprocess.Popen[bytes], verdict: IO[bytes], deadline: float, heard: _Heard) -> bool:
-    """Listen until both pipes are closed, which is when all processes have ended; False at the deadline."""
+def _listen(
+    process: subprocess.Popen[bytes],
+    channel: socket.socket,
+    deadline: float,
+    heard: _Heard,
+    limits: Limits | None = None,
+) -> str | None:
+    """Listen until all processes have ended, and return None; or what they exceeded, time or memory."""
     assert process.stderr is not None
     with selectors.DefaultSelector() as selector:
-        selector.register(verdict, selectors.EVENT_READ)
+        selector.register(channel, selectors.EVENT_READ)
         selector.register(process.stderr, selectors.EVENT_READ)
         while selector.get_map():
             left = deadline - time.monotonic()
-            ready = selector.select(left) if left > 0.0 else []
-            if not ready:
-                return False
-            for key, _ in ready:
-                data = os.read(key.fd, _CHUNK)
+            if left <= 0.0:
+                return "took too long" if limits is None else _late(limits)
+            for key, _ in selector.select(min(left, _GLANCE)):
+                data = b""
+                with suppress(ConnectionResetError):  # it ended before it had read the secret
+                    data = os.read(key.fd, _CHUNK)
                 if not data:
                     selector.unregister(key.fileobj)
-                elif key.fileobj is verdict:
-                    heard.verdict = (heard.verdict + data)[:_SAID]
+                elif key.fileobj is channel:
+                    heard.verdict = (heard.verdict + data)[:_KEPT]
                 else:
-                    heard.errors = (heard.errors + data)[-_SAID:]
-    return True
+                    heard.errors = (heard.errors + data)[-_KEPT:]
+            if limits is not None and _exceeds(process.pid, limits.memory):
+                return f"used more than {limits.memory / 2**20:g} MB of memory in all of its processes"
+    return None
 
 
-def _exited(process: subprocess.Popen[bytes], deadline: float) -> bool:
-    """Wait for the end of the sandbox itself, whose pipes are closed; False at the deadline."""
+def _wait(process: subprocess.Popen[bytes], deadline: float, limits: Limits) -> str | None:
+    """Wait for the end of the sandbox itself, whose channel is closed."""
     try:
         process.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
-        return False
-    return True
+        return _late(limits)
+    return None
+
+
+def _late(limits: Limits) -> str:
+    return f"took longer than {limits.wall:g} s"
+
+
+def _exceeds(root: int, most: int) -> bool:
+    """Tell whether a process and those that it has started hold more than `most` bytes of memory."""
+    processes = list(_descendants(root))
+    return (
+        sum(map(_resident, processes)) > most  # an upper bound: processes share pages
+        and sum(map(_proportional, processes)) > most
+    )
+
+
+def _descendants(process: int) -> Iterator[int]:
+    """Yield a process and those that it has started; in a PID namespace no process gets lost."""
+    yield process
+    with suppress(OSError):  # it has ended
+        for children in Path(f"/proc/{process}/task").glob("*/children"):
+            for child in children.read_text().split():
+                yield from _descendants(int(child))
+
+
+def _resident(process: int) -> int:
+    with suppress(OSError, IndexError):
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def _proportional(process: int) -> int:
+    """Return the resident bytes of a process, shared pages divided by the number of their users."""
+    with suppress(OSError, ValueError, StopIteration):
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("Pss:")).split()[1]) * 1024
+    return _resident(process)
 
 
 @contextmanager
 def _readable(data: bytes) -> Iterator[int]:
     """Give a descriptor from which `data` can be read, kept in memory."""
-    descriptor = os.memfd_create("task")
+    descriptor = os.memfd_create("data")
     try:
         with open(descriptor, "wb", closefd=False) as file:
             file.write(data)
@@ -256,69 +335,35 @@ def _readable(data: bytes) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _begin(command: Sequence[str], given: int, outside: int) -> subprocess.Popen[bytes]:
+def _begin(
+    command: Sequence[str], given: int, descriptors: Sequence[int], user: int | None
+) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(  # noqa: S603 - the program is data, and this is its sandbox
             command,
             stdin=given,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            pass_fds=(outside,),
+            pass_fds=descriptors,
             cwd="/",
             env={},
             start_new_session=True,
+            user=user,
+            group=user,
+            extra_groups=None if user is None else (),
         )
     except OSError as error:
         raise SandboxFailed(f"bubblewrap cannot be started: {error.strerror}") from None
 
 
-def _command(python: str | None, length: int, outside: int, limits: Limits) -> list[str]:
-    """Return the command line: what is not named here, the program does not see."""
-    interpreter, home = _interpreter(python)
-    seen = [place for place in map(Path, (*_SYSTEM, home)) if place.exists() or place.is_symlink()]
-    links = [place for place in seen if place.is_symlink()]
-    # Made beforehand, or they would be for root alone.
-    above = [str(folder) for folder in [*Path(home).parents][-2::-1]]
-    return [
-        shutil.which("bwrap") or "bwrap",
-        *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
-        *("--die-with-parent", "--new-session", "--hostname", "sandbox", "--cap-drop", "ALL"),
-        *(_FOR_ROOT if os.getuid() == 0 else _FOR_USERS),
-        *(word for folder in above for word in ("--perms", "0755", "--dir", folder)),
-        *(word for place in links for word in ("--symlink", str(place.readlink()), str(place))),
-        *(word for place in seen if place not in links for word in ("--ro-bind", str(place), str(place))),
-        *("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", str(limits.disk)),
-        *("--tmpfs", _DISK),
-        *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _DISK, "--clearenv"),
-        *("--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", _DISK, "--setenv", "LANG", "C.UTF-8"),
-        *("--", interpreter, "-I", "-S", "-B", "-c", _inside(), str(length), str(outside)),
-    ]
-
-
-def _interpreter(python: str | None) -> tuple[str, str]:
-    """Return the interpreter itself, behind any virtual environment, and the folder that holds all of it."""
-    if python is not None:
-        place = Path(python).resolve()
-        return str(place), str(place.parent.parent)
-    place = Path(sys.base_prefix, "bin", f"python{sys.version_info[0]}.{sys.version_info[1]}")
-    return str(place), sys.base_prefix
-
-
-@lru_cache
-def _inside() -> str:
-    return files("adaptive_eval.scoring").joinpath("inside.py").read_text(encoding="utf-8")
-
-
-def _why(code: int, errors: bytes, limits: Limits, *, late: bool) -> str:
-    if late:
-        return f"took longer than {limits.wall:g} s"
-    if code in (128 + signal.SIGXCPU, 128 + signal.SIGKILL):
+def _why(status: int, errors: bytes, limits: Limits) -> str:
+    if status in (128 + signal.SIGXCPU, 128 + signal.SIGKILL):
         return f"used up its {limits.cpu:g} s of CPU time, or was killed"
-    if code > 128:
-        return f"was ended by signal {code - 128}"
-    if code == 0:
+    if status > 128:
+        return f"was ended by signal {status - 128}"
+    if status == 0:
         return "ended before its tests had run"
-    return f"failed: {_last_line(errors) or f'exit code {code}'}"
+    return f"failed: {_last_line(errors) or f'exit code {status}'}"
 
 
 def _last_line(errors: bytes) -> str:

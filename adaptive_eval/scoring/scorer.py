@@ -1,4 +1,4 @@
-"""What every scorer does: find the answer, compare it with the target, say why."""
+"""What all scorers share: find the answer, compare it with the target, give the reason."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CUT_OFF = frozenset({"length", "max_tokens", "model_length"})
 
 
 class Undecided(Exception):
-    """A comparison came to no end, or to no result; the message says why. The answer counts as wrong."""
+    """A comparison gave no result; the message says why. The answer counts as wrong."""
 
 
 @runtime_checkable
 class Scorer(Protocol):
-    """Turns a completion into a score: a pure function that never raises on an answer."""
+    """Turns a completion into a score; no answer makes it raise."""
 
     def score(self, completion: Completion, question: Question) -> Score:
         """Return the score of `completion` as an answer to `question`."""
@@ -42,8 +42,7 @@ class Answer:
     how : str
         Where it was found, for the score's reason: ``boxed``, ``stated``, ``last number``, ….
     is_final : bool
-        False where it may be something else than what the model was about to say, had the answer been cut
-        off.
+        False if a text cut off here may have gone on to another answer.
     """
 
     text: str
@@ -53,18 +52,18 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerScorer(ABC):
-    """A scorer that compares one extracted answer with the target: category 1 when right, else 0.
+    """Compares one extracted answer with the target: category 1 if right, else 0.
 
-    An answer that ran into its token limit is an outcome too: category 0 with the reason ``truncated``,
-    unless the result was out before (a closed box, a stated answer that the cut did not touch).
+    An answer cut off at its token limit gets category 0 and the reason ``truncated``, unless its result comes
+    before the cut (a closed box, a stated answer that ends before it).
 
     Parameters
     ----------
     strip_reasoning : bool
-        Leave out ``<think>…</think>`` and its like before looking for the answer.
+        Drop ``<think>…</think>`` and similar tags before looking for the answer.
     marker : str, optional
-        Look only at what follows the last occurrence of this text, and for a tag (``<result>``) only up to
-        the one that closes it; without one there is no answer.
+        Look only at the text after the last marker, and for a tag (``<result>``) only up to its closing tag.
+        Without a marker in the text there is no answer.
     """
 
     strip_reasoning: bool = True
@@ -76,10 +75,10 @@ class AnswerScorer(ABC):
 
     @abstractmethod
     def is_right(self, answer: Answer, question: Question) -> bool:
-        """Tell whether `answer` is the target; :class:`Undecided` where that cannot be found out."""
+        """Tell whether `answer` is the target; raise :class:`Undecided` if there is no telling."""
 
     def score_signal(self, answer: Answer | None, question: Question) -> dict[str, Signal]:
-        """Return further signals of the scorer's own; none by default."""
+        """Return the scorer's further signals; none by default."""
         return {}
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Base signals that an endpoint's answer gives whatever the scorer: length, ending, confidence, latency."""
+"""Signals of an answer that do not depend on the scorer: length, finish reason, confidence, latency."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ PROMPT_LOGPROBS = "prompt"
 
 
 def attempt_signals(completion: Completion) -> dict[str, Signal]:
-    """Return the signals of one answer that do not depend on what is right.
+    """Return the signals of one answer that do not depend on the target.
 
     Parameters
     ----------
     completion : Completion
-        The answer, with token usage, finish reason and log-probabilities as far as the endpoint gave them.
+        The answer, with the token usage, finish reason and log-probabilities that the endpoint reported.
 
     Returns
     -------
     dict
-        ``latency`` (seconds) and ``truncated``, and as far as they are known ``token_ratio``,
-        ``repeated_pattern``, ``prompt_tokens``, ``completion_tokens``, ``completion_bpt`` and
-        ``prompt_bpt`` (bits per token), named and defined as in the paper's appendix D.1 (arXiv:2510.04265).
+        ``latency`` (seconds) and ``truncated``; if they are known, ``token_ratio``, ``repeated_pattern``,
+        ``prompt_tokens``, ``completion_tokens``, ``completion_bpt`` and ``prompt_bpt`` (bits per token), as
+        defined in the paper's appendix D.1 (arXiv:2510.04265).
 
     Examples
     --------
@@ -65,7 +65,7 @@ def attempt_signals(completion: Completion) -> dict[str, Signal]:
 
 
 def _of_tokens(logprobs: Mapping[str, Any]) -> Iterable[Any]:
-    """Yield the log-probability of each token of an answer, of a chat or of a plain completion."""
+    """Yield the log-probability of each token of a chat or plain completion."""
     content, plain = logprobs.get("content"), logprobs.get("token_logprobs")
     for entry in content if isinstance(content, list) else ():
         yield entry.get("logprob") if isinstance(entry, Mapping) else None
@@ -73,7 +73,7 @@ def _of_tokens(logprobs: Mapping[str, Any]) -> Iterable[Any]:
 
 
 def _of_prompt(tokens: Any) -> Iterable[Any]:
-    """Yield the log-probability of each prompt token: the first entry of its mapping is the token itself."""
+    """Yield the log-probability of each prompt token, the first entry of its mapping."""
     for candidates in tokens if isinstance(tokens, list) else ():
         first = next(iter(candidates.values()), None) if isinstance(candidates, Mapping) else None
         if isinstance(first, Mapping):
@@ -81,7 +81,7 @@ def _of_prompt(tokens: Any) -> Iterable[Any]:
 
 
 def _bits_per_token(logprobs: Iterable[Any]) -> float | None:
-    """Return the mean negative log-probability in bits, or None where nothing finite is known."""
+    """Return the mean negative log-probability in bits, or None without a finite value."""
     known = [
         float(value)
         for value in logprobs

@@ -1,4 +1,4 @@
-"""Scoring stored answers, many at a time: in this process, in others, or on a cluster."""
+"""Scores stored answers in batches: in this process, in others, or on a cluster."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
+from adaptive_eval.scoring.model_graded import ModelGradedScorer
 from adaptive_eval.scoring.scorer import Scorer
 from adaptive_eval.scoring.workers import bound_workers
 from adaptive_eval.trial import Completion, Question, Score
@@ -15,44 +16,37 @@ from adaptive_eval.trial import Completion, Question, Score
 __all__ = ["Answers", "score_here", "score_spread"]
 
 Answers: TypeAlias = Sequence[tuple[Completion, Question]]
-"""Answers to be scored, each with the question as it was asked."""
+"""Answers to be scored, each with its question."""
 
 Tag = TypeVar("Tag")
 
 _AT_ONCE = 8
 _AHEAD = 2
-"""Batches that each worker has in hand: one it works on, one that waits."""
+"""Batches submitted for each worker: one in work, one waiting."""
 
 
 def score_here(
     scorer: Scorer | None, batches: Iterable[tuple[Tag, Answers]], *, at_once: bool
 ) -> Iterator[tuple[Tag, list[Score]]]:
-    """Score batches one after the other in this process; `at_once`: several answers at a time.
+    """Yield the tag and scores of each batch in order, scored here; `at_once`: several answers at a time.
 
-    Parameters
-    ----------
-    scorer : Scorer, optional
-        None where there is nothing to score: the batches are empty.
-    batches : iterable of (tag, answers)
-        The answers, and what they belong to.
-    at_once : bool
-        Whether the scorer waits for other processes or a server.
-
-    Yields
-    ------
-    tuple of (tag, list of Score)
-        In the order of the batches.
+    Without a scorer the batches must be empty.
     """
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         apply = threads.map if at_once else map
         for tag, answers in batches:
-            yield tag, [] if scorer is None else list(apply(lambda one: scorer.score(*one), answers))
+            if scorer is None or not answers:
+                yield tag, []
+            elif isinstance(scorer, ModelGradedScorer):
+                yield tag, scorer.score_all(answers)
+            else:
+                yield tag, list(apply(lambda one: scorer.score(*one), answers))
 
 
 def score_spread(
     scorer: Scorer, batches: Iterable[tuple[Tag, Answers]], pool: Executor, workers: int
 ) -> Iterator[tuple[Tag, list[Score]]]:
-    """Score batches on the `workers` of a pool, a few ahead of what is taken; see :func:`score_here`."""
+    """Yield the tag and scores of each batch in order, scored by the `workers` of a pool."""
     ahead: deque[tuple[Tag, Future[list[Score]]]] = deque()
     try:
         for tag, answers in batches:
@@ -69,11 +63,11 @@ def score_spread(
 
 
 def _for_the_way(answers: Answers) -> Answers:
-    """Return the answers as they can be sent: a view of a mapping cannot."""
+    """Return answers that can be pickled; a view of a mapping cannot."""
     return [(completion, replace(question, fields=dict(question.fields))) for completion, question in answers]
 
 
 def _scored(scorer: Scorer, answers: Answers) -> list[Score]:
-    bound_workers(1)  # the pool has a worker for every core
+    bound_workers(1)  # the pool has a worker for each core
     scores = (scorer.score(completion, question) for completion, question in answers)
     return [replace(score, signals=dict(score.signals)) for score in scores]

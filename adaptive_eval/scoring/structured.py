@@ -1,16 +1,17 @@
-"""The scorer ``json``: right when the answer's JSON has the target in a field, or fits a schema."""
+"""The scorer ``json``: right if the answer's JSON has the target in a field, or fits a schema."""
 
 from __future__ import annotations
 
 import json
 import re
+from bisect import bisect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from adaptive_eval.scoring.extract import Extract
 from adaptive_eval.scoring.library import library
-from adaptive_eval.scoring.numbers import read_number
+from adaptive_eval.scoring.numerals import read_number
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
 from adaptive_eval.scoring.text import normalised
 from adaptive_eval.scoring.workers import LIMIT, in_worker, require_workers
@@ -20,7 +21,8 @@ __all__ = ["JsonScorer"]
 
 _OPENING = re.compile(r"[{\[]")
 _MOST_STARTS = 200
-_FENCE = re.compile(r"```(?:json)?[ \t]*\n(.{1,50000}?)\n[ \t]*```", re.DOTALL)
+_FENCE_BEGINS = re.compile(r"```(?:json)?[ \t]*\n")
+_FENCE_ENDS = re.compile(r"\n[ \t]*```")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,8 @@ class JsonScorer(AnswerScorer):
     strip_reasoning, marker
         As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
     field : str, optional
-        A field, or a path to one (``result.value``, ``items.0``), which must be the target: numbers by
-        value, texts up to layout. Without field and schema the whole value must be the target's JSON.
+        The field that must be the target, or a path to it (``result.value``, ``items.0``). Numbers are
+        compared by value, texts up to layout. Without field and schema the whole value must equal the target.
     schema : mapping, optional
         A JSON Schema that the value must fit.
 
@@ -66,9 +68,7 @@ class JsonScorer(AnswerScorer):
 
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
         """Return the last JSON value in `text`, or None."""
-        fenced = [match[1] for match in _FENCE.finditer(text)]
-        found = next((one for one in reversed(fenced) if _value(one) is not None), None)
-        found = found or _last_value(text, self.field)
+        found = _last_fenced(text) or _last_value(text, self.field)
         return None if found is None else Answer(found, "JSON", is_final=True)
 
     def is_right(self, answer: Answer, question: Question) -> bool:
@@ -105,10 +105,22 @@ def _value(text: str) -> Any:
         return None
 
 
-def _last_value(text: str, field: str | None) -> str | None:
-    """Return the last object or list in a text that is not inside another one, if need be without the field.
+def _last_fenced(text: str) -> str | None:
+    """Return the last fenced block that is JSON."""
+    ends = [match.start() for match in _FENCE_ENDS.finditer(text)]
+    starts = [match.end() for match in _FENCE_BEGINS.finditer(text)]
+    for start in reversed(starts[-_MOST_STARTS:]):
+        following = bisect(ends, start)
+        block = text[start : ends[following]] if following < len(ends) else ""
+        if _value(block) is not None:
+            return block
+    return None
 
-    A reference such as [1] behind the object is JSON as well.
+
+def _last_value(text: str, field: str | None) -> str | None:
+    """Return the last outermost object or list in a text, preferably one with the field.
+
+    A reference such as [1] after the object is JSON as well.
     """
     decoder, end, found, has_field = json.JSONDecoder(), 0, None, False
     starts = [match.start() for match in _OPENING.finditer(text)][-_MOST_STARTS:]
@@ -162,7 +174,7 @@ def _is_target(value: Any, target: str) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return config data as jsonschema wants it: lists where the config has tuples."""
+    """Return config data with lists in place of tuples, as jsonschema needs it."""
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value

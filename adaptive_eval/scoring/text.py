@@ -1,7 +1,7 @@
-r"""The part of an answer that is looked at, and texts made comparable and safe to store.
+r"""The part of an answer in which its result is searched, and texts made comparable and safe to store.
 
-Model output is data of any size and content. Whatever is done to it here is linear in its length; patterns
-run only over the last :data:`TAIL` characters, where an answer to a question ends.
+Model output is data of any size and content. Every function here takes time linear in its length. Patterns
+run only over the last :data:`TAIL` characters.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import unicodedata
 __all__ = ["TAIL", "answer_part", "is_spaceless", "normalised", "storable", "unwrapped"]
 
 TAIL = 50_000
-"""Characters, from the end, of an answer (its reasoning left out) in which the result is looked for."""
+"""Characters at the end of an answer (without its reasoning) in which the result is searched."""
 
 LONGEST_EXTRACT = 500
 """Characters of an extracted answer that are stored."""
@@ -39,16 +39,15 @@ _AROUND = " \t\n\r.,;:!?\"'`“”‘’«»*_()[]{}$。，！？：；"
 
 
 def answer_part(text: str, *, strip_reasoning: bool = True) -> str:
-    r"""Return where an answer's result is looked for: what follows the reasoning, at most :data:`TAIL` long.
+    r"""Return the part of an answer that may hold its result: after the reasoning, at most :data:`TAIL` long.
 
     Parameters
     ----------
     text : str
-        The answer as it came.
+        The answer.
     strip_reasoning : bool
-        Leave out ``<think>…</think>`` and its like. A closing tag alone ends the reasoning too (chat
-        templates often open it in the prompt); an opening tag that is never closed begins reasoning that
-        was cut off.
+        Drop ``<think>…</think>`` and similar tags. A closing tag alone ends reasoning (chat templates often
+        open it in the prompt). An opening tag without a closing one begins reasoning that was cut off.
 
     Returns
     -------
@@ -71,14 +70,14 @@ def answer_part(text: str, *, strip_reasoning: bool = True) -> str:
 
 
 def unwrapped(text: str) -> str:
-    r"""Return a short text without LaTeX and Markdown around its words: ``$\text{Paris}$`` is Paris.
+    r"""Return a short text without the LaTeX and Markdown around its words: ``$\text{Paris}$`` is Paris.
 
     Examples
     --------
     >>> unwrapped(r"$\text{New York}$"), unwrapped("**B**"), unwrapped(r"\textbf{\mathrm{x}}")
     ('New York', 'B', 'x')
     """
-    for _ in range(3):  # as deep as people nest fonts
+    for _ in range(3):  # fonts are hardly nested deeper
         text, changed = _WRAPPER.subn(r"\1", text)
         if not changed:
             break
@@ -86,7 +85,7 @@ def unwrapped(text: str) -> str:
 
 
 def normalised(text: str, *, ignore_case: bool = True, ignore_punctuation: bool = True) -> str:
-    """Return a text in the form in which two are compared.
+    """Return the form of a text in which it is compared.
 
     Parameters
     ----------
@@ -116,7 +115,7 @@ def normalised(text: str, *, ignore_case: bool = True, ignore_punctuation: bool 
 
 
 def is_spaceless(char: str) -> bool:
-    """Tell whether a character is of a script that is written without spaces between words.
+    """Tell whether a character belongs to a script without spaces between words.
 
     Examples
     --------
@@ -127,7 +126,7 @@ def is_spaceless(char: str) -> bool:
 
 
 def storable(text: str) -> str:
-    r"""Return a text that any database, terminal or page can take: bounded, no control characters.
+    r"""Return a text that any database, terminal or page can hold: bounded, without control characters.
 
     Examples
     --------

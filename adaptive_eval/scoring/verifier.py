@@ -14,18 +14,18 @@ References
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any, ClassVar
 
 from adaptive_eval.scoring.extract import last_boxed
+from adaptive_eval.scoring.model_graded import Bill, CannotScore, ModelGradedScorer, fenced
 from adaptive_eval.scoring.scorer import CUT_OFF, Scorer
-from adaptive_eval.scoring.served import Bill, CannotScore, Reply, ServedScorer, fenced
 from adaptive_eval.scoring.shown import asked
-from adaptive_eval.trial import Completion, Question, Score, Signal
+from adaptive_eval.trial import Completion, Message, Question, Score, Signal
 
 __all__ = ["LABELS", "PROMPT", "VerifierScorer", "calibrated", "label_logits"]
 
@@ -112,12 +112,20 @@ def calibrated(
 class _Baseline:
     """What the verifier says about nothing; asked once."""
 
-    lock: Any = field(default_factory=Lock)
     logits: tuple[float, ...] | None = None
+    _lock: asyncio.Lock | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    def lock(self) -> asyncio.Lock:
+        """Return the lock of this event loop: a pilot and its run have different ones."""
+        loop = asyncio.get_running_loop()
+        if self._lock is None or self._loop is not loop:
+            self._lock, self._loop = asyncio.Lock(), loop
+        return self._lock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerifierScorer(ServedScorer):
+class VerifierScorer(ModelGradedScorer):
     """Asks a verifier for one letter and reads the probabilities of A, B and C off its log-probabilities.
 
     The signals ``verifier_a``, ``verifier_b`` and ``verifier_c`` hold the calibrated probabilities;
@@ -162,10 +170,10 @@ class VerifierScorer(ServedScorer):
 
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question unusable, or None."""
-        own = ServedScorer.check_target(self, question)
+        own = ModelGradedScorer.check_target(self, question)
         return own if own is not None or self.is_correct is None else self.is_correct.check_target(question)
 
-    def score(self, completion: Completion, question: Question) -> Score:
+    async def grade(self, completion: Completion, question: Question) -> Score:
         """Have one answer verified.
 
         An answer about which the verifier gives none of the labels gets no category; the reason says so.
@@ -175,16 +183,18 @@ class VerifierScorer(ServedScorer):
         ScorerUnavailable
             If the verifier cannot be reached.
         """
-        text, bill = self.shown(completion.text), Bill()
-        known = None if self.is_correct is None else self.is_correct.score(completion, question)
+        bill, known = Bill(), None
+        text = await asyncio.to_thread(self.shown, completion.text)  # answers may have megabytes
+        if self.is_correct is not None:
+            known = await asyncio.to_thread(self.is_correct.score, completion, question)
         signals: dict[str, Signal] = {
             "has_box": last_boxed(text) is not None,
             "truncated": completion.finish_reason in CUT_OFF,
             **({} if known is None else known.signals),
         }
         try:
-            baseline = self._baseline(bill)
-            logits = self._logits(self.messages(text, question), bill)
+            baseline = await self._baseline(bill)
+            logits = await self._logits(self.messages(text, question), bill)
         except CannotScore as error:
             return self.unscored(str(error), {**signals, **bill.signals(self.kind)})
         probabilities = calibrated(logits, baseline, self.temperature)
@@ -198,22 +208,24 @@ class VerifierScorer(ServedScorer):
         signals |= {"is_correct": right, **bill.signals(self.kind)}
         return Score(int(right), None if known is None else known.extracted, signals, reason)
 
-    def messages(self, answer: str, question: Question) -> list[dict[str, str]]:
+    def messages(self, answer: str, question: Question) -> list[Message]:
         """Return what is asked about an answer."""
         return self._asked({"question": asked(question), "target": question.target, "answer": answer})
 
-    def _asked(self, values: Mapping[str, str]) -> list[dict[str, str]]:
+    def _asked(self, values: Mapping[str, str]) -> list[Message]:
         # In one go: a field name within an answer is text.
         prompt = PROMPT if self.prompt is None else self.prompt
         values = {**values, "answer": fenced("RESPONSE", values["answer"])}
-        return [{"role": "user", "content": _FIELD.sub(lambda found: values[found[1]], prompt)}]
+        return [Message("user", _FIELD.sub(lambda found: values[found[1]], prompt))]
 
-    def _baseline(self, bill: Bill) -> tuple[float, ...]:
+    async def _baseline(self, bill: Bill) -> tuple[float, ...]:
         """Return the labels' logits for content-free prompts; the first answer that needs them pays."""
-        with self.baseline.lock:
+        async with self.baseline.lock():
             if self.baseline.logits is None:
                 found = [
-                    self._logits(self._asked(dict.fromkeys(("question", "target", "answer"), text)), bill)
+                    await self._logits(
+                        self._asked(dict.fromkeys(("question", "target", "answer"), text)), bill
+                    )
                     for text in self.content_free
                 ] or [(0.0,) * len(LABELS)]
                 self.baseline.logits = tuple(
@@ -221,16 +233,31 @@ class VerifierScorer(ServedScorer):
                 )
             return self.baseline.logits
 
-    def _logits(self, messages: Sequence[Mapping[str, str]], bill: Bill) -> tuple[float, ...]:
-        reply: Reply = self.ask(
+    async def _logits(self, messages: Sequence[Message], bill: Bill) -> tuple[float, ...]:
+        reply = await self.grading_model.ask(
             messages, bill, max_tokens=1, temperature=0.0, logprobs=True, top_logprobs=self.top_logprobs
         )
-        if not reply.alternatives:
+        alternatives = _alternatives(reply.logprobs)
+        if not alternatives:
             raise CannotScore("gave no log-probabilities")
-        logits = label_logits(reply.alternatives[0])
+        logits = label_logits(alternatives)
         if logits is None:
             raise CannotScore(f"had none of {', '.join(LABELS)} among the likeliest tokens of its reply")
         return logits
+
+
+def _alternatives(logprobs: Any) -> list[tuple[str, float]]:
+    """Return the likeliest first tokens of a reply with their log-probabilities."""
+    content = logprobs.get("content") if isinstance(logprobs, dict) else None
+    first = content[0] if isinstance(content, list) and content else None
+    listed = first.get("top_logprobs") if isinstance(first, dict) else None
+    return [
+        (one["token"], float(one["logprob"]))
+        for one in (listed if isinstance(listed, list) else ())
+        if isinstance(one, dict)
+        and isinstance(one.get("token"), str)
+        and isinstance(one.get("logprob"), int | float)
+    ]
 
 
 def _named(prefix: str, values: Sequence[float]) -> dict[str, Signal]:

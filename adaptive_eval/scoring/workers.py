@@ -1,4 +1,4 @@
-"""Work on an answer that may hang, crash or eat the machine, in processes of its own under a time limit."""
+"""Work that may hang, crash or use up memory, done in other processes under a time limit."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from adaptive_eval.scoring.scorer import Undecided
 __all__ = ["LIMIT", "Home", "bound_workers", "in_worker", "require_workers"]
 
 LIMIT = 5.0
-"""Seconds that the comparison of one answer may take."""
+"""Seconds that one comparison may take."""
 
 MEMORY = 4 * 2**30
-"""Bytes of address space that a worker may have; an expression that asks for more fails."""
+"""Bytes of address space of a worker; an expression that needs more fails."""
 
 _HOMES = 4
-"""Homes of own functions whose processes are kept: a notebook may try many, one after the other."""
+"""Homes of user functions whose processes are kept; a notebook may try many functions in turn."""
 
 _STARTS = 3
-"""Times that a pool is started for one answer; then something else than the answer is wrong."""
+"""Starts of a pool for one answer; after them the answer is not the cause."""
 
 _DEATHS = 2
-"""Processes that may die over one answer: one may have been killed for another reason, two are its fault."""
+"""Processes that may die over one answer: the first may have been killed for another reason."""
 
 _GLANCE = 1.0
-"""Seconds between two looks at whether the pool that has the work is still there."""
+"""Seconds between two checks that the pool with the work is alive."""
 
 Result = TypeVar("Result")
 
@@ -50,24 +50,24 @@ _most: int | None = None
 
 
 def bound_workers(most: int) -> None:
-    """Let scorers have no more than `most` processes of their own from now on, whatever the machine has."""
+    """Bound the processes of each pool that starts from now on."""
     global _most
     _most = most
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where a function of one's own is at home: what its process has to find as the caller does.
+    """What the process of a user function must have in common with its caller.
 
     Parameters
     ----------
     path : tuple of str
-        Where modules are looked for, in this order.
+        The folders in which modules are searched, in order.
     folder : str
-        The current folder, from which it may read files; empty where there is none.
+        The current folder, from which the function may read files; empty if it was deleted.
     sources : tuple of (str, int, int)
-        The Python files in the first folder of `path`, with time and size: an edited one is another home, so
-        that the processes that know the old one are left.
+        The Python files in the first folder of `path`, with time and size. An edited file makes another home,
+        with new processes.
     """
 
     path: tuple[str, ...]
@@ -76,7 +76,7 @@ class Home:
 
     @classmethod
     def here(cls) -> Home:
-        """Return the home of functions that would be imported here and now."""
+        """Return the home of a function that is imported here and now."""
         path, folder = tuple(map(str, sys.path)), ""
         with suppress(OSError):  # the folder may have been deleted
             folder = str(Path.cwd())
@@ -96,32 +96,30 @@ def in_worker(
     imports: str = "",
     home: Home | None = None,
 ) -> Result:
-    """Return ``function(*arguments)``, worked out in another process. Waits; may be called from any thread.
+    """Return ``function(*arguments)``, computed in another process. Blocks; any thread may call it.
 
-    A process that is killed while it works, as by a system that runs out of memory, says nothing about the
-    answer: it is tried again in a fresh one, and so is one that has slept with the machine.
+    A process that is killed while it works (as by a system without memory) says nothing about the answer: the
+    work is repeated in a new one. So is work during which the machine slept.
 
     Parameters
     ----------
     function : callable
-        Of a module's top level.
-    *arguments
-        What can be pickled, as what the function returns.
+        A module-level function; its arguments and result can be pickled.
     limit : float
-        Seconds; then the process is killed.
+        Seconds until the process is killed.
     imports : str
-        A module that the process imports when it starts, so that no answer's time is spent on it.
+        A module that the process imports when it starts, so that no answer spends time on it.
     home : Home, optional
-        Where the process looks for modules and files; default: wherever it began.
+        Where the process looks for modules and files. Default: where it started.
 
     Raises
     ------
     Undecided
-        If it takes too long, raises, or its process dies again and again.
+        If the function takes too long or raises, or its process dies repeatedly.
     UsageError
-        As the function raised it: the mistake is not one of the answer.
+        As the function raised it: the answer is not the cause.
     ScorerUnavailable
-        If no process can be started: the answer can still be scored later.
+        If no process can be started; the answer can be scored later.
 
     Examples
     --------
@@ -132,49 +130,43 @@ def in_worker(
     key = _Key(imports, _most, home, () if home is None else tuple(sorted(os.environ.items())))
     try:
         work = pickle.dumps((function, arguments))
-    except RecursionError as error:  # an answer may be nested as deeply as it likes
+    except RecursionError as error:  # an answer may be nested to any depth
         raise Undecided(_words(error)) from None
     starts = deaths = 0
     while True:
         pool, begun = _pool(key), time.monotonic()
         try:
-            told = _worked_out(pool, limit, work)
+            reply = _reply_of(pool, limit, work)
         except _PoolBroken:
             _retire(key, pool)
             starts += 1
             if starts == _STARTS:
                 raise _unavailable() from None
         except TimeoutError:
-            if time.monotonic() - begun >= limit:  # else the machine has slept, or its clock was set
+            if time.monotonic() - begun >= limit:  # else the machine slept, or its clock was set
                 raise Undecided(f"took longer than {limit:g} s") from None
         except expired as error:
             deaths += 1
             if deaths == _DEATHS:
                 raise Undecided(_words(error)) from None
         else:
-            if told.failed is not None:
-                raise told.failed(told.words)
-            result: Result = told.result
+            if reply.failed is not None:
+                raise reply.failed(reply.words)
+            result: Result = reply.result
             return result
 
 
 def require_workers(needed_by: str) -> None:
-    """Refuse, with what to install, where processes cannot be used.
-
-    Raises
-    ------
-    UsageError
-        If the library is missing.
-    """
+    """Raise UsageError, with what to install, if no process can be used."""
     library("pebble", needed_by, "pebble")
 
 
 class _PoolBroken(Exception):
-    """The pool is gone and its work with it; this says nothing about the work."""
+    """The pool has ended with its work; this says nothing about the work."""
 
 
-class _Told(NamedTuple):
-    """What a worker says: a result, or how it failed. An exception itself might not survive the way here."""
+class _Reply(NamedTuple):
+    """A worker's reply: a result, or the failure as text, because not every exception can be pickled."""
 
     result: Any
     failed: type[Exception] | None = None
@@ -182,7 +174,7 @@ class _Told(NamedTuple):
 
 
 class _Key(NamedTuple):
-    """What the processes of a pool have in common."""
+    """What the processes of a pool share."""
 
     imports: str
     most: int | None
@@ -190,43 +182,43 @@ class _Key(NamedTuple):
     environment: tuple[tuple[str, str], ...]
 
 
-def _worked_out(pool: Any, limit: float, work: bytes) -> _Told:
-    """Return what a worker of `pool` says; what it raises is about the worker, not about the function.
+def _reply_of(pool: Any, limit: float, work: bytes) -> _Reply:
+    """Return the reply of a worker of `pool`; an exception is about the worker, not about the function.
 
-    Both ways go bytes: what the pool itself cannot pickle, or make again, breaks it.
+    Work and reply are bytes: an object that the pool cannot pickle would break it.
     """
     try:
-        future: Future[bytes] = pool.schedule(_tell, args=(work,), timeout=limit)
-    except RuntimeError:  # it has broken, or was retired, since it was looked up
+        future: Future[bytes] = pool.schedule(_reply_to, args=(work,), timeout=limit)
+    except RuntimeError:  # it broke or was retired after it was found
         raise _PoolBroken from None
     is_left = False
     while True:
         try:
             error = future.exception(timeout=_GLANCE)
-        except TimeoutError:  # of this look; a pool that breaks can lose what it was just given
+        except TimeoutError:  # of this check; a pool that breaks can lose new work
             if is_left:
                 raise _PoolBroken from None
             is_left = not pool.active
             continue
         if error is None:
-            told: _Told = pickle.loads(future.result())  # noqa: S301 - of our own worker
-            return told
+            reply: _Reply = pickle.loads(future.result())  # noqa: S301 - of our own worker
+            return reply
         if isinstance(error, RuntimeError):  # BrokenProcessPool is one
             raise _PoolBroken from error
         raise error
 
 
-def _tell(work: bytes) -> bytes:
+def _reply_to(work: bytes) -> bytes:
     try:
         function, arguments = pickle.loads(work)  # noqa: S301 - of our own process
-        return pickle.dumps(_Told(function(*arguments)))
+        return pickle.dumps(_Reply(function(*arguments)))
     except Undecided as error:
-        told = _Told(None, Undecided, str(error))
+        reply = _Reply(None, Undecided, str(error))
     except UsageError as error:
-        told = _Told(None, UsageError, str(error))
-    except Exception as error:  # noqa: BLE001 - a function of anybody's
-        told = _Told(None, Undecided, _words(error))
-    return pickle.dumps(told)
+        reply = _Reply(None, UsageError, str(error))
+    except Exception as error:  # noqa: BLE001 - any function
+        reply = _Reply(None, Undecided, _words(error))
+    return pickle.dumps(reply)
 
 
 def _words(error: BaseException) -> str:
@@ -236,7 +228,7 @@ def _words(error: BaseException) -> str:
 
 def _unavailable() -> ScorerUnavailable:
     return ScorerUnavailable(
-        "the processes that score answers do not start, or are killed at once: what they said is on the "
+        "the processes that score answers do not start, or are killed at once; their messages are on the "
         "error output; the machine may be out of memory or of processes",
         kind="worker",
     )
@@ -248,9 +240,9 @@ _lock = Lock()
 
 
 def _pool(key: _Key) -> Any:
-    """Return the pool of processes for `key`; one a core, at most eight, or as bounded."""
+    """Return the pool for `key`, with one process per core, at most eight, or as bounded."""
     if sys.platform == "win32":
-        raise UsageError("scorers that work in processes of their own need Linux or macOS")
+        raise UsageError("scorers that work in other processes need Linux or macOS")
     with _lock:
         pool = _pools.pop(key, None)
         if pool is None:
@@ -261,7 +253,7 @@ def _pool(key: _Key) -> Any:
                 initializer=_begin,
                 initargs=[key.imports, key.home, dict(key.environment)],
             )
-        _pools[key] = pool  # the last one used is the last one
+        _pools[key] = pool  # in the order of use
         at_home = [one for one in _pools.items() if one[0].home is not None]
     if len(at_home) > _HOMES:
         _retire(*at_home[0])
@@ -269,7 +261,7 @@ def _pool(key: _Key) -> Any:
 
 
 def _retire(key: _Key, pool: Any) -> None:
-    """Let `pool` finish what it has, and end it; whoever comes next gets a fresh one."""
+    """Let `pool` finish its work and end; the next caller gets a new one."""
     with _lock:
         if _pools.get(key) is not pool:
             return
@@ -294,10 +286,9 @@ def _end() -> None:
 
 
 class _Worker(ForkServerProcess):
-    """A process that does not import the script that the user has started.
+    """A process that does not import the user's script.
 
-    Nothing of it is needed, and a script that does not guard itself by ``if __name__ == "__main__"`` would
-    run again in every worker, and ask its models.
+    A script without ``if __name__ == "__main__"`` would run again in every worker, and ask its models.
     """
 
     def start(self) -> None:
@@ -314,7 +305,7 @@ _starting = Lock()
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Let processes that this thread starts meanwhile begin without the main module."""
+    """Start this thread's processes without the main module."""
     own = get_ident()
     with _starting:
         prepare = spawn.get_preparation_data
@@ -333,7 +324,7 @@ def _without_main() -> Iterator[None]:
 
 
 def _begin(imports: str, home: Home | None, environment: dict[str, str]) -> None:
-    """Prepare a worker: leave Ctrl-C to the run, bound its memory, import what its work needs."""
+    """Prepare a worker: leave Ctrl-C to the run, bound the memory, import what the work needs."""
     if home is not None:
         sys.path[:] = home.path
         os.environ.clear()

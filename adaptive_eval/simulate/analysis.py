@@ -15,9 +15,8 @@ from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.coins import Floats, to_score_units
 from adaptive_eval.simulate.lockstep import run_lockstep
 from adaptive_eval.simulate.many_runs import Progress, Workers, simulate
-from adaptive_eval.simulate.outcome import RunOutcome
 from adaptive_eval.simulate.recorded import RecordedAnswers, RecordedOutcomes
-from adaptive_eval.simulate.result import SimulationResult
+from adaptive_eval.simulate.result import RunOutcome, SimulationResult
 from scorio.rank import rank_with_confidence
 from scorio.sequential.families import rank_intervals
 
@@ -93,13 +92,7 @@ class Analysis:
         return columns_of(self.models)
 
     def to_frame(self) -> Any:
-        """Return the models in both views as a ``pandas.DataFrame``.
-
-        Raises
-        ------
-        UsageError
-            If pandas is not installed.
-        """
+        """Return the models in both views as a ``pandas.DataFrame``."""
         return frame_of(self.to_columns())
 
 
@@ -112,21 +105,6 @@ def analyze(
     progress: Progress | None = None,
 ) -> Analysis:
     """Rank recorded outcomes, and replay them through the session's decisions.
-
-    Parameters
-    ----------
-    recorded : RecordedOutcomes
-        The outcomes; every model must have a trial of every question.
-    spec : SessionSpec
-        Goal and rule, with the models and questions of `recorded`; its seed orders the questions of the
-        replay in recorded order.
-    replicates, seed, workers, progress
-        Of the shuffled replays, as for :func:`~adaptive_eval.simulate.simulate`.
-
-    Raises
-    ------
-    UsageError
-        If models or questions differ, or a cell has no trial.
 
     Examples
     --------

@@ -47,26 +47,6 @@ def assumed_answers(
 ) -> Answers:
     """Return what the models of a run are assumed to answer.
 
-    Parameters
-    ----------
-    spec : SessionSpec
-        The run.
-    means : mapping of str to float
-        Stated mean unit scores by model.
-    recorded : RecordedOutcomes, optional
-        Earlier outcomes on the same questions, for models without a stated mean: their chances per question
-        are the posterior means under a prior fitted to all their questions, so that a few trials do not make
-        a question certain.
-    concentration, correlation : float
-        Of the stated models' coins, as for :class:`~adaptive_eval.simulate.BiasedCoins`.
-    seed : int
-        Of coins that are drawn once, beside recorded models.
-
-    Raises
-    ------
-    UsageError
-        If a name is unknown, or nothing is known of a model while something is known of another.
-
     Examples
     --------
     >>> from adaptive_eval.core.spec import ModelSpec

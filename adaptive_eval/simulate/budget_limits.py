@@ -1,6 +1,6 @@
 """Costs of simulated runs, and what a limit would have made of them.
 
-A run's decisions depend on outcomes alone, and models walk in step. So the run under a limit is the run
+A run's decisions depend on outcomes alone, and models advance together. So the run under a limit is the run
 without it, cut at the step where the limit is reached.
 """
 
@@ -81,17 +81,7 @@ completion_tokens=None))
 
 
 def cut_at(result: SimulationResult, step: Floats, reason: str = "budget") -> SimulationResult:
-    """Return the runs cut at a step each; verdicts that fell later are open again.
-
-    Parameters
-    ----------
-    result : SimulationResult
-        Runs with a look after every step.
-    step : ndarray of float, shape (R,)
-        Step up to which each run goes.
-    reason : str
-        Why a run that is cut stops.
-    """
+    """Return the runs cut at a step each; verdicts that fell later are open again."""
     late = result.decided_at > step[:, None]
     cut = step < result.steps
     return replace(
@@ -108,22 +98,6 @@ def steps_within(
     trials: NDArray[np.int64], per_trial: Sequence[float], limit: float, *, parallel: bool = False
 ) -> Floats:
     """Return up to which step each run can go within a limit.
-
-    Parameters
-    ----------
-    trials : ndarray of int, shape (R, L)
-        Trials of each model in each run: it takes part up to that step.
-    per_trial : sequence of float, length L
-        What a trial of each model costs.
-    limit : float
-        What may be spent.
-    parallel : bool
-        Costs are times of models that work side by side: a step costs its dearest model, not the sum.
-
-    Returns
-    -------
-    ndarray of float, shape (R,)
-        Steps; infinity where the run stays within the limit.
 
     Examples
     --------

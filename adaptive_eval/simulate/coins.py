@@ -33,24 +33,11 @@ class Stream(Protocol):
 
     @property
     def limit(self) -> Ints:
-        """Steps that each model can walk before its answers run out; :data:`ENDLESS` without end."""
+        """Trials of each model before its answers run out; :data:`ENDLESS` without end."""
         ...
 
     def take(self, models: Ints, start: int, stop: int) -> Ints:
-        """Return the next categories of some models.
-
-        Parameters
-        ----------
-        models : ndarray of int, shape (I,)
-            Models that have taken their answers up to `start`, each at most once.
-        start, stop : int
-            Steps of the schedule, within each model's limit.
-
-        Returns
-        -------
-        ndarray of int, shape (I, stop - start)
-            Categories.
-        """
+        """Return the next categories of some models."""
         ...
 
 
@@ -66,28 +53,23 @@ class Answers(Protocol):
         ...
 
 
-def asked(schedule: Schedule, start: int, stop: int) -> tuple[Ints, Ints]:
-    """Return what the schedule asks at steps ``start .. stop-1``.
-
-    Returns
-    -------
-    questions, repeats : ndarray of int, shape (stop - start,)
-        Question numbers counted over all tasks in order, and how often each was asked before.
+def asked(schedule: Schedule, models: Ints, start: int, stop: int) -> tuple[Ints, Ints]:
+    """Return what models are asked at steps ``start .. stop-1``: questions and repeats, (I, stop - start).
 
     Examples
     --------
-    >>> questions, repeats = asked(Schedule([4, 2], seed=None), 0, 7)
+    >>> questions, repeats = asked(Schedule([4, 2], seed=None), np.array([0]), 0, 7)
     >>> questions.tolist(), repeats.tolist()
-    ([0, 4, 1, 2, 5, 3, 0], [0, 0, 0, 0, 0, 0, 1])
+    ([[0, 4, 1, 2, 5, 3, 0]], [[0, 0, 0, 0, 0, 0, 1]])
     """
-    questions, repeats = np.empty(stop - start, dtype=np.int64), np.empty(stop - start, dtype=np.int64)
+    questions, repeats = np.empty((2, models.size, stop - start), dtype=np.int64)
     tasks = schedule.task(start, stop)
     begins, ends = schedule.local(start), schedule.local(stop)
     first = 0
     for task, (sequence, begin, end) in enumerate(zip(schedule.sequences, begins, ends, strict=True)):
         here = tasks == task
-        questions[here] = first + sequence.question(begin, end)
-        repeats[here] = sequence.repeats(begin, end)
+        questions[:, here] = first + sequence.of(models, begin, end)
+        repeats[:, here] = sequence.repeats_of(models, begin, end)
         first += sequence.questions
     return questions, repeats
 
@@ -100,7 +82,7 @@ def to_score_units(spec: SessionSpec, unit: ArrayLike) -> Floats:
 
 @dataclass(frozen=True)
 class BiasedCoins:
-    """Models whose chances per question are drawn anew for every replicate, with exactly the stated means.
+    """Models whose chances per question are drawn again for every replicate, with exactly the stated means.
 
     An answer is either the best or the worst category of the task's rubric.
 
@@ -243,7 +225,7 @@ def _extremes(spec: SessionSpec) -> tuple[Ints, Ints]:
 
 
 class _Uniform:
-    """One stream of uniform numbers per model, read along its walk."""
+    """One stream of uniform numbers per model, read along its trial sequence."""
 
     def __init__(self, schedule: Schedule, models: int, seed: np.random.SeedSequence) -> None:
         self.schedule = schedule
@@ -252,7 +234,7 @@ class _Uniform:
 
     def draw(self, models: Ints, start: int, stop: int) -> tuple[Ints, Floats]:
         """Return the questions asked and the models' next numbers, shape (I, steps)."""
-        questions, _ = asked(self.schedule, start, stop)
+        questions, _ = asked(self.schedule, models, start, stop)
         numbers = [self._generators[model].random(stop - start) for model in models.tolist()]
         return questions, np.stack(numbers)
 

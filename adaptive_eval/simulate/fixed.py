@@ -14,8 +14,7 @@ from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate.coins import Answers, Stream, asked
 from adaptive_eval.simulate.many_runs import Progress, Workers, collected, map_replicates
-from adaptive_eval.simulate.outcome import RunOutcome
-from adaptive_eval.simulate.result import SimulationResult
+from adaptive_eval.simulate.result import RunOutcome, SimulationResult
 from scorio.sequential.trial_sequence import Schedule
 
 __all__ = ["ONE_LOOK", "simulate_fixed"]
@@ -41,25 +40,6 @@ def simulate_fixed(
 
     A pair gets a winner where z = |μ − μ'| / √(σ² + σ'²) of Bayes@N reaches `threshold`: the paper's rule
     [1]_, for the one look it is meant for.
-
-    Parameters
-    ----------
-    spec, answers, replicates, seed, workers, progress
-        As for :func:`~adaptive_eval.simulate.simulate`; the spec's rule, allocation and budget do not matter.
-    passes : int
-        Trials of each model on each question, N.
-    threshold : float
-        The z at which a pair counts as decided.
-
-    Returns
-    -------
-    SimulationResult
-        Undecided pairs stay open; there are no ties.
-
-    Raises
-    ------
-    UsageError
-        If an argument is out of range or there are fewer recorded trials.
 
     References
     ----------
@@ -140,7 +120,7 @@ def _counts(spec: SessionSpec, schedule: Schedule, stream: Stream, steps: int) -
     rows = np.arange(models)
     for start in range(0, steps, PIECE):
         stop = min(start + PIECE, steps)
-        questions, _ = asked(schedule, start, stop)
+        questions = asked(schedule, np.zeros(1, dtype=np.int64), start, stop)[0][0]
         categories = stream.take(rows, start, stop)
         cells = (rows[:, None] * spec.questions + questions) * most + categories
         flat += np.bincount(cells.ravel(), minlength=flat.size)

@@ -16,7 +16,7 @@ from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.results import StopReason
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.coins import Stream
-from adaptive_eval.simulate.outcome import RunOutcome, scores_until
+from adaptive_eval.simulate.result import RunOutcome, scores_until
 
 __all__ = ["run_lockstep", "sequences_in_lockstep"]
 
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 SHORTEST, LONGEST = 16, 512
-"""Steps of a block; blocks grow with the walk, so that little is drawn beyond a call."""
+"""Steps of a block; blocks grow with the trial sequence, so that few draws lie beyond a decision."""
 
 
 def sequences_in_lockstep(spec: SessionSpec) -> bool:
@@ -47,7 +47,7 @@ class _Watched(Comparison):
 
     def note(self) -> None:
         """Note that the models of needed contrasts were needed so far."""
-        # A call belongs to the step being folded, one after the frontier.
+        # A call belongs to the step being folded, one after the common prefix.
         until = max(self.frontier, int(self.decided_at.max()))
         members = self.members
         self.needed_until[members] = np.maximum(self.needed_until[members], until)
@@ -58,17 +58,7 @@ class _Watched(Comparison):
 
 
 def run_lockstep(spec: SessionSpec, board: Board, stream: Stream) -> RunOutcome:
-    """Simulate one run.
-
-    Parameters
-    ----------
-    spec : SessionSpec
-        For which :func:`walks_in_lockstep` holds.
-    board : Board
-        A fresh board of the spec.
-    stream : Stream
-        The answers.
-    """
+    """Simulate one run."""
     comparison = _Watched(spec, board)
     passes = spec.stopping.max_passes
     cap = None if passes is None else passes * spec.questions
@@ -95,14 +85,13 @@ def run_lockstep(spec: SessionSpec, board: Board, stream: Stream) -> RunOutcome:
 
 
 def _block_end(comparison: Comparison, rows: Ints, start: int, limit: Ints, cap: int | None) -> int:
-    """Return how far `rows` can walk at once: no further than anyone's answers, the schedule or the cap."""
+    """Return how far `rows` can advance at once, within all answers, the schedule and the cap."""
     ahead = comparison.board.progress[comparison.members]
     stop = min(start + min(max(SHORTEST, start // 4), LONGEST), *limit[rows].tolist(), *ahead[ahead > start])
     if cap is not None:
         stop = min(stop, cap)
-    if comparison.rounds is not None:
-        stop = min(stop, comparison.rounds.laid_out)
-    return int(stop)
+    laid_out = comparison.board.schedule.laid_out
+    return int(min(stop, *map(laid_out, rows.tolist())))
 
 
 def _absorb(board: Board, rows: Ints, start: int, block: Ints) -> None:

@@ -18,11 +18,9 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.executors.processes import available_cores, process_pool
 from adaptive_eval.simulate.budget_limits import without_budgets
 from adaptive_eval.simulate.coins import ENDLESS, Answers, Floats, to_score_units
-from adaptive_eval.simulate.latency import Latency
 from adaptive_eval.simulate.lockstep import run_lockstep, sequences_in_lockstep
-from adaptive_eval.simulate.outcome import RunOutcome
-from adaptive_eval.simulate.result import SimulationResult
-from adaptive_eval.simulate.virtual_time import run_events
+from adaptive_eval.simulate.result import RunOutcome, SimulationResult
+from adaptive_eval.simulate.virtual_time import Latency, run_events
 from adaptive_eval.trial import Usage
 from scorio.sequential.cells import unit_scores
 from scorio.sequential.trial_sequence import Schedule
@@ -169,13 +167,7 @@ def map_replicates(
     workers: Workers = None,
     progress: Progress | None = None,
 ) -> list[RunOutcome]:
-    """Return the outcome of every replicate, in order; replicate r has child r of the seed.
-
-    Raises
-    ------
-    UsageError
-        If `workers` is below 1 or the seed is negative.
-    """
+    """Return the outcome of every replicate, in order; replicate r has child r of the seed."""
     if isinstance(workers, Executor):
         number = getattr(workers, "workers", available_cores())
     else:

@@ -108,13 +108,7 @@ class Plan:
         return columns_of(self.rows)
 
     def to_frame(self) -> Any:
-        """Return the ways to run it as a ``pandas.DataFrame``.
-
-        Raises
-        ------
-        UsageError
-            If pandas is not installed.
-        """
+        """Return the ways to run it as a ``pandas.DataFrame``."""
         return frame_of(self.to_columns())
 
 
@@ -130,32 +124,7 @@ def plan(
     workers: Workers = None,
     report: Report | None = None,
 ) -> Plan:
-    """Simulate a run in several ways, under its own limits, and tabulate what each would take.
-
-    Parameters
-    ----------
-    spec : SessionSpec
-        The run. Its budget is applied to every way of running it; those of single models and tasks are not.
-    answers : Answers
-        What the models are assumed to answer.
-    workload : sequence of Workload, length L
-        What a trial of each model takes.
-    margins : sequence of float or None
-        Equivalence margins to compare; the first is the run's own.
-    replicates, seed, workers
-        As for :func:`~adaptive_eval.simulate.simulate`.
-    passes : int, optional
-        N of the run of fixed length; default: the spec's ``max_passes``.
-    equal : Answers, optional
-        Answers of equally good models, for the worst case.
-    report : callable, optional
-        Called as ``report(what, done, replicates)``.
-
-    Raises
-    ------
-    UsageError
-        If an argument is out of range or nothing bounds a run.
-    """
+    """Simulate a run in several ways, under its own limits, and tabulate what each would take."""
     if len(workload) != len(spec.models):
         raise UsageError(f"workload is given for {len(workload)} models, the run has {len(spec.models)}")
     if not margins:

@@ -154,8 +154,8 @@ class RecordedOutcomes:
 class RecordedAnswers:
     """Replays recorded outcomes without replacement, the trials of each cell in an order of their own.
 
-    A model whose trials of a question run out ends its walk there: its open pairs stay undecided. The truth
-    is the mean over questions of the mean of all trials.
+    A model whose trials of a question run out ends its sequence there: its open pairs stay undecided. The
+    truth is the mean over questions of the mean of all trials.
 
     Parameters
     ----------
@@ -183,11 +183,6 @@ class RecordedAnswers:
     def begin(self, spec: SessionSpec, schedule: Schedule, seed: np.random.SeedSequence) -> _Replay:
         """Shuffle the trials for one replicate."""
         self._check(spec)
-        if spec.allocation.questions != "schedule":
-            raise UsageError(
-                "recorded outcomes can be replayed along the schedule only, not by rounds, whose questions "
-                "depend on the outcomes; set allocation.questions to schedule"
-            )
         categories = self.recorded.categories
         if self.shuffled:
             categories = _shuffled(categories, self.recorded.counts, np.random.default_rng(seed))
@@ -209,33 +204,32 @@ class RecordedAnswers:
 
 
 class _Replay:
-    """The recorded trials along the schedule; trial r of a cell is asked as its repeat r."""
+    """The recorded trials along each model's sequence; trial r of a cell is asked as its repeat r."""
 
     def __init__(self, categories: NDArray[np.int16], counts: Ints, schedule: Schedule) -> None:
-        self._categories, self._schedule = categories, schedule
-        self.limit = _sequence_limits(counts, schedule)
+        self._categories, self._counts, self._schedule = categories, counts, schedule
+        one = schedule.sequences[0]
+        self._limit = np.full(len(counts), ENDLESS if one.endless else schedule.laid_out(0), dtype=np.int64)
+        self._looked = np.zeros(len(counts), dtype=np.int64)
+
+    @property
+    def limit(self) -> Ints:
+        """Per model the first step whose question has no trial left, as far as is laid out by now."""
+        for model, seen in enumerate(self._looked.tolist()):
+            end, piece = self._schedule.laid_out(model), 4 * self._schedule.questions
+            while seen < min(end, self._limit[model]):
+                stop = int(min(seen + piece, end))
+                (questions,), (repeats,) = asked(self._schedule, np.array([model]), seen, stop)
+                over = np.flatnonzero(repeats >= self._counts[model, questions])
+                if over.size:
+                    self._limit[model] = seen + over[0]
+                self._looked[model] = seen = stop
+        return self._limit
 
     def take(self, models: Ints, start: int, stop: int) -> Ints:
         """See :class:`~adaptive_eval.simulate.coins.Stream`."""
-        questions, repeats = asked(self._schedule, start, stop)
+        questions, repeats = asked(self._schedule, models, start, stop)
         return np.asarray(self._categories[models[:, None], questions, repeats], dtype=np.int64)
-
-
-def _sequence_limits(counts: Ints, schedule: Schedule) -> Ints:
-    """Return per model the first step whose question has no trial left, or where the schedule ends."""
-    endless = all(sequence.endless for sequence in schedule.sequences)
-    end = ENDLESS if endless else sum(len(sequence) for sequence in schedule.sequences)
-    limit = np.full(len(counts), end)
-    start, piece = 0, 4 * schedule.questions
-    while start < end and (limit == end).any():
-        stop = min(start + piece, end)
-        questions, repeats = asked(schedule, start, stop)
-        still = np.flatnonzero(limit == end)
-        over = repeats >= counts[still][:, questions]
-        ended = over.any(axis=1)
-        limit[still[ended]] = start + np.argmax(over[ended], axis=1)
-        start = stop
-    return limit
 
 
 def _shuffled(categories: NDArray[np.int16], counts: Ints, rng: np.random.Generator) -> NDArray[np.int16]:

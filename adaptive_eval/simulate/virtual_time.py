@@ -5,18 +5,70 @@ An event heap holds the trials in flight by the time at which they will be answe
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from heapq import heappop, heappush
+from math import isfinite, log
 
 import numpy as np
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.errors import SessionError
+from adaptive_eval.errors import SessionError, UsageError
 from adaptive_eval.simulate.coins import ENDLESS, Stream
-from adaptive_eval.simulate.latency import Latency
-from adaptive_eval.simulate.outcome import RunOutcome, scores_until
+from adaptive_eval.simulate.result import RunOutcome, scores_until
 from adaptive_eval.trial import TrialKey, TrialOutcome, TrialRequest, Usage
 
-__all__ = ["run_events"]
+__all__ = ["Latency", "run_events"]
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Lognormal seconds from request to answer, which may depend on the outcome.
+
+    Parameters
+    ----------
+    median : float or tuple of float
+        Median in seconds, of all models or of each, for an answer of the worst category.
+    sigma : float
+        Standard deviation of the logarithm.
+    best_factor : float
+        An answer of the best category takes this many times as long; in between by its score.
+    tick : float
+        Answers that arrive within so many seconds are told together, as a store commits them in groups; 0
+        tells them one by one.
+
+    Raises
+    ------
+    UsageError
+        If a value is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Latency(2.0, sigma=0.0, best_factor=0.5).draw(0, 1.0, np.random.default_rng(1))
+    1.0
+    """
+
+    median: float | tuple[float, ...] = 1.0
+    sigma: float = 0.4
+    best_factor: float = 1.0
+    tick: float = 0.0
+
+    def __post_init__(self) -> None:
+        medians = self.median if isinstance(self.median, tuple) else (self.median,)
+        if not medians or not all(isfinite(median) and median > 0 for median in medians):
+            raise UsageError(f"median latency must be positive seconds, got {self.median}")
+        if not (isfinite(self.sigma) and self.sigma >= 0):
+            raise UsageError(f"sigma of the latency must be a number from 0, got {self.sigma}")
+        if not (isfinite(self.best_factor) and self.best_factor > 0):
+            raise UsageError(f"best_factor of the latency must be positive, got {self.best_factor}")
+        if not (isfinite(self.tick) and self.tick >= 0):
+            raise UsageError(f"tick of the latency must be seconds from 0, got {self.tick}")
+
+    def draw(self, model: int, score: float, rng: np.random.Generator) -> float:
+        """Return the seconds that one answer of `model` with the given unit score takes."""
+        median = self.median[model] if isinstance(self.median, tuple) else self.median
+        return float(rng.lognormal(log(median) + score * log(self.best_factor), self.sigma))
+
 
 AHEAD = 256
 """Steps of a model's answers drawn at once."""
@@ -31,23 +83,7 @@ def run_events(
     rng: np.random.Generator,
     usage: tuple[Usage, ...] | None = None,
 ) -> RunOutcome:
-    """Simulate one run.
-
-    Parameters
-    ----------
-    session : Session
-        A fresh session.
-    stream : Stream
-        The answers.
-    in_flight : int
-        Most trials in flight, of all models together.
-    latency : Latency or None
-        None: all trials asked for together are answered together, after one unit of time.
-    rng : Generator
-        Of the latencies.
-    usage : tuple of Usage, optional
-        Tokens that each trial of a model uses.
-    """
+    """Simulate one run."""
     run = _VirtualRun(session, stream, latency, rng, usage)
     while session.stopped is None:
         run.stop_exhausted()
@@ -143,15 +179,10 @@ class _VirtualRun:
         known = self._answers[model]
         if step >= len(known):
             start = len(known)
-            stop = min(start + AHEAD, int(self.stream.limit[model]), self._laid_out)
+            laid_out = self.session.board.schedule.laid_out(model)
+            stop = int(min(start + AHEAD, self.stream.limit[model], laid_out))
             known.extend(self.stream.take(np.array([model]), start, stop)[0].tolist())
         return known[step]
-
-    @property
-    def _laid_out(self) -> int:
-        """Steps whose questions are fixed by now."""
-        rounds = self.session.comparison.rounds
-        return ENDLESS if rounds is None else rounds.laid_out
 
     # ------------------------------------------------------------------ landing
 
@@ -173,20 +204,14 @@ class _VirtualRun:
         if limit.min() == ENDLESS:
             return
         comparison, states = self.session.comparison, self.session.states
-        walked = np.array(self.session.board.complete[: self.models]) >= limit
-        for model in np.flatnonzero(walked & (comparison.frontier >= limit)).tolist():
+        done = np.array(self.session.board.complete[: self.models]) >= limit
+        for model in np.flatnonzero(done & (comparison.frontier >= limit)).tolist():
             if self.session.stopped is None and not states.retired[model] and model not in states.stopped:
                 self.exhausted[model] = True
                 self.session.stop_model(self.session.spec.names[model], RAN_OUT)
 
     def wind_up(self) -> None:
-        """Go on from where nothing is in flight and nothing is asked for: answers have run out.
-
-        Raises
-        ------
-        SessionError
-            If they have not; then the session is stuck.
-        """
+        """Go on from where nothing is in flight and nothing is asked for: answers have run out."""
         before = int(self.exhausted.sum())
         self.session.ask({})  # reads what waits unread
         self.stop_exhausted()

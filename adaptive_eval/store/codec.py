@@ -45,18 +45,6 @@ def _is_plain(text: str) -> bool:
 def pack(text: str, compress: Callable[[bytes], bytes] = compress) -> Packed:
     r"""Return `text` as it is stored.
 
-    Parameters
-    ----------
-    text : str
-        Any string, lone surrogates and control characters included.
-    compress : callable
-        What compresses its bytes.
-
-    Returns
-    -------
-    str or bytes
-        The text itself, or compressed UTF-8 (with surrogates passed through).
-
     Examples
     --------
     >>> pack("42")
@@ -76,18 +64,6 @@ def pack(text: str, compress: Callable[[bytes], bytes] = compress) -> Packed:
 
 def unpack(value: Packed, dictionaries: Dictionaries | None = None) -> str:
     """Return the text that :func:`pack` was given.
-
-    Parameters
-    ----------
-    value : str or bytes
-        The text as stored, by this version or an earlier one.
-    dictionaries : Dictionaries, optional
-        Those of the file that it is from; an answer may need one.
-
-    Raises
-    ------
-    zstandard.ZstdError, zlib.error, UnicodeDecodeError
-        If the stored bytes are damaged.
 
     Examples
     --------
@@ -122,11 +98,6 @@ def dump_json(value: Any) -> str:
 
     Non-ASCII text is kept as it is: escaping would join two lone surrogates into one character on reading.
     Infinities and NaN are written as Python's json writes them.
-
-    Raises
-    ------
-    TypeError
-        If `value` holds something JSON cannot express.
 
     Examples
     --------

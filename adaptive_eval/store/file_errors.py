@@ -67,18 +67,6 @@ _BY_ERRNO: dict[int | None, tuple[type[RunFileError], str]] = {
 def translated(path: Path, doing: str) -> Iterator[None]:
     """Turn errors of SQLite, codecs and the operating system into :class:`RunFileError` that name `path`.
 
-    Parameters
-    ----------
-    path : Path
-        The file or directory concerned.
-    doing : str
-        What was being done, as in ``"committing to"``: the message reads ``error {doing} {path}: …``.
-
-    Raises
-    ------
-    RunFileError
-        Of the kind the cause asks for; the original error is its cause.
-
     Examples
     --------
     >>> with translated(Path("runs/a/run.db"), "committing to"):

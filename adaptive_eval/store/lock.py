@@ -40,25 +40,7 @@ class WriterLock:
 
     @classmethod
     def acquire(cls, path: Path) -> WriterLock:
-        """Take the lock at `path` without waiting, creating the file where there is none.
-
-        Parameters
-        ----------
-        path : Path
-            The lock's file.
-
-        Returns
-        -------
-        WriterLock
-            The lock, held.
-
-        Raises
-        ------
-        RunLocked
-            If another live process, or another writer of this one, holds it.
-        RunFileError
-            If the file cannot be opened, or the system has no such locks.
-        """
+        """Take the lock at `path` without waiting, creating the file where there is none."""
         if sys.platform == "win32":
             raise RunFileError(
                 f"cannot lock {path}: Windows has no flock. Run adaptive-eval under WSL, on Linux or on macOS"

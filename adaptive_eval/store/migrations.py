@@ -21,15 +21,7 @@ APPLICATION_ID = 0x41455652
 
 
 class Script:
-    """One numbered step of the schema.
-
-    Parameters
-    ----------
-    name : str
-        For messages, such as ``schema.sql``.
-    sql : str
-        Statements without transaction control; the migration adds it.
-    """
+    """One numbered step of the schema."""
 
     def __init__(self, name: str, sql: str) -> None:
         self.name = name
@@ -52,24 +44,7 @@ in an older file."""
 
 
 def file_version(db: sqlite3.Connection, path: Path, known: int = len(SCRIPTS)) -> int:
-    """Return the version of an existing run file.
-
-    Parameters
-    ----------
-    db : sqlite3.Connection
-        The open file.
-    path : Path
-        Its path, for messages.
-    known : int
-        The newest version that can be read.
-
-    Raises
-    ------
-    RunDamaged
-        If it is a SQLite file of something else.
-    RunTooNew
-        If it is newer than `known`.
-    """
+    """Return the version of an existing run file."""
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
@@ -84,13 +59,6 @@ def file_version(db: sqlite3.Connection, path: Path, known: int = len(SCRIPTS)) 
 
 def migrate(db: sqlite3.Connection, scripts: Sequence[Script] = SCRIPTS) -> None:
     """Bring a file to version ``len(scripts)``, each step in a transaction of its own.
-
-    Parameters
-    ----------
-    db : sqlite3.Connection
-        A writable connection in autocommit mode, whose file is empty or a run file of no newer version.
-    scripts : sequence of Script
-        All scripts from version 1 on.
 
     Examples
     --------

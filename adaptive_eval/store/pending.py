@@ -11,12 +11,37 @@ from adaptive_eval.errors import RunMismatch
 from adaptive_eval.store.codec import Packed, dump_json, pack, pack_optional
 from adaptive_eval.store.pending_rows import Bodies, Names, Table, real, whole
 from adaptive_eval.store.records import AttemptRecord, DecisionRecord, SnapshotRecord, TrialRecord
-from adaptive_eval.store.tallying import tally
 from adaptive_eval.store.thinning import expired_by
 from adaptive_eval.store.trainer import Trainer
 from adaptive_eval.trial import TrialRequest, Usage
 
-__all__ = ["Pending"]
+__all__ = ["TALLY_EVERY", "Pending", "tally"]
+
+
+TALLY_EVERY = 50_000
+"""Outcomes that are counted together: the most that a reader has to count itself."""
+
+_COUNT = """
+INSERT INTO tallies (model, question, category, missing, stored, truncated)
+SELECT model, question, coalesce(category, -1), coalesce(missing, ''), count(*),
+       coalesce(sum(finish_reason = 'length'), 0)
+FROM outcomes WHERE id >= :upto AND id < :end GROUP BY model, question, category, missing
+ON CONFLICT (model, question, category, missing)
+DO UPDATE SET stored = stored + excluded.stored, truncated = truncated + excluded.truncated
+"""
+
+
+def tally(db: sqlite3.Connection, end: int) -> None:
+    """Bring the tallies up to outcome number `end`, if enough have come; inside the caller's transaction.
+
+    A commit that is repeated counts nothing twice: how far the tallies reach is stored with them.
+    """
+    (upto,) = db.execute("SELECT upto FROM tallied").fetchone()
+    if end - upto < TALLY_EVERY:
+        return
+    db.execute(_COUNT, {"upto": upto, "end": end})
+    db.execute("UPDATE tallied SET upto = ?", (end,))
+
 
 _ASKED = "SELECT question, repeat, seed FROM outcomes WHERE model = ? AND step = ?"
 
@@ -37,11 +62,6 @@ class Pending:
 
     Everything that could be wrong with a row is found when it is added: one that failed at commit would fail
     again at every further commit, and take the trials beside it with it.
-
-    Parameters
-    ----------
-    db : sqlite3.Connection
-        The run file, from which the known names and the next ids are read.
     """
 
     def __init__(self, db: sqlite3.Connection) -> None:
@@ -104,15 +124,7 @@ class Pending:
         self._attempts.add(*row)
 
     def add_outcome(self, record: TrialRecord) -> bool:
-        """Add a finished trial with its answer; return False where it has an outcome already.
-
-        Raises
-        ------
-        RunMismatch
-            If that outcome was to another question, repeat or seed.
-        ValueError, TypeError
-            If a number or some JSON data cannot be stored.
-        """
+        """Add a finished trial with its answer; return False where it has an outcome already."""
         key, asked = self._key(record.request), self._question(record.request)
         before = self._asked.get(key) or self._db.execute(_ASKED, key).fetchone()
         if before == asked:

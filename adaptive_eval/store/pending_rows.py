@@ -20,11 +20,6 @@ def whole(field: str, value: SupportsIndex) -> int:
 
     NumPy's integers are converted: SQLite would store them as bytes.
 
-    Raises
-    ------
-    ValueError
-        If it is not an integer in [0, 2**63).
-
     Examples
     --------
     >>> whole("step", 3)
@@ -42,11 +37,6 @@ def whole(field: str, value: SupportsIndex) -> int:
 def real(field: str, value: float) -> float:
     """Return `value` as a finite float.
 
-    Raises
-    ------
-    ValueError
-        If it is infinite or NaN, which SQLite would store as NULL.
-
     Examples
     --------
     >>> real("latency", 2)
@@ -63,15 +53,6 @@ class Table:
 
     The writer gives every id itself, from the largest stored one on, so that writing the same rows twice
     changes nothing: a commit whose result is not known can be repeated.
-
-    Parameters
-    ----------
-    db : sqlite3.Connection
-        The run file.
-    name : str
-        The table's name; its first column is ``id``.
-    columns : str
-        The other columns, separated by commas.
     """
 
     def __init__(self, db: sqlite3.Connection, name: str, columns: str) -> None:
@@ -100,17 +81,7 @@ class Table:
 
 
 class Names(Table):
-    """A table of names, each with a small integer id; all are kept in memory.
-
-    Parameters
-    ----------
-    db : sqlite3.Connection
-        The run file.
-    name : str
-        The table.
-    parent : str, optional
-        A column in front of the name that is part of its identity.
-    """
+    """A table of names, each with a small integer id; all are kept in memory."""
 
     def __init__(self, db: sqlite3.Connection, name: str, parent: str = "") -> None:
         columns = f"{parent}, name" if parent else "name"
@@ -147,13 +118,7 @@ class Bodies(Table):
         self._waiting: dict[bytes, int] = {}
 
     def id(self, body: dict[str, Any]) -> int:
-        """Return the id of `body`, storing it where it is new.
-
-        Raises
-        ------
-        TypeError
-            If it is not JSON-able.
-        """
+        """Return the id of `body`, storing it where it is new."""
         text = dump_json(body)
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if digest in self._waiting:

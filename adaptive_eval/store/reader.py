@@ -9,10 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from adaptive_eval.store.attempts import ATTEMPTS, ERROR_COUNTS, attempt_of
 from adaptive_eval.store.codec import Packed, load_json, unpack
 from adaptive_eval.store.file_errors import translated
-from adaptive_eval.store.filters import id_of, ids_of, question_ids
 from adaptive_eval.store.records import (
     AttemptRecord,
     DecisionRecord,
@@ -23,7 +21,17 @@ from adaptive_eval.store.records import (
 from adaptive_eval.store.run_files import RunFiles, open_for_reading
 from adaptive_eval.store.scorings import Rescored, ScoringRecord, read_rescored, read_scorings
 from adaptive_eval.store.thinning import spread
-from adaptive_eval.store.trial_rows import TRIALS, TRIALS_NEWEST_FIRST, TrialDecoder
+from adaptive_eval.store.trial_rows import (
+    ATTEMPTS,
+    ERROR_COUNTS,
+    TRIALS,
+    TRIALS_NEWEST_FIRST,
+    TrialDecoder,
+    attempt_of,
+    id_of,
+    ids_of,
+    question_ids,
+)
 from adaptive_eval.store.unanswered import read_unanswered
 from adaptive_eval.store.zstd import Dictionaries
 from adaptive_eval.trial import Completion, Missing, TrialKey, TrialOutcome, TrialRequest, Usage
@@ -162,7 +170,7 @@ class RunReader:
                 self._db, since, lambda: (tuple(self._names("models")), tuple(self._questions()))
             )
 
-    def walked(self, model: str, end: int, since: int = 0) -> npt.NDArray[np.int64]:
+    def in_sequence(self, model: str, end: int, since: int = 0) -> npt.NDArray[np.int64]:
         """Return step, question and category (-1 for a missing trial) of a model's trials, in order of steps.
 
         Parameters

@@ -184,7 +184,7 @@ class SnapshotRecord:
     """The results of the session at one moment, as the running process stored them.
 
     `results` is what :func:`adaptive_eval.core.results.to_json` returned; `elapsed` is seconds of running
-    time, earlier sittings of a resumed run included.
+    time, previous sessions of a resumed run included.
     """
 
     at: float

@@ -139,11 +139,6 @@ def create_database(files: RunFiles, meta: Mapping[str, str]) -> None:
 
     It is built under another name and renamed when it is on the disk, so that a crash at any moment leaves
     nothing that looks like a run. The caller holds the run's lock.
-
-    Raises
-    ------
-    RunFileError
-        If the disk is full or the directory cannot be written to.
     """
     rows = [(pack(key), pack(value)) for key, value in meta.items()]
     with translated(files.draft, "creating"):
@@ -175,27 +170,7 @@ def _use_wal(db: sqlite3.Connection, path: Path) -> None:
 
 
 def open_for_writing(files: RunFiles, durability: Durability) -> sqlite3.Connection:
-    """Open the run file for its one writer, upgrading an older one.
-
-    Parameters
-    ----------
-    files : RunFiles
-        The run; its file exists and its lock is held.
-    durability : {'full', 'normal'}
-        What a commit survives.
-
-    Returns
-    -------
-    sqlite3.Connection
-        In autocommit mode.
-
-    Raises
-    ------
-    RunTooNew
-        If a newer version wrote the file.
-    RunFileError
-        If it cannot be written to, is locked, damaged, or no run file.
-    """
+    """Open the run file for its one writer, upgrading an older one."""
     with translated(files.database, "opening"):
         uri = _uri(files.database, "mode=rw")
         db = sqlite3.connect(
@@ -224,7 +199,7 @@ def merge_log(db: sqlite3.Connection) -> None:
     """Merge the write-ahead log into the file and return to SQLite's plain mode, as far as readers let it.
 
     Nothing depends on it: where a reader is attached, or the disk is full, everything is durable in the log,
-    and the next writer goes on from there.
+    and the next writer continues from there.
     """
     for milliseconds, statement in (
         (1000, "PRAGMA wal_checkpoint(TRUNCATE)"),
@@ -242,18 +217,6 @@ def open_for_reading(files: RunFiles) -> tuple[sqlite3.Connection, tempfile.Temp
 
     A file of an older version keeps its bytes. It is read as it is, and through an upgraded private copy only
     where it is so old that this cannot be: a long run is too large to be copied for a look.
-
-    Returns
-    -------
-    db : sqlite3.Connection
-        In autocommit mode.
-    scratch : TemporaryDirectory or None
-        A private copy to be cleaned up after `db`, where one was needed.
-
-    Raises
-    ------
-    RunNotFound, RunTooNew, RunFileError
-        If there is no run, a newer version wrote it, or it cannot be read.
     """
     files.require_present()
     with translated(files.database, "reading"):

@@ -55,17 +55,7 @@ class Rescored:
 
 
 def add_scoring(db: sqlite3.Connection, record: ScoringRecord, rows: Iterable[Rescored]) -> int:
-    """Add a scoring with its rows, in one transaction; return its id.
-
-    Parameters
-    ----------
-    db : sqlite3.Connection
-        A writable run file in autocommit mode.
-    record : ScoringRecord
-        The scoring.
-    rows : iterable of Rescored
-        One for every answer that was looked at.
-    """
+    """Add a scoring with its rows, in one transaction; return its id."""
     db.execute("BEGIN IMMEDIATE")
     try:
         (newest,) = db.execute("SELECT max(id) FROM scorings").fetchone()

@@ -18,16 +18,6 @@ def expired_by(newest: int) -> Iterator[int]:
     those of age a (in snapshots) every 2^z-th is kept with 2^z ≤ 2 a / KEEP_ALL: the spacing is below 2 % of
     the age, and n snapshots leave about KEEP_ALL · (1 + ½ log₂(n / KEEP_ALL)).
 
-    Parameters
-    ----------
-    newest : int
-        Number of the snapshot being stored.
-
-    Yields
-    ------
-    int
-        A number below ``newest - KEEP_ALL + 1``; over a run each number comes at most once.
-
     Examples
     --------
     >>> list(expired_by(127)), list(expired_by(128)), list(expired_by(129)), list(expired_by(258))
@@ -46,18 +36,6 @@ def spread(snapshots: Sequence[tuple[int, int]], most: int) -> list[int]:
 
     They are spread evenly over the square root of the trials, in which a run's intervals narrow; of several
     with the same trials the latest counts.
-
-    Parameters
-    ----------
-    snapshots : sequence of (int, int)
-        Number and trials, oldest first.
-    most : int
-        How many, at least 2.
-
-    Returns
-    -------
-    list of int
-        Numbers in order, the first and the latest among them.
 
     Examples
     --------

@@ -21,15 +21,7 @@ DICTIONARY_BYTES = 112 * 1024
 
 
 class Trainer:
-    """Compresses the answers of a run, once it has seen enough of them with a dictionary trained on them.
-
-    Parameters
-    ----------
-    db : sqlite3.Connection
-        The run file.
-    table : Table
-        Its dictionaries.
-    """
+    """Compresses the answers of a run, once it has seen enough of them with a dictionary trained on them."""
 
     def __init__(self, db: sqlite3.Connection, table: Table) -> None:
         self._table = table

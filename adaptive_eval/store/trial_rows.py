@@ -1,16 +1,68 @@
-"""How a whole trial is put together again from its rows."""
+"""The rows of trials and attempts: the queries that select them, and how they become records."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from adaptive_eval.store.codec import Packed, load_json, unpack, unpack_optional
-from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.store.zstd import Dictionaries
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 
-__all__ = ["TRIALS", "TRIALS_NEWEST_FIRST", "TrialDecoder"]
+__all__ = [
+    "ATTEMPTS",
+    "ERROR_COUNTS",
+    "TRIALS",
+    "TRIALS_NEWEST_FIRST",
+    "TrialDecoder",
+    "attempt_of",
+    "id_of",
+    "ids_of",
+    "question_ids",
+]
+
+
+def id_of(names: Sequence[str], name: str | None) -> int | None:
+    """Return the id of a name to filter by: None for no filter, -1 (no row) for one not seen yet."""
+    if name is None:
+        return None
+    return names.index(name) if name in names else -1
+
+
+def ids_of(names: Sequence[str], wanted: str | Collection[str] | None) -> str | None:
+    """Return the ids of the names to filter by as a JSON list, or None for no filter.
+
+    Examples
+    --------
+    >>> ids_of(["oak", "elm"], "elm"), ids_of(["oak", "elm"], {"ash"}), ids_of(["oak"], None)
+    ('[1]', '[]', None)
+    """
+    if wanted is None:
+        return None
+    some = {wanted} if isinstance(wanted, str) else set(wanted)
+    return json.dumps([number for number, name in enumerate(names) if name in some])
+
+
+def question_ids(questions: Sequence[tuple[str, str]], task: str | None, question: str | None) -> str | None:
+    """Return the ids of the questions to filter by as a JSON list, or None for no filter.
+
+    Examples
+    --------
+    >>> question_ids([("aime", "1"), ("gsm", "1")], "gsm", None)
+    '[1]'
+    """
+    if task is None and question is None:
+        return None
+    return json.dumps(
+        [
+            number
+            for number, (of, name) in enumerate(questions)
+            if task in (None, of) and question in (None, name)
+        ]
+    )
+
 
 # CROSS JOIN: outcomes first, in id order, filtered before any answer is looked up.
 _QUERY = """
@@ -38,19 +90,7 @@ TRIALS_NEWEST_FIRST = _QUERY.format(beyond="<", order="DESC")
 
 
 class TrialDecoder:
-    """Turns rows of :data:`TRIALS` into records.
-
-    Parameters
-    ----------
-    models : list of str
-        By id.
-    questions : list of (str, str)
-        Task name and question id, by id.
-    signal_sets : list of str
-        JSON lists of signal names, by id.
-    dictionaries : Dictionaries
-        Those of the file.
-    """
+    """Turns rows of :data:`TRIALS` into records."""
 
     def __init__(
         self,
@@ -119,3 +159,46 @@ class TrialDecoder:
             None if logprobs is None else load_json(logprobs),
             charged if charged.total_tokens < reported.total_tokens else None,
         )
+
+
+ATTEMPTS = """
+SELECT id, model, step, attempt, endpoint, started_at, latency, status, error, message FROM attempts
+WHERE id > :last AND id <= :end AND (:model IS NULL OR model = :model) AND (:step IS NULL OR step = :step)
+  AND (NOT :errors_only OR error IS NOT NULL)
+ORDER BY id LIMIT 4096
+"""
+"""Attempts from id ``:last`` on, the filters being NULL or a value."""
+
+ERROR_COUNTS = """
+SELECT model, error, count(*) FROM attempts
+WHERE error IS NOT NULL AND error NOT IN ('cancelled', 'withdrawn')
+GROUP BY model, error ORDER BY model, error
+"""
+"""Failed attempts by model and kind of failure."""
+
+
+def attempt_of(
+    models: list[str],
+    endpoints: list[str],
+    _id: int,
+    model: int,
+    step: int,
+    attempt: int,
+    endpoint: int,
+    started_at: float,
+    latency: float,
+    status: int | None,
+    error: Packed | None,
+    message: Packed,
+) -> AttemptRecord:
+    """Return the attempt of one row of :data:`ATTEMPTS`; names are by id."""
+    return AttemptRecord(
+        TrialKey(models[model], step),
+        attempt,
+        endpoints[endpoint],
+        started_at,
+        latency,
+        status,
+        unpack_optional(error),
+        unpack(message),
+    )

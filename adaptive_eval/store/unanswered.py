@@ -1,7 +1,7 @@
-"""Requests that may have been billed and have left nothing: what an exact account of a run has to presume.
+"""Requests that may have been billed although nothing shows it: the assumed part of a run's bill.
 
-For each trial, counted over all sittings: its launches, less those that ended with an outcome or that the
-engine says it gave up; its answers, less one that its outcome keeps; its failures after which a server may
+For each trial, over all sessions of the run: its launches, less those that ended with an outcome or that the
+engine dropped; its answers, less one that its outcome keeps; its failures after which a server may
 have answered all the same. In a run file that was closed in good order the first two are zero. After a
 ``kill -9`` each launch without an end counts once: its request may have been out.
 """

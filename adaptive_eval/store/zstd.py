@@ -49,20 +49,7 @@ def compress(data: bytes) -> bytes:
 
 
 def decompress(value: bytes, dictionaries: Dictionaries | None = None) -> bytes:
-    """Return what was compressed.
-
-    Parameters
-    ----------
-    value : bytes
-        What :func:`compress` or a trainer returned, or what zlib did for an older file.
-    dictionaries : Dictionaries, optional
-        Those of the file that the value is from.
-
-    Raises
-    ------
-    zlib.error, zstandard.ZstdError
-        If the bytes are damaged, or their dictionary is missing.
-    """
+    """Return what was compressed."""
     if not value.startswith(_MAGIC):
         return zlib.decompress(value)
     named = zstandard.get_frame_parameters(value).dict_id
@@ -72,26 +59,14 @@ def decompress(value: bytes, dictionaries: Dictionaries | None = None) -> bytes:
 
 
 class Dictionaries:
-    """The dictionaries of an open run file, each read when it is first needed; may be shared by threads.
-
-    Parameters
-    ----------
-    db : sqlite3.Connection
-        The run file.
-    """
+    """The dictionaries of an open run file, each read when it is first needed; may be shared by threads."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         self._read: dict[int, zstandard.ZstdCompressionDict] = {}
 
     def decompressor(self, named: int) -> zstandard.ZstdDecompressor:
-        """Return a decompressor with the dictionary of this id.
-
-        Raises
-        ------
-        zstandard.ZstdError
-            If the file has none of this id.
-        """
+        """Return a decompressor with the dictionary of this id."""
         dictionary = self._read.get(named)
         if dictionary is None:
             query = "SELECT body FROM dictionaries WHERE id = ?"

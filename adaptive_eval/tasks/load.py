@@ -11,9 +11,8 @@ from adaptive_eval.errors import DatasetError
 from adaptive_eval.tasks.questions import CONVERSATION, Columns, QuestionReader
 from adaptive_eval.tasks.rows import Row
 from adaptive_eval.tasks.sources import is_file_source, read_source
-from adaptive_eval.tasks.task import Task
+from adaptive_eval.tasks.task import Task, target_option
 from adaptive_eval.tasks.template import PromptTemplate, template_problem
-from adaptive_eval.tasks.variant import target_option
 from adaptive_eval.trial import Message, Question
 
 __all__ = ["FewShot", "load_task"]

@@ -57,18 +57,7 @@ class QuestionReader:
     problems: list[tuple[int, str]] = field(default_factory=list)
 
     def read(self, rows: Sequence[Row]) -> list[tuple[Row, Question]]:
-        """Return a question for each row that gives one, with its row.
-
-        Parameters
-        ----------
-        rows : sequence of Row
-            The dataset.
-
-        Returns
-        -------
-        list of (Row, Question)
-            In the dataset's order; what is left out is in `problems`.
-        """
+        """Return a question for each row that gives one, with its row."""
         names = self._names(rows)
         if names is None:
             return []

@@ -49,22 +49,6 @@ class RowFile:
 def read_rows(path: Path) -> RowFile:
     r"""Read a dataset file.
 
-    Parameters
-    ----------
-    path : Path
-        A ``.jsonl`` (or ``.ndjson``), ``.json`` (a list of objects, or JSON Lines), ``.csv`` or ``.tsv`` file
-        in UTF-8; the first line of a CSV file names its columns.
-
-    Returns
-    -------
-    RowFile
-        Rows and problems; reading goes on after a problem wherever the format allows it.
-
-    Raises
-    ------
-    DatasetError
-        When the file cannot be opened or its kind is unknown.
-
     Examples
     --------
     >>> import tempfile
@@ -92,23 +76,7 @@ Found: TypeAlias = Row | tuple[int, str]
 
 
 def stream_rows(path: Path) -> Iterator[Found]:
-    """Read a dataset file a row at a time; only a ``.json`` file is in memory as a whole.
-
-    Parameters
-    ----------
-    path : Path
-        As for :func:`read_rows`.
-
-    Yields
-    ------
-    Row or tuple of (int, str)
-        A row, or line and words of what is wrong; reading goes on after it where the format allows it.
-
-    Raises
-    ------
-    DatasetError
-        When the file cannot be opened or its kind is unknown.
-    """
+    """Read a dataset file a row at a time; only a ``.json`` file is in memory as a whole."""
     known = _READERS.get(path.suffix.lower())
     if known is None:
         endings = ", ".join(sorted(_READERS))

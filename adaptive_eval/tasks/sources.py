@@ -41,29 +41,7 @@ def is_file_source(dataset: str) -> bool:
 def read_source(
     dataset: str, base: Path | None = None, *, split: str = "test", subset: str | None = None
 ) -> RowFile:
-    """Read the rows of a dataset.
-
-    Parameters
-    ----------
-    dataset : str
-        A file (JSONL, JSON, CSV, TSV, Parquet); ``hf:NAME``, a dataset of the Hugging Face hub, or
-        ``hf:./FOLDER``, one in a folder; ``python:MODULE:FUNCTION``, which returns mappings; or
-        ``inspect:FILE.py@TASK``, a task of Inspect; or ``lm_eval:NAME``, one of lm-evaluation-harness.
-    base : Path, optional
-        Where relative paths start.
-    split, subset : str
-        Of a Hugging Face dataset.
-
-    Returns
-    -------
-    RowFile
-        Rows, counted from 1 where there are no lines, and problems.
-
-    Raises
-    ------
-    DatasetError
-        If it cannot be read, or a library that it needs is not installed.
-    """
+    """Read the rows of a dataset."""
     base = base or Path()
     if dataset.startswith(HUB):
         return _numbered(_from_hub(dataset.removeprefix(HUB), base, split, subset))

@@ -22,13 +22,6 @@ def modules_of(folder: Path, module: str) -> Iterator[None]:
     A process that has read one config may read another, and both may have a ``data.py`` beside them. Where
     a module of the same name has come from another such folder it is put aside meanwhile, and so is any of
     the name of `module` itself; what the process has loaded is afterwards what it was.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the modules are; others are found as always.
-    module : str
-        The module that is asked for, with the names of its packages.
     """
     place = folder.resolve()
     path = list(sys.path)

@@ -18,8 +18,8 @@ def still_valid(decisions: Iterable[Decision]) -> list[Decision]:
     >>> first = Decision("pair", ("a", "b"), "better", 40, 80, "a separated from b", {})
     >>> second = Decision("pair", ("a", "c"), "better", 52, 150, "a separated from c", {})
     >>> withdrawn = withdrawals([first, second], [second])
-    >>> [one.text for one in withdrawn]
-    ['withdrawn, since the settings were changed: a separated from b']
+    >>> [(one.kind, one.models) for one in withdrawn]
+    [('withdrawn', ('a', 'b'))]
     >>> still_valid([first, second, *withdrawn]) == [second]
     True
     """
@@ -56,7 +56,11 @@ def withdrawals(valid: Sequence[Decision], replayed: Sequence[Decision]) -> list
         or (one.kind == "retired" and one.models not in retired)
     ]
     return [
-        replace(one, kind="withdrawn", text=f"withdrawn, since the settings were changed: {one.text}")
+        replace(
+            one,
+            kind="withdrawn",
+            text=f"withdrawn, since the settings were changed: {one.text}" if one.text else "",
+        )
         for one in lost
     ]
 

@@ -6,6 +6,9 @@ paper's twelve (:func:`get_schema`) or a user's own; weights say what a category
 a schema cuts at, so that a run that adds attempts judges all of them alike.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from scorio._published import missing_name
 from scorio.categorical.derive import (
     TOKEN_RATIO_UNIT,
     bits_per_token,
@@ -14,6 +17,7 @@ from scorio.categorical.derive import (
     verifier_probabilities,
 )
 from scorio.categorical.evaluation import Evaluation, ModelEvaluations, evaluate, evaluate_models
+from scorio.categorical.records import load_records
 from scorio.categorical.schema import Category, Schema
 from scorio.categorical.schemas import get_schema, schema_names
 from scorio.categorical.signals import BASE_SIGNALS, Signals
@@ -37,8 +41,15 @@ __all__ = [
     "evaluate",
     "evaluate_models",
     "get_schema",
+    "load_records",
     "repeated_pattern",
     "schema_names",
     "token_ratio",
     "verifier_probabilities",
 ]
+
+
+if not TYPE_CHECKING:  # a type checker is to know exactly the names above
+
+    def __getattr__(name: str) -> Any:
+        raise missing_name(__name__, name)

@@ -35,6 +35,10 @@ Examples
 0.95
 """
 
+from typing import TYPE_CHECKING, Any
+
+from scorio._published import missing_name
+
 from ._auc import auc_at_k, auc_at_k_ci
 from ._avg import avg, avg_ci
 from ._bayes import bayes, bayes_ci
@@ -100,3 +104,9 @@ __all__ = [
     "unanimous_at_k",
     "unanimous_at_k_ci",
 ]
+
+
+if not TYPE_CHECKING:  # a type checker is to know exactly the names above
+
+    def __getattr__(name: str) -> Any:
+        raise missing_name(__name__, name)

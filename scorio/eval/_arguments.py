@@ -16,6 +16,7 @@ __all__ = [
     "bounds_pair",
     "coupling",
     "credibility",
+    "finite",
     "first",
     "numbers",
     "positive",
@@ -23,6 +24,7 @@ __all__ = [
     "resamples",
     "spectrum_weights",
     "unit",
+    "whole",
 ]
 
 _SUM_TOLERANCE = 1e-12
@@ -30,13 +32,8 @@ _SUM_TOLERANCE = 1e-12
 
 
 def resamples(k: Any) -> int:
-    """Check a number of draws from the latent distribution: an integer of at least 1."""
-    if isinstance(k, (bool, np.bool_)) or not isinstance(k, Integral):
-        raise ValueError(f"k must be an integer; got {k!r}")
-    number = int(k)
-    if number < 1:
-        raise ValueError(f"k must be at least 1; got {number}")
-    return number
+    """Check a number of draws from the latent distribution."""
+    return whole("k", k)
 
 
 def first(bad: Any) -> tuple[int, ...]:
@@ -63,6 +60,16 @@ def numbers(
     return array
 
 
+def whole(name: str, value: Any) -> int:
+    """Check an integer of at least 1."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+        raise ValueError(f"{name} must be an integer; got {value!r}")
+    number = int(value)
+    if number < 1:
+        raise ValueError(f"{name} must be at least 1; got {number}")
+    return number
+
+
 def unit(name: str, value: Any) -> float:
     """Check a number in [0, 1]."""
     number = _real(name, value)
@@ -79,7 +86,8 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
-def _exponent(name: str, value: Any) -> float:
+def finite(name: str, value: Any) -> float:
+    """Check a finite number."""
     number = _real(name, value)
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite; got {value!r}")
@@ -96,7 +104,7 @@ def spectrum_weights(weights: ArrayLike, k: int) -> FloatArray:
 
 def powers(pass_power: Any, unanimous_power: Any) -> tuple[float, float]:
     """Check the exponents of a geometric blend."""
-    checked = _exponent("pass_power", pass_power), _exponent("unanimous_power", unanimous_power)
+    checked = finite("pass_power", pass_power), finite("unanimous_power", unanimous_power)
     if checked == (0.0, 0.0):
         raise ValueError("pass_power and unanimous_power must not both be 0; got 0 and 0")
     return checked

@@ -13,9 +13,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._arguments import first, numbers, resamples
 from ._kernels import category_counts
+from ._kernels._aggregate import row_sums
 from ._kernels._beta import FloatArray, IntArray
 
-__all__ = ["BinaryTrials", "CategoryTrials", "Missing", "read_binary", "read_categories", "read_prior"]
+__all__ = [
+    "BinaryTrials",
+    "CategoryTrials",
+    "Missing",
+    "read_binary",
+    "read_categories",
+    "read_outcomes",
+    "read_prior",
+    "read_trials",
+]
 
 Missing: TypeAlias = "ArrayLike | None"
 """How missing trials are marked: a value, or a mask that is True at them."""
@@ -52,11 +62,11 @@ class CategoryTrials(NamedTuple):
 
     def draws(self, k: Any) -> int:
         """Check a number of trials to draw from those of every question."""
-        return _draws(k, _uniform(self.counts.sum(axis=-1)))
+        return _draws(k, _uniform(row_sums(self.counts)))
 
     def require_trials(self, metric: str) -> None:
         """Raise ValueError where a question has no trial."""
-        empty = self.counts.sum(axis=-1) == 0
+        empty = row_sums(self.counts) == 0
         if empty.any():
             raise ValueError(f"{metric} needs a trial of every question; {_place(first(empty))} has none")
 
@@ -73,12 +83,12 @@ def read_binary(
     correct: Integers
     if counts is not None:
         table = _read_counts(counts, R, missing, 2, models)
-        correct, n = table[..., 1], _uniform(table.sum(axis=-1))
+        correct, n = table[..., 1], _uniform(row_sums(table))
     else:
         outcomes, absent = _read_outcomes("R", R, missing, models)
         _check_categories("R", outcomes, 1, "a binary metric takes 0 and 1 only")
-        correct = _sum_trials(outcomes)
-        n = outcomes.shape[-1] if absent is None else _uniform(outcomes.shape[-1] - _sum_trials(absent))
+        correct = row_sums(outcomes)
+        n = outcomes.shape[-1] if absent is None else _uniform(outcomes.shape[-1] - row_sums(absent))
     return BinaryTrials(correct, n, _read_question_weights(question_weights, correct.shape[-1]))
 
 
@@ -98,6 +108,25 @@ def read_categories(
     else:
         table = _count("R", *_read_outcomes("R", R, missing, models), rewards.size, _why(w, rewards))
     return CategoryTrials(table, rewards, _read_question_weights(question_weights, table.shape[-2]))
+
+
+def read_outcomes(R: ArrayLike) -> Integers:
+    """Read complete outcomes 0 and 1 of at least two models, shape (L, M, N)."""
+    outcomes, _ = _read_outcomes("R", R, None, models=True)
+    _check_categories("R", outcomes, 1, "a ranking of pairs takes 0 and 1 only")
+    if len(outcomes) < 2:
+        raise ValueError(f"R must have at least two models; got shape {outcomes.shape}")
+    return outcomes
+
+
+def read_trials(
+    name: str, R: ArrayLike, categories: int, missing: Missing, *, models: bool = False
+) -> NDArray[np.int64]:
+    """Read single trials in their order: categories, -1 where a trial is missing."""
+    outcomes, absent = _read_outcomes(name, R, missing, models)
+    _check_categories(name, outcomes, categories - 1, f"there are {categories} weights")
+    trials = outcomes.astype(np.int64)
+    return trials if absent is None else np.where(absent, -1, trials)
 
 
 def read_prior(
@@ -263,16 +292,12 @@ def _count(name: str, outcomes: Integers, absent: NDArray[np.bool_] | None, size
     """Return the trials in each category after checking that all lie in 0..size − 1."""
     _check_categories(name, outcomes, size - 1, why)
     if size == 2:
-        correct = _sum_trials(outcomes)
-        n = outcomes.shape[-1] - (0 if absent is None else _sum_trials(absent))
+        correct = row_sums(outcomes)
+        n = outcomes.shape[-1] - (0 if absent is None else row_sums(absent))
         return np.stack([n - correct, correct], axis=-1)
     return category_counts(
         outcomes if absent is None else np.where(absent, -1, outcomes.astype(np.int64)), size
     )
-
-
-def _sum_trials(outcomes: NDArray[Any]) -> IntArray:
-    return np.asarray(outcomes.sum(axis=-1, dtype=np.int64))
 
 
 def _read_counts(

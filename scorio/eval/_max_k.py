@@ -91,7 +91,7 @@ def max_at_k_ci(
     R, w, R0, counts, missing, prior_counts, question_weights
         As in `bayes`.
     k : int
-        New trials, any ``k >= 1``; ``k = 1`` is `bayes_ci`.
+        New trials, any ``k >= 1``; ``k = 1`` has the mean and the deviation of `bayes_ci`.
     confidence : float, default 0.95
         Credibility level of the interval, in (0, 1).
     bounds : (float, float), optional

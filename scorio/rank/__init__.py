@@ -10,6 +10,10 @@ z-score and ranking confidence of every pair, :func:`kendall_tau_b` the agreemen
 :func:`transfer` ranks early, with the help of earlier results of the same models.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from scorio._published import missing_name
+from scorio.rank import eval_ranking
 from scorio.rank._confidence import (
     PairwiseConfidence,
     pairwise_confidence,
@@ -26,6 +30,12 @@ from scorio.rank._drawn import (
     pass_hat_k,
     unanimous_at_k,
 )
+from scorio.rank._irt import (
+    rasch,
+    rasch_2pl,
+    rasch_2pl_map,
+    rasch_map,
+)
 from scorio.rank._kendall import kendall_tau_b
 from scorio.rank._metrics import (
     avg,
@@ -37,33 +47,96 @@ from scorio.rank._metrics import (
     max_at_k,
     threshold_spectrum_at_k,
 )
+from scorio.rank._pairwise import (
+    bradley_terry,
+    bradley_terry_davidson,
+    bradley_terry_davidson_map,
+    bradley_terry_map,
+    elo,
+    pagerank,
+    plackett_luce,
+    plackett_luce_map,
+    rank_centrality,
+    rao_kupper,
+    rao_kupper_map,
+)
+from scorio.rank._priors import (
+    CauchyPrior,
+    CustomPrior,
+    EmpiricalPrior,
+    GaussianPrior,
+    LaplacePrior,
+    Prior,
+    UniformPrior,
+)
 from scorio.rank._ties import rank_scores
 from scorio.rank._transfer import TransferPosterior, transfer, transfer_posterior
+from scorio.rank._voting import (
+    borda,
+    copeland,
+    kemeny_young,
+    schulze,
+    win_rate,
+)
 
 __all__ = [
+    "CauchyPrior",
+    "CustomPrior",
+    "EmpiricalPrior",
+    "GaussianPrior",
+    "LaplacePrior",
     "PairwiseConfidence",
+    "Prior",
     "TransferPosterior",
+    "UniformPrior",
     "auc_at_k",
     "avg",
     "bayes",
+    "borda",
+    "bradley_terry",
+    "bradley_terry_davidson",
+    "bradley_terry_davidson_map",
+    "bradley_terry_map",
+    "copeland",
+    "elo",
+    "eval_ranking",
     "g_pass_at_k",
     "g_pass_at_k_tau",
     "geo_spectrum_at_k",
     "geo_spectrum_star_at_k",
     "geom_at_k",
     "geom_ds_at_k",
+    "kemeny_young",
     "kendall_tau_b",
     "maj_at_k",
     "max_at_k",
     "mg_pass_at_k",
+    "pagerank",
     "pairwise_confidence",
     "pass_at_k",
     "pass_hat_k",
+    "plackett_luce",
+    "plackett_luce_map",
+    "rank_centrality",
     "rank_scores",
     "rank_with_confidence",
     "ranking_confidence",
+    "rao_kupper",
+    "rao_kupper_map",
+    "rasch",
+    "rasch_2pl",
+    "rasch_2pl_map",
+    "rasch_map",
+    "schulze",
     "threshold_spectrum_at_k",
     "transfer",
     "transfer_posterior",
     "unanimous_at_k",
+    "win_rate",
 ]
+
+
+if not TYPE_CHECKING:  # a type checker is to know exactly the names above
+
+    def __getattr__(name: str) -> Any:
+        raise missing_name(__name__, name)

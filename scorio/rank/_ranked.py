@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import scorio.eval as metrics
 from scorio.rank._ties import Ranks, TieMethod, rank_scores
 
-__all__ = ["Ranking", "documented", "ranked"]
+__all__ = ["Ranking", "documented", "fitted", "ranked"]
 
 Ranking: TypeAlias = Ranks | tuple[Ranks, NDArray[np.float64]]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -25,9 +25,18 @@ def ranked(scores: NDArray[np.float64], method: TieMethod, return_scores: bool) 
     return (ranks, scores) if return_scores else ranks
 
 
+def fitted(
+    theta: NDArray[np.float64], scores: NDArray[np.float64], method: TieMethod, return_scores: bool
+) -> Ranking:
+    """Return the ranks of the abilities of an iterative fit, tied up to its accuracy, and the scores."""
+    ranks = rank_scores(theta, method, 1e-6)
+    return (ranks, scores) if return_scores else ranks
+
+
 PARAMETERS = {
     "R": """array_like of int, shape (L, M, N) or (L, M), or None
-    Outcomes 0 or 1 of L models on M questions in N trials; (L, M) means N = 1. None with `counts`.""",
+    Outcomes 0 or 1 of L models on M questions in N trials; (L, M) means N = 1. None with
+    `counts`.""",
     "k": """int
     Trials drawn without replacement, at least 1 and at most any question's number of trials.""",
     "max_iter": """int
@@ -35,6 +44,13 @@ PARAMETERS = {
     "w": """array_like, shape (C + 1,), optional
     Rewards of the categories, in any order and of any sign; default [0, 1] for outcomes 0 and 1. With `w`
     the trials in `R` are categories 0..C.""",
+    "prior": """float or object with a ``penalty(theta)`` method
+    Variance of a normal prior around 0 of the centred log-strengths, or a prior such as
+    :class:`GaussianPrior`, :class:`LaplacePrior`, :class:`CauchyPrior` or :class:`EmpiricalPrior`.""",
+    "tie_policy": """{'half', 'ignore'}
+    A question on which two models are right as often counts half for each, or for none.""",
+    "return_item_params": """bool
+    Also return a dict of the questions' parameters (and the scores).""",
     "method": """{'competition', 'competition_max', 'dense', 'avg', 'ordinal'}
     Ranks of tied models (:func:`rank_scores`).""",
     "return_scores": """bool

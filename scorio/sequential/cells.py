@@ -12,8 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from scorio.sequential.moments import POOLED, Prior, avg_variance, fit_prior, unit_scores
+from scorio.sequential.rounds import Rounds
 from scorio.sequential.trial_sequence import TrialSequence
 
 __all__ = ["HOLE", "Cells", "PathBlock", "Prior", "fit_prior", "unit_scores"]
@@ -21,43 +23,8 @@ __all__ = ["HOLE", "Cells", "PathBlock", "Prior", "fit_prior", "unit_scores"]
 HOLE = -1
 """Category of a trial that got no answer."""
 
-POOLED = 1e4
-"""Prior strength that stands for "no variance between questions"."""
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
-
-
-def unit_scores(weights: ArrayLike) -> Floats:
-    """Scale category weights to scores in [0, 1].
-
-    Parameters
-    ----------
-    weights : array_like of float, shape (C + 1,)
-        Weight of each category, in any order.
-
-    Returns
-    -------
-    ndarray of float, shape (C + 1,)
-        ``(w - min w) / (max w - min w)``.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two weights, if one is not finite, or if all are equal.
-
-    Examples
-    --------
-    >>> unit_scores([0, -1, 2, 0.5]).tolist()
-    [0.3333333333333333, 0.0, 1.0, 0.5]
-    """
-    w = np.asarray(weights, dtype=np.float64)
-    if w.ndim != 1 or w.size < 2 or not np.all(np.isfinite(w)):
-        raise ValueError(f"weights must be at least two finite numbers, got {weights!r}")
-    low, high = w.min(), w.max()
-    if low == high:
-        raise ValueError(f"weights must not all be equal, got {w.tolist()}")
-    return np.asarray((w - low) / (high - low), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,34 +52,6 @@ class PathBlock:
     def mean(self) -> Floats:
         """Mean score over seen questions."""
         return np.asarray(self.total / np.maximum(self.seen, 1.0))
-
-
-@dataclass(frozen=True, slots=True)
-class Prior:
-    """Empirical-Bayes prior of a question's score: `strength` A and the first two moments m1, m2."""
-
-    strength: Floats
-    m1: Floats
-    m2: Floats
-
-    def of(self, models: Ints) -> Prior:
-        """Return the prior of some models, where this one holds all models'."""
-        return Prior(self.strength[models], self.m1[models], self.m2[models])
-
-    def put(self, models: Ints, prior: Prior) -> None:
-        """Replace the prior of some models."""
-        self.strength[models], self.m1[models], self.m2[models] = prior.strength, prior.m1, prior.m2
-
-    def mean(self, n: Ints, sx: Floats) -> Floats:
-        """Return the posterior mean score of cells with these sums."""
-        return np.asarray((self.strength * self.m1 + sx) / (n + self.strength))
-
-    def variance(self, n: Ints, sx: Floats, sxx: Floats) -> Floats:
-        """Return the posterior one-trial variance v of cells with these sums."""
-        total = n + self.strength
-        a = (self.strength * self.m1 + sx) / total
-        b = (self.strength * self.m2 + sxx) / total
-        return np.asarray((b - a * a) * total / (total + 1.0))
 
 
 _FIELDS = len(fields(PathBlock))
@@ -171,6 +110,7 @@ class Cells:
         self._fitted = np.zeros(models, dtype=np.int64)  # `_repeated` at the last doubling
         self._base = 0
         self._path = np.zeros((_FIELDS, models, 64))  # the fields of PathBlock, in their order
+        self.rounds = None if sequence.shared is None else Rounds(sequence, scores, models)
 
     @property
     def category_moments(self) -> tuple[float, float]:
@@ -207,13 +147,46 @@ class Cells:
         if categories.min() == HOLE:
             for row, model in enumerate(models.tolist()):
                 self.holes[model].extend((start + np.flatnonzero(categories[row] == HOLE)).tolist())
+        for begin, end in self.pieces(start, stop):
+            part = categories[:, begin - start : end - start]
+            if self.rounds is None or end <= self.rounds.first:
+                self._absorb_shared(models, begin, part)
+            else:
+                self._absorb_own(models, begin, part)
+            if self.rounds is not None:
+                self.rounds.reach(models, end, self.counts[models])
+        self.progress[models] = stop
+
+    def pieces(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """Cut steps where they cannot be taken at once: where a model's own rounds begin or are laid out."""
+        return [(start, stop)] if self.rounds is None else self.rounds.pieces(start, stop)
+
+    def _absorb_shared(self, models: Ints, start: int, categories: Ints) -> None:
+        """Absorb steps that ask all models the same."""
+        stop = start + categories.shape[1]
         previous = self.sequence.previous(start, stop)
         step = start
         while step < stop:
             again = np.flatnonzero(previous[step - start :] >= step)
             end = step + int(again[0]) if again.size else stop
             step += self._absorb_distinct(models, step, categories[:, step - start : end - start])
-        self.progress[models] = stop
+
+    def _absorb_own(self, models: Ints, start: int, categories: Ints) -> None:
+        """Absorb steps of one round, in which each model has questions of its own."""
+        assert self.rounds is not None
+        stop = start + categories.shape[1]
+        sums = self.rounds.absorb(models, start, categories)
+        questions = self.sequence.of(models, start, stop)
+        row, column = np.nonzero(categories >= 0)
+        at = (models[row], questions[row, column], categories[row, column])
+        np.add.at(self.counts, at, 1)
+        seen = np.maximum(sums[4], 1.0)
+        self._sums[:, models] = sums[:, :, -1]
+        self._sums[:2, models] *= seen[:, -1]
+        kept = max(self._base - start, 0)
+        if kept < stop - start:
+            columns = slice(start + kept - self._base, stop - self._base)
+            self._path[3:, models, columns] = sums[:, :, kept:]
 
     def _absorb_distinct(self, models: Ints, start: int, categories: Ints) -> int:
         """Absorb steps that ask different questions, up to the next refit; return how many."""
@@ -281,13 +254,8 @@ class Cells:
         return slice(None) if seen == self.sequence.questions else self.sequence.order[:seen]
 
     def _avg_variance(self, n: Ints, sx: Floats, sxx: Floats) -> Floats:
-        """Variance of avg@N of each cell (the paper's Eq. 20, uniform prior); 0 where n = 0."""
-        size = self.scores.size
-        total = n + size
-        a = (size * self._p1 + sx) / total
-        b = (size * self._p2 + sxx) / total
-        scale = np.where(n > 0, total / np.maximum(n, 1), 0.0)
-        return np.asarray(scale**2 * (b - a * a) / (total + 1.0))
+        """Variance of avg@N of each cell; 0 where n = 0."""
+        return avg_variance(n, sx, sxx, self.scores.size, self._p1, self._p2)
 
     def _refit(self, models: Ints, questions: Ints | slice) -> None:
         """Fit the priors of models again and recompute their sums, which also clears rounding.
@@ -336,15 +304,23 @@ class Cells:
 
     # ------------------------------------------------------------------ reading paths
 
-    def path(self, models: Ints, start: int, stop: int) -> PathBlock:
+    def path(self, models: Ints, start: int, stop: int, only: NDArray[np.bool_] | None = None) -> PathBlock:
         """Return the per-step quantities of `models` at steps ``start .. stop-1``.
 
-        The steps must have been absorbed and not yet forgotten (:meth:`forget`).
+        The steps must have been absorbed and not yet forgotten (:meth:`forget`). Within a round of the
+        models' own, the sums can be restricted to `only` some questions, shape (models, M).
         """
         if start < self._base:
             raise ValueError(f"steps before {self._base} are forgotten, asked from {start}")
         columns = slice(start - self._base, stop - self._base)
         before, after, fresh, *sums = self._path[:, models, columns]
+        if self.rounds is not None and only is not None:
+            begun = self.rounds.begun(start)
+            for row in np.flatnonzero((begun.known(models) != only).any(axis=1)).tolist():
+                here, mask = models[row : row + 1], only[row : row + 1]
+                values = self.rounds.restricted(here, start, stop, self.categories, mask)
+                for name, value in zip(sums, values, strict=True):
+                    name[row] = value[0]
         return PathBlock(before, after, fresh != 0.0, *sums)
 
     def latest(self) -> PathBlock:
@@ -379,41 +355,3 @@ class Cells:
             wider = np.zeros((_FIELDS, self.models, width + width // 4 + 64))
             wider[:, :, :have] = self._path
             self._path = wider
-
-
-def fit_prior(n: Ints, sx: Floats, sxx: Floats, p1: float, p2: float) -> Prior:
-    """Fit the empirical-Bayes prior of one model, or of several.
-
-    Parameters
-    ----------
-    n, sx, sxx : ndarray, shape (..., m)
-        Trials, sum of scores and of squared scores of each question; at least one of a model's questions must
-        have been asked.
-    p1, p2 : float
-        Mean score and mean squared score of a uniformly drawn category.
-
-    Returns
-    -------
-    Prior
-        Of shape (...): strength A (within-question over between-question variance; large where none is
-        visible) and the moments m1, m2.
-    """
-    asked, many = n > 0, np.maximum(n, 1)
-    m = asked.sum(axis=-1)
-    mean_n = n.sum(axis=-1) / m
-    y, y2 = (sx / many).sum(axis=-1) / m, (sxx / many).sum(axis=-1) / m
-    m1 = (m * y + p1 / mean_n) / (m + 1.0 / mean_n)
-    m2 = (m * y2 + p2 / mean_n) / (m + 1.0 / mean_n)
-    total = (y2 - y**2) * m / np.maximum(m - 1, 1)
-    return Prior(_prior_strength(n, sx, sxx, total), np.asarray(m1), np.asarray(m2))
-
-
-def _prior_strength(n: Ints, sx: Floats, sxx: Floats, total: Floats) -> Floats:
-    """Strength A: within-question over between-question variance, of which `total` is the sum."""
-    repeated = n >= 2
-    k = repeated.sum(axis=-1)
-    variance = (sxx - sx**2 / np.maximum(n, 1)) / np.maximum(n - 1, 1)
-    within = (np.where(repeated, variance, 0.0).sum(axis=-1) + total) / (k + 1)
-    visible = (k > 0) & (total > within)
-    strength = np.clip(within / np.where(visible, total - within, 1.0), 0.05, POOLED)
-    return np.asarray(np.where(visible, strength, POOLED))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -307,6 +308,50 @@ class PairReader:
         start = int(self.progress[pairs[0]])
         if np.any(self.progress[pairs] != start):
             raise ValueError("pairs read together must stand at the same step")
+        own = self.cells.sequence.shared
+        blocks = [
+            self._read_shared(pairs, begin, end)
+            if own is None or end <= own
+            else self._read_own(pairs, begin, end)
+            for begin, end in self.cells.pieces(start, stop)
+        ]
+        self.progress[pairs] = stop
+        return reduce(ContrastBlock.append, blocks)
+
+    def _read_own(self, pairs: Ints, start: int, stop: int) -> ContrastBlock:
+        """Read steps of one round, in which each model has questions and weights of its own."""
+        assert self.cells.rounds is not None
+        first, second = self.first[pairs], self.second[pairs]
+        begun = self.cells.rounds.begun(start)
+        both = begun.known(first) & begun.known(second)
+        a, b = (self.cells.path(models, start, stop, only=both) for models in (first, second))
+        gap = np.where(both, begun.estimate(first) - begun.estimate(second), 0.0)
+        square, stretch = (gap**2).sum(axis=1), np.ones(pairs.size)
+        if self._clusters is not None:
+            square, stretch = self._clusters.of(gap, both)
+        steps = np.ones(stop - start)
+        block = self._block(
+            a.total - b.total,
+            square[:, None] * steps,
+            (both.sum(axis=1)[:, None] * steps).astype(np.int64),
+            a,
+            b,
+            np.ones((2, pairs.size, 1)),
+            stretch[:, None],
+        )
+        return self._at_margin(block, pairs, a, b, np.zeros((pairs.size, 1)))
+
+    def _at_margin(
+        self, block: ContrastBlock, pairs: Ints, a: PathBlock, b: PathBlock, first: Floats
+    ) -> ContrastBlock:
+        """Return the block with its variance at the margin; `first` are the differences of new questions."""
+        if self.equivalence is None:
+            return block
+        step, trials = self._firsts.add(pairs, first), np.minimum(a.seen + a.r, b.seen + b.r)
+        return tie_block(block, self.equivalence, self.target, trials, (a.mean, b.mean), step)
+
+    def _read_shared(self, pairs: Ints, start: int, stop: int) -> ContrastBlock:
+        """Read steps at which both models are asked the same question."""
         a = self.cells.path(self.first[pairs], start, stop)
         b = self.cells.path(self.second[pairs], start, stop)
         fresh = a.fresh | b.fresh
@@ -322,17 +367,12 @@ class PairReader:
         count = self._count[pairs, None] + np.cumsum(gained, axis=1)
         self._sum[pairs], self._square[pairs] = difference_sum[:, -1], square_sum[:, -1]
         self._count[pairs] = count[:, -1]
-        self.progress[pairs] = stop
         square, stretch = np.maximum(square_sum, 0.0), np.ones(1)
         if self._clusters is not None:
             questions = self.cells.sequence.question(start, stop)
             square, stretch = self._clusters.add(pairs, questions, new - old, gained)
         block = self._block(difference_sum, square, count, a, b, scale, stretch)
-        if self.equivalence is None:
-            return block
-        step = self._firsts.add(pairs, np.where(gained, new, 0.0))
-        trials = np.minimum(a.seen + a.r, b.seen + b.r)
-        return tie_block(block, self.equivalence, self.target, trials, (a.mean, b.mean), step)
+        return self._at_margin(block, pairs, a, b, np.where(gained, new, 0.0))
 
     def _block(
         self,
@@ -470,6 +510,13 @@ class ClusterSums:
             seen = self._seen[pairs].sum(axis=1)
             stretch[:, column] = np.where(seen > 1, seen / np.maximum(seen - 1, 1), np.inf)
         return square, stretch
+
+    def of(self, gap: Floats, known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        """Return Σ_g (Σ_{q∈g} d_q)² and G/(G − 1) of differences and the questions that count, (pairs, M)."""
+        inside = np.arange(self._sums.shape[1])[:, None] == self._cluster
+        seen = (known @ inside.T > 0).sum(axis=1)
+        square = ((gap @ inside.T) ** 2).sum(axis=1)
+        return square, np.where(seen > 1, seen / np.maximum(seen - 1, 1), np.inf)
 
 
 def running(start: Floats, change: Floats) -> Floats:

@@ -14,6 +14,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -182,6 +183,41 @@ class ReferenceReader:
         if np.any(self.progress[contrasts] != start):
             raise ValueError("contrasts read together must stand at the same step")
         self.progress[contrasts] = stop
+        own = self.cells.sequence.shared
+        blocks = [
+            self._read_shared(contrasts, begin, end)
+            if own is None or end <= own
+            else self._read_own(contrasts, begin, end)
+            for begin, end in self.cells.pieces(start, stop)
+        ]
+        block = reduce(ContrastBlock.append, blocks)
+        return replace(block, difference=self.sign[contrasts, None] * block.difference)
+
+    def _read_own(self, contrasts: Ints, start: int, stop: int) -> ContrastBlock:
+        """Read steps of one round, in which each live model has questions and weights of its own."""
+        assert self.cells.rounds is not None
+        models, rows, results = self.live[contrasts], self._row[contrasts], self._results
+        begun, steps = self.cells.rounds.begun(start), np.ones(stop - start)
+        both = begun.known(models) & results.known[rows]
+        live = self.cells.path(models, start, stop, only=both)
+        y = np.where(both, results.score[rows], 0.0)
+        gap = np.where(both, begun.estimate(models) - y, 0.0)
+        fixed = [gap**2, gap * y, y, results.noise[rows] * both, results.avg_noise[rows] * both]
+        sums = np.stack(
+            [live.total - y.sum(axis=1)[:, None], *(part.sum(axis=1)[:, None] * steps for part in fixed)]
+        )
+        count = (both.sum(axis=1)[:, None] * steps).astype(np.int64)
+        if self._clusters is None:
+            block = self._block(contrasts, live, sums, count, sums[1], np.ones(1))
+            block = self._with_extra_questions(contrasts, block, sums)
+        else:
+            square, stretch = self._clusters.of(gap, both)
+            block = self._block(contrasts, live, sums, count, square[:, None] * steps, stretch[:, None])
+        mean = sums[3] / np.maximum(count, 1)
+        return self._at_margin(block, contrasts, live, mean, np.zeros((contrasts.size, 1)))
+
+    def _read_shared(self, contrasts: Ints, start: int, stop: int) -> ContrastBlock:
+        """Read steps at which all live models are asked the same question."""
         live = self.cells.path(self.live[contrasts], start, stop)
         question = self.cells.sequence.question(start, stop)
         results, rows = self._results, self._row[contrasts, None]
@@ -204,17 +240,23 @@ class ReferenceReader:
         sums = np.stack([running(s, d) for s, d in zip(self._sums[:, contrasts], change, strict=True)])
         count = self._count[contrasts, None] + np.cumsum(gained, axis=1)
         self._sums[:, contrasts], self._count[contrasts] = sums[:, :, -1], count[:, -1]
+        first = np.where(gained, new, 0.0)
         if self._clusters is None:
             block = self._block(contrasts, live, sums, count, np.maximum(sums[1], 0.0), np.ones(1))
             block = self._with_extra_questions(contrasts, block, sums)
         else:
             square, stretch = self._clusters.add(contrasts, question, new - old, gained)
             block = self._block(contrasts, live, sums, count, square, stretch)
-        if self.equivalence is not None:
-            means = live.mean, sums[3] / np.maximum(count, 1)
-            step = self._firsts.add(contrasts, np.where(gained, new, 0.0))
-            block = tie_block(block, self.equivalence, self.target, live.seen + live.r, means, step)
-        return replace(block, difference=self.sign[contrasts, None] * block.difference)
+        return self._at_margin(block, contrasts, live, sums[3] / np.maximum(count, 1), first)
+
+    def _at_margin(
+        self, block: ContrastBlock, contrasts: Ints, live: PathBlock, mean: Floats, first: Floats
+    ) -> ContrastBlock:
+        """Return the block with its variance at the margin; `mean` is that of the reference's scores."""
+        if self.equivalence is None:
+            return block
+        step = self._firsts.add(contrasts, first)
+        return tie_block(block, self.equivalence, self.target, live.seen + live.r, (live.mean, mean), step)
 
     def _block(
         self,

@@ -61,6 +61,9 @@ class TrialSequence:
         A permutation of ``range(M)``: the question at each position.
     in_a_row : int
         How many times a question is asked in a row after the first pass.
+    own : int, optional
+        Seed of the rounds of a sequence that models share for the first ``1 + in_a_row`` passes only: after
+        them each follows its own questions, as :meth:`extend_own` lays them out.
 
     Attributes
     ----------
@@ -68,6 +71,8 @@ class TrialSequence:
         The permutation.
     questions : int
         M.
+    shared : int or None
+        Steps that all models share; None for all.
     endless : bool
         Whether passes are laid out as they are needed. When False, :meth:`extend` alone lays out steps.
 
@@ -78,16 +83,18 @@ class TrialSequence:
 
     Examples
     --------
-    >>> walk = Walk([2, 0, 1])
-    >>> walk.question(0, 7).tolist()
+    >>> sequence = TrialSequence([2, 0, 1])
+    >>> sequence.question(0, 7).tolist()
     [2, 0, 1, 2, 0, 1, 2]
-    >>> walk.seen(4)
+    >>> sequence.seen(4)
     3
-    >>> Walk([2, 0, 1], in_a_row=3).question(0, 14).tolist()
+    >>> TrialSequence([2, 0, 1], in_a_row=3).question(0, 14).tolist()
     [2, 0, 1, 2, 2, 2, 0, 0, 0, 1, 1, 1, 2, 2]
     """
 
-    def __init__(self, order: Sequence[int] | NDArray[np.integer], in_a_row: int = 1) -> None:
+    def __init__(
+        self, order: Sequence[int] | NDArray[np.integer], in_a_row: int = 1, own: int | None = None
+    ) -> None:
         if in_a_row < 1:
             raise ValueError(f"in_a_row must be at least 1, got {in_a_row}")
         self.in_a_row = in_a_row
@@ -96,6 +103,9 @@ class TrialSequence:
         if self.questions == 0 or not np.array_equal(np.sort(self.order), np.arange(self.questions)):
             raise ValueError(f"order must be a permutation of 0..M-1, got {self.order.tolist()[:10]}…")
         self.endless = True
+        self.seed = own
+        self.shared = None if own is None else (1 + in_a_row) * self.questions
+        self._own: dict[int, tuple[NDArray[np.int32], NDArray[np.int32]]] = {}
         self._question = np.empty(0, dtype=np.int32)
         self._previous = np.empty(0, dtype=np.int64)
         self._repeat = np.empty(0, dtype=np.int32)
@@ -155,6 +165,47 @@ class TrialSequence:
         self._passes += blocks - 1
         return positions
 
+    def extend_own(self, model: int, questions: NDArray[np.integer]) -> None:
+        """Lay out a model's next steps after those that all models share."""
+        assert self.shared is not None
+        none = np.empty(0, dtype=np.int32)
+        before, repeats = self._own.get(model, (none, none))
+        # The order of questions within the new steps says how often each was asked before.
+        by_question = np.argsort(questions, kind="stable")
+        times = np.bincount(questions, minlength=self.questions)
+        turn = np.arange(questions.size) - np.repeat(np.cumsum(times) - times, times)
+        earlier = 1 + self.in_a_row + np.bincount(before, minlength=self.questions)
+        repeat = np.empty(questions.size, dtype=np.int32)
+        repeat[by_question] = turn + np.repeat(earlier, times)
+        self._own[model] = (
+            np.concatenate([before, questions.astype(np.int32)]),
+            np.concatenate([repeats, repeat]),
+        )
+
+    def laid_out(self, model: int) -> float:
+        """Return how many steps of a model can be asked by now."""
+        if self.shared is None:
+            return float("inf") if self.endless else len(self)
+        return self.shared + (self._own[model][0].size if model in self._own else 0)
+
+    def of(self, models: NDArray[np.integer], start: int, stop: int) -> NDArray[np.int32]:
+        """Return the questions that models are asked at steps ``start .. stop-1``, shape (I, steps)."""
+        return self._of(models, start, stop, 0)
+
+    def repeats_of(self, models: NDArray[np.integer], start: int, stop: int) -> NDArray[np.int32]:
+        """Return for each step of models how often its question was asked before, shape (I, steps)."""
+        return self._of(models, start, stop, 1)
+
+    def _of(self, models: NDArray[np.integer], start: int, stop: int, part: int) -> NDArray[np.int32]:
+        end = stop if self.shared is None else min(stop, self.shared)
+        of_all = (self.question, self.repeats)[part](min(start, end), end)
+        common = np.broadcast_to(of_all, (models.size, of_all.size))
+        if self.shared is None or stop <= self.shared:
+            return common
+        columns = slice(max(start - self.shared, 0), stop - self.shared)
+        own = [self._own[model][part][columns] for model in models.tolist()]
+        return np.concatenate([common, np.stack(own)], axis=1)
+
     def question(self, start: int, stop: int) -> NDArray[np.int32]:
         """Return the questions asked at steps ``start .. stop-1``."""
         self.ensure(stop)
@@ -165,14 +216,18 @@ class TrialSequence:
         self.ensure(stop)
         return self._previous[start:stop]
 
-    def at(self, step: int) -> int:
-        """Return the question asked at `step`."""
+    def at(self, step: int, model: int = 0) -> int:
+        """Return the question that a model is asked at `step`."""
+        if self.shared is not None and step >= self.shared:
+            return int(self._own[model][0][step - self.shared])
         if step >= self._question.size:
             self.ensure(step + 1)
         return int(self._question[step])
 
-    def repeat(self, step: int) -> int:
-        """Return how often the question of `step` was asked before it."""
+    def repeat(self, step: int, model: int = 0) -> int:
+        """Return how often a model's question of `step` was asked before it."""
+        if self.shared is not None and step >= self.shared:
+            return int(self._own[model][1][step - self.shared])
         if step >= self._question.size:
             self.ensure(step + 1)
         return int(self._repeat[step])
@@ -213,6 +268,8 @@ class Schedule:
         Seed of the permutations; None keeps the questions in their given order.
     in_a_row : int
         How many times each task asks a question in a row after the first pass.
+    own : sequence of bool, optional
+        For which tasks models follow questions of their own after the first passes; for none by default.
 
     Examples
     --------
@@ -223,16 +280,20 @@ class Schedule:
     (1, 1)
     """
 
-    def __init__(self, sizes: Sequence[int], seed: int | None, in_a_row: int = 1) -> None:
+    def __init__(
+        self, sizes: Sequence[int], seed: int | None, in_a_row: int = 1, own: Sequence[bool] | None = None
+    ) -> None:
         if not sizes:
             raise ValueError("sizes must name at least one task")
+        own_seed = None if seed is None else seed % 2**63
         generators = np.random.SeedSequence(seed if seed is not None else 0).spawn(len(sizes))
         self.sequences = tuple(
             TrialSequence(
                 np.arange(size) if seed is None else np.random.default_rng(generator).permutation(size),
                 in_a_row,
+                (own_seed or 0) if rounds else None,
             )
-            for size, generator in zip(sizes, generators, strict=True)
+            for size, generator, rounds in zip(sizes, generators, own or [False] * len(sizes), strict=True)
         )
         self.sizes = tuple(int(size) for size in sizes)
         self._task = np.empty(0, dtype=np.int16)
@@ -287,17 +348,25 @@ class Schedule:
         counts = np.bincount(self._task[:step], minlength=len(self.sizes))
         return tuple(int(count) for count in counts)
 
-    def at(self, step: int) -> tuple[int, int]:
-        """Return (task index, question index within the task) of step `step`."""
+    def laid_out(self, model: int) -> float:
+        """Return how many steps of a model can be asked by now."""
         if len(self.sequences) == 1:
-            return 0, self.sequences[0].at(step)
+            return self.sequences[0].laid_out(model)
+        # Every task's rounds begin and end with a pass, and the passes of all tasks lie side by side.
+        ends = [(one.laid_out(model), one.questions) for one in self.sequences]
+        return min(end if end == float("inf") else end // size * self.questions for end, size in ends)
+
+    def at(self, step: int, model: int = 0) -> tuple[int, int]:
+        """Return (task index, question index within the task) of a model's step."""
+        if len(self.sequences) == 1:
+            return 0, self.sequences[0].at(step, model)
         self._ensure(step + 1)
         task, local = int(self._task[step]), int(self._local[step])
-        return task, self.sequences[task].at(local)
+        return task, self.sequences[task].at(local, model)
 
-    def repeat(self, step: int) -> int:
-        """Return how often the question of step `step` was asked before."""
+    def repeat(self, step: int, model: int = 0) -> int:
+        """Return how often a model's question of `step` was asked before."""
         if len(self.sequences) == 1:
-            return self.sequences[0].repeat(step)
+            return self.sequences[0].repeat(step, model)
         self._ensure(step + 1)
-        return self.sequences[int(self._task[step])].repeat(int(self._local[step]))
+        return self.sequences[int(self._task[step])].repeat(int(self._local[step]), model)

@@ -278,7 +278,7 @@ def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path: Path, mimic: M
     assert done.code == 3, done
     stop = report(run)["run"]["stop"]
     assert stop["reason"] == "partial"
-    assert stop["text"].endswith("4 pairs stay open because the budget of guesser ended")
+    assert stop["evidence"] == {"open": 4, "silent": [], "spent": ["guesser"]}
     pairs = {frozenset((pair["first"], pair["second"])): pair["verdict"] for pair in report(run)["pairs"]}
     assert {pair for pair, verdict in pairs.items() if verdict == "open"} == {
         frozenset((name, "guesser")) for name in ("sage", "scholar", "student", "novice")

@@ -47,9 +47,9 @@ def run(home: Path, finished: Finished) -> Path:
 def test_it_resolves_the_ranking_and_shows_all_three_verdicts(run: Path, finished: Finished) -> None:
     assert finished.code == 0
     assert finished.err == ""
-    assert "sage separated from guesser" in finished.out
-    assert re.search(r"(scholar and student|student and scholar) tied within ±0.15", finished.out)
-    assert re.search(r"guesser retired after \d+ trials", finished.out)
+    assert "sage is ahead of guesser" in finished.out
+    assert re.search(r"(scholar and student|student and scholar) are tied within ±0.15", finished.out)
+    assert re.search(r"guesser is resolved after \d+ trials", finished.out)
     found = report(run)
     assert found["run"]["stop"]["reason"] == "resolved"
     assert (found["counts"]["separated"], found["counts"]["tied"], found["counts"]["open"]) == (9, 1, 0)
@@ -102,9 +102,10 @@ def test_the_report_agrees_with_the_run_file(run: Path) -> None:
         assert model["prompt_tokens"] + model["completion_tokens"] == tokens[name]
     with RunReader(run) as reader:
         assert found["meta"]["seed"] == reader.meta()["seed"] == "3"
-        assert [decision["text"] for decision in found["decisions"]] == [
-            decision.body["text"] for decision in reader.decisions()
+        assert [decision["evidence"] for decision in found["decisions"]] == [
+            decision.body["evidence"] for decision in reader.decisions()
         ]
+    assert all(decision["text"] for decision in found["decisions"])
 
 
 def test_the_markdown_says_what_the_json_says(run: Path) -> None:

@@ -97,11 +97,11 @@ class ScriptedController:
         decision = Decision("model_stopped", (model,), reason, 0, len(self.told), reason, {})
         return [decision, *self._resolve()]
 
-    def end(self, reason, text):
+    def end(self, reason, text="", evidence=None):
         if self.verdict is not None:
             return []
         self.journal.append(("end", reason))
-        return self._stop(reason, text)
+        return self._stop(reason, text, evidence)
 
     def results(self):
         return Results("ranking", "anytime", 0.95, "holm", None, 10, (), (), (), len(self.told), self.verdict)
@@ -113,8 +113,8 @@ class ScriptedController:
             return self._stop("resolved", "all is settled")
         return []
 
-    def _stop(self, reason, text):
-        self.verdict = StopVerdict(reason, text)
+    def _stop(self, reason, text, evidence=None):
+        self.verdict = StopVerdict(reason, text, evidence or {})
         return [Decision("stop", (), reason, 0, len(self.told), text, {"log_e": 3.2})]
 
 

@@ -120,7 +120,7 @@ def test_the_deadline_is_held_after_the_night() -> None:
     scene = Scene(steps={"a": 10_000}, options=options, jitter=lambda: 0.5)
     asleep(scene, 20.0, monotonic=True)
     assert scene.controller.verdict is not None
-    assert "wall clock" in scene.controller.verdict.text
+    assert list(scene.controller.verdict.evidence["used"]) == ["wall_clock"]
     assert 50.0 <= scene.recorder.of("snapshot")[-1].elapsed < 55.0
 
 
@@ -159,7 +159,7 @@ def test_a_wall_clock_that_is_set_changes_nothing_but_time_stamps(tmp_path: Path
         run_owned(running(scene))
     controller: ScriptedController = scene.controller
     assert controller.verdict is not None
-    assert "wall clock" in controller.verdict.text
+    assert list(controller.verdict.evidence["used"]) == ["wall_clock"]
     with RunReader(tmp_path / "run") as reader:
         stored = [outcome.key for batch in reader.log() for outcome in batch]
         stored += [outcome.key for batch in reader.log(after_stop=True) for outcome in batch]
@@ -207,4 +207,4 @@ def test_a_deadline_nearer_than_the_clock_can_tell_is_reached() -> None:
 
     run_owned(main())
     assert scene.controller.verdict is not None
-    assert "wall clock" in scene.controller.verdict.text
+    assert list(scene.controller.verdict.evidence["used"]) == ["wall_clock"]

@@ -94,7 +94,7 @@ def test_the_deadline_drains():
     )
     verdict, seconds = elapsed(scene)
     assert verdict.reason == "budget"
-    assert "65.25 s" in verdict.text
+    assert verdict.evidence["used"]["wall_clock"][1] == 65.25
     assert seconds == pytest.approx(70.0)
     assert set(scene.recorder.outcomes) == set(scene.recorder.launched)
     assert len(scene.controller.told) == 28
@@ -148,4 +148,6 @@ def test_a_model_whose_time_is_up_stops_alone():
 def test_the_time_of_a_task_ends_the_run():
     deadlines = Deadlines(run=100.0, tasks={"maths": 20.5, "prose": 50.0})
     scene = Scene(steps={"a": 10_000}, options=RunnerOptions(deadlines=deadlines))
-    assert run(scene).text == "the wall clock limit of 20.5 s of task 'maths' is reached"
+    evidence = run(scene).evidence
+    assert (evidence["scope"], evidence["owner"]) == ("task", "maths")
+    assert evidence["used"]["wall_clock"][1] == 20.5

@@ -204,10 +204,10 @@ def test_the_budget_holds_over_sittings_with_all_that_was_billed(tmp_path: Path)
         billed = ANSWERED * answered + WORST * (sent - answered)
         assert billed <= LIMITS.tokens
         assert session.stopped is not None
-        if "wall clock" not in session.stopped.text:
+        if "wall_clock" not in session.stopped.evidence["used"]:
             break
     assert sittings > 3
-    assert "budget is spent" in session.stopped.text
+    assert "tokens" in session.stopped.evidence["used"]
     assert billed > LIMITS.tokens - 2 * WORST
 
 

@@ -21,6 +21,7 @@ class Scripted:
 
     def __init__(self, say: Callable[[dict[str, Any]], Any]) -> None:
         self.reports_usage = True
+        self.usage: dict[str, Any] | None = None
         self.refusal = "no"
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
@@ -45,6 +46,8 @@ class Scripted:
                     self.reply(said, {"error": {"message": server.refusal}})
                     return
                 found = completion(body, *(said if isinstance(said, tuple) else (said, None)))
+                if server.usage is not None:
+                    found["usage"] = server.usage
                 if not server.reports_usage:
                     del found["usage"]
                 self.reply(200, found)

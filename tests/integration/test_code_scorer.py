@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import stat
+import struct
 import sys
 import threading
 import time
@@ -19,6 +20,7 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.scoring import build_scorer, sandbox
 from adaptive_eval.scoring.code import find_code
 from adaptive_eval.scoring.sandbox import Limits, SandboxFailed, require_sandbox, run_tests
+from adaptive_eval.scoring.seccomp import syscall_filter
 from adaptive_eval.store import RunReader
 from adaptive_eval.trial import Completion, Question
 
@@ -182,6 +184,104 @@ def test_what_a_program_takes_is_bounded(code, reason):
     outcome = run_tests(code, "pass", PATIENT)
     assert not outcome.passed
     assert reason in outcome.reason
+
+
+PYTHONS = [None, "/usr/bin/python3"]
+"""The second may be read by every user, so that root has it run in a user namespace."""
+
+CALL = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+def call(name, *arguments):
+    if getattr(libc, name)(*arguments) < 0:
+        raise OSError(ctypes.get_errno(), name)
+"""
+MOUNT = """
+user, group = os.getuid(), os.getgid()
+call("unshare", 0x10000000 | 0x20000)  # a user and a mount namespace
+call("prctl", 4, 1, 0, 0, 0)
+for place, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
+    open("/proc/self/" + place, "w").write(text)
+os.mkdir("/tmp/more")
+call("mount", b"more", b"/tmp/more", b"tmpfs", 0, b"size=1g")
+for number in range(10):
+    open(f"/tmp/more/{number}", "wb").write(bytes(10**7))
+"""
+
+
+@sandboxed
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize(
+    "code",
+    [
+        MOUNT,
+        "call('syscall', {'x86_64': 56, 'aarch64': 220}[os.uname().machine], 0x10000011, 0, 0, 0, 0)",
+        "call('shmget', 0, 4096, 0o1600)",
+        "call('syscall', {'x86_64': 248, 'aarch64': 217}[os.uname().machine], b'user', b'x', b'y', 1, -3)",
+        "call('syscall', 425, 4, ctypes.create_string_buffer(240))",
+        "call('ptrace', 0, 0, 0, 0)",
+        "os.memfd_create('x')",
+        "import socket; socket.socket(40, socket.SOCK_STREAM)",
+    ],
+    ids=["a larger disk", "clone", "shm", "keyring", "io_uring", "ptrace", "memfd", "vsock"],
+)
+def test_the_kernel_refuses_what_a_program_has_no_need_of(code, python):
+    if python is not None and not Path(python).exists():
+        pytest.skip(f"no {python}")
+    outcome = run_tests(CALL + code, "pass", PATIENT, python)
+    assert not outcome.passed
+    assert any(words in outcome.reason for words in ("[Errno 1]", "[Errno 97]")), outcome.reason
+
+
+@sandboxed
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_memory_of_all_processes_together_is_bounded(python):
+    if python is not None and not Path(python).exists():
+        pytest.skip(f"no {python}")
+    code = (
+        "import os, time\nheld = bytearray(b'a' * (60 * 2**20))\nfor _ in range(3):\n    if os.fork() == 0:\n"
+    )
+    shared = f"{code}        time.sleep(0.2)\n        os._exit(0)\nfor _ in range(3): os.wait()"
+    limits = Limits(wall=60.0, cpu=20.0, memory=160 * 2**20)
+    outcome = run_tests(shared, "pass", limits, python)
+    assert outcome.passed, outcome.reason
+    own = f"{code}        held[:] = b'b' * len(held)\n        time.sleep(60)\nfor _ in range(3): os.wait()"
+    outcome = run_tests(own, "pass", limits, python)
+    assert outcome.reason == "used more than 160 MB of memory in all of its processes"
+
+
+@sandboxed
+def test_strict_refuses_where_a_protection_is_missing(monkeypatch):
+    scorer = build_scorer("code", {"allow_execution": True, "require_sandbox": "strict"})
+    lacks = [name for name, cure in sandbox.protections().items() if cure is not None]
+    if lacks:
+        with pytest.raises(UsageError, match=f"strict.* lacks here {lacks[0]}"):
+            scorer.check_target(question())
+    else:
+        assert scorer.check_target(question()) is None
+    monkeypatch.setattr(sandbox, "_enclosure", lambda _: sandbox.Enclosure(True, False, False))
+    with pytest.raises(UsageError, match=r"install bubblewrap 0\.8.*; a filter on system calls"):
+        scorer.check_target(question())
+
+
+@sandboxed
+def test_validate_and_run_say_which_protections_hold(tmp_path):
+    scorer = {"kind": "code", "allow_execution": True, "code": "value = {answer}", "tests": "value"}
+    config = mimic_config({"scorer": scorer, "limit": 2}, goal="budget", budget={"trials": 2})
+    _, result = run_config(tmp_path, config, by=installed)
+    assert "a filter on system calls, an IPC namespace" in result.stderr, result
+    result = installed("validate", str(tmp_path / "config.yaml"), "--offline")
+    assert "a filter on system calls, an IPC namespace" in result.output, result
+
+
+def test_the_filter_knows_two_machines():
+    """Each instruction has eight bytes; every jump stays within the program."""
+    for machine in ("x86_64", "aarch64"):
+        program = [*struct.iter_unpack("<HBBI", syscall_filter(machine))]
+        for place, (operation, true, false, _) in enumerate(program):
+            assert operation in (0x20, 0x15, 0x35, 0x45, 0x06)
+            assert place + 1 + max(true, false) < len(program) or operation == 0x06
+    assert syscall_filter("s390x") is None
 
 
 @sandboxed
@@ -353,20 +453,20 @@ def test_a_sandbox_that_is_there_later_is_used_then(monkeypatch):
 def out_of_memory(monkeypatch):
     """Have sandboxes killed from outside once their program runs, as often as this list has items."""
     kills: list[str] = []
-    run, ended = sandbox._run, sandbox._ended
+    run, listen = sandbox._run, sandbox._listen
 
     def one(code, *arguments, **options):
         return run("import time\ntime.sleep(60)" if kills else code, *arguments, **options)
 
-    def killed(process, verdict, deadline, heard):
+    def killed(process, channel, deadline, heard, *limits):
         if kills and process.poll() is None:
-            heard.verdict += os.read(verdict.fileno(), len("started\n"))
+            heard.verdict += channel.recv(len("started\n"))
             process.kill()
             kills.pop()
-        return ended(process, verdict, deadline, heard)
+        return listen(process, channel, deadline, heard, *limits)
 
     monkeypatch.setattr(sandbox, "_run", one, raising=False)
-    monkeypatch.setattr(sandbox, "_ended", killed)
+    monkeypatch.setattr(sandbox, "_listen", killed)
     return kills
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adaptive_eval.scoring import build_scorer, find_numbers, last_boxed, last_stated, read_number
-from adaptive_eval.scoring.options import Options
+from adaptive_eval.scoring import JsonScorer, build_scorer, find_numbers, last_boxed, last_stated, read_number
+from adaptive_eval.scoring.choice import Options
 from adaptive_eval.scoring.text import answer_part, storable, unwrapped
 from adaptive_eval.trial import Completion, Question
 
@@ -151,6 +151,9 @@ HOSTILE = {
     "superscripts": "²" * MILLION,
     "carets": "^" * MILLION,
     "signs": "-+" * (MILLION // 2),
+    "open fences": "%```json\n!" * (MILLION // 10),
+    "open lists": "[1," * (MILLION // 3),
+    "powers of powers": r"\boxed{" + "4^" * (MILLION // 2) + "4}",
 }
 
 
@@ -164,6 +167,14 @@ def test_extractors_are_linear_even_without_the_cut(name):
         pass
     unwrapped(text)
     storable(text)
+
+
+@pytest.mark.timeout(60)
+def test_a_hundred_thousand_fences_are_read_in_one_pass():
+    fences = HOSTILE["open fences"]
+    assert JsonScorer().find(fences, None, QUESTIONS["json"]) is None
+    closed = fences + '```json\n{"a": 1}\n```'
+    assert JsonScorer().find(closed, None, QUESTIONS["json"]).text == '{"a": 1}'
 
 
 def test_a_million_nested_boxes_are_read_in_one_pass():

@@ -281,14 +281,14 @@ def decisions_of(results: Results) -> tuple[Decision, ...]:
             text = f"{names[0]} and {names[1]} tied within ±{results.equivalence or 0.0:g}: {span}"
         else:
             winner, loser = names if pair.verdict == "better" else names[::-1]
-            text = f"{winner} separated from {loser}: {names[0]} − {names[1]} = {span}"
+            text = f"{winner} is ahead of {loser}: {names[0]} − {names[1]} = {span}"
         evidence = {"difference": pair.difference, "statistic": pair.evidence, "threshold": pair.threshold}
         told.append(Decision("pair", names, pair.verdict, step, 2 * step, text, evidence))
         for name in names:
             mine = [other for other in results.pairs if name in (other.first, other.second)]
             last = max((other.decided_at or 10**9, other.first, other.second) for other in mine)
             if last == (step, *names):
-                text = f"{name} retired after {step:,} trials: separated from the others"
+                text = f"{name} is resolved after {step:,} trials: separated from the others"
                 told.append(Decision("retired", (name,), "retired", step, 2 * step, text, {}))
     if results.stop is not None:
         stop = results.stop

@@ -129,10 +129,6 @@ def test_what_is_wrong_with_a_key_beside_its_misspelt_twin_is_reported():
             "samples_per_request: 8 is more than concurrency allows in flight (4)",
         ),
         (
-            {"models__0__samples_per_request": 4, "allocation": {"questions": "rounds"}},
-            "samples_per_request: needs allocation.questions: schedule",
-        ),
-        (
             {"models__0__samples_per_request": 4, "tasks__0__shuffle_options": True},
             "samples_per_request: saves nothing where options are shuffled",
         ),

@@ -19,7 +19,7 @@ from adaptive_eval.errors import RunDiskFull
 from adaptive_eval.run import disk
 from adaptive_eval.run.disk import alternatives, forecast, require_room
 from adaptive_eval.store import RunReader
-from adaptive_eval.store.room import free_bytes, in_words, stored_bytes, trial_bytes
+from adaptive_eval.store.disk_space import free_bytes, in_words, stored_bytes, trial_bytes
 
 Usage = namedtuple("Usage", "total used free")
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_eval.endpoints.address import Address, read_key
-from adaptive_eval.endpoints.answer import chat_text, plain_text, read_completions, read_usage
+from adaptive_eval.endpoints.answer import MOST_TOKENS, chat_text, plain_text, read_completions, read_usage
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_completions import OpenAICompletions, as_prompt
 from adaptive_eval.endpoints.redaction import Redactor, shorten, storable
@@ -105,10 +105,33 @@ def test_a_failure_inside_a_200_keeps_its_status():
             {"prompt_tokens": 5, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 4}},
             Usage(5, 7, 4),
         ),
+        (
+            {"prompt_tokens": 5, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 10**30}},
+            Usage(5, 7, 5),
+        ),
+        ({"prompt_tokens": {"a": 1}, "completion_tokens": [7], "total_tokens": 10**30}, Usage()),
+        ({"prompt_tokens": float("nan"), "completion_tokens": float("inf")}, Usage()),
+        ({"prompt_tokens": MOST_TOKENS, "completion_tokens": 1}, Usage(MOST_TOKENS, 1)),
+        ({"prompt_tokens": 10**30, "completion_tokens": 1}, None),
+        ({"prompt_tokens": 1, "completion_tokens": MOST_TOKENS + 1}, None),
     ],
 )
 def test_usage(usage, tokens):
     assert read_usage(usage) == tokens
+
+
+def test_more_tokens_than_the_context_holds_are_no_report():
+    usage = {"prompt_tokens": 900, "completion_tokens": 2_100}
+    assert read_usage(usage, context=1_000) is None
+    assert read_usage(usage, context=1_000, answers=3) == Usage(900, 2_100)
+    (answer,) = read_completions(
+        {**body({"content": "a"}), "usage": usage},
+        text_of=chat_text,
+        latency=0.0,
+        redact=Redactor([]),
+        context=1_000,
+    )
+    assert (answer.usage, answer.impossible_usage) == (Usage(), True)
 
 
 def test_logprobs_and_names_are_kept():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from scorio import eval as metrics
+from scorio.eval._kernels import _quadrature
 
 LARGE = {
     name: arguments
@@ -123,3 +124,24 @@ def test_a_question_that_is_never_right_among_a_thousand() -> None:
     assert mu == pytest.approx(math.sqrt(0.5) * 10 ** (-0.01 * 600.4), rel=1e-2)
     assert sigma > 0.0
     assert lo == 0.0
+
+
+@pytest.mark.parametrize("name", ["mg_pass_at_k_ci", "maj_at_k_ci", "auc_at_k_ci", "g_pass_at_k_tau_ci"])
+def test_a_large_k_sums_over_the_counts_that_can_occur(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tau = (0.6,) if "tau" in name else ()
+    counts = [[4000, 4100], [8099, 1], [2000, 6100]]
+    near = getattr(metrics, name)(None, 6000, *tau, counts=counts)
+    monkeypatch.setattr(_quadrature, "_ALL_COUNTS", 1 << 20)
+    assert getattr(metrics, name)(None, 6000, *tau, counts=counts) == pytest.approx(near, rel=1e-12)
+
+
+def test_auc_of_a_large_k_is_the_trapezoidal_mean_of_pass_at_k() -> None:
+    for wrong, right in ((700, 300), (999, 1), (1000, 0)):
+        log_failed = [
+            math.lgamma(1 + wrong + j) - math.lgamma(2 + wrong + right + j)
+            - math.lgamma(1 + wrong) + math.lgamma(2 + wrong + right)
+            for j in range(1, 901)
+        ]  # fmt: skip
+        passed = -np.expm1(log_failed)
+        expected = (passed.sum() - 0.5 * (passed[0] + passed[-1])) / 899
+        assert metrics.auc_at_k_ci(None, 900, counts=[wrong, right])[0] == pytest.approx(expected, rel=1e-9)

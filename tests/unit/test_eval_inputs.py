@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from scorio import eval as metrics
 
@@ -331,3 +332,65 @@ def test_bad_marks_and_question_weights_are_refused(name: str) -> None:
         (["a", "b"], ["'a'"]),
     ]:
         refused(lambda w=weights: call(name, R, question_weights=w), "question_weights", *words)
+
+
+def test_a_flat_prior_has_the_trials_of_one_question_after_another() -> None:
+    assert metrics.bayes(R, None, [1, 0, 0, 1]) == metrics.bayes(R, None, [[1, 0], [0, 1]])
+    assert metrics.max_at_k_ci(R, 2, None, [1, 0, 0, 1]) == metrics.max_at_k_ci(R, 2, None, [[1, 0], [0, 1]])
+
+
+@pytest.mark.parametrize("w", [["0", "1"], [0, 1j], [0.0, None]])
+@pytest.mark.parametrize("name", CATEGORICAL)
+def test_rewards_are_real_numbers(name: str, w: Any) -> None:
+    refused(lambda: call(name, R, w=w), "w must be numbers")
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e155, 1e300])
+@pytest.mark.parametrize("name", ["bayes", "avg"])
+def test_rewards_of_any_size_have_a_finite_deviation(name: str, scale: float) -> None:
+    expected = np.array(call(name, R))
+    assert np.array(call(name, R, w=[0.0, scale])) / scale == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    "form", [{"a": [0, 1]}, (x for x in (0, 1)), {0, 1}], ids=["dict", "generator", "set"]
+)
+def test_what_has_no_order_or_is_read_once_is_refused_in_words(form: Any) -> None:
+    refused(lambda: metrics.avg(form), "R must be an array", type(form).__name__)
+
+
+class OnAccelerator:
+    """Stands for a torch tensor: it becomes an array only once it is detached and moved."""
+
+    def detach(self) -> Any:
+        return self
+
+    def cpu(self) -> Any:
+        return R
+
+
+class Array:
+    """Stands for a JAX array: NumPy asks it for its values."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return R.astype(dtype) if dtype is not None else R
+
+
+def test_containers_of_other_packages_are_taken() -> None:
+    pandas = pytest.importorskip("pandas")
+    expected = metrics.pass_at_k(R, 2)
+    forms = [
+        pandas.DataFrame(R),
+        pandas.DataFrame(R).astype("Int64"),
+        pandas.DataFrame(R.astype(bool)).astype("boolean"),
+        scipy.sparse.csr_array(R),
+        OnAccelerator(),
+        Array(),
+    ]
+    assert [metrics.pass_at_k(form, 2) for form in forms] == [expected] * len(forms)
+    with_gap = pandas.DataFrame(R).astype("Int64")
+    with_gap.iloc[1, 4] = pandas.NA
+    unmade = np.where(np.arange(10).reshape(2, 5) == 9, -1, R)
+    assert metrics.pass_at_k(with_gap, 2, missing=math.nan) == metrics.pass_at_k(unmade, 2, missing=-1)
+    refused(lambda: metrics.pass_at_k(with_gap, 2), "R[1, 4] = nan")
+    refused(lambda: metrics.avg(pandas.DataFrame([["a", 1]])), "R must hold integers")

@@ -8,10 +8,9 @@ import pytest
 from adaptive_eval.build.assembly import build
 from adaptive_eval.config import config_from_data, json_schema
 from adaptive_eval.errors import ConfigError, UsageError
+from adaptive_eval.interop.inspect_score import InspectScorer, SampleCompletion
 from adaptive_eval.interop.inspect_stopping import StopEarly
 from adaptive_eval.interop.inspect_task import load_inspect_task
-from adaptive_eval.scoring import InspectScorer
-from adaptive_eval.scoring.inspect_score import SampleCompletion
 from adaptive_eval.trial import Completion, Question
 
 QUESTION = Question("t", "q", "4")

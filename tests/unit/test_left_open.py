@@ -12,11 +12,12 @@ from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.monitor.web.pages import render, run_context
 from adaptive_eval.monitor.web.tally import Tally
 from adaptive_eval.report.phrases import state_words
+from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.verdicts import left_open
 
 
 def retired_because(session: Session) -> str:
-    return [decision.text for decision in session.decisions if decision.kind == "retired"][-1]
+    return [describe(decision) for decision in session.decisions if decision.kind == "retired"][-1]
 
 
 @pytest.fixture
@@ -29,16 +30,14 @@ def alone() -> Session:
 
 
 def test_why_it_is_asked_no_more(alone):
-    assert retired_because(alone) == (
-        "m2 retired after 0 trials: its open pairs with m0 and m1 cannot be decided any more"
-    )
+    assert "its open pairs with m0 and m1 cannot be decided" in retired_because(alone)
 
 
 def test_what_was_decided_is_said_too():
     session = Session(make_spec(3, 40))
     session.stop_model("m1", "gone")
     drive(session, coin([0.95, 0.5, 0.05]))
-    reasons = [decision.text for decision in session.decisions if decision.kind == "retired"]
+    reasons = [describe(decision) for decision in session.decisions if decision.kind == "retired"]
     assert [reason.partition(": ")[2] for reason in reasons] == [
         "separated from m2; its open pair with m1 cannot be decided any more",
         "separated from m0; its open pair with m1 cannot be decided any more",

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from adaptive_eval.mock_server import FaultSpec
-from adaptive_eval.mock_server.fault_injection import FaultPlan
+from adaptive_eval.mock_server.delivery import FaultPlan
 
 
 def struck(fault: FaultSpec, requests: str) -> str:

@@ -21,6 +21,7 @@ from adaptive_eval.monitor.json_lines import JsonLines
 from adaptive_eval.monitor.liveness import is_running
 from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.store import RunReader, RunWriter
+from adaptive_eval.text.decision_words import describe
 
 
 def attachment_of(reader, *, now=runs.STARTED + 1e6, running=lambda directory, age: False):
@@ -126,7 +127,7 @@ def test_json_lines_tell_each_decision_once():
         last = results
         if text is not None:
             told += [one["text"] for one in json.loads(text)["new_decisions"]]
-    assert told == [decision.text for decision in _all_decisions()]
+    assert told == [describe(decision) for decision in _all_decisions()]
 
 
 def _all_decisions():

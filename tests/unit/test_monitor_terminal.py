@@ -67,7 +67,7 @@ def test_eighty_by_twenty_four_answers_the_questions_in_order():
         "trials    728",  # what it costs
         "elm rate_limit 12, timeout 3",  # what is broken
         "ash: 2 trials have no answer",
-        "ash separated from fir",
+        "ash is ahead of fir",
     ]
     places = [text.index(words) for words in order]
     assert places == sorted(places)

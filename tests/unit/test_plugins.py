@@ -11,7 +11,8 @@ from session_scripts import coin, drive, make_spec
 from adaptive_eval.core import plugins
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import SessionError, UsageError
-from adaptive_eval.report.promises import promises
+from adaptive_eval.text.decision_words import explain
+from adaptive_eval.text.promises import promises
 from scorio.sequential.rules import Anytime
 
 
@@ -73,7 +74,7 @@ class TestRules:
         assert session.stopped.reason == "resolved"
         verdicts = [pair.verdict for pair in session.results().pairs]
         assert verdicts == [pair.verdict for pair in plain.results().pairs]
-        assert "Rule own: as anytime." in session.explain("m0", "m1")
+        assert "says of itself: as anytime." in explain(session.results(), "m0", "m1")
         assert session.forecast() is None
 
     @pytest.mark.parametrize(

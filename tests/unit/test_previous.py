@@ -285,7 +285,7 @@ class TestKeptWithTheRun:
 
 
 def test_a_run_file_that_names_no_edition_of_the_formulas_began_under_the_first(folder):
-    fresh = built(folder, "new")
+    fresh = built(folder, "new", "newer")
     meta = fresh.meta()
     assert (fresh.spec.stopping.edition, meta["edition"]) == (2, "2")
     resumed = replace(fresh, continued=meta)

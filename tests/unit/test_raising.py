@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from run_examples import make_run
 
-from adaptive_eval.cli.raising import more_passes, raised_budgets
 from adaptive_eval.config import parse_config
 from adaptive_eval.config.overrides import apply_overrides, read_overrides
 from adaptive_eval.core.results import BudgetLine, Decision, StopVerdict
 from adaptive_eval.monitor.attach import Attachment
 from adaptive_eval.store import RunReader
+from adaptive_eval.text.raised_limits import more_passes, raised_budgets
 
 NAMES = ("oak", "qwen3-1.7b", "7")
 
@@ -36,18 +36,33 @@ def view(tmp_path):
         return Attachment(reader, lambda: 1_750_000_000.0).view()
 
 
-def ended(view, reason, text, *lines, stopped=()):
-    """Return the view of a run that has ended so, with these budgets; `stopped` models by their own."""
+def ended(view, stop, *lines, stopped=()):
+    """Return results and decisions of a run that has ended so; `stopped` models by their own budgets."""
     models = tuple(
         replace(view.results.models[0], model=name, state="stopped" if name in stopped else "active")
         for name in NAMES
     )
-    results = replace(view.results, stop=StopVerdict(reason, text), budgets=tuple(lines), models=models)
+    results = replace(view.results, stop=stop, budgets=tuple(lines), models=models)
     decisions = tuple(Decision("model_stopped", (name,), "budget", 9, 9, "", {}) for name in stopped)
-    return replace(view, results=results, decisions=decisions)
+    return results, decisions
 
 
-SPENT = "budget ended before the goal was reached: …; the next trial might exceed it"
+def spent(scope, owner=""):
+    """Return the stop of a budget, as data, and as sentences of earlier versions that name the same owner."""
+    words = {
+        "run": ["budget ended before the goal was reached: …; the next trial might exceed it"],
+        "task": [
+            f"budget of task {owner} ended before the goal was reached: …",
+            f"budget of task {owner} is spent: …",
+            f"the wall clock limit of 3 s of task '{owner}' is reached",
+        ],
+        "scorer": [
+            f"the budget of the judge of task '{owner.partition(' of ')[2]}' has no room for another answer"
+        ],
+        "models": ["the budgets of models ended before a pair was decided (…)"],
+    }[scope]
+    now = StopVerdict("budget", evidence={"scope": scope, "owner": owner, "used": {}})
+    return [now, *(StopVerdict("budget", text) for text in words)]
 
 
 @pytest.mark.parametrize(
@@ -65,43 +80,29 @@ SPENT = "budget ended before the goal was reached: …; the next trial might exc
     ],
 )
 def test_it_is_the_limit_that_has_ended_the_run(view, config, lines, setting):
-    assert raised_budgets(ended(view, "budget", SPENT, *lines), config) == [setting]
+    for stop in spent("run"):
+        assert raised_budgets(*ended(view, stop, *lines), config) == [setting]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "budget of task sums ended before the goal was reached: …",
-        "budget of task sums is spent: …",
-        "the wall clock limit of 3 s of task 'sums' is reached",
-    ],
-)
-def test_it_is_the_task_s(view, config, text):
-    name = "wall_clock" if "clock" in text else "trials"
+@pytest.mark.parametrize(("name", "twice"), [("trials", "6"), ("wall_clock", "6s")])
+def test_it_is_the_task_s(view, config, name, twice):
     lines = [BudgetLine("trials", 9, 0, 9), BudgetLine(name, 3, 0, 3, "task", "sums")]
-    twice = "6s" if name == "wall_clock" else "6"
-    assert raised_budgets(ended(view, "budget", text, *lines), config) == [
-        f"tasks[sums].budget.{name}={twice}"
-    ]
+    for stop in spent("task", "sums"):
+        assert raised_budgets(*ended(view, stop, *lines), config) == [f"tasks[sums].budget.{name}={twice}"]
 
 
 def test_it_is_the_judge_s(view, config):
-    text = "the budget of the judge of task 'sums' has no room for another answer: 9 of 10 requests"
     lines = [BudgetLine("trials", 9, 0, 9), BudgetLine("requests", 9, 0, 10, "scorer", "judge of sums")]
-    assert raised_budgets(ended(view, "budget", text, *lines), config) == [
-        "tasks[sums].scorer.budget.requests=20"
-    ]
+    for stop in spent("scorer", "judge of sums"):
+        assert raised_budgets(*ended(view, stop, *lines), config) == ["tasks[sums].scorer.budget.requests=20"]
 
 
 @pytest.mark.parametrize(
-    ("reason", "text"),
-    [("partial", "decided as far as possible: …"), ("budget", "the budgets of models ended before a pair …")],
+    "stop", [*spent("models"), StopVerdict("partial", evidence={"open": 1, "silent": [], "spent": ["oak"]})]
 )
-def test_every_model_whose_own_budget_has_ended_is_named_so_that_its_place_is_found(
-    view, config, reason, text
-):
+def test_every_model_whose_own_budget_has_ended_is_named_so_that_its_place_is_found(view, config, stop):
     lines = [BudgetLine("usd", 0.9, 0, 1.0, "model", name) for name in NAMES]
-    settings = raised_budgets(ended(view, reason, text, *lines, stopped=NAMES), config)
+    settings = raised_budgets(*ended(view, stop, *lines, stopped=NAMES), config)
     assert settings == [
         "models[oak].budget.usd=2",
         "models[qwen3-1.7b].budget.usd=2",
@@ -116,8 +117,8 @@ def test_every_model_whose_own_budget_has_ended_is_named_so_that_its_place_is_fo
 
 def test_nothing_is_to_be_raised_where_endpoints_have_gone(view, config):
     line = BudgetLine("trials", 5, 0, 9)
-    assert raised_budgets(ended(view, "endpoints", "no pair can be decided …", line), config) == []
-    assert raised_budgets(ended(view, "partial", "decided as far as possible: …", line), config) == []
+    for stop in (StopVerdict("endpoints", evidence={"models": {}}), StopVerdict("partial", "stored words")):
+        assert raised_budgets(*ended(view, stop, line), config) == []
 
 
 def test_twice_as_many_passes(config):

@@ -18,6 +18,7 @@ from adaptive_eval.report import summarise
 from adaptive_eval.report.charts import Scale, histogram, pair_matrix, scale_over
 from adaptive_eval.report.html import to_html
 from adaptive_eval.store import RunReader
+from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.inert import inert
 
 VOID = {"meta", "line", "rect", "br", "link", "img", "input"}
@@ -115,7 +116,7 @@ def test_the_page_says_what_the_report_says(page, summary):
     for text in (*summary.promises.holds, *summary.promises.limits):
         assert text.replace("`", "") in page.shown
     for one in summary.decisions:
-        assert one.decision.text in page.shown
+        assert describe(one.decision) in page.shown
     assert "fewer trials than uniform" in page.shown
     assert "version of python" in page.shown
     assert " ".join(runs.CONFIG.split()) in page.shown

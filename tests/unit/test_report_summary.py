@@ -11,8 +11,8 @@ import standings_examples as examples
 
 from adaptive_eval.errors import RunFileError, RunNotFound
 from adaptive_eval.report import summarise
-from adaptive_eval.report.promises import promises
 from adaptive_eval.store import RunReader, RunWriter
+from adaptive_eval.text.promises import promises
 from adaptive_eval.trial import TrialOutcome
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from adaptive_eval.scoring import NumericScorer, find_numbers, read_number
-from adaptive_eval.scoring.numbers import is_same_number
+from adaptive_eval.scoring.numerals import is_same_number
 from adaptive_eval.trial import Completion, Question
 
 READABLE = [

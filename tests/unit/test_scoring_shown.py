@@ -22,7 +22,7 @@ def shown(scorer, tmp_path, row, **options):
     file.write_text(json.dumps(row), encoding="utf-8")
     task = load_task("t", file, **options)
     question = task.asked(task.questions[0], seed=0)
-    return scorer.messages("It is 4.", question)[-1]["content"]
+    return scorer.messages("It is 4.", question)[-1].content
 
 
 @pytest.mark.parametrize("scorer", SCORERS)

@@ -28,7 +28,7 @@ def test_calls_ties_no_later_than_the_first_boundary_at_one_variance():
         assert (bound[first >= 0.0] >= first[first >= 0.0]).all()
 
 
-@pytest.mark.parametrize("better, worse, trials", [(12, 9, 100), (0, 0, 50), (3, 3, 400), (40, 5, 60)])
+@pytest.mark.parametrize(("better", "worse", "trials"), [(12, 9, 100), (0, 0, 50), (3, 3, 400), (40, 5, 60)])
 def test_margin_variance_is_that_of_the_most_likely_multinomial_with_that_mean(better, worse, trials):
     """Found by search over all multinomials of differences −1, 0, 1 whose mean is the margin."""
     margin, q = 0.08, (better + worse) / trials

@@ -10,6 +10,7 @@ from adaptive_eval.core.issuing import trial_seed
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import AllocationSpec
 from adaptive_eval.errors import SessionError
+from adaptive_eval.text.decision_words import describe, explain
 from adaptive_eval.trial import TrialKey, TrialOutcome, Usage
 
 
@@ -134,7 +135,7 @@ class TestStopping:
         session = drive(Session(make_spec(3, 20, trials=101)), ones)
         assert session.stopped.reason == "budget"
         assert session.budget.told == 101
-        assert "101 of 101 trials" in session.stopped.text
+        assert session.stopped.evidence["used"] == {"trials": [101, 101]}
 
     def test_reports_the_stop_also_when_asking_finds_it(self):
         session = Session(make_spec(2, 20, trials=2))
@@ -147,7 +148,7 @@ class TestStopping:
         drive(session, coin([0.95, 0.5, 0.5], spread=0.05))
         retired = [decision for decision in session.decisions if decision.kind == "retired"]
         assert retired[0].models == ("m0",)
-        assert "separated from m1 and m2" in retired[0].text
+        assert retired[0].evidence == {"separated": ["m1", "m2"], "tied": [], "lost": []}
         issued = session.states.issued
         assert issued[0] < issued[1] == issued[2]
 
@@ -173,19 +174,19 @@ class TestStopping:
 class TestExplaining:
     def test_gives_numbers_and_words_for_a_decided_pair(self):
         session = drive(Session(make_spec(2, 30)), lambda request: int(request.key.model == "m0"))
-        text = session.explain("m1", "m0")
-        assert text.startswith("m0 − m1: m0 separated from m1.")
+        text = explain(session.results(), "m1", "m0")
+        assert text.startswith("m0 − m1: m0 is ahead of m1.")
         assert "Difference +1.0000" in text
-        assert "after 22 trials of each on 21 questions" in text
-        assert "family holm" in text
+        assert "after 22 trials each on 21 questions" in text
+        assert "Rule `anytime` at 95 %" in text
 
     def test_says_that_nothing_is_known_yet(self):
-        assert "no question has been answered" in Session(make_spec(2, 30)).explain("m0", "m1")
+        assert "no question has been answered" in explain(Session(make_spec(2, 30)).results(), "m0", "m1")
 
     def test_refuses_a_pair_the_goal_does_not_ask_about(self):
         session = Session(make_spec(3, 30, goal="baseline", model="m0"))
         with pytest.raises(SessionError, match="does not ask about m1 and m2"):
-            session.explain("m1", "m2")
+            explain(session.results(), "m1", "m2")
 
 
 class TestModelsThatStop:
@@ -193,7 +194,7 @@ class TestModelsThatStop:
         session = Session(make_spec(3, 40))
         session.ask(6)
         decisions = session.stop_model("m1", "401: bad key")
-        assert decisions[0].text == "m1 stopped: 401: bad key"
+        assert describe(decisions[0]) == "m1 stopped: 401: bad key"
         assert all(request.key.model != "m1" for request in session.ask(20))
 
     def test_a_partial_result_is_called_partial(self):
@@ -201,13 +202,13 @@ class TestModelsThatStop:
         session.stop_model("m1", "gone")
         drive(session, lambda request: int(request.key.model == "m0"))
         assert session.stopped.reason == "partial"
-        assert "2 pairs stay open because m1 stopped answering" in session.stopped.text
+        assert session.stopped.evidence == {"open": 2, "silent": ["m1"], "spent": []}
 
     def test_no_pair_left_means_endpoints(self):
         session = Session(make_spec(2, 40))
         session.stop_model("m1", "gone")
         assert session.stopped.reason == "endpoints"
-        assert "m1: gone" in session.stopped.text
+        assert "m1: gone" in describe(session.stopped)
 
     def test_time_that_is_up_is_a_budget_and_no_fault(self):
         session = Session(make_spec(3, 40))
@@ -215,7 +216,7 @@ class TestModelsThatStop:
         assert decision.verdict == "budget"
         drive(session, lambda request: int(request.key.model == "m0"))
         assert session.stopped.reason == "partial"
-        assert "2 pairs stay open because the budget of m1 ended" in session.stopped.text
+        assert session.stopped.evidence == {"open": 2, "silent": [], "spent": ["m1"]}
         session = Session(make_spec(2, 40))
         session.stop_model("m1", "its wall clock limit of 60 s is reached", spent=True)
         assert session.stopped.reason == "budget"

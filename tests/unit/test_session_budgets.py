@@ -9,6 +9,7 @@ from adaptive_eval.core.account import Amount
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, ModelSpec, Price, SessionSpec, TaskSpec
 from adaptive_eval.errors import SessionError
+from adaptive_eval.text.decision_words import describe, note_words
 from adaptive_eval.trial import Missing, TrialKey, TrialOutcome, Usage
 
 MEANS = [0.9, 0.5, 0.2]
@@ -100,12 +101,10 @@ class TestModels:
         spec = with_own(make_spec(3, 30, max_passes=60), m1=BudgetSpec(trials=12))
         session = drive(Session(spec), coin(MEANS))
         assert session.stopped.reason == "partial"
-        assert session.stopped.text == (
-            "decided as far as possible: 2 pairs stay open because the budget of m1 ended"
-        )
+        assert session.stopped.evidence == {"open": 2, "silent": [], "spent": ["m1"]}
         lines = {line.model: line for line in session.results().models}
         assert (lines["m1"].state, lines["m1"].issued) == ("stopped", 12)
-        assert lines["m1"].note == "its budget ended: 12 of 12 trials; its next trial might exceed it"
+        assert "12 of 12 trials" in note_words(lines["m1"], session.results())
         (call,) = calls(session)
         assert call[0] == ("m0", "m2")
         assert [pair.verdict for pair in session.results().pairs if "m1" in (pair.first, pair.second)] == [
@@ -138,7 +137,8 @@ class TestModels:
         spec = with_own(make_spec(2, 30), m0=BudgetSpec(trials=5))
         session = drive(Session(spec), coin(MEANS))
         assert session.stopped.reason == "budget"
-        assert "m0: its budget ended: 5 of 5 trials" in session.stopped.text
+        assert session.stopped.evidence["models"] == {"m0": {"trials": [5, 5]}}
+        assert "5 of 5 trials" in describe(session.stopped)
 
     def test_a_model_that_is_not_needed_any_more_is_not_given_up(self):
         spec = make_spec(3, 30, max_passes=60)
@@ -188,9 +188,9 @@ class TestTasks:
         spec = with_own(make_spec(2, 30), t=BudgetSpec(trials=11))
         session = drive(Session(spec), coin([0.5, 0.5]))
         assert session.stopped.reason == "budget"
-        assert session.stopped.text.startswith(
-            "budget of task t ended before the goal was reached: 11 of 11 trials"
-        )
+        evidence = session.stopped.evidence
+        assert (evidence["scope"], evidence["owner"], evidence["used"]) == ("task", "t", {"trials": [11, 11]})
+        assert "of task t" in describe(session.stopped)
         assert session.budget.told == 11
 
     def test_lines_show_every_limit_with_its_owner(self):

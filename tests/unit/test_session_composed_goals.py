@@ -11,6 +11,7 @@ from session_scripts import calls, coin, drive, make_spec
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.errors import SessionError
+from adaptive_eval.text.decision_words import explain
 from adaptive_eval.text.headline import headline
 
 MEANS = (0.85, 0.6, 0.55, 0.2)
@@ -53,16 +54,16 @@ class TestAll:
         assert pairs == calls(alone(RANKING))
 
     def test_says_what_was_reached(self):
-        text = run("all", RANKING, NARROW).stopped.text
-        assert text.startswith("goal reached: rank all models; every model's interval no wider than 0.12: ")
-        assert "6 pairs decided" in text
+        evidence = run("all", RANKING, NARROW).stopped.evidence
+        assert evidence["goals"] == [RANKING.text, NARROW.text]
+        assert (evidence["pairs"], evidence["measured"]) == (6, 4)
 
     def test_a_part_that_cannot_be_reached_any_more_makes_it_partial(self):
         session = Session(composed("all", RANKING, WIDE))
         session.stop_model("m3", "gone")
         drive(session, coin(MEANS), slots=4)
         assert session.stopped.reason == "partial"
-        assert "m3 stopped answering" in session.stopped.text
+        assert session.stopped.evidence["silent"] == ["m3"]
 
 
 class TestAny:
@@ -70,8 +71,7 @@ class TestAny:
         for first, other in ((WIDE, RANKING), (BEST, NARROW)):
             session = run("any", other, first)
             assert session.stopped.reason == "resolved"
-            assert session.stopped.text.startswith(f"goal reached: {first.text}")
-            assert other.text not in session.stopped.text
+            assert session.stopped.evidence["goals"] == [first.text]
             assert session.budget.told < alone(other).budget.told
 
     def test_decides_nothing_that_the_longer_part_alone_would_not(self):
@@ -88,7 +88,7 @@ class TestAny:
         assert session.comparison.members == [0, 1]
         drive(session, coin(MEANS), slots=4)
         assert session.stopped.reason == "resolved"
-        assert "decide the named pairs" in session.stopped.text
+        assert session.stopped.evidence["goals"] == ["decide the named pairs"]
 
     def test_no_part_left_decides_as_far_as_possible(self):
         session = Session(composed("any", GoalSpec("baseline", model="m3"), RANKING))
@@ -152,10 +152,10 @@ class TestWords:
 
     def test_explain_tells_a_model_by_itself_from_a_pair(self):
         session = run("all", RANKING, ABOVE, NARROW)
-        own = session.explain("m0")
-        assert "m0 − 0.4: m0 separated from 0.4." in own
+        own = explain(session.results(), "m0")
+        assert "m0 − 0.4: above." in own
         assert "m0 to a width 0.12: measured." in own
-        assert session.explain("m0", "m3").startswith("m0 − m3: m0 separated from m3.")
+        assert explain(session.results(), "m0", "m3").startswith("m0 − m3: m0 is ahead of m3.")
 
     def test_a_score_that_is_measured_is_shown_in_its_own_units(self):
         spec = make_spec(2, 30, goal="width", width=1.0, weights=(2.0, 6.0), max_passes=60)

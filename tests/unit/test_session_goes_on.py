@@ -12,6 +12,7 @@ from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, TaskSpec
+from adaptive_eval.text.decision_words import describe
 
 MEANS = (0.9, 0.7, 0.5, 0.1)
 POLICIES = ("round-robin", "lowest-z", "top-two", "uniform")
@@ -34,7 +35,7 @@ class TestBudgetIsSpentThoughEveryPairIsDecided:
         session = drive(Session(self.spec(policy, order, trials=700)), coin(MEANS), slots=3)
         assert session.budget.told == 700
         assert session.stopped.reason == "budget"
-        assert session.stopped.text == "budget is spent: 700 of 700 trials; the next trial might exceed it"
+        assert describe(session.stopped) == "the budget is spent: 700 of 700 trials"
         assert {pair.verdict for pair in session.results().pairs}.isdisjoint({"open"})
 
     def test_by_the_others_when_one_model_has_spent_its_own(self, policy, order):
@@ -51,8 +52,7 @@ class TestBudgetIsSpentThoughEveryPairIsDecided:
         session = drive(Session(replace(spec, models=models)), coin(MEANS), slots=3)
         assert session.states.issued == [70] * 3
         assert session.stopped.reason == "budget"
-        assert session.stopped.text.startswith("the budgets of models ended (m")
-        assert session.stopped.text.count("its budget ended: 70 of 70 trials") == 3
+        assert list(session.stopped.evidence["models"].values()) == [{"trials": [70, 70]}] * 3
 
     def test_to_the_cap_of_passes(self, policy, order):
         session = drive(Session(self.spec(policy, order, trials=10**6, max_passes=9)), coin(MEANS), slots=3)

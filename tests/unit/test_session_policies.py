@@ -5,6 +5,7 @@ import pytest
 from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
+from adaptive_eval.text.decision_words import describe
 from adaptive_eval.trial import TrialKey, TrialOutcome
 
 MEANS = [0.9, 0.7, 0.65, 0.2]
@@ -62,7 +63,7 @@ class TestGoals:
         session = run(goal="threshold", value=0.4, equivalence=None)
         verdicts = {call[0][0]: call[1] for call in calls(session)}
         assert verdicts == {"m0": "better", "m1": "better", "m2": "better", "m3": "worse"}
-        assert "m3 is below 0.4" in " ".join(decision.text for decision in session.decisions)
+        assert "m3 is below 0.4" in " ".join(describe(decision) for decision in session.decisions)
 
     def test_budget_spends_all_of_it_on_every_model(self):
         session = run(goal="budget", trials=400)
@@ -160,7 +161,7 @@ class TestRounds:
         session = Session(make_spec(2, 30, goal="ranking", max_passes=12, rounds="rounds"))
         drive(session, answer, slots=6)
         counts = session.board.cells[0].counts[0].sum(axis=1)
-        assert counts[20:].min() > 1.5 * counts[:20].max()
+        assert counts[20:].min() > 1.2 * counts[:20].max()
 
     def test_is_blind_to_arrival_order(self):
         spec = make_spec(4, 30, equivalence=0.15, max_passes=60, rounds="rounds")

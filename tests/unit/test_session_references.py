@@ -9,6 +9,7 @@ from session_scripts import calls, coin, drive, make_spec
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ReferenceSpec, TaskSpec
 from adaptive_eval.errors import SessionError
+from adaptive_eval.text.decision_words import describe, explain
 from adaptive_eval.trial import TrialKey, TrialOutcome
 
 
@@ -56,8 +57,8 @@ class TestAsking:
         session = drive(Session(against(make_spec(1, 60), old=0.2)), coin([0.9]))
         assert [(call[0], call[1]) for call in calls(session)] == [(("m0", "old"), "better")]
         assert session.stopped.reason == "resolved"
-        assert "after" in session.decisions[0].text
-        assert session.decisions[0].text.endswith("trials of m0")
+        assert session.decisions[0].evidence["reference"] == "old"
+        assert describe(session.decisions[0]).endswith("trials of m0")
 
     @pytest.mark.parametrize("policy", ["round-robin", "uniform", "lowest-z", "top-two"])
     def test_every_policy_leaves_references_alone(self, policy):
@@ -72,8 +73,8 @@ class TestAsking:
         alone = drive(Session(plain), answer)
         beside = drive(Session(against(plain, old=0.5)), answer)
         steps = range(4 * 30)
-        assert [beside.board.schedule.at(step) for step in steps] == [
-            alone.board.schedule.at(step) for step in steps
+        assert [beside.board.schedule.at(step, 1) for step in steps] == [
+            alone.board.schedule.at(step, 1) for step in steps
         ]
 
 
@@ -114,8 +115,8 @@ class TestBoard:
 
     def test_explains_a_contrast_with_a_reference(self):
         session = drive(Session(against(make_spec(1, 60), old=0.2)), coin([0.9]))
-        text = session.explain("old", "m0")
-        assert text.startswith("m0 − old: m0 separated from old.")
+        text = explain(session.results(), "old", "m0")
+        assert text.startswith("m0 − old: m0 is ahead of old.")
         assert "trials of m0 on" in text
 
     def test_forecasts_an_open_contrast_with_a_reference(self):

@@ -11,8 +11,10 @@ from adaptive_eval.core.spec_checks import spec_warnings
 from adaptive_eval.errors import UsageError
 from adaptive_eval.trial import TrialOutcome
 
+RANKING = GoalSpec()
 
-def spec(models=4, goal=GoalSpec(), questions=30, **stopping):
+
+def spec(models=4, goal=RANKING, questions=30, **stopping):
     return SessionSpec(
         tuple(ModelSpec(f"m{number}") for number in range(models)),
         (TaskSpec("t", tuple(f"q{number}" for number in range(questions))),),
@@ -66,12 +68,12 @@ def test_the_threshold_of_ties_falls_as_ties_are_called():
 
 @pytest.mark.parametrize("others", [{"family": "pair"}, {"rule": "zscore"}])
 def test_a_family_of_ties_needs_an_error_rate_of_all_pairs(others):
-    with pytest.raises(UsageError, match="stopping.ties"):
+    with pytest.raises(UsageError, match=r"stopping\.ties"):
         Session(spec(ties="family", equivalence=0.1, **others))
 
 
 def test_a_run_of_the_first_edition_resumes_to_its_own_ties():
-    """Its answers lead, replayed, to the decisions that it had; under the second edition they fall earlier."""
+    """Replayed, its answers lead to the decisions that it had; in the second edition ties fall earlier."""
     first = spec(models=3, equivalence=0.15, edition=1)
     whole = Session(first)
     log = outcomes_of(whole)

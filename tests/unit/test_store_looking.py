@@ -9,7 +9,7 @@ import run_examples as runs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.store import RunReader, RunWriter, SnapshotRecord, tallying
+from adaptive_eval.store import RunReader, RunWriter, SnapshotRecord, pending
 from adaptive_eval.store.thinning import spread
 from adaptive_eval.trial import TrialKey
 
@@ -19,7 +19,7 @@ def run(tmp_path_factory, request):
     """Return the directory of a run with missing and truncated answers."""
     directory = tmp_path_factory.mktemp("runs") / "forest"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tallying, "TALLY_EVERY", request.param)
+        patch.setattr(pending, "TALLY_EVERY", request.param)
         runs.make_run(directory, missing=0.1, truncated=0.2)
     return directory
 
@@ -91,9 +91,9 @@ def test_a_model_s_walk_is_what_its_trials_say(reader):
         category = -1 if trial.score is None else trial.score.category
         expected.append([asked.key.step, numbers[asked.task, asked.question], category])
     expected.sort()
-    assert reader.walked("elm", reader.count()).tolist() == expected
-    assert reader.walked("elm", reader.count(), 10).tolist() == expected[10:]
-    assert len(reader.walked("elm", 0)) == len(reader.walked("baobab", reader.count())) == 0
+    assert reader.in_sequence("elm", reader.count()).tolist() == expected
+    assert reader.in_sequence("elm", reader.count(), 10).tolist() == expected[10:]
+    assert len(reader.in_sequence("elm", 0)) == len(reader.in_sequence("baobab", reader.count())) == 0
 
 
 def test_latencies_are_those_of_scored_answers(reader):

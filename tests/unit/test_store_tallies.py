@@ -11,7 +11,7 @@ import pytest
 import run_examples as runs
 
 from adaptive_eval.report.summary import summarise
-from adaptive_eval.store import RunReader, RunWriter, TrialRecord, tallying
+from adaptive_eval.store import RunReader, RunWriter, TrialRecord, pending
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
 
 
@@ -34,7 +34,7 @@ def stored(run: Path) -> int:
 
 @pytest.fixture
 def run(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setattr(tallying, "TALLY_EVERY", 3)
+    monkeypatch.setattr(pending, "TALLY_EVERY", 3)
     return tmp_path / "run"
 
 
@@ -99,7 +99,7 @@ def test_an_interrupted_sitting_is_counted_on_from_where_it_was(run):
 def test_the_report_is_the_same_however_far_the_tallies_reach(tmp_path, options, monkeypatch):
     found = []
     for every in (1, 50, 10**9):
-        monkeypatch.setattr(tallying, "TALLY_EVERY", every)
+        monkeypatch.setattr(pending, "TALLY_EVERY", every)
         run = tmp_path / f"every {every}" / "run"
         runs.make_run(run, missing=0.1, truncated=0.2, **options)
         with RunReader(run) as reader:
@@ -135,7 +135,7 @@ def test_answers_that_no_score_counts_are_in_no_question_s_account(tmp_path, gap
     with RunReader(finished) as reader:
         lines = summarise(reader).results.models
         task = next(reader.trials(limit=1)).request.task
-        ends = {line.model: max(reader.walked(line.model, 10**9)[:, 0].tolist()) for line in lines}
+        ends = {line.model: max(reader.in_sequence(line.model, 10**9)[:, 0].tolist()) for line in lines}
     with RunWriter.open(run) as writer:
         for number, line in enumerate(lines):
             for step in range(5):

@@ -13,7 +13,7 @@ from adaptive_eval.config import config_from_data
 from adaptive_eval.errors import DatasetError
 from adaptive_eval.tasks import FewShot, PromptTemplate, load_task
 from adaptive_eval.tasks.sources import read_source
-from adaptive_eval.tasks.variant import shuffled
+from adaptive_eval.tasks.task import shuffled
 from adaptive_eval.trial import Message, Question
 
 ROWS = [

@@ -22,6 +22,7 @@ from adaptive_eval.monitor.web.guard import new_token
 from adaptive_eval.monitor.web.stream import event, follow
 from adaptive_eval.monitor.web.watch import LOOK_EVERY, RunWatch
 from adaptive_eval.store import RunReader, RunWriter
+from adaptive_eval.text.decision_words import describe
 
 
 class Clock:
@@ -323,5 +324,5 @@ def test_decisions_are_told_in_order(tmp_path):
             writer.decision(0.0, decision.trials, asdict(decision))
         writer.commit()
         feed = Feed(tmp_path / "run")
-        assert feed.news().decisions == tuple(decision.text for decision in told)
+        assert feed.news().decisions == tuple(describe(decision) for decision in told)
         feed.close()

@@ -26,6 +26,7 @@ from adaptive_eval.monitor.web.pages import (
 from adaptive_eval.monitor.web.tally import QuestionLine, Tally
 from adaptive_eval.monitor.web.trial_pages import TrialFilter, shown, trial_page
 from adaptive_eval.store import RunReader, TrialRecord
+from adaptive_eval.text.decision_words import note_words
 from adaptive_eval.text.labels import distinct_labels
 from adaptive_eval.text.numbers import decimals_for
 from adaptive_eval.text.verdicts import oriented
@@ -123,6 +124,7 @@ class RunPages:
             TrialFilter((name,)),
             title=name,
             row=lines[0],
+            note=note_words(lines[0], self._view.results),
             pairs=[oriented(pair) for pair in pairs],
             missing=self._tally.missing_reasons(name),
             truncated=self._tally.truncated_answers(name),

@@ -12,6 +12,7 @@ from pathlib import Path
 from adaptive_eval.monitor.web.pages import render_parts, run_context
 from adaptive_eval.monitor.web.plots import plots_data
 from adaptive_eval.monitor.web.watch import RunWatch
+from adaptive_eval.text.decision_words import describe
 
 __all__ = ["PARTS_EVERY", "PLOTS_EVERY", "SHARE", "Feed", "News"]
 
@@ -96,7 +97,7 @@ class Feed:
             with self.watch.past() as (seen, _, tally):
                 if seen.version != self._version:
                     parts = render_parts(run_context(seen.view, tally))
-                    decisions = tuple(decision.text for decision in seen.view.decisions)
+                    decisions = tuple(describe(decision) for decision in seen.view.decisions)
                     self._news = News(parts, self._news.plots, decisions)
                     self._version = seen.version
             if now >= self._plots_due and self._version != self._plots_version:

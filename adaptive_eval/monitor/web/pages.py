@@ -23,6 +23,7 @@ from adaptive_eval.monitor.web.bounded import Block
 from adaptive_eval.monitor.web.server_health_page import problems
 from adaptive_eval.monitor.web.tally import Tally
 from adaptive_eval.text.budgets import amount_words, budget_name, presumed_words
+from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.headline import headline, resolved_words
 from adaptive_eval.text.inert import inert
 from adaptive_eval.text.labels import distinct_labels
@@ -141,6 +142,7 @@ def _environment() -> Environment:
         "progress": _progress,
         "range": range_words,
         "ranks": rank_interval,
+        "sentence": describe,
         "short": short,
         "signed": signed,
         "stamp": _stamp,

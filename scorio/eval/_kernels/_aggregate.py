@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._beta import FloatArray, IntArray
 
-__all__ = ["mean", "per_count", "per_pair", "standard_deviation"]
+__all__ = ["mean", "per_count", "per_pair", "row_sums", "standard_deviation"]
+
+_TALL = 1 << 12
+"""From this size on einsum adds short rows several times faster than sum."""
+
+
+def row_sums(values: NDArray[Any]) -> IntArray:
+    """Sum integers or booleans over the last axis."""
+    if values.size < _TALL:
+        return np.asarray(values.sum(axis=-1, dtype=np.int64))
+    return np.asarray(np.einsum("...n->...", values, dtype=np.int64, casting="unsafe"))
 
 
 def mean(values: FloatArray, question_weights: FloatArray | None) -> FloatArray:
@@ -78,6 +89,16 @@ def per_pair(
     first = np.asarray(first, dtype=np.int64)
     second = np.broadcast_to(np.asarray(second, dtype=np.int64), first.shape)
     base = int(first.max(initial=0)) + 1
-    codes, inverse = np.unique((second * base + first).ravel(), return_inverse=True)
+    codes, inverse = _distinct((second * base + first).ravel())
     results = moments(codes % base, codes // base)
     return tuple(result[inverse].reshape(first.shape) for result in results)
+
+
+def _distinct(codes: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the distinct non-negative codes in order, and the place of each code among them."""
+    span = int(codes.max(initial=0)) + 1
+    if span > max(1024, 4 * codes.size):
+        distinct, inverse = np.unique(codes, return_inverse=True)
+        return distinct, inverse
+    present = np.bincount(codes, minlength=span) > 0
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[codes]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ._aggregate import mean, per_count, per_pair, standard_deviation
+from ._aggregate import mean, per_count, per_pair, row_sums, standard_deviation
 from ._bank import hat_table
 from ._beta import FloatArray, IntArray, power_log_moments
 
@@ -76,12 +76,13 @@ def bayes(
     -------
     mu, sigma : ndarray, shape (...)
     """
+    w, unit = _in_range(w)
     posterior = _columns(counts if prior_counts is None else counts + prior_counts) + 1.0
     total = _sum(posterior)
     value, variance = _dirichlet_moments(posterior, total, w)
     return (
-        _mean_reward(posterior, total, value, w, question_weights),
-        standard_deviation(variance, question_weights),
+        unit * _mean_reward(posterior, total, value, w, question_weights),
+        unit * standard_deviation(variance, question_weights),
     )
 
 
@@ -103,13 +104,14 @@ def avg(
     -------
     a, sigma : ndarray, shape (...)
     """
+    w, unit = _in_range(w)
     trials = _columns(counts)
     n = _sum(trials)
     total = n + len(trials)
     _, variance = _dirichlet_moments(trials + 1.0, total, w)
     return (
-        _mean_reward(trials, n, _sum(trials, w) / n, w, question_weights),
-        standard_deviation(variance * (total / n) ** 2, question_weights),
+        unit * _mean_reward(trials, n, _sum(trials, w) / n, w, question_weights),
+        unit * standard_deviation(variance * (total / n) ** 2, question_weights),
     )
 
 
@@ -132,8 +134,18 @@ def avg_mean(
 
 
 def _weighted_mean(columns: FloatArray, w: FloatArray, question_weights: FloatArray | None) -> FloatArray:
+    w, unit = _in_range(w)
     total = _sum(columns)
-    return _mean_reward(columns, total, _sum(columns, w) / total, w, question_weights)
+    return unit * _mean_reward(columns, total, _sum(columns, w) / total, w, question_weights)
+
+
+def _in_range(w: FloatArray) -> tuple[FloatArray, float]:
+    """Return rewards whose squares neither overflow nor vanish, and the power of two they are to be times."""
+    largest = float(np.abs(w).max())
+    if largest == 0.0 or 1e-100 < largest < 1e100:
+        return w, 1.0
+    unit = 2.0 ** (math.frexp(largest)[1] - 1)
+    return w / unit, unit
 
 
 def _columns(counts: NDArray[np.integer]) -> FloatArray:
@@ -214,7 +226,7 @@ def max_at_k(
         return avg_mean(counts, w, question_weights)
     top, gaps, below = _levels(w)
     at_most = counts @ below
-    n = counts.sum(-1)
+    n = row_sums(counts)
     not_above = per_count(lambda c, size: hat_table(size, k)[c], at_most, n[..., None])
     return mean(top - (not_above * gaps).sum(-1), question_weights)
 
@@ -246,7 +258,7 @@ def max_at_k_posterior(
     posterior = counts + 1 if prior_counts is None else counts + prior_counts + 1
     top, gaps, below = _levels(w)
     at_most = posterior @ below
-    total = posterior.sum(-1)
+    total = row_sums(posterior)
     log_mean, log_ratio = per_pair(_power_moments_of(k), at_most, total[..., None])
     lowered = gaps * np.exp(log_mean)
     value = top - lowered.sum(-1)

@@ -38,6 +38,9 @@ _DEPTH = 45.0
 _BLOCK = 1 << 21
 """Largest number of elements of a temporary array."""
 
+_ALL_COUNTS = 4096
+"""Beyond this many trials only the counts that can occur at a node are summed over."""
+
 
 @dataclass(frozen=True)
 class Nodes:
@@ -117,41 +120,46 @@ def posterior_weights(grid: Nodes, a: FloatArray, b: FloatArray) -> Iterator[tup
 
 
 def spectrum_at(grid: Nodes, k: int, scores: FloatArray) -> FloatArray:
-    """Return ``E[scores[X]]``, ``X ~ Binomial(k, p)``, at every node.
-
-    Parameters
-    ----------
-    grid : Nodes
-    k : int
-    scores : ndarray, shape (k + 1,)
-
-    Returns
-    -------
-    ndarray, shape (nodes,)
-    """
+    """Return ``E[scores[X]]``, ``X ~ Binomial(k, p)``, at every node; `scores` are those of 0..k."""
     values = np.empty(grid.log_p.size)
-    j = np.arange(k + 1)
     log_choose = log_binomials(k)
+    p = np.exp(grid.log_p)
     # Scores are taken relative to that of the most likely count: where nearly all counts score alike, the
     # rounding of the probabilities would else be all that distinguishes the nodes.
-    usual = scores[np.rint(k * np.exp(grid.log_p)).astype(np.int64)]
-    block = max(1, _BLOCK // j.size)
+    usual = scores[np.rint(k * p).astype(np.int64)]
+    if k <= _ALL_COUNTS:
+        block, reach = max(1, _BLOCK // (k + 1)), np.full(p.size, k)
+    else:
+        # By Bernstein's inequality counts beyond this reach have a probability below exp(-50).
+        block, reach = 16, np.ceil(10.0 * np.sqrt(k * p * np.exp(grid.log_q)) + 40.0).astype(np.int64)
+    low = np.maximum(np.floor(k * p).astype(np.int64) - reach, 0)
+    high = np.minimum(np.ceil(k * p).astype(np.int64) + reach, k) + 1
     for start in range(0, values.size, block):
         at = slice(start, min(values.size, start + block))
-        terms = np.exp(j * grid.log_p[at, None] + (k - j) * grid.log_q[at, None] + log_choose)
-        terms *= scores - usual[at, None]
+        counts = slice(low[at].min(), high[at].max())
+        j = np.arange(counts.start, counts.stop)
+        terms = np.exp(j * grid.log_p[at, None] + (k - j) * grid.log_q[at, None] + log_choose[counts])
+        terms *= scores[counts] - usual[at, None]
         values[at] = usual[at] + terms.sum(axis=1)
     return values
 
 
 def auc_at(grid: Nodes, k: int) -> FloatArray:
-    """Trapezoidal mean of ``1 - (1 - p)^j`` over ``j = 1..k`` at every node, shape (nodes,); ``k >= 2``."""
-    j = np.arange(1.0, k + 1.0)
+    """Trapezoidal mean of ``1 - q^j`` over ``j = 1..k`` at every node, shape (nodes,); ``k >= 2``.
+
+    A geometric sum; where ``q^k`` is next to 1 and the sum next to its number of terms, the power series in
+    ``-k log q``.
+    """
+    x = -k * grid.log_q
+    near = x < 0.5
+    share = np.arange(1.0, k + 1.0) / k
     coefficients = np.full(k, 1.0 / (k - 1))
     coefficients[0] = coefficients[-1] = 0.5 / (k - 1)
-    values = np.empty(grid.log_p.size)
-    block = max(1, _BLOCK // k)
-    for start in range(0, values.size, block):
-        at = slice(start, min(values.size, start + block))
-        values[at] = (-np.expm1(j * grid.log_q[at, None]) * coefficients).sum(axis=1)
-    return values
+    series, term, power = np.zeros(x.size), np.ones(x.size), np.ones(k)
+    for m in range(1, 15):
+        power *= share
+        term *= np.where(near, x, 0.0) / m
+        series += term * ((power @ coefficients) * (1.0 if m % 2 else -1.0))
+    q, q_k, p = np.exp(grid.log_q), np.exp(-x), np.exp(grid.log_p)
+    total = q * -np.expm1(-x) / np.maximum(p, np.finfo(np.float64).tiny)
+    return np.where(near, series, 1.0 - (total - 0.5 * (q + q_k)) / (k - 1))

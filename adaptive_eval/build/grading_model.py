@@ -1,0 +1,177 @@
+"""The model behind a judge or verifier: asked through an endpoint, by the engine's retry, on an account."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from adaptive_eval.build.model_clients import prompt_bound
+from adaptive_eval.core.account import NOTHING, PICODOLLARS, Account, Amount
+from adaptive_eval.core.results import BudgetLine
+from adaptive_eval.core.spec import BudgetSpec, Price
+from adaptive_eval.endpoints.openai_chat import OpenAIChat
+from adaptive_eval.endpoints.transport import body_limit
+from adaptive_eval.engine.retry import RetryPolicy, with_retries
+from adaptive_eval.errors import EndpointError, ScorerUnavailable, TransientEndpointError
+from adaptive_eval.scoring.model_graded import LONGEST, MODELS, Bill, CannotScore, ModelGradedScorer, sendable
+from adaptive_eval.trial import Completion, Message, Question
+
+__all__ = ["GradingModelClient"]
+
+RETRY = RetryPolicy(attempts=2, base=0.5, cap=0.5, total_wait=60.0)
+"""One more attempt after a dropped connection or a busy server; then the engine scores the answer later."""
+
+_ABOUT_THE_REQUEST = frozenset({400, 413, 422})
+"""HTTP statuses that concern this one answer, such as one that is too long, and not the server."""
+
+_ROUNDING = 5e-9
+
+
+class GradingModelClient:
+    """Asks a scorer's model, and counts what that costs.
+
+    A request that may have been billed although no answer came, or none with a report of tokens, counts at
+    its worst. What an answer without a score has cost is put on the bill of the next answer, since a run
+    file keeps the bills alone.
+
+    Parameters
+    ----------
+    scorer : ModelGradedScorer
+        The scorer.
+    """
+
+    def __init__(self, scorer: ModelGradedScorer) -> None:
+        self._scorer = scorer
+        limits, price = scorer.budget or {}, scorer.price
+        requests, tokens = (limits.get(name) for name in ("requests", "tokens"))
+        self._price = None if price is None else Price(price["input"], price["output"])
+        self.account = Account(
+            BudgetSpec(
+                trials=None if requests is None else int(requests),
+                tokens=None if tokens is None else int(tokens),
+                usd=limits.get("usd"),
+            )
+        )
+        self._unbilled = Bill()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._endpoint: OpenAIChat | None = None
+
+    async def ask(
+        self, messages: Sequence[Message], bill: Bill, *, seed: int | None = None, **parameters: Any
+    ) -> Completion:
+        """Ask within the budget, and put the cost on `bill`; see :class:`GradingModel`."""
+        kind, model = self._scorer.kind, self._scorer.model
+        sent = [replace(message, content=sendable(message.content)) for message in messages]
+        parameters |= self._scorer.extra_body or {}
+        try:
+            answer = await with_retries(
+                lambda: self._attempt(sent, bill, seed, parameters),
+                RETRY,
+                sleep=asyncio.sleep,
+                jitter=random.random,
+                unwanted=lambda: False,
+            )
+        except EndpointError as error:
+            if error.status in _ABOUT_THE_REQUEST:
+                raise CannotScore(f"refused the request ({error})") from None
+            self._unbilled.add(bill)
+            wait = error.retry_after if isinstance(error, TransientEndpointError) else None
+            words = f"the {kind} {model} did not answer: {error}"
+            raise ScorerUnavailable(words, kind=kind, retry_after=wait) from None
+        bill.add(self._unbilled)
+        self._unbilled = Bill()
+        return answer
+
+    async def _attempt(
+        self, messages: Sequence[Message], bill: Bill, seed: int | None, parameters: dict[str, Any]
+    ) -> Completion:
+        worst = self._amount(prompt_bound(messages), self._scorer.longest_reply)
+        if not self.account.affords(worst):
+            raise CannotScore(f"was not asked: {self._used_up(worst)}")
+        self.account.reserve(worst)
+        # Without a budget of tokens or money a bound would only be a wrong figure.
+        used: Amount | None = worst if self.account.limits.metered else NOTHING
+        try:
+            (answer, *_) = await self._connected().sample(messages, seed=seed, n=1, parameters=parameters)
+            if answer.usage.total_tokens:
+                used = self._amount(answer.usage.prompt_tokens, answer.usage.completion_tokens)
+            return answer
+        except EndpointError as error:
+            if not error.billed:
+                used = None
+            raise
+        finally:
+            self.account.release(worst)
+            if used is not None:
+                self.account.charge(used)
+                bill.add(Bill(1, used.prompt, used.completion))
+
+    def _connected(self) -> OpenAIChat:
+        """Return the endpoint of this event loop: connections belong to the loop that opened them."""
+        loop = asyncio.get_running_loop()
+        if self._endpoint is None or self._loop is not loop:
+            scorer = self._scorer
+            self._loop = loop
+            self._endpoint = OpenAIChat(
+                scorer.endpoint,
+                scorer.model,
+                api_key_env=scorer.api_key_env,
+                total_timeout=scorer.timeout,
+                concurrency=scorer.concurrency,
+                most_bytes=body_limit({"max_tokens": scorer.longest_reply}),
+            )
+        return self._endpoint
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+        if self._endpoint is not None and self._loop is asyncio.get_running_loop():
+            await self._endpoint.aclose()
+            self._endpoint = None
+
+    def resume(self, spent: Bill) -> None:
+        """Begin with what previous sessions of the run have spent."""
+        self.account = Account(self.account.limits)
+        self.account.charge(self._amount(spent.prompt_tokens, spent.completion_tokens))
+        self.account.trials = spent.requests
+
+    def longest_prompt(self, questions: Sequence[Question]) -> int:
+        """Return the most tokens of a prompt about an answer to one of `questions`."""
+        return max(prompt_bound(self._scorer.messages("", question)) for question in questions) + LONGEST
+
+    def room(self, prompt: int) -> int | None:
+        """Return how many answers can still be graded with prompts of so many tokens; None: any number."""
+        worst, each = self._amount(prompt, self._scorer.longest_reply), self._scorer.requests_each
+        rooms = [
+            (line.limit + _ROUNDING - line.spent) / (amount * each)
+            for line, amount in self._limited(worst)
+            if line.limit is not None and amount > 0.0
+        ]
+        return max(0, int(min(rooms))) if rooms else None
+
+    def lines(self, owner: str = "") -> Iterator[BudgetLine]:
+        """Yield what is spent of every unit, under the name `owner`."""
+        for line in self.account.lines(priced=self._price is not None):
+            name = "requests" if line.name == "trials" else line.name
+            yield replace(line, name=name, scope="scorer", owner=owner)
+
+    def _limited(self, worst: Amount) -> Iterator[tuple[BudgetLine, float]]:
+        """Yield each line with what one request of this worst case takes of it."""
+        amounts = {"requests": 1.0, "tokens": worst.prompt + worst.completion, "usd": worst.usd / PICODOLLARS}
+        for line in self.lines():
+            yield line, amounts[line.name]
+
+    def _used_up(self, worst: Amount) -> str:
+        limited = [(line, amount) for line, amount in self._limited(worst) if line.limit is not None]
+        short = [line for line, more in limited if line.spent + line.reserved + more > (line.limit or 0.0)]
+        line = (short or [line for line, _ in limited])[0]
+        return f"its budget of {line.limit:g} {line.name} is used up"
+
+    def _amount(self, prompt: int, completion: int) -> Amount:
+        usd = 0 if self._price is None else self._price.most(prompt, completion)
+        return Amount(prompt, completion, usd)
+
+
+MODELS["openai"] = GradingModelClient

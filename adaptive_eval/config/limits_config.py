@@ -1,0 +1,57 @@
+"""Limits: the budgets of a run, a model or a task, and the rates of a server."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from adaptive_eval.config.section import Count, Duration, Section
+
+__all__ = ["BudgetConfig", "LimitsConfig", "RateLimitConfig", "read_concurrency"]
+
+
+class LimitsConfig(Section):
+    """What a model or a task may take on its own; what is left out is not limited."""
+
+    trials: Count | None = Field(default=None, description="Trials, such as 20000 or 20k.")
+    tokens: Count | None = Field(default=None, description="Prompt and answer tokens, such as 50M.")
+    prompt_tokens: Count | None = Field(default=None, description="Prompt tokens.")
+    completion_tokens: Count | None = Field(default=None, description="Answer tokens.")
+    usd: float | None = Field(default=None, gt=0, description="US dollars.")
+    wall_clock: Duration | None = Field(default=None, description="Running time, such as 2h or 30m.")
+
+    def limits(self) -> dict[str, Any]:
+        """Return what is limited, by name.
+
+        Examples
+        --------
+        >>> BudgetConfig(trials="2k", at_deadline="cancel").limits()
+        {'trials': 2000}
+        """
+        return self.model_dump(exclude={"at_deadline"}, exclude_none=True)
+
+
+class BudgetConfig(LimitsConfig):
+    """What the run may cost at most; what is left out is not limited."""
+
+    at_deadline: Literal["drain", "cancel"] = Field(
+        default="drain",
+        description="When the time of the run is up: wait for the requests that are out, or cancel them.",
+    )
+
+
+def read_concurrency(value: Any) -> Any:
+    """Return a number of requests in flight, or ``auto``, as it is; ValueError for all else."""
+    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 10_000):
+        return value
+    raise ValueError(f"{value!r} is neither 'auto' nor a whole number from 1 to 10000")
+
+
+class RateLimitConfig(Section):
+    """What may be sent in a minute: in every minute, not only on average."""
+
+    requests_per_minute: Count | None = Field(default=None, description="Requests a minute.")
+    tokens_per_minute: Count | None = Field(
+        default=None, description="Tokens a minute, prompt and answer together."
+    )

@@ -1,0 +1,111 @@
+"""What is behind each decision, as data; :mod:`adaptive_eval.text` makes sentences of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adaptive_eval.core.account import Account
+from adaptive_eval.core.budget import Budget
+from adaptive_eval.core.compare import TIE, Call, Comparison
+from adaptive_eval.core.goals import sides
+from adaptive_eval.core.model_states import ModelStates
+from adaptive_eval.core.results import Decision
+from adaptive_eval.core.spec import SessionSpec
+
+__all__ = [
+    "account_evidence",
+    "pair_decision",
+    "partial_evidence",
+    "resolved_evidence",
+    "retirement",
+    "stopped_models",
+]
+
+_VERDICTS = {1: "better", -1: "worse", TIE: "tie"}
+
+
+def pair_decision(spec: SessionSpec, comparison: Comparison, call: Call, trials: int) -> Decision:
+    """Return the decision that a call of one contrast is."""
+    goal, (origin, unit), row = comparison.goal, spec.scale, call.contrast
+    first, second = sides(spec, goal, row)
+    low, high = (unit * min(max(end, -1.0), 1.0) for end in (call.low, call.high))
+    evidence: dict[str, Any] = {
+        "difference": unit * call.difference,
+        "low": low,
+        "high": high,
+        "statistic": call.statistic,
+        "threshold": call.threshold,
+        "questions": float(call.questions),
+        "kind": "width" if goal.measured[row] else "threshold" if goal.single[row] else "pair",
+    }
+    if call.verdict == TIE and not goal.measured[row]:
+        evidence["equivalence"] = spec.stopping.equivalence
+    if goal.single[row]:
+        evidence["against"] = second
+        evidence["score"] = origin + unit * (float(goal.value[row]) + call.difference)
+    else:
+        references = [name for name in (first, second) if name in spec.names[len(spec.models) :]]
+        if references:
+            evidence["reference"] = references[0]
+    models = (first,) if goal.single[row] else (first, second)
+    return Decision("pair", models, _VERDICTS[call.verdict], call.step, trials, evidence=evidence)
+
+
+def retirement(spec: SessionSpec, comparison: Comparison, model: int, trials: int) -> Decision:
+    """Return the decision that a model needs no more trials."""
+    goal, names = comparison.goal, spec.names
+    evidence: dict[str, list[str]] = {"separated": [], "tied": [], "lost": []}
+    last = 0
+    for row in np.flatnonzero((goal.first == model) | (goal.second == model)).tolist():
+        last = max(last, int(comparison.decided_at[row]))
+        if goal.single[row] or (comparison.verdict[row] == 0 and not comparison.lost[row]):
+            continue
+        kind = "lost" if comparison.lost[row] else "tied" if comparison.verdict[row] == TIE else "separated"
+        other = int(goal.second[row] if goal.first[row] == model else goal.first[row])
+        evidence[kind].append(names[other])
+    step = last or comparison.frontier
+    return Decision("retired", (names[model],), "retired", step, trials, evidence=evidence)
+
+
+def resolved_evidence(comparison: Comparison) -> dict[str, Any]:
+    """Return which goals are met, and how many contrasts got a winner or a tie."""
+    goal, decided, tied = comparison.goal, comparison.verdict != 0, comparison.verdict == TIE
+    pairs, models = ~goal.single, goal.single & ~goal.measured
+    return {
+        "goals": list(comparison.met),
+        "pairs": int((decided & pairs).sum()),
+        "tied_pairs": int((tied & pairs).sum()),
+        "models": int((decided & models).sum()),
+        "tied_models": int((tied & models).sum()),
+        "measured": int((decided & goal.measured).sum()),
+    }
+
+
+def partial_evidence(spec: SessionSpec, comparison: Comparison, states: ModelStates) -> dict[str, Any]:
+    """Return how many pairs stay open, and the models that have stopped."""
+    names = {model: spec.names[model] for model in states.stopped}
+    return {
+        "open": int(comparison.lost.sum()),
+        "silent": [name for model, name in names.items() if model not in states.spent],
+        "spent": [name for model, name in names.items() if model in states.spent],
+    }
+
+
+def stopped_models(spec: SessionSpec, budget: Budget, states: ModelStates) -> dict[str, Any]:
+    """Return why each stopped model has stopped: the words of its endpoint, or what its budget has used."""
+    return {
+        spec.names[model]: why or account_evidence(spec, budget.models[model])["used"]
+        for model, why in states.stopped.items()
+    }
+
+
+def account_evidence(spec: SessionSpec, account: Account) -> dict[str, Any]:
+    """Return whose budget is spent, and by name what is spent and the limit."""
+    return {
+        "scope": account.scope,
+        "owner": account.owner,
+        "used": {line.name: [line.spent, line.limit] for line in account.lines() if line.limit is not None},
+        "is_goal": spec.goal.kind == "budget",
+    }

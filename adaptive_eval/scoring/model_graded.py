@@ -1,0 +1,222 @@
+"""Scorers that ask another model: what they ask, what an answer has cost, and what a failure means."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from adaptive_eval.errors import UsageError
+from adaptive_eval.scoring.text import answer_part
+from adaptive_eval.trial import Completion, Message, Question, Score, Signal
+
+__all__ = [
+    "LONGEST",
+    "MODELS",
+    "Bill",
+    "CannotScore",
+    "GradingModel",
+    "ModelGradedScorer",
+    "fenced",
+    "sendable",
+    "tail",
+]
+
+LONGEST = 20_000
+"""Bytes, from the end, of an answer that another model is shown."""
+
+
+class CannotScore(Exception):
+    """An answer that is there cannot be scored, now or later; the message says why."""
+
+
+@dataclass(slots=True)
+class Bill:
+    """What requests to a grading model have cost: those answered, and those that may have been billed."""
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def add(self, other: Bill) -> None:
+        """Add what other requests have cost."""
+        self.requests += other.requests
+        self.prompt_tokens += other.prompt_tokens
+        self.completion_tokens += other.completion_tokens
+
+    def signals(self, kind: str) -> dict[str, Signal]:
+        """Return it as signals of the answer, from which the account is restored on resume."""
+        return {
+            f"{kind}_requests": self.requests,
+            f"{kind}_prompt_tokens": self.prompt_tokens,
+            f"{kind}_completion_tokens": self.completion_tokens,
+        }
+
+
+class GradingModel(Protocol):
+    """The model that a scorer asks, with its limits, its retries and its account."""
+
+    async def ask(
+        self, messages: Sequence[Message], bill: Bill, *, seed: int | None = None, **parameters: Any
+    ) -> Completion:
+        """Ask within the budget, and put the cost on `bill`.
+
+        Raises
+        ------
+        CannotScore
+            The server refuses this very request, or the budget is used up.
+        ScorerUnavailable
+            The server cannot be reached or fails.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+        ...
+
+
+MODELS: dict[str, Callable[[Any], GradingModel]] = {}
+"""Makes the grading model of a scorer, by the kind of its server; :mod:`adaptive_eval.build` fills it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelGradedScorer:
+    """What judge and verifier have in common.
+
+    Parameters
+    ----------
+    endpoint, model : str
+        Base URL and model id of an OpenAI-compatible server.
+    api_key_env : str, optional
+        Name of the environment variable that holds its key.
+    extra_body : mapping, optional
+        Further fields of every request, such as ``chat_template_kwargs``.
+    timeout : float
+        Seconds that one request may take.
+    concurrency : int
+        Answers scored at once.
+    strip_reasoning : bool
+        Leave out ``<think>…</think>`` and its like.
+    price : mapping of str to float, optional
+        USD per million tokens, ``input`` and ``output``.
+    budget : mapping of str to float, optional
+        Most ``requests``, ``tokens`` and ``usd``, all attempts included.
+    """
+
+    kind: ClassVar[str]
+
+    endpoint: str
+    model: str
+    api_key_env: str | None = None
+    extra_body: Mapping[str, Any] | None = None
+    timeout: float = 120.0
+    concurrency: int = 16
+    strip_reasoning: bool = True
+    price: Mapping[str, float] | None = None
+    budget: Mapping[str, float | None] | None = None
+    _grading_model: GradingModel | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def grading_model(self) -> GradingModel:
+        """The model that is asked; made on first use, and the same from then on."""
+        if self._grading_model is None:
+            if "openai" not in MODELS:
+                raise UsageError(f"the {self.kind} has no client: import adaptive_eval.build.scorers first")
+            object.__setattr__(self, "_grading_model", MODELS["openai"](self))
+        assert self._grading_model is not None
+        return self._grading_model
+
+    def check_target(self, question: Question) -> str | None:
+        """Return what makes the question unusable, or None; any target can be shown to a model."""
+        if self.api_key_env is not None and not os.environ.get(self.api_key_env):
+            return f"the {self.kind}'s key: the environment variable {self.api_key_env} is not set"
+        return None
+
+    @abstractmethod
+    def messages(self, answer: str, question: Question) -> list[Message]:
+        """Return what is asked about an answer."""
+
+    @property
+    @abstractmethod
+    def longest_reply(self) -> int:
+        """Most tokens of one reply."""
+
+    @property
+    @abstractmethod
+    def requests_each(self) -> int:
+        """Most requests that one answer takes."""
+
+    @abstractmethod
+    async def grade(self, completion: Completion, question: Question) -> Score:
+        """Have one answer graded; ScorerUnavailable where the model cannot be asked now."""
+
+    def score(self, completion: Completion, question: Question) -> Score:
+        """Have one answer graded, outside an event loop."""
+        return self.score_all([(completion, question)])[0]
+
+    def score_all(self, answers: Sequence[tuple[Completion, Question]]) -> list[Score]:
+        """Have stored answers graded, outside an event loop.
+
+        Raises
+        ------
+        ScorerUnavailable
+            If the model cannot be asked.
+        """
+
+        async def main() -> list[Score]:
+            places = asyncio.Semaphore(self.concurrency)
+
+            async def one(completion: Completion, question: Question) -> Score:
+                async with places:
+                    return await self.grade(completion, question)
+
+            try:
+                return list(await asyncio.gather(*(one(*answer) for answer in answers)))
+            finally:
+                await self.grading_model.aclose()
+
+        return asyncio.run(main())
+
+    def shown(self, text: str) -> str:
+        """Return the part of an answer that the other model is shown."""
+        return tail(answer_part(text, strip_reasoning=self.strip_reasoning))
+
+    def unscored(self, why: str, signals: Mapping[str, Signal]) -> Score:
+        """Return the score of an answer that cannot be scored."""
+        return Score(None, None, signals, f"the {self.kind} {self.model} {why}")
+
+
+def fenced(word: str, text: str) -> str:
+    """Return `text` between two marker lines that it cannot hold, so that it cannot close its own block.
+
+    The marker is a digest of the text: nobody can write a text that contains its own digest, and the same
+    text is asked about with the same words every time.
+
+    Examples
+    --------
+    >>> lines = fenced("ANSWER", "It is 4.").splitlines()
+    >>> lines[0] == lines[2], lines[1]
+    (True, 'It is 4.')
+    """
+    marker = f"{word}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+    return f"{marker}\n{text}\n{marker}"
+
+
+def tail(text: str) -> str:
+    """Return the last :data:`LONGEST` bytes of a text, in whole characters.
+
+    Examples
+    --------
+    >>> len(tail("é" * 30_000))
+    10000
+    """
+    return text.encode("utf-8", "replace")[-LONGEST:].decode("utf-8", "ignore")
+
+
+def sendable(text: str) -> str:
+    """Return a text without the halves of characters that JSON in UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,212 @@
+"""What runs inside the sandbox: bounds itself for good, runs an answer's code, then the tests.
+
+Its text is given to the sandbox's Python with ``-c``; it imports nothing of this package. The standard input
+holds the task as JSON; the argument is the descriptor of the channel to the outside, which first yields a
+secret. The secret is written back once the tests have passed. An answer that ends the process earlier, in
+whatever way, does not know it: the secret waits on the interpreter's stack, and no name, frame, container or
+descriptor leads to it. An answer that reads the memory of its own process (``ctypes``) can find it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import json
+import os
+import re
+import resource
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from types import CodeType, ModuleType
+
+TYPE_CHECKING = False  # what follows takes longer to import than many programs run
+if TYPE_CHECKING:
+    import ast
+    from typing import Any, TypeGuard
+
+
+def main() -> None:
+    """Run the task."""
+    channel = int(sys.argv[1])
+    with open(0, "rb", closefd=False) as given:
+        task = json.load(given)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # nothing for an answer that reads its input
+    _bound(task["limits"], task["user"])
+    _conclude(os.write, channel, os.getpid, os.getpid(), os.read(channel, 64), _run(task, channel))
+
+
+def _conclude(
+    write: Callable[[int, bytes], int],
+    channel: int,
+    process: Callable[[], int],
+    first: int,
+    secret: bytes,
+    passed: bool,
+) -> None:
+    if passed and process() == first:  # no copy of the process, which the answer may have made to guess
+        write(channel, secret)
+
+
+def _bound(limits: dict[str, tuple[int, int]], user: int | None) -> None:
+    with suppress(OSError):  # where memory runs out, the kernel ends this process first
+        os.write(os.open("/proc/self/oom_score_adj", os.O_WRONLY), b"1000")
+    for name, (soft, hard) in limits.items():
+        resource.setrlimit(getattr(resource, name), (soft, hard))
+    if user is not None:  # begun as root, for which some limits do not hold
+        os.setgroups([])
+        os.setgid(user)
+        os.setuid(user)
+
+
+def _run(task: dict[str, Any], channel: int) -> bool:
+    """Return True where the tests pass, raise where they do not."""
+    os.write(channel, b"started\n")
+    text, ended = task["tests"], SystemExit
+    tests, ends = compile(text, "<tests>", "exec"), _lines_that_end(text)
+    own, known = {id(code) for code in _codes(tests)}, [object, *_classes()]
+    restore = _guard(text)
+    answer = ModuleType("answer")
+    sys.modules["answer"] = answer
+    sys.argv = ["answer"]
+    exec(compile(task["code"], "<answer>", "exec"), answer.__dict__)  # noqa: S102 - what the sandbox is for
+    restore(answer.__dict__)
+    sys.modules["__main__"] = answer  # where unittest.main() looks for tests
+    try:
+        exec(tests, answer.__dict__)  # noqa: S102
+    except ended as end:  # right where the tests end themselves, wrong where the answer that they call does
+        trace = end.__traceback__ and end.__traceback__.tb_next
+        while trace is not None and trace.tb_next is not None and id(trace.tb_frame.f_code) in own:
+            trace = trace.tb_next
+        if trace is None or id(trace.tb_frame.f_code) not in own or trace.tb_lineno not in ends or end.code:
+            raise
+    impostor = _impostor(known)
+    if impostor is not None:
+        raise AssertionError(f"an object of {impostor} is equal to anything")
+    return True
+
+
+def _guard(text: str) -> Callable[[dict[str, Any]], None]:
+    """Prepare what the tests rely on; return a function that undoes what the answer has changed of it."""
+    modules = [module for name in _imported(text) if (module := _module(name)) is not None]
+    if "unittest" in sys.modules:
+        _report_by_error(text)
+    classes = [one for module in modules for one in vars(module).values() if isinstance(one, type)]
+    kept = [(owner, dict(vars(owner))) for owner in (*modules, *classes)]
+    own_builtins = dict(vars(builtins))
+    sys.settrace = sys.setprofile = _refused  # by which a line of the tests could be left out
+
+    def restore(scope: dict[str, Any]) -> None:
+        for owner, attributes in kept:
+            with suppress(AttributeError, TypeError):
+                for name in {*vars(owner)} - {*attributes} if isinstance(owner, type) else ():
+                    delattr(owner, name)
+                for name, value in attributes.items():
+                    if vars(owner).get(name) is not value:
+                        setattr(owner, name, value)
+        for module in modules:
+            sys.modules[module.__name__] = module
+        mock = sys.modules.get("unittest.mock")
+        if mock is not None and "ANY" not in text:
+            mock._ANY.__eq__ = object.__eq__
+        scope.pop("load_tests", None)
+        scope.update(__name__="__main__", __builtins__=own_builtins)
+
+    return restore
+
+
+def _imported(text: str) -> set[str]:
+    """Return the modules that the tests import, but for those that they share with the answer."""
+    lines = re.findall(
+        r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import|import[ \t]+([\w., \t]+))", text, re.MULTILINE
+    )
+    names = {
+        part.split()[0]
+        for source, several in lines
+        for part in (source or several).split(",")
+        if part.strip()
+    }
+    return names - {"sys", "builtins", "answer", "__main__", "__future__"}
+
+
+def _module(name: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(name)
+    except Exception:  # noqa: BLE001 - the tests will say so themselves
+        return None
+
+
+def _report_by_error(text: str) -> None:
+    """Have ``unittest.main()`` return where the tests pass: an answer could raise SystemExit as well."""
+    import unittest
+
+    class Program(unittest.TestProgram):
+        def runTests(self) -> None:
+            self.exit = False
+            super().runTests()
+            result = self.result
+            if not result.wasSuccessful():
+                sys.exit(1)
+            if not result.testsRun or (result.skipped and "skip" not in text.lower()):
+                raise AssertionError("no test was run, or the answer has skipped one")
+
+    unittest.main = Program
+
+
+def _refused(*_: object) -> None:
+    raise RuntimeError("tracing is not available in the sandbox")
+
+
+def _lines_that_end(text: str) -> set[int]:
+    """Return the lines on which the tests do nothing but end the process themselves."""
+    if "exit" not in text.lower():
+        return set()
+    import ast
+
+    tree = ast.parse(text)
+    ends = [node for node in ast.walk(tree) if _is_end(node)]
+    inside = {id(inner) for end in ends for inner in ast.walk(end)}
+    others = {getattr(node, "lineno", 0) for node in ast.walk(tree) if id(node) not in inside}
+    return {line for end in ends for line in range(end.lineno, (end.end_lineno or 0) + 1)} - others
+
+
+def _is_end(node: ast.AST) -> TypeGuard[ast.stmt]:
+    import ast
+
+    call = node.exc if isinstance(node, ast.Raise) else node.value if isinstance(node, ast.Expr) else None
+    name = call.func if isinstance(call, ast.Call) else call
+    return name is not None and ast.unparse(name) in ("sys.exit", "exit", "SystemExit")
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _codes(inner)
+
+
+def _classes(root: type = object) -> Iterator[type]:
+    one: type
+    for one in type.__subclasses__(root):
+        yield one
+        yield from _classes(one)
+
+
+def _impostor(known: list[type]) -> str | None:
+    """Return the name of a class of the answer whose objects are equal to anything, if there is one."""
+    old = set(map(id, known))
+    attributes, ancestors = type.__dict__["__dict__"].__get__, type.__dict__["__mro__"].__get__
+    old.add(id(getattr(sys.modules.get("unittest.mock"), "_ANY", None)))  # the tests may use it
+    for one in _classes():
+        if id(one) not in old and "__eq__" in attributes(one):
+            makers = (attributes(base).get("__new__") for base in ancestors(one) if id(base) in old)
+            try:
+                if next(filter(None, makers))(one) == object():
+                    return one.__name__
+            except BaseException:  # noqa: BLE001, S112 - it has looked at the other object
+                continue
+    return None
+
+
+if __name__ == "__main__":
+    main()

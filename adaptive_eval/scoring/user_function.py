@@ -1,0 +1,165 @@
+"""The scorer ``python``: a user's function, called in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from adaptive_eval.errors import ScorerUnavailable, UsageError
+from adaptive_eval.scoring.extract import last_boxed
+from adaptive_eval.scoring.scorer import CUT_OFF, Undecided
+from adaptive_eval.scoring.text import answer_part, storable
+from adaptive_eval.scoring.workers import Home, in_worker, require_workers
+from adaptive_eval.trial import Completion, Question, Score, Signal
+
+__all__ = ["CallableScorer", "find_function"]
+
+_IMPORT = 600.0
+"""Seconds that the import of a function's module may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallableScorer:
+    """Calls ``function(answer, question)``.
+
+    `answer` is the text without its reasoning, `question` a dict of ``id``, ``target``, ``choices`` and the
+    dataset's ``fields``. The function returns whether the answer is right (bool), a score from 0 to 1, or a
+    mapping with ``score`` and optionally ``extracted``, ``reason`` and ``signals`` (name to number).
+
+    Parameters
+    ----------
+    function : str
+        ``module:function``; the module may lie in the folder of the config.
+    strip_reasoning : bool
+        Drop ``<think>…</think>`` and similar tags.
+    right_from : float
+        Least score that counts as right.
+    time_limit : float
+        Seconds that one answer may take.
+
+    Examples
+    --------
+    >>> scorer = CallableScorer("operator:contains")
+    >>> question = Question("t", "q", "4")
+    >>> scorer.check_target(question) is None
+    True
+    """
+
+    function: str
+    strip_reasoning: bool = True
+    right_from: float = 0.5
+    time_limit: float = 60.0
+    home: Home = field(default_factory=Home.here, init=False, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another machine looks for modules in other folders.
+        return type(self), (self.function, self.strip_reasoning, self.right_from, self.time_limit)
+
+    def check_target(self, question: Question) -> str | None:
+        """Return what is wrong with the function, or None; the target may be any text.
+
+        Raises
+        ------
+        UsageError
+            If no process can be started to call it.
+        """
+        require_workers("the scorer python")
+        try:
+            _require_function(self.function, self.home)
+        except (UsageError, Undecided) as error:
+            return str(error)
+        except ScorerUnavailable as error:  # the same for every question
+            raise UsageError(f"the scorer python: {error}") from None
+        return None
+
+    def score(self, completion: Completion, question: Question) -> Score:
+        """Score one answer: category 0 and a reason if the function fails, hangs or returns no score."""
+        text = answer_part(completion.text, strip_reasoning=self.strip_reasoning)
+        asked = {
+            "id": question.id,
+            "target": question.target,
+            "choices": list(question.choices),
+            "fields": dict(question.fields),
+        }
+        signals: dict[str, Signal] = {
+            "is_correct": False,
+            "has_box": last_boxed(text) is not None,
+            "truncated": completion.finish_reason in CUT_OFF,
+        }
+        try:
+            result = in_worker(_call, self.function, text, asked, limit=self.time_limit, home=self.home)
+        except Undecided as error:
+            return Score(0, None, signals, f"undecided: {storable(str(error))}")
+        right = result["score"] >= self.right_from
+        own = {name: value for name, value in result["signals"].items() if name not in signals}
+        signals = {**signals, "is_correct": right, "score": result["score"], **own}
+        extracted = None if result["extracted"] is None else storable(result["extracted"])
+        return Score(
+            int(right), extracted, signals, storable(result["reason"]) or ("right" if right else "wrong")
+        )
+
+
+def find_function(name: str) -> Callable[..., Any]:
+    """Return the function ``module:function``; raise UsageError if there is none.
+
+    Examples
+    --------
+    >>> find_function("math:sqrt")(4.0)
+    2.0
+    """
+    module, colon, attribute = name.partition(":")
+    if not (module and colon and attribute):
+        raise UsageError(f"{name!r} names no function; write module:function")
+    try:
+        found = getattr(import_module(module), attribute, None)
+    except ImportError as error:
+        raise UsageError(f"{name!r}: the module cannot be imported: {error}") from None
+    if not callable(found):
+        raise UsageError(f"{name!r}: the module {module} has no function {attribute!r}")
+    function: Callable[..., Any] = found
+    return function
+
+
+@lru_cache
+def _require_function(name: str, home: Home) -> None:
+    """Raise unless the processes that call the function find it."""
+    in_worker(_find, name, limit=_IMPORT, home=home)
+
+
+def _find(name: str) -> None:
+    find_function(name)
+
+
+def _call(name: str, answer: str, question: dict[str, Any]) -> dict[str, Any]:
+    return _read(find_function(name)(answer, question))
+
+
+def _read(result: Any) -> dict[str, Any]:
+    """Return a function's result as a mapping with all its parts, of Python's own types."""
+    given = dict(result) if isinstance(result, Mapping) else {"score": result}
+    score = given.get("score")
+    if not isinstance(score, bool | int | float) or not 0.0 <= float(score) <= 1.0:
+        raise Undecided(f"the function returned {result!r:.100}, not a bool or a score from 0 to 1")
+    signals = given.get("signals", {})
+    numbers = {
+        str(name): _plain(value)
+        for name, value in (signals.items() if isinstance(signals, Mapping) else ())
+        if isinstance(value, bool | int | float)
+    }
+    extracted = given.get("extracted")
+    return {
+        "score": float(score),
+        "extracted": None if extracted is None else str(extracted),
+        "reason": str(given.get("reason", "")),
+        "signals": numbers,
+    }
+
+
+def _plain(value: bool | int | float) -> Signal:
+    """Return a number of Python's own types; only the worker may know the module of another."""
+    if isinstance(value, bool | int):
+        return value if type(value) in (bool, int) else int(value)
+    return float(value)

@@ -1,0 +1,63 @@
+"""How much room a run takes on its disk, and how much there is."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from adaptive_eval.store.file_errors import translated
+from adaptive_eval.store.run_files import RunFiles
+
+__all__ = ["free_bytes", "in_words", "stored_bytes", "trial_bytes"]
+
+ROW_BYTES = 300.0
+"""A trial without its answer: launch, attempt, outcome and what they are found by."""
+
+TOKEN_BYTES = 1.8
+"""A token of an answer: about four characters, compressed, on pages that are nine tenths full."""
+
+ALTERNATIVE_BYTES = 23.0
+"""One token's log-probability as compressed JSON, for the token itself and for each alternative."""
+
+
+def trial_bytes(completion_tokens: float, alternatives: int = 0) -> float:
+    """Return about how many bytes a stored trial takes.
+
+    The constants are measured, on English text (``benchmarks/volume.py``); code compresses better, and a
+    language with letters of several bytes takes up to twice as much.
+
+    Examples
+    --------
+    >>> trial_bytes(1000), trial_bytes(1000, alternatives=1)
+    (2100.0, 25100.0)
+    """
+    return ROW_BYTES + completion_tokens * (TOKEN_BYTES + ALTERNATIVE_BYTES * alternatives)
+
+
+def free_bytes(directory: Path | str) -> int:
+    """Return how many bytes may be written where `directory` is or would be made."""
+    place = Path(directory).absolute()
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    with translated(place, "looking at the disk of"):
+        return shutil.disk_usage(place).free
+
+
+def stored_bytes(directory: Path | str) -> int:
+    """Return how many bytes the run in `directory` takes, its write-ahead log included."""
+    files = RunFiles(Path(directory))
+    return sum(path.stat().st_size for path in (files.database, *files.unmerged()))
+
+
+def in_words(size: float) -> str:
+    """Return a size as people write it.
+
+    Examples
+    --------
+    >>> in_words(512), in_words(2100), in_words(63_500_000), in_words(9.8e9)
+    ('512 B', '2.1 kB', '63.5 MB', '9.8 GB')
+    """
+    for unit, suffix in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.3g} {suffix}"
+    return f"{size:.0f} B"

@@ -1,0 +1,109 @@
+"""Which settings continue a run that a budget or a cap has ended, as they are given with ``-o``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from math import ceil
+
+from adaptive_eval.config import RunConfig
+from adaptive_eval.core.results import BudgetLine, Decision, Results
+from adaptive_eval.text.stored import stop_evidence
+
+__all__ = ["more_passes", "raised_budgets"]
+
+
+def more_passes(config: RunConfig) -> str:
+    """Return the setting that allows a run twice as many passes."""
+    return f"stopping.max_passes={2 * config.stopping.max_passes}"
+
+
+def raised_budgets(results: Results, decisions: Iterable[Decision], config: RunConfig) -> list[str]:
+    """Return settings that double the limits that have ended a run or left pairs of it open.
+
+    Parameters
+    ----------
+    results : Results
+        What is known at the end of the run.
+    decisions : iterable of Decision
+        Its decisions; they tell which models their own budget has stopped.
+    config : RunConfig
+        Its config.
+
+    Returns
+    -------
+    list of str
+        Such as ``["budget.trials=40k"]``, or one for each model whose own budget has ended; empty where no
+        budget has ended anything.
+    """
+    stop = results.stop
+    if stop is None or stop.reason not in ("budget", "partial"):
+        return []
+    limits = [line for line in results.budgets if line.limit is not None]
+    found = stop_evidence(stop)
+    scope, owner = found.get("scope"), found.get("owner", "")
+    chosen = [line for line in limits if (line.scope, line.owner) == (scope, owner)]
+    if scope == "run":
+        return _doubled(chosen, "budget")
+    if scope == "task":
+        return _doubled(chosen, f"{_item('tasks', owner, config)}.budget")
+    if scope == "scorer":
+        task = owner.partition(" of ")[2]
+        return _doubled(chosen, f"{_item('tasks', task, config)}.scorer.budget")
+    spent = [one.models[0] for one in decisions if (one.kind, one.verdict) == ("model_stopped", "budget")]
+    settings = []
+    for model in dict.fromkeys(spent):
+        chosen = [line for line in limits if (line.scope, line.owner) == ("model", model)]
+        settings += _doubled(chosen, f"{_item('models', model, config)}.budget")
+    return settings
+
+
+def _doubled(lines: Sequence[BudgetLine], place: str) -> list[str]:
+    line = _ended(lines)
+    return [] if line is None else [f"{place}.{line.name}={_twice(line)}"]
+
+
+def _ended(lines: Iterable[BudgetLine]) -> BudgetLine | None:
+    """Return the limit that has ended a budget.
+
+    It is one that is used up. Tokens and USD end earlier, as soon as the next trial might exceed them: where
+    nothing is used up it is the fullest of these.
+    """
+    used = [(line.spent / line.limit, line) for line in lines if line.limit]
+    reserved = [(part, line) for part, line in used if part >= 1 or line.name not in ("trials", "wall_clock")]
+    return max(reserved or used, key=lambda one: one[0], default=(0.0, None))[1]
+
+
+def _twice(line: BudgetLine) -> str:
+    """Return twice a limit as people write it in a config.
+
+    Examples
+    --------
+    >>> limits = {"trials": 60, "tokens": 50e6, "prompt_tokens": 20_500, "usd": 0.0012, "wall_clock": 2745.0}
+    >>> [_twice(BudgetLine(name, 0.0, 0.0, limit)) for name, limit in limits.items()]
+    ['120', '100M', '41k', '0.0024', '1h31m30s']
+    """
+    assert line.limit is not None
+    if line.name == "usd":
+        return f"{(2 * Decimal(repr(float(line.limit)))).normalize():f}"
+    number = ceil(2 * line.limit)
+    if line.name != "wall_clock":
+        return next((f"{number // size}{unit}" for unit, size in _COUNTS if number % size == 0), str(number))
+    parts = []
+    for unit, seconds in _SECONDS:
+        whole, number = divmod(number, seconds)
+        if whole:
+            parts.append(f"{whole}{unit}")
+    return "".join(parts)
+
+
+_COUNTS = (("M", 10**6), ("k", 10**3))
+_SECONDS = (("h", 3600), ("m", 60), ("s", 1))
+
+
+def _item(section: str, name: str, config: RunConfig) -> str:
+    """Return the place of a model or task in a config; a name of digits alone would be read as a position."""
+    if not name.isdecimal():
+        return f"{section}[{name}]"
+    items = config.models if section == "models" else config.tasks
+    return f"{section}[{[item.name for item in items].index(name)}]"

@@ -1,0 +1,225 @@
+"""Rankings by voting: every question ranks the models by how often they are right."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scorio.eval._arguments import positive
+from scorio.eval._inputs import read_outcomes
+from scorio.rank._ranked import Ranking, documented, ranked
+from scorio.rank._ties import TieMethod, rank_scores
+
+__all__ = ["borda", "copeland", "kemeny_young", "schulze", "win_rate"]
+
+Matrix: TypeAlias = NDArray[np.float64]
+TiePolicy = Literal["half", "ignore"]
+
+
+def preferences(R: ArrayLike, tie_policy: str = "ignore") -> Matrix:
+    """Return on how many questions model i is right more often than model j, shape (L, L)."""
+    if tie_policy not in ("half", "ignore"):
+        raise ValueError(f"tie_policy must be half or ignore; got {tie_policy!r}")
+    right = _right(R)
+    above = np.array([(row > right).sum(axis=1) for row in right], dtype=np.float64)
+    if tie_policy == "half":
+        above = 0.5 * (right.shape[1] + above - above.T)
+        np.fill_diagonal(above, 0.0)
+    return above
+
+
+def _right(R: ArrayLike) -> NDArray[np.int64]:
+    return np.asarray(read_outcomes(R).sum(axis=2, dtype=np.int64))
+
+
+@documented
+def borda(R: ArrayLike, method: TieMethod = "competition", return_scores: bool = False) -> Ranking:
+    """Rank models by Borda count [1]_: a question gives L − rank points, the mean of them to tied models.
+
+    Cost: O(ML log L).
+
+    References
+    ----------
+    .. [1] de Borda (1781). Mémoire sur les élections au scrutin; Brandt et al. (2016). Handbook of
+       Computational Social Choice.
+
+    Examples
+    --------
+    >>> R = [[[1, 1, 1], [1, 0, 0]], [[1, 1, 0], [0, 1, 0]], [[0, 0, 0], [1, 1, 1]]]
+    >>> borda(R, return_scores=True)
+    (array([1, 3, 2]), array([2.5, 1.5, 2. ]))
+    """
+    right = _right(R)
+    return ranked((len(right) - rank_scores(right.T, "avg")).sum(axis=0), method, return_scores)
+
+
+@documented
+def copeland(R: ArrayLike, method: TieMethod = "competition", return_scores: bool = False) -> Ranking:
+    """Rank models by Copeland's rule [1]_: won minus lost pairs, a pair going to the majority of questions.
+
+    Cost: O(L²M).
+
+    References
+    ----------
+    .. [1] Copeland (1951). A reasonable social welfare function. University of Michigan.
+
+    Examples
+    --------
+    >>> copeland([[[1, 1], [1, 0]], [[1, 0], [1, 0]], [[0, 0], [0, 0]]], return_scores=True)
+    (array([1, 2, 3]), array([ 2.,  0., -2.]))
+    """
+    above = preferences(R)
+    return ranked(np.sign(above - above.T).sum(axis=1), method, return_scores)
+
+
+@documented
+def win_rate(R: ArrayLike, method: TieMethod = "competition", return_scores: bool = False) -> Ranking:
+    """Rank models by their share of the decided comparisons, over all questions and opponents.
+
+    A model without a decided comparison has 0.5. Cost: O(L²M).
+
+    Examples
+    --------
+    >>> win_rate([[[1, 1], [1, 0]], [[1, 0], [1, 0]], [[0, 0], [0, 0]]], return_scores=True)
+    (array([1, 2, 3]), array([1.        , 0.66666667, 0.        ]))
+    """
+    above = preferences(R)
+    won, decided = above.sum(axis=1), (above + above.T).sum(axis=1)
+    scores = np.divide(won, decided, out=np.full(len(won), 0.5), where=decided > 0)
+    return ranked(scores, method, return_scores)
+
+
+@documented
+def schulze(
+    R: ArrayLike,
+    tie_policy: TiePolicy = "half",
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+) -> Ranking:
+    """Rank models by Schulze's method [1]_: the stronger of the strongest paths of majorities decides a pair.
+
+    Scores are levels of the resulting order, L for models that none beats. Cost: O(L³ + L²M).
+
+    References
+    ----------
+    .. [1] Schulze (2011). A new monotonic, clone-independent, reversal symmetric, and Condorcet-consistent
+       single-winner election method. Social Choice and Welfare 36, 267-303.
+
+    Examples
+    --------
+    >>> schulze([[[1, 1], [1, 0]], [[1, 0], [1, 0]], [[0, 0], [0, 0]]], return_scores=True)
+    (array([1, 2, 3]), array([3., 2., 1.]))
+    """
+    above = preferences(R, tie_policy)
+    paths = np.where(above > above.T, above, 0.0)
+    for middle in range(len(paths)):
+        paths = np.maximum(paths, np.minimum(paths[:, middle, None], paths[middle]))
+    np.fill_diagonal(paths, 0.0)
+    return ranked(_levels(paths > paths.T), method, return_scores)
+
+
+@documented
+def kemeny_young(
+    R: ArrayLike,
+    tie_policy: TiePolicy = "half",
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    time_limit: float | None = None,
+    tie_aware: bool = True,
+) -> Ranking:
+    """Rank models by the Kemeny-Young method [1]_: the order that agrees with most pairs of votes.
+
+    Found as a linear ordering problem by integer programming, NP-hard in general; some 20 models take
+    seconds. Scores are levels of the order.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Seconds for one integer program; RuntimeError where the best order is not proven by then.
+    tie_aware : bool
+        Tie models whose order differs among the best orders, at the cost of a program for each pair; with
+        False one of the best orders is returned.
+
+    References
+    ----------
+    .. [1] Kemeny (1959). Mathematics without numbers. Daedalus 88; Young (1977). Extending Condorcet's rule.
+       Journal of Economic Theory 16.
+
+    Examples
+    --------
+    >>> kemeny_young([[[1, 1], [1, 0]], [[1, 0], [1, 0]], [[0, 0], [0, 0]]])
+    array([1, 2, 3])
+    """
+    limit = None if time_limit is None else positive("time_limit", time_limit)
+    above = preferences(R, tie_policy)
+    models = len(above)
+    order = _LinearOrder(above - above.T, limit)
+    first = order.solve({})
+    if not tie_aware:
+        return ranked(first.sum(axis=1).astype(np.float64), method, return_scores)
+    forced = first.copy()
+    for i, j in combinations(range(models), 2):
+        winner, loser = (i, j) if first[i, j] else (j, i)
+        reverse = order.solve({(loser, winner): True})
+        forced[winner, loser] = order.value(reverse) < order.value(first) - 1e-6
+    return ranked(_levels(forced), method, return_scores)
+
+
+class _LinearOrder:
+    """The order of models with the largest sum of `margin` over its pairs; one binary variable a pair."""
+
+    def __init__(self, margin: Matrix, time_limit: float | None) -> None:
+        from scipy.optimize import LinearConstraint
+        from scipy.sparse import csr_array
+
+        models = len(margin)
+        self.margin, self.time_limit = margin, time_limit
+        self.pairs = {pair: at for at, pair in enumerate(combinations(range(models), 2))}
+        triples = list(combinations(range(models), 3))
+        # i before j before k excludes k before i, and the reverse: 0 <= x_ij + x_jk - x_ik <= 1.
+        columns = [self.pairs[p] for i, j, k in triples for p in ((i, j), (j, k), (i, k))]
+        rows = np.repeat(np.arange(len(triples)), 3)
+        shape = (len(triples), len(self.pairs))
+        signs = csr_array((np.tile([1.0, 1.0, -1.0], len(triples)), (rows, columns)), shape=shape)
+        self.transitive = LinearConstraint(signs, 0.0, 1.0) if triples else ()
+
+    def value(self, before: NDArray[np.bool_]) -> float:
+        """Return the sum of margins of an order."""
+        return float(self.margin[before].sum())
+
+    def solve(self, fixed: dict[tuple[int, int], bool]) -> NDArray[np.bool_]:
+        """Return before[i, j] of a best order in which the pairs in `fixed` have the given order."""
+        from scipy.optimize import Bounds, milp
+
+        low, high = np.zeros(len(self.pairs)), np.ones(len(self.pairs))
+        for (i, j), holds in fixed.items():
+            at, value = self.pairs[min(i, j), max(i, j)], float(holds == (i < j))
+            low[at] = high[at] = value
+        options: Any = {} if self.time_limit is None else {"time_limit": self.time_limit}
+        found = milp(
+            -np.array([self.margin[pair] for pair in self.pairs]),
+            integrality=np.ones(len(self.pairs), dtype=np.int64),
+            bounds=Bounds(low, high),
+            constraints=self.transitive,
+            options=options,
+        )
+        if found.status != 0:
+            raise RuntimeError(f"kemeny_young: no best order is proven ({found.message}); raise time_limit")
+        before = np.zeros(self.margin.shape, dtype=np.bool_)
+        for (i, j), x in zip(self.pairs, found.x > 0.5, strict=True):
+            before[i, j], before[j, i] = x, not x
+        return before
+
+
+def _levels(above: NDArray[np.bool_]) -> Matrix:
+    """Return L for models that none is above, L − 1 for those beneath only these, and so on."""
+    models = len(above)
+    levels = np.zeros(models)
+    left, level = np.ones(models, dtype=np.bool_), float(models)
+    while left.any():
+        top = left & ~above[left].any(axis=0)
+        levels[top], left, level = level, left & ~top, level - 1.0
+    return levels

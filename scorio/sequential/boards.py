@@ -1,0 +1,237 @@
+"""Compare several models, with one error rate for all pairs that holds at every look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scorio.eval._arguments import credibility
+from scorio.eval._inputs import Missing, read_trials
+from scorio.sequential._named import Named, plotting
+from scorio.sequential._recorded import Order, interval, lay_out, read_margin, read_weights
+from scorio.sequential.cells import Cells
+from scorio.sequential.contrasts import PairReader, Target, score_block
+from scorio.sequential.families import family as family_called
+from scorio.sequential.families import rank_intervals
+from scorio.sequential.rules import Anytime
+
+__all__ = ["Board", "board"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_BLOCK = 512
+"""Trials of each model that are read at once."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Board(Named):
+    """What the outcomes of several models say about their order.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The models.
+    scores, low, high : ndarray, shape (L,)
+        Mean scores after all trials; each interval holds on its own at every look.
+    ranks : tuple of (int, int)
+        Interval of each model's rank, all at once at the level of the family.
+    verdicts : dict
+        ``"i > j"`` names to the trials at which winner i was declared; ``"i = j"`` for ties.
+    open : tuple of (str, str)
+        Pairs without a verdict.
+    difference : ndarray, shape (L, L)
+        Row minus column, after all trials.
+    confidence, family, equivalence
+        As given.
+    """
+
+    names: tuple[str, ...]
+    scores: Floats
+    low: Floats
+    high: Floats
+    ranks: tuple[tuple[int, int], ...]
+    verdicts: dict[str, int]
+    open: tuple[tuple[str, str], ...]
+    difference: Floats
+    confidence: float
+    family: str
+    equivalence: float | None
+
+    def rows(self) -> Mapping[str, Any]:
+        """Return one row a model, the best first."""
+        order = np.argsort(-self.scores, kind="stable")
+        best, worst = np.array(self.ranks).T
+        return {
+            "model": [self.names[model] for model in order],
+            "score": self.scores[order],
+            "low": self.low[order],
+            "high": self.high[order],
+            "best_rank": best[order],
+            "worst_rank": worst[order],
+        }
+
+    def __str__(self) -> str:
+        """Show the models, the best first, with intervals of their scores and ranks."""
+        width = max(len(name) for name in (*self.names, "model"))
+        lines = [f"{'model':<{width}}   score  interval            rank"]
+        for name, *values, best, worst in zip(*self.rows().values(), strict=True):
+            score, low, high = values
+            rank = f"{best}" if best == worst else f"{best}-{worst}"
+            lines.append(f"{name:<{width}}  {score:6.4f}  [{low:.4f}, {high:.4f}]    {rank}")
+        lines.append(
+            f"{len(self.open)} of {len(self.names) * (len(self.names) - 1) // 2} pairs are open; "
+            f"{self.family} at {100 * self.confidence:g} %, valid at every look"
+        )
+        return "\n".join(lines)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the scores with their intervals, the best on top; needs matplotlib."""
+        axes = plotting(axes)
+        table = self.rows()
+        at = np.arange(len(self.names))[::-1]
+        score = table["score"]
+        axes.errorbar(score, at, xerr=[score - table["low"], table["high"] - score], fmt="o", capsize=3)
+        axes.set_yticks(at, table["model"])
+        axes.set_xlabel("mean score")
+        return axes
+
+
+def board(
+    R: ArrayLike | Mapping[str, ArrayLike],
+    *,
+    family: str = "holm",
+    equivalence: float | None = None,
+    confidence: float = 0.95,
+    target: Target = "benchmark",
+    clusters: ArrayLike | None = None,
+    order: Order = 0,
+    weights: ArrayLike | None = None,
+    missing: Missing = None,
+    names: Sequence[str] | None = None,
+) -> Board:
+    """Compare all pairs of several models, with one error rate for the whole board at every look.
+
+    Parameters
+    ----------
+    R : array_like of int, shape (L, M, N), or mapping of names to matrices (M, N)
+        Outcomes of L models on the same M questions. The labels of the first axis of an xarray.DataArray and
+        the keys of a mapping become the names.
+    family : {'holm', 'ebh', 'pair'}
+        What `confidence` promises: no wrong winner on the board, a small expected share of wrong winners, or
+        no wrong winner in a given pair.
+    equivalence, confidence, target, clusters, order, weights, missing
+        As in :func:`compare`. Models with unequal numbers of trials are padded and `missing` marks the rest.
+    names : sequence of str, optional
+        Names of the models.
+
+    Returns
+    -------
+    Board
+        Rank intervals, scores with intervals, declared winners and ties, and the open pairs.
+
+    Raises
+    ------
+    ValueError
+        If an argument is malformed; the message names it and the value.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(2)
+    >>> chances = {"small": 0.3, "medium": 0.5, "large": 0.8}
+    >>> outcomes = {name: rng.random((300, 2)) < p for name, p in chances.items()}
+    >>> print(board(outcomes))
+    model    score  interval            rank
+    large   0.8050  [0.7549, 0.8551]    1
+    medium  0.4883  [0.4252, 0.5515]    2
+    small   0.3217  [0.2637, 0.3796]    3
+    0 of 3 pairs are open; holm at 95 %, valid at every look
+    """
+    labels, tensor = _named_models(R, names)
+    scores, lowest, scale = read_weights(weights)
+    trials = read_trials("R", tensor, scores.size, missing, models=True)
+    models = len(trials)
+    if models < 2:
+        raise ValueError(f"R must have at least two models; got shape {trials.shape}")
+    if len(labels) != models:
+        raise ValueError(f"names must have one name a model, {models}; got {len(labels)}")
+    alpha, margin = 1.0 - credibility(confidence), read_margin(equivalence, scale)
+    control = family_called(family)
+    sequence, categories = lay_out(trials, order)
+    cells = Cells(sequence, scores, models)
+    pairs = np.array(list(combinations(range(models), 2)))
+    reader = PairReader(cells, pairs[:, 0], pairs[:, 1], target, clusters, margin)
+    rule = Anytime(alpha, margin)
+    peak = np.full(len(pairs), -np.inf)
+    state = np.zeros(len(pairs), dtype=np.int64)  # 1, -1: winner; 2: tie
+    frozen, fell = np.full(len(pairs), -np.inf), np.zeros(len(pairs), dtype=np.int64)
+    for start in range(0, categories.shape[1], _BLOCK):
+        stop = min(start + _BLOCK, categories.shape[1])
+        cells.absorb(np.arange(models), categories[:, start:stop])
+        block = reader.read(np.arange(len(pairs)), stop)
+        cells.forget(stop - 1)
+        evidence = rule.statistic(block, sequence.complete(start, stop))
+        tied = rule.tied(block)
+        counted = np.maximum.accumulate(np.c_[peak, evidence], axis=1)[:, 1:] if control.peak else evidence
+        peak = counted[:, -1] if control.peak else peak
+        column = 0
+        while (state == 0).any() and column < stop - start:
+            rows = np.flatnonzero(state == 0)
+            won = control.winners(counted[rows, column:], frozen[np.abs(state) == 1], len(pairs), alpha)
+            events = won | tied[rows, column:]
+            if not events.any():
+                break
+            at = int(np.argmax(events.any(axis=0)))
+            column += at
+            for row, wins in zip(rows[events[:, at]], won[events[:, at], at], strict=True):
+                sign = 1 if block.difference[row, column] > 0 else -1
+                state[row] = sign if wins else 2
+                frozen[row], fell[row] = counted[row, column], start + column + 1
+    means = score_block(cells.latest(), sequence.questions, target)
+    low, high = interval(means, alpha)
+    difference = np.zeros((models, models))
+    difference[pairs[:, 0], pairs[:, 1]] = scale * block.difference[:, -1]
+    better, verdicts, undecided = [], {}, []
+    for pair in np.argsort(fell, kind="stable").tolist():
+        i, j = (pairs[pair, ::-1] if state[pair] == -1 else pairs[pair]).tolist()
+        if state[pair] == 0:
+            undecided.append((labels[i], labels[j]))
+            continue
+        verdicts[f"{labels[i]} {'=' if state[pair] == 2 else '>'} {labels[j]}"] = int(fell[pair])
+        if state[pair] != 2:
+            better.append((i, j))
+    return Board(
+        names=labels,
+        scores=lowest + scale * means.difference[:, 0],
+        low=lowest + scale * np.clip(low[:, 0], 0.0, 1.0),
+        high=lowest + scale * np.clip(high[:, 0], 0.0, 1.0),
+        ranks=tuple(rank_intervals(models, better)),
+        verdicts=verdicts,
+        open=tuple(undecided),
+        difference=difference - difference.T,
+        confidence=confidence,
+        family=family,
+        equivalence=equivalence,
+    )
+
+
+def _named_models(R: Any, names: Sequence[str] | None) -> tuple[tuple[str, ...], Any]:
+    """Return the models' names and the tensor."""
+    labels: Any = names
+    if isinstance(R, Mapping):
+        labels = names or list(R)
+        try:
+            R = np.stack([np.asarray(matrix) for matrix in R.values()])
+        except ValueError as error:
+            raise ValueError(
+                f"R must have matrices of one shape; pad them and mark missing trials ({error})"
+            ) from error
+    elif labels is None and hasattr(R, "coords") and hasattr(R, "dims") and R.dims[0] in R.coords:
+        labels = R.coords[R.dims[0]].values.tolist()
+    if labels is None:
+        labels = [f"model {number}" for number in range(len(np.asarray(R)))]
+    return tuple(str(label) for label in labels), R

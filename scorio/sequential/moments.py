@@ -1,0 +1,127 @@
+"""Moments of answers to a question: scores of categories, and the empirical-Bayes prior of their noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["POOLED", "Prior", "avg_variance", "fit_prior", "unit_scores"]
+
+POOLED = 1e4
+"""Prior strength that stands for "no variance between questions"."""
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer]
+
+
+def unit_scores(weights: ArrayLike) -> Floats:
+    """Scale category weights to scores in [0, 1].
+
+    Parameters
+    ----------
+    weights : array_like of float, shape (C + 1,)
+        Weight of each category, in any order.
+
+    Returns
+    -------
+    ndarray of float, shape (C + 1,)
+        ``(w - min w) / (max w - min w)``.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two weights, if one is not finite, or if all are equal.
+
+    Examples
+    --------
+    >>> unit_scores([0, -1, 2, 0.5]).tolist()
+    [0.3333333333333333, 0.0, 1.0, 0.5]
+    """
+    w = np.asarray(weights, dtype=np.float64)
+    if w.ndim != 1 or w.size < 2 or not np.all(np.isfinite(w)):
+        raise ValueError(f"weights must be at least two finite numbers, got {weights!r}")
+    low, high = w.min(), w.max()
+    if low == high:
+        raise ValueError(f"weights must not all be equal, got {w.tolist()}")
+    return np.asarray((w - low) / (high - low), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """Empirical-Bayes prior of a question's score: `strength` A and the first two moments m1, m2."""
+
+    strength: Floats
+    m1: Floats
+    m2: Floats
+
+    def columns(self) -> Prior:
+        """Return the prior of models as columns, beside rows of questions."""
+        return Prior(self.strength[:, None], self.m1[:, None], self.m2[:, None])
+
+    def of(self, models: Ints) -> Prior:
+        """Return the prior of some models, where this one holds all models'."""
+        return Prior(self.strength[models], self.m1[models], self.m2[models])
+
+    def put(self, models: Ints, prior: Prior) -> None:
+        """Replace the prior of some models."""
+        self.strength[models], self.m1[models], self.m2[models] = prior.strength, prior.m1, prior.m2
+
+    def mean(self, n: Ints, sx: Floats) -> Floats:
+        """Return the posterior mean score of cells with these sums."""
+        return np.asarray((self.strength * self.m1 + sx) / (n + self.strength))
+
+    def variance(self, n: Ints | Floats, sx: Floats, sxx: Floats) -> Floats:
+        """Return the posterior one-trial variance v of cells with these sums."""
+        total = n + self.strength
+        a = (self.strength * self.m1 + sx) / total
+        b = (self.strength * self.m2 + sxx) / total
+        return np.asarray((b - a * a) * total / (total + 1.0))
+
+
+def fit_prior(n: Ints | Floats, sx: Floats, sxx: Floats, p1: float, p2: float) -> Prior:
+    """Fit the empirical-Bayes prior of one model, or of several.
+
+    Parameters
+    ----------
+    n, sx, sxx : ndarray, shape (..., m)
+        Trials, sum of scores and of squared scores of each question; at least one of a model's questions must
+        have been asked.
+    p1, p2 : float
+        Mean score and mean squared score of a uniformly drawn category.
+
+    Returns
+    -------
+    Prior
+        Of shape (...): strength A (within-question over between-question variance; large where none is
+        visible) and the moments m1, m2.
+    """
+    asked, many = n > 0, np.maximum(n, 1)
+    m = asked.sum(axis=-1)
+    mean_n = n.sum(axis=-1) / m
+    y, y2 = (sx / many).sum(axis=-1) / m, (sxx / many).sum(axis=-1) / m
+    m1 = (m * y + p1 / mean_n) / (m + 1.0 / mean_n)
+    m2 = (m * y2 + p2 / mean_n) / (m + 1.0 / mean_n)
+    total = (y2 - y**2) * m / np.maximum(m - 1, 1)
+    return Prior(_prior_strength(n, sx, sxx, total), np.asarray(m1), np.asarray(m2))
+
+
+def _prior_strength(n: Ints | Floats, sx: Floats, sxx: Floats, total: Floats) -> Floats:
+    """Strength A: within-question over between-question variance, of which `total` is the sum."""
+    repeated = n >= 2
+    k = repeated.sum(axis=-1)
+    variance = (sxx - sx**2 / np.maximum(n, 1)) / np.maximum(n - 1, 1)
+    within = (np.where(repeated, variance, 0.0).sum(axis=-1) + total) / (k + 1)
+    visible = (k > 0) & (total > within)
+    strength = np.clip(within / np.where(visible, total - within, 1.0), 0.05, POOLED)
+    return np.asarray(np.where(visible, strength, POOLED))
+
+
+def avg_variance(n: Ints | Floats, sx: Floats, sxx: Floats, size: int, p1: float, p2: float) -> Floats:
+    """Return the variance of avg@N of cells (the paper's Eq. 20, uniform prior over `size` categories)."""
+    total = n + size
+    a = (size * p1 + sx) / total
+    b = (size * p2 + sxx) / total
+    scale = np.where(n > 0, total / np.maximum(n, 1), 0.0)
+    return np.asarray(scale**2 * (b - a * a) / (total + 1.0))

@@ -1,0 +1,261 @@
+"""A comparison that takes outcomes one by one: for a loop that is not adaptive-eval's."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from scorio.eval._arguments import credibility, whole
+from scorio.sequential._named import Named
+from scorio.sequential._recorded import Order, interval, read_margin, read_weights, sequence_of
+from scorio.sequential.cells import HOLE, Cells
+from scorio.sequential.contrasts import PairReader, Target, score_block
+from scorio.sequential.families import family as family_called
+from scorio.sequential.families import rank_intervals
+from scorio.sequential.rules import Anytime
+
+__all__ = ["Monitor", "MonitorState"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MonitorState(Named):
+    """What is known after an update.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The models.
+    trials : tuple of int
+        Trials of each model that count: those without a gap before them in its sequence.
+    waiting : tuple of int
+        Outcomes of each model that came before their turn and count once the gap is closed.
+    scores, low, high : tuple of float
+        Mean scores and their intervals, each valid at every look.
+    verdicts : dict
+        ``"i > j"`` for declared winners and ``"i = j"`` for ties, with the trials at which they fell.
+    open : tuple of (str, str)
+        Pairs without a verdict.
+    active : tuple of str
+        Models with an open pair: those worth a further trial.
+    ranks : tuple of (int, int)
+        Rank interval of each model.
+    done : bool
+        Whether no pair is open.
+    """
+
+    names: tuple[str, ...]
+    trials: tuple[int, ...]
+    waiting: tuple[int, ...]
+    scores: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    verdicts: dict[str, int]
+    open: tuple[tuple[str, str], ...]
+    active: tuple[str, ...]
+    ranks: tuple[tuple[int, int], ...]
+    done: bool
+
+    def rows(self) -> Mapping[str, Any]:
+        """Return one row a model."""
+        best, worst = zip(*self.ranks, strict=True)
+        return {
+            "model": self.names,
+            "trials": self.trials,
+            "score": self.scores,
+            "low": self.low,
+            "high": self.high,
+            "best_rank": best,
+            "worst_rank": worst,
+        }
+
+
+class Monitor:
+    """Compare models while their outcomes arrive, with an error rate that holds after every one.
+
+    Ask :meth:`next` which question a model should answer, and hand its outcome to :meth:`update`. Outcomes
+    may arrive in any order: a model's outcomes count along one shared random order of the questions, so that
+    which of them arrive first decides nothing.
+
+    Parameters
+    ----------
+    models : sequence of str
+        Names of at least two models.
+    questions : int or sequence
+        Number of questions M, or their ids.
+    confidence, family, equivalence, target, clusters, order, weights
+        As in :func:`scorio.sequential.board`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is malformed; the message names it and the value.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> monitor, chance = Monitor(["new", "old"], questions=100), {"new": 0.9, "old": 0.5}
+    >>> while not monitor.state.done:
+    ...     for model in monitor.state.active:
+    ...         question = monitor.next(model)
+    ...         _ = monitor.update(model, question, rng.random() < chance[model])
+    >>> monitor.state.verdicts, monitor.state.trials
+    ({'new > old': 44}, (44, 44))
+    """
+
+    def __init__(
+        self,
+        models: Sequence[str],
+        questions: int | Sequence[Hashable],
+        *,
+        confidence: float = 0.95,
+        family: str = "holm",
+        equivalence: float | None = None,
+        target: Target = "benchmark",
+        clusters: ArrayLike | None = None,
+        order: Order = 0,
+        weights: ArrayLike | None = None,
+    ) -> None:
+        self.names = tuple(str(name) for name in models)
+        if len(self.names) < 2 or len(set(self.names)) < len(self.names):
+            raise ValueError(f"models must be at least two different names; got {list(models)}")
+        ids = range(whole("questions", questions)) if isinstance(questions, (int, np.integer)) else questions
+        self._ids = tuple(ids)
+        self._index = {name: number for number, name in enumerate(self._ids)}
+        if len(self._index) < len(self._ids) or not self._ids:
+            raise ValueError("questions must be different ids, at least one")
+        self._scores, self._lowest, self._scale = read_weights(weights)
+        self._alpha = 1.0 - credibility(confidence)
+        self._rule = Anytime(self._alpha, read_margin(equivalence, self._scale))
+        self._family = family_called(family)
+        self._sequence = sequence_of(order, len(self._ids))
+        count = len(self.names)
+        self._target: Target = target
+        self._cells = Cells(self._sequence, self._scores, count)
+        self._pairs = np.array(list(combinations(range(count), 2)))
+        first, second = self._pairs[:, 0], self._pairs[:, 1]
+        self._reader = PairReader(self._cells, first, second, target, clusters, self._rule.equivalence)
+        self._log_e = np.full(len(self._pairs), -np.inf)
+        self._state = np.zeros(len(self._pairs), dtype=np.int64)
+        self._difference = np.zeros(len(self._pairs))
+        self._verdicts: dict[str, int] = {}
+        self._told = np.zeros((count, len(self._ids)), dtype=np.int64)
+        self._waiting: list[dict[int, int]] = [{} for _ in self.names]
+        self._asked = [0] * count
+
+    def next(self, model: str) -> Any:
+        """Return the question that `model` should answer next; each call moves on by one."""
+        row = self._row(model)
+        while self._asked[row] in self._waiting[row] or self._asked[row] < self._cells.progress[row]:
+            self._asked[row] += 1
+        step = self._asked[row]
+        self._asked[row] += 1
+        return self._ids[self._sequence.at(step)]
+
+    def update(self, model: str, question: Hashable, outcome: int | bool | None) -> MonitorState:
+        """Take in one outcome and return what is known now.
+
+        Parameters
+        ----------
+        model : str
+            Name of the model.
+        question : hashable
+            Id (or number) of the question.
+        outcome : int, bool or None
+            0 or 1, or a category with `weights`; None for a trial that stays without an answer.
+
+        Raises
+        ------
+        ValueError
+            If the model or question is unknown or the outcome is no category.
+        """
+        row = self._row(model)
+        if question not in self._index:
+            raise ValueError(f"question must be one of the {len(self._ids)} given; got {question!r}")
+        category = HOLE if outcome is None else int(outcome)
+        if (category != outcome and outcome is not None) or not HOLE <= category < self._scores.size:
+            raise ValueError(
+                f"outcome must be None or a category in 0..{self._scores.size - 1}; got {outcome!r}"
+            )
+        number = self._index[question]
+        self._waiting[row][self._step(number, int(self._told[row, number]))] = category
+        self._told[row, number] += 1
+        self._absorb(row)
+        self._decide()
+        return self.state
+
+    @property
+    def state(self) -> MonitorState:
+        """What is known now."""
+        means = score_block(self._cells.latest(), self._sequence.questions, self._target)
+        low, high = interval(means, self._alpha)
+        openness = self._state == 0
+        active = np.unique(self._pairs[openness])
+        better = [
+            (i, j) if sign == 1 else (j, i)
+            for (i, j), sign in zip(self._pairs.tolist(), self._state.tolist(), strict=True)
+            if abs(sign) == 1
+        ]
+        values = (means.difference[:, 0], np.clip(low[:, 0], 0.0, 1.0), np.clip(high[:, 0], 0.0, 1.0))
+        scores, lows, highs = (tuple((self._lowest + self._scale * value).tolist()) for value in values)
+        return MonitorState(
+            names=self.names,
+            trials=tuple(self._cells.progress.tolist()),
+            waiting=tuple(len(waiting) for waiting in self._waiting),
+            scores=scores,
+            low=lows,
+            high=highs,
+            verdicts=dict(self._verdicts),
+            open=tuple((self.names[i], self.names[j]) for i, j in self._pairs[openness].tolist()),
+            active=tuple(self.names[row] for row in active.tolist()),
+            ranks=tuple(rank_intervals(len(self.names), better)),
+            done=not openness.any(),
+        )
+
+    def _row(self, model: str) -> int:
+        if model not in self.names:
+            raise ValueError(f"model must be one of {', '.join(self.names)}; got {model!r}")
+        return self.names.index(model)
+
+    def _step(self, question: int, repeat: int) -> int:
+        """Return the index in the trial sequence of a question's trial number `repeat`."""
+        stop = (repeat + 1) * self._sequence.questions + self._sequence.questions
+        return int(self._sequence.steps_of(question, stop)[repeat])
+
+    def _absorb(self, row: int) -> None:
+        waiting, start = self._waiting[row], int(self._cells.progress[row])
+        ready: list[int] = []
+        while start + len(ready) in waiting:
+            ready.append(waiting.pop(start + len(ready)))
+        if ready:
+            self._cells.absorb(np.array([row]), np.array([ready]))
+
+    def _decide(self) -> None:
+        """Read the open pairs as far as both models are, and call those that may be called."""
+        tied = np.zeros(len(self._pairs), dtype=bool)
+        for pair in np.flatnonzero(self._state == 0):
+            stop = int(self._cells.progress[self._pairs[pair]].min())
+            start = int(self._reader.progress[pair])
+            if stop == start:
+                continue
+            block = self._reader.read(np.array([pair]), stop)
+            evidence = self._rule.statistic(block, self._sequence.complete(start, stop))[0]
+            self._log_e[pair] = max(self._log_e[pair], evidence.max()) if self._family.peak else evidence[-1]
+            tied[pair] = self._rule.tied(block)[0, -1]
+            self._difference[pair] = block.difference[0, -1]
+        while True:
+            rows = np.flatnonzero(self._state == 0)
+            called = self._log_e[np.abs(self._state) == 1]
+            won = self._family.winners(self._log_e[rows, None], called, len(self._pairs), self._alpha)[:, 0]
+            if rows.size == 0 or not (won | tied[rows]).any():
+                return
+            for pair, wins in zip(rows[won | tied[rows]], won[won | tied[rows]], strict=True):
+                first, second = (self.names[model] for model in self._pairs[pair])
+                ahead = self._difference[pair] > 0
+                self._state[pair] = (1 if ahead else -1) if wins else 2
+                better, other = (first, second) if ahead or not wins else (second, first)
+                self._verdicts[f"{better} {'>' if wins else '='} {other}"] = int(self._reader.progress[pair])

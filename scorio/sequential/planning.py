@@ -1,0 +1,299 @@
+"""How many trials a verdict takes: of a running comparison, and before the first trial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from scorio.eval._arguments import credibility, finite, positive, whole
+from scorio.eval._inputs import Missing, read_trials
+from scorio.sequential._named import Named
+from scorio.sequential._recorded import Order, lay_out, read_margin, read_weights
+from scorio.sequential.cells import Cells
+from scorio.sequential.contrasts import PairReader
+from scorio.sequential.outlook import Outlook, closing_steps
+from scorio.sequential.rules import Anytime
+from scorio.sequential.trial_sequence import TrialSequence
+
+__all__ = ["Forecast", "SampleSize", "forecast", "sample_size"]
+
+_QUANTILES = (0.1, 0.5, 0.9)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast(Named):
+    """When an open comparison will be decided.
+
+    Parameters
+    ----------
+    trials : int
+        Trials of each model so far.
+    low, median, high : float
+        Trials of each model at the verdict: median and 80 % interval of simulated continuations; infinite
+        beyond the horizon.
+    within : float
+        Probability of a verdict within the horizon.
+    horizon : int
+        Trials of each model up to which continuations were simulated.
+    """
+
+    trials: int
+    low: float
+    median: float
+    high: float
+    within: float
+    horizon: int
+
+    def __str__(self) -> str:
+        """Say median, interval and probability in a line."""
+        return (
+            f"verdict after {self.median:g} trials of each model (80 %: {self.low:g} to {self.high:g}); "
+            f"{100 * self.within:.0f} % within {self.horizon}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SampleSize(Named):
+    """Trials and power of a comparison at an assumed gap.
+
+    Parameters
+    ----------
+    gap : float
+        Assumed difference of the mean scores.
+    power : float
+        Share of simulated comparisons with the right verdict within `limit`.
+    wrong : float
+        Share with a wrong verdict: a winner of the wrong sign or of equal models, or a tie of models that
+        differ by the margin or more.
+    low, median, high : float
+        Trials of each model at the verdict: median and 80 % interval; infinite beyond the limit.
+    limit : int
+        Trials of each model up to which comparisons were simulated.
+    fixed_trials : int or None
+        Trials of each model that a test of fixed length needs for power 0.8, looked at once; None at gap 0.
+    replicates : int
+        Simulated comparisons; the power's standard error is at most 0.5 / sqrt(replicates).
+    """
+
+    gap: float
+    power: float
+    wrong: float
+    low: float
+    median: float
+    high: float
+    limit: int
+    fixed_trials: int | None
+    replicates: int
+
+    def __str__(self) -> str:
+        """Say power, trials and the trials of a fixed-length test."""
+        fixed = "" if self.fixed_trials is None else f"; a fixed test needs {self.fixed_trials} for power 0.8"
+        return (
+            f"gap {self.gap:g}: power {self.power:.2f} within {self.limit} trials of each model, median "
+            f"{self.median:g} (80 %: {self.low:g} to {self.high:g}){fixed}"
+        )
+
+
+def forecast(
+    A: ArrayLike,
+    B: ArrayLike,
+    *,
+    equivalence: float | None = None,
+    confidence: float = 0.95,
+    passes: int = 100,
+    paths: int = 1000,
+    seed: int = 0,
+    order: Order = 0,
+    weights: ArrayLike | None = None,
+    missing: Missing = None,
+) -> Forecast:
+    """Forecast when a comparison that is still open will be decided.
+
+    Continuations are drawn from the posterior of the difference, so the forecast is an interval: a single
+    number would be off by a factor of two.
+
+    Parameters
+    ----------
+    A, B, equivalence, confidence, order, weights, missing
+        As in :func:`scorio.sequential.compare`.
+    passes : int
+        Trials of each question up to which continuations are followed.
+    paths, seed : int
+        Number of continuations and their seed.
+
+    Returns
+    -------
+    Forecast
+
+    Raises
+    ------
+    ValueError
+        If an argument is malformed, or fewer than ten questions are answered.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(5)
+    >>> A, B = rng.random((100, 1)) < 0.6, rng.random((100, 1)) < 0.5
+    >>> expected = forecast(A, B)
+    >>> bool(expected.low <= expected.median <= expected.high)
+    True
+    """
+    scores, _, scale = read_weights(weights)
+    trials = np.stack([read_trials(name, R, scores.size, missing) for name, R in (("A", A), ("B", B))])
+    alpha, margin = 1.0 - credibility(confidence), read_margin(equivalence, scale)
+    sequence, categories = lay_out(trials, order)
+    questions, steps = sequence.questions, categories.shape[1]
+    cells = Cells(sequence, scores, 2)
+    cells.absorb(np.arange(2), categories)
+    block = PairReader(cells, [0], [1]).read(np.arange(1), steps)
+    if block.questions[0, -1] < 10:
+        raise ValueError(f"A and B must share at least ten answered questions; got {block.questions[0, -1]}")
+    latest = cells.latest()
+    within = (latest.g[:, 0] / np.maximum(latest.seen[:, 0] + latest.r[:, 0], 1.0)).sum(keepdims=True)
+    variance = block.variance[:, -1]
+    spread = variance * questions if steps <= questions else within
+    horizon = max(questions * whole("passes", passes), steps)
+    drawn = closing_steps(
+        Outlook(
+            block.difference[:, -1],
+            variance,
+            np.array([steps]),
+            np.maximum(spread, within),
+            within,
+            questions,
+        ),
+        threshold=log(1.0 / alpha),
+        horizon=horizon,
+        rng=np.random.default_rng(seed),
+        paths=whole("paths", paths),
+        equivalence=margin,
+        alpha=alpha,
+    )[0]
+    low, median, high = np.quantile(drawn, _QUANTILES, method="higher").tolist()
+    return Forecast(steps, low, median, high, float(np.isfinite(drawn).mean()), horizon)
+
+
+def sample_size(
+    gap: float,
+    *,
+    questions: int,
+    mean: float = 0.5,
+    equivalence: float | None = None,
+    confidence: float = 0.95,
+    passes: int = 20,
+    concentration: float = 8.0,
+    correlation: float = 0.5,
+    replicates: int = 400,
+    seed: int = 0,
+) -> SampleSize:
+    r"""Simulate how many trials a comparison takes, and its power, at an assumed gap.
+
+    Question chances are Beta distributed around `mean` and ``mean + gap``; pairs of models are simulated to
+    their verdict by the rule of :func:`scorio.sequential.compare`, a look after every trial.
+
+    Parameters
+    ----------
+    gap : float
+        True difference of the mean scores; 0 for equal models, of which a tie is the right verdict.
+    questions : int
+        M.
+    mean : float
+        Mean score of the weaker model; mean + gap below 1.
+    equivalence, confidence
+        As in :func:`scorio.sequential.compare`.
+    passes : int
+        Trials of each question up to which a comparison goes.
+    concentration : float
+        Of the Beta distribution: 8 is usual, 0.5 makes questions nearly always right or wrong.
+    correlation : float
+        Correlation of the two models' question chances, in [0, 1].
+    replicates, seed : int
+        Simulated comparisons and their seed.
+
+    Returns
+    -------
+    SampleSize
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
+    Notes
+    -----
+    The bound `fixed_trials` is :math:`(z_{1-\alpha/2} + z_{0.8})^2` times the variance of one trial's
+    difference over the squared gap; the questions' share of the variance falls away as they are all asked.
+
+    Examples
+    --------
+    >>> planned = sample_size(0.15, questions=500, replicates=100)
+    >>> planned.fixed_trials, bool(planned.power > 0.9), bool(planned.median < 500)
+    (155, True, True)
+    """
+    from scorio.study import biased_coins
+
+    number, size = whole("replicates", replicates), whole("questions", questions)
+    limit = size * whole("passes", passes)
+    if not (0.0 < finite("mean", mean) <= mean + finite("gap", gap) < 1.0):
+        raise ValueError(f"gap must be in [0, 1 - mean) and mean in (0, 1); got gap {gap}, mean {mean}")
+    alpha, margin = 1.0 - credibility(confidence), read_margin(equivalence, 1.0)
+    positive("concentration", concentration)
+    rng = np.random.default_rng(seed)
+    coins = [
+        biased_coins((mean + gap, mean), size, seed=rng, concentration=concentration, correlation=correlation)
+        for _ in range(number)
+    ]
+    chances = np.concatenate([coin.p for coin in coins])
+    sequence = TrialSequence(rng.permutation(size))
+    rule = Anytime(alpha, margin)
+    verdict, fell = np.zeros(number, dtype=np.int64), np.full(number, np.inf)
+    cells = Cells(sequence, np.array([0.0, 1.0]), 2 * number)
+    models = np.arange(2 * number)
+    reader = PairReader(cells, models[::2], models[1::2], equivalence=margin)
+    start = 0
+    while start < limit and (verdict == 0).any():
+        stop = min(start + 256, limit)
+        asked = sequence.question(start, stop)
+        open_ = np.flatnonzero(verdict == 0)
+        live = np.sort(np.concatenate([2 * open_, 2 * open_ + 1]))
+        cells.absorb(live, (rng.random((live.size, stop - start)) < chances[live][:, asked]).astype(np.int64))
+        block = reader.read(open_, stop)
+        cells.forget(stop - 1)
+        won = rule.statistic(block, sequence.complete(start, stop)) >= log(1.0 / alpha)
+        called = won | rule.tied(block)
+        for row in np.flatnonzero(called.any(axis=1)):
+            at = int(called[row].argmax())
+            sign = 1 if block.difference[row, at] > 0 else -1
+            verdict[open_[row]] = sign if won[row, at] else 2
+            fell[open_[row]] = start + at + 1
+        start = stop
+    right = verdict == (1 if gap > 0 else 2)
+    if margin is not None and gap < margin:
+        right |= verdict == 2
+    wrong = (verdict != 0) & ~right & ~((verdict == 1) & (gap > 0))
+    low, median, high = np.quantile(fell, _QUANTILES, method="higher").tolist()
+    return SampleSize(
+        gap=gap,
+        power=float(right.mean()),
+        wrong=float(wrong.mean()),
+        low=low,
+        median=median,
+        high=high,
+        limit=limit,
+        fixed_trials=_fixed_trials(gap, chances, alpha, size) if gap > 0 else None,
+        replicates=number,
+    )
+
+
+def _fixed_trials(gap: float, chances: np.ndarray, alpha: float, questions: int) -> int:
+    """Return the trials of each model of a paired test of fixed length with power 0.8."""
+    first, second = chances[::2], chances[1::2]
+    within = float((first * (1.0 - first) + second * (1.0 - second)).mean())
+    between = float((first - second).var(axis=1).mean())
+    needed = (gap / (NormalDist().inv_cdf(1.0 - alpha / 2.0) + NormalDist().inv_cdf(0.8))) ** 2
+    in_first_pass = (within + between) / (needed + between / questions)
+    return max(1, ceil(in_first_pass if in_first_pass <= questions else within / needed))

@@ -1,0 +1,382 @@
+"""Own rounds: each model's trials go where its own answers vary, and its score stays unbiased.
+
+The variance of a model's mean score is the sum of v/n over its questions, whatever it is compared with, so
+each model's own Neyman allocation ([1]_) serves all its pairs. After the first passes, which models share,
+a model's trials come in rounds, each as long as everything before it. A round is laid out from the model's
+outcomes up to a fixed step, asks every question at least once, and has one weight for all questions:
+counts and weights are fixed by the past, so that the weighted mean of the rounds is unbiased at the end of
+each for any model. Averaging a question's trials of all rounds would not be: counts that follow from
+outcomes favour the questions whose first answers were extreme.
+
+References
+----------
+.. [1] Neyman, "On the two different aspects of the representative method", Journal of the Royal Statistical
+   Society 97 (1934).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scorio.sequential.moments import Prior, avg_variance, fit_prior
+from scorio.sequential.trial_sequence import TrialSequence
+
+__all__ = ["Rounds", "Snapshot", "round_questions", "round_times"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer]
+Bools = NDArray[np.bool_]
+
+QUIET = 0.25
+"""Share of the mean standard deviation that is added to every question's when a round is laid out: a question
+that looks quiet must be shown to be."""
+CAUTION = 1.03
+"""Factor of the variance, for what its plugged-in noise does not know."""
+AHEAD = 0.5
+"""Share of a round that is still to be asked when the next one is laid out, so that nothing waits for it."""
+LARGEST = 2**18
+"""Numbers (models x steps x questions) worked on at once."""
+
+
+def round_times(weight: Floats, trials: int, least: int, start: float) -> NDArray[np.int64]:
+    """Return how often a round asks each question: in proportion to its weight, and at least once.
+
+    Parameters
+    ----------
+    weight : ndarray of float, shape (M,)
+        Positive.
+    trials : int
+        Trials of the round, a multiple of `least`, at least ``M * least``.
+    least : int
+        Every number is a multiple of it, and at least it.
+    start : float
+        Where in [0, 1) the systematic rounding begins: a number that is right on average.
+
+    Returns
+    -------
+    ndarray of int64, shape (M,)
+        Numbers that add up to `trials`.
+
+    Examples
+    --------
+    >>> round_times(np.array([3.0, 1.0, 0.1, 0.1]), 8, 1, 0.0).tolist()
+    [4, 2, 1, 1]
+    """
+    units = trials // least
+    share, free = np.ones(weight.size), np.ones(weight.size, dtype=bool)
+    while free.any():
+        scale = (units - weight.size + free.sum()) / weight[free].sum()
+        share = np.where(free, scale * weight, 1.0)
+        low = free & (share < 1.0)
+        if not low.any():
+            break
+        free &= ~low
+    ends = np.floor(np.cumsum(share) + start + 1e-9)
+    ends[-1] = units
+    return np.asarray(least * np.diff(ends, prepend=0.0), dtype=np.int64)
+
+
+def round_questions(order: Ints, times: Ints, least: int) -> NDArray[np.int64]:
+    """Return the questions of a round in the order in which they are asked.
+
+    Every question first, in the order of the permutation, then the others spread evenly.
+
+    Parameters
+    ----------
+    order : ndarray of int, shape (M,)
+        The permutation.
+    times : ndarray of int, shape (M,)
+        How often each question is asked, by position in the permutation.
+    least : int
+        How many times it is asked in a row.
+
+    Examples
+    --------
+    >>> round_questions(np.array([2, 0, 1]), np.array([1, 3, 2]), 1).tolist()
+    [2, 0, 1, 0, 1, 0]
+    """
+    more = times // least - 1
+    position = np.repeat(np.arange(order.size), more)
+    turn = np.arange(position.size) - np.repeat(np.cumsum(more) - more, more)
+    spread = np.argsort((turn + 0.5) / more[position], kind="stable")
+    positions = np.concatenate([np.arange(order.size), position[spread]])
+    return np.asarray(np.repeat(order[positions], least), dtype=np.int64)
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """What is known of each model when a round begins; arrays of shape (L, M), and (L,) where it says so.
+
+    `variance` is the one-trial variance from which the round was laid out, with the `prior` (L,) it was
+    estimated with; `n`, `sx`, `sxx` are all trials so far. `score` holds the sum of the weighted round means,
+    `weight` that of the weights, `square` that of weight²/trials. `unit` (L,) is the variance of the part
+    that has weight 1.
+    """
+
+    variance: Floats
+    prior: Prior
+    n: Floats
+    sx: Floats
+    sxx: Floats
+    score: Floats
+    weight: Floats
+    square: Floats
+    unit: Floats
+
+    def estimate(self, models: Ints) -> Floats:
+        """Return the estimated scores of models' questions; 0 where there is none."""
+        weight = self.weight[models]
+        return np.asarray(self.score[models] / np.where(weight > 0.0, weight, 1.0))
+
+    def known(self, models: Ints) -> Bools:
+        """Return which questions of models had been answered."""
+        return np.asarray(self.weight[models] > 0.0)
+
+    def of(self, models: Ints) -> Snapshot:
+        """Return the rows of some models."""
+        return Snapshot(
+            *(getattr(self, name).of(models) if name == "prior" else getattr(self, name)[models]
+              for name in self.__slots__)
+        )  # fmt: skip
+
+
+class Rounds:
+    """The rounds of all models on one task.
+
+    Parameters
+    ----------
+    sequence : TrialSequence
+        The task's trial sequence; rounds are laid out on it.
+    scores : ndarray of float, shape (C + 1,)
+        Score of each category in [0, 1].
+    models : int
+        Number of models L.
+
+    Attributes
+    ----------
+    first : int
+        Step at which the first round begins.
+    """
+
+    def __init__(self, sequence: TrialSequence, scores: Floats, models: int) -> None:
+        assert sequence.shared is not None
+        self.sequence, self.scores, self.models = sequence, scores, models
+        self.first = sequence.shared
+        self._x = np.append(scores, 0.0)
+        self._x2 = self._x**2
+        self._p1, self._p2 = float(scores.mean()), float((scores**2).mean())
+        size = sequence.questions
+        self.begins = [self.first]
+        self._due = [self.first - int(AHEAD * (self.first - size))]
+        self.snapshots: list[Snapshot] = []
+        shape = (models, size)
+        self._n, self._sx, self._sxx = np.zeros((3, *shape))  # of the present round
+        self._next = (np.ones(shape), Prior(np.ones(models), np.ones(models), np.ones(models)))
+
+    def _extend_to(self, step: int) -> None:
+        """Note the rounds that begin up to `step`, and the one after."""
+        size, least = self.sequence.questions, self.sequence.in_a_row
+        while self.begins[-1] <= step:
+            begin = self.begins[-1]
+            length = size * least * -(-begin // (size * least))
+            self.begins.append(begin + length)
+            self._due.append(begin + length - int(AHEAD * length))
+
+    def number(self, step: int) -> int:
+        """Return the number of the round that a step belongs to; -1 before the first."""
+        self._extend_to(step)
+        return int(np.searchsorted(self.begins, step, side="right")) - 1
+
+    def pieces(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """Cut steps where a round begins or is laid out."""
+        self._extend_to(stop)
+        cuts = sorted(cut for cut in {*self.begins, *self._due} if start < cut < stop)
+        return list(zip([start, *cuts], [*cuts, stop], strict=True))
+
+    # ------------------------------------------------------------------ laying out
+
+    def reach(self, models: Ints, step: int, counts: Ints) -> None:
+        """Do what is due for models that have come to `step`: lay out a round, begin one.
+
+        Parameters
+        ----------
+        models : ndarray of int
+            The models.
+        step : int
+            Steps of their trial sequences that are complete.
+        counts : ndarray of int, shape (I, M, C + 1)
+            Their trials in each category.
+        """
+        self._extend_to(step)
+        if step in self._due:
+            self._lay_out(models, self._due.index(step), counts)
+        if step in self.begins:
+            self._begin(models, self.begins.index(step), counts)
+
+    def _moments(self, counts: Ints) -> tuple[Floats, Floats, Floats]:
+        return counts.sum(axis=2).astype(np.float64), counts @ self.scores, counts @ self.scores**2
+
+    def _lay_out(self, models: Ints, number: int, counts: Ints) -> None:
+        self._extend_to(self.begins[number])
+        sequence, trials = self.sequence, self.begins[number + 1] - self.begins[number]
+        n, sx, sxx = self._moments(counts)
+        prior = fit_prior(n, sx, sxx, self._p1, self._p2)
+        variance = prior.columns().variance(n, sx, sxx)
+        self._next[0][models] = variance
+        self._next[1].put(models, prior)
+        deviation = np.sqrt(variance)[:, sequence.order]
+        weight = deviation + QUIET * deviation.mean(axis=1, keepdims=True)
+        start = float(np.random.default_rng((sequence.seed or 0, number)).random())
+        for model, of_model in zip(models.tolist(), weight, strict=True):
+            times = round_times(of_model, trials, sequence.in_a_row, start)
+            sequence.extend_own(model, round_questions(sequence.order, times, sequence.in_a_row))
+
+    def _begin(self, models: Ints, number: int, counts: Ints) -> None:
+        shape = (self.models, self.sequence.questions)
+        if number == len(self.snapshots):
+            prior = Prior(np.zeros(self.models), np.zeros(self.models), np.zeros(self.models))
+            n, sx, sxx, score, weight, square = np.zeros((6, *shape))
+            unit = np.ones(self.models)
+            self.snapshots.append(Snapshot(np.ones(shape), prior, n, sx, sxx, score, weight, square, unit))
+        now = self.snapshots[number]
+        n, sx, sxx = self._moments(counts)
+        variance, prior = self._next[0][models], self._next[1].of(models)
+        if number == 0:
+            of_first = np.maximum(n, 1.0)
+            score, weight, square = sx / of_first, np.asarray(n > 0.0, np.float64), (n > 0.0) / of_first
+        else:
+            old = self.snapshots[number - 1].of(models)
+            r, many = self._n[models], np.maximum(self._n[models], 1.0)
+            h = (old.unit / (old.variance / many).sum(axis=1))[:, None]
+            score = old.score + h * self._sx[models] / many
+            weight = old.weight + h * (r > 0.0)
+            square = old.square + h * h * (r > 0.0) / many
+            of_first = np.maximum(self.snapshots[0].n[models], 1.0)
+        unit = (variance / of_first).sum(axis=1)
+        now.prior.put(models, prior)
+        now.variance[models], now.unit[models] = variance, unit
+        now.n[models], now.sx[models], now.sxx[models] = n, sx, sxx
+        now.score[models], now.weight[models], now.square[models] = score, weight, square
+        self._n[models] = self._sx[models] = self._sxx[models] = 0.0
+
+    # ------------------------------------------------------------------ reading
+
+    def absorb(self, models: Ints, start: int, categories: Ints) -> Floats:
+        """Take in the next trials of some models, all of one round.
+
+        Returns
+        -------
+        ndarray of float, shape (7, I, K)
+            w, u, G, R, the questions seen, the sum of their estimates and of its squares, as the fields of
+            :class:`~scorio.sequential.cells.PathBlock` have them; over the seen, w is such that w/M is the
+            variance of the mean estimate.
+        """
+        number = self.number(start)
+        begun = (self._n[models], self._sx[models], self._sxx[models])
+        path, (self._n[models], self._sx[models], self._sxx[models]) = self._follow(
+            number, models, start, categories, begun, None
+        )
+        return path
+
+    def begun(self, step: int) -> Snapshot:
+        """Return what was known when the round of `step` began."""
+        return self.snapshots[self.number(step)]
+
+    def restricted(self, models: Ints, start: int, stop: int, categories: Ints, only: Bools) -> Floats:
+        """Return what :meth:`absorb` did, over some questions only.
+
+        Parameters
+        ----------
+        models : ndarray of int, shape (I,)
+            The models.
+        start, stop : int
+            Steps, of one round.
+        categories : ndarray of int, shape (L, ...)
+            All categories of all models.
+        only : ndarray of bool, shape (I, M)
+            The questions.
+        """
+        number = self.number(start)
+        begin = self.begins[number]
+        zero = np.zeros((models.size, self.sequence.questions))
+        path, _ = self._follow(number, models, begin, categories[models, begin:stop], (zero,) * 3, only)
+        return path[:, :, start - begin :]
+
+    def score(self, model: int, steps: int, categories: Ints) -> float:
+        """Return the mean estimate of a model after `steps` steps of its sequence, all of them complete."""
+        models, start = np.array([model]), steps - 1
+        path = self.restricted(models, start, steps, categories, self.begun(start).known(models))
+        return float(path[5, 0, 0] / max(path[4, 0, 0], 1.0))
+
+    def _follow(
+        self,
+        number: int,
+        models: Ints,
+        start: int,
+        categories: Ints,
+        sums: tuple[Floats, Floats, Floats],
+        only: Bools | None,
+    ) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
+        state = self.snapshots[number].of(models)
+        seen = state.weight > 0.0
+        kept = (seen if only is None else seen & only)[:, None, :]
+        questions = self.sequence.of(models, start, start + categories.shape[1])
+        prior = state.prior.columns().columns()
+        estimate = state.estimate(np.arange(models.size))
+        count = kept.sum(axis=2) * 1.0
+        first = (np.where(kept[:, 0], estimate, 0.0)).sum(axis=1)
+        centred = np.where(kept[:, 0], estimate**2, 0.0).sum(axis=1) - first**2 / np.maximum(count[:, 0], 1.0)
+        width = max(1, LARGEST // max(seen.size, 1))
+        pieces = []
+        for begin in range(0, categories.shape[1], width):
+            part = slice(begin, begin + width)
+            category = categories[:, part]
+            asked = questions[:, part, None] == np.arange(self.sequence.questions)
+            r = _onward(sums[0], asked & (category >= 0)[:, :, None])
+            s = _onward(sums[1], asked * self._x[category][:, :, None])
+            s2 = s if self._binary else _onward(sums[2], asked * self._x2[category][:, :, None])
+            sums = r[:, -1], s[:, -1], s2[:, -1]
+            pieces.append(self._read(state, kept, prior, r, s, s2))
+        path = np.concatenate(pieces, axis=2)
+        squares = centred[:, None] + path[5] ** 2 / np.maximum(count, 1.0)
+        seen_count = np.broadcast_to(count, path[4].shape)
+        return np.stack([*path[:4], seen_count, path[5], squares]), sums
+
+    @property
+    def _binary(self) -> bool:
+        return bool(np.array_equal(self._x, self._x2))
+
+    def _read(self, state: Snapshot, kept: Bools, prior: Prior, r: Floats, s: Floats, s2: Floats) -> Floats:
+        """Return w, u, G, R, an empty row, and the sum of the estimates."""
+        many, has = np.maximum(r, 1.0), r > 0.0
+        h = (state.unit[:, None] / (state.variance[:, None] / many).sum(axis=2))[:, :, None]
+        weight = np.where(kept, state.weight[:, None] + h * has, 1.0)
+        estimate = np.where(kept, (state.score[:, None] + h * s / many) / weight, 0.0)
+        share = np.where(kept, (state.square[:, None] + h * h * has / many) / weight**2, 0.0)
+        n, sx, sxx = state.n[:, None] + r, state.sx[:, None] + s, state.sxx[:, None] + s2
+        v = prior.variance(n, sx, sxx)
+        total = np.maximum(kept.sum(axis=2), 1)
+        within = CAUTION * (v * share).sum(axis=2) / total
+        trials = np.where(kept, 1.0 / np.where(share > 0.0, share, 1.0), 0.0)
+        mean_square = estimate if self._binary else np.where(kept, sxx / np.maximum(n, 1.0), 0.0)
+        size = self.scores.size
+        uniform = avg_variance(trials, trials * estimate, trials * mean_square, size, self._p1, self._p2)
+        return np.stack(
+            [
+                within,
+                uniform.sum(axis=2) / total,
+                np.where(kept, n * v, 0.0).sum(axis=2),
+                np.where(kept, np.maximum(n - 1.0, 0.0), 0.0).sum(axis=2),
+                np.zeros_like(within),
+                estimate.sum(axis=2),
+            ]
+        )
+
+
+def _onward(start: Floats, change: NDArray[np.generic]) -> Floats:
+    """Accumulate along steps from `start` (I, M), one by one, so that grouping changes no bit of it."""
+    whole = np.concatenate([start[:, None], change], axis=1, dtype=np.float64)
+    return np.cumsum(whole, axis=1)[:, 1:]

@@ -1,0 +1,168 @@
+"""Ranks of scores and the agreement of two rankings, as in the published package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scorio._published import missing_name
+from scorio.rank._confidence import rank_with_confidence
+from scorio.rank._ties import TieMethod, rank_groups
+from scorio.rank._ties import rank_scores as ranks_of
+
+__all__ = ["compare_rankings", "rank_scores"]
+
+Ranks: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
+Statistic: TypeAlias = tuple[float, float]
+
+_METHODS: tuple[TieMethod, ...] = ("competition", "competition_max", "dense", "avg")
+
+
+def rank_scores(
+    scores_in_id_order: Sequence[float] | ArrayLike,
+    tol: float = 1e-12,
+    sigmas_in_id_order: Sequence[float] | ArrayLike | None = None,
+    confidence: float = 0.95,
+    ci_tie_method: Literal["zscore_adjacent", "ci_overlap_adjacent"] = "zscore_adjacent",
+) -> dict[str, Ranks]:
+    """Rank models by their scores, by every tie method at once.
+
+    Parameters
+    ----------
+    scores_in_id_order : array_like, shape (L,)
+        Higher is better.
+    tol : float
+        Neighbours tie up to this difference, relative to the largest absolute score (the published package
+        takes it as absolute).
+    sigmas_in_id_order : array_like, shape (L,), optional
+        Standard deviations of the scores; adds ranks in which neighbours tie that cannot be told apart.
+    confidence : float
+        Of such ties, in (0.5, 1).
+    ci_tie_method : {'zscore_adjacent', 'ci_overlap_adjacent'}
+        Neighbours tie where their z-score is below the one-sided quantile (the paper's rule), or where their
+        two-sided intervals overlap.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        ``competition`` (1, 2, 2, 4), ``competition_max`` (1, 3, 3, 4), ``dense`` (1, 2, 2, 3) and ``avg``;
+        with standard deviations also the same with ``_ci``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is malformed or out of range.
+
+    Examples
+    --------
+    >>> rank_scores([0.9, 0.8, 0.8])["dense"]
+    array([1, 2, 2])
+    >>> rank_scores([0.9, 0.85, 0.2], sigmas_in_id_order=[0.05, 0.05, 0.05])["competition_ci"]
+    array([1, 1, 3])
+    """
+    if np.ndim(scores_in_id_order) != 1:
+        raise ValueError(f"scores must be 1D, one a model; got shape {np.shape(scores_in_id_order)}")
+    ranks: dict[str, Ranks] = {method: ranks_of(scores_in_id_order, method, tol) for method in _METHODS}
+    if sigmas_in_id_order is None:
+        return ranks
+    mu = np.asarray(scores_in_id_order, dtype=np.float64)
+    sigma = np.asarray(sigmas_in_id_order, dtype=np.float64)
+    for method in _METHODS:
+        by_z = rank_with_confidence(mu, sigma, confidence, method)
+        if ci_tie_method == "zscore_adjacent":
+            ranks[f"{method}_ci"] = by_z
+        elif ci_tie_method == "ci_overlap_adjacent":
+            ranks[f"{method}_ci"] = _apart_where_intervals_are(mu, sigma, confidence, method)
+        else:
+            raise ValueError(
+                f"ci_tie_method must be zscore_adjacent or ci_overlap_adjacent; got {ci_tie_method!r}"
+            )
+    return ranks
+
+
+def _apart_where_intervals_are(
+    mu: NDArray[np.float64], sigma: NDArray[np.float64], confidence: float, method: TieMethod
+) -> Ranks:
+    from statistics import NormalDist
+
+    reach = NormalDist().inv_cdf(0.5 + confidence / 2.0) * sigma
+    order = np.argsort(-mu, kind="stable")
+    return rank_groups(order, (mu - reach)[order[:-1]] > (mu + reach)[order[1:]], method)
+
+
+def compare_rankings(
+    ranked_list_a: ArrayLike,
+    ranked_list_b: ArrayLike,
+    method: Literal["kendall", "spearman", "weighted_kendall", "all"] = "all",
+) -> Statistic | dict[str, Any]:
+    """Measure the agreement of two rankings of the same models.
+
+    Parameters
+    ----------
+    ranked_list_a, ranked_list_b : array_like, shape (L,)
+        Ranks (or scores) of the same models.
+    method : {'all', 'kendall', 'spearman', 'weighted_kendall'}
+        Kendall's tau-b, Spearman's rho, the tau that weighs the top more, or all of them.
+
+    Returns
+    -------
+    tuple of float or dict
+        Statistic and p-value (NaN for the weighted tau); for ``all`` a dict of ``kendalltau``,
+        ``spearmanr``, ``weighted_kendalltau``, ``fraction_mismatched`` (share of models with another rank)
+        and ``max_disp`` (largest displacement over L - 1).
+
+    Raises
+    ------
+    ValueError
+        If the rankings differ in length, are empty or not finite, or `method` is unknown.
+    TypeError
+        If a ranking does not hold numbers.
+
+    Examples
+    --------
+    >>> tau, p = compare_rankings([1, 2, 3, 4, 5], [1, 3, 2, 4, 5], "kendall")
+    >>> print(round(tau, 4))
+    0.8
+    >>> compare_rankings([1, 2, 3], [1, 3, 2])["max_disp"]
+    0.5
+    """
+    from scipy import stats
+
+    measures = {"kendall": "kendalltau", "spearman": "spearmanr", "weighted_kendall": "weightedtau"}
+    if method != "all" and method not in measures:
+        raise ValueError(f"method must be one of all, {', '.join(measures)}; got {method!r}")
+    a, b = np.asarray(ranked_list_a), np.asarray(ranked_list_b)
+    if a.shape != b.shape or a.ndim != 1 or a.size == 0:
+        raise ValueError(
+            "ranked_list_a and ranked_list_b must have the same non-zero length; "
+            f"got shapes {a.shape} and {b.shape}"
+        )
+    for name, values in (("ranked_list_a", a), ("ranked_list_b", b)):
+        if values.dtype.kind not in "biuf":
+            raise TypeError(f"{name} must be numeric; got dtype {values.dtype}")
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name} must not contain NaN or inf; got {values!r}")
+
+    def measured(name: str) -> Statistic:
+        found = cast(Any, getattr(stats, measures[name])(a, b))
+        return float(found.statistic), float(found.pvalue)
+
+    if method != "all":
+        return measured(method)
+    moved = np.abs(b.astype(np.float64) - a.astype(np.float64))
+    return {
+        "kendalltau": measured("kendall"),
+        "spearmanr": measured("spearman"),
+        "weighted_kendalltau": measured("weighted_kendall"),
+        "fraction_mismatched": float((moved > 0).mean()),
+        "max_disp": float(moved.max()) / max(a.size - 1, 1),
+    }
+
+
+if not TYPE_CHECKING:  # a type checker is to know exactly the names above
+
+    def __getattr__(name: str) -> Any:
+        raise missing_name(__name__, name)

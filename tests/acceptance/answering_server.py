@@ -1,0 +1,84 @@
+"""A chat server in this process whose answers a function writes, for servers that no mimic plays."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any
+
+Answer = Callable[[str, str, int], dict[str, Any]]
+"""From the model, the prompt and the number of the model's request to changes of the answer's body: fields of
+the choice (``message``, ``finish_reason``) and ``usage``."""
+
+
+@contextmanager
+def answering(answer: Answer) -> Iterator[str]:
+    """Serve answers that `answer` writes, and yield the base address."""
+    asked: Counter[str] = Counter()
+    lock = Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.reply({"object": "list", "data": []})
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            model = body["model"]
+            with lock:
+                asked[model] += 1
+                number = asked[model]
+            changes = answer(model, body["messages"][-1]["content"], number)
+            usage = changes.pop("usage", {"prompt_tokens": 9, "completion_tokens": 2})
+            choice = {"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}
+            self.reply({"id": "1", "model": model, "choices": [{**choice, **changes}], "usage": usage})
+
+        def reply(self, data: Any) -> None:
+            raw = json.dumps(data).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        request_queue_size = 512
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/v1"
+        finally:
+            server.shutdown()
+
+
+def two_models(folder: Path, url: str, questions: int = 20, **more: Any) -> dict[str, Any]:
+    """Return a config of the models good and bad at `url`; the right answers are the questions' numbers."""
+    rows = [{"id": str(n), "input": f"Say {n}.", "target": str(n)} for n in range(questions)]
+    (folder / "numbers.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", "utf-8")
+    models = [
+        {"name": name, "endpoints": [url], "concurrency": 8, "sampling": {"max_tokens": 64}}
+        for name in ("good", "bad")
+    ]
+    task = {"name": "numbers", "dataset": "numbers.jsonl", "prompt": "{input}", "scorer": "exact"}
+    return {"name": "two", "seed": 1, "models": models, "tasks": [task], "budget": {"trials": 400}, **more}
+
+
+def said(content: str | None) -> dict[str, Any]:
+    """Return the message of an answer."""
+    return {"role": "assistant", "content": content}
+
+
+def number_in(prompt: str) -> str:
+    """Return the right answer to a prompt of :func:`two_models`."""
+    return prompt.removeprefix("Say ").removesuffix(".")

@@ -1,0 +1,119 @@
+"""A response has a largest size, decompressed: whatever a server sends, and whatever was asked."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import tracemalloc
+import zlib
+
+import pytest
+from scripted_http import Request, completion, reply, serving
+
+from adaptive_eval.endpoints.openai_chat import OpenAIChat
+from adaptive_eval.endpoints.transport import LEAST_BODY, body_limit
+from adaptive_eval.errors import EndpointError
+from adaptive_eval.trial import Message
+
+ASKED = [Message("user", "2 + 2?")]
+CHUNK = b"10000\r\n" + b" " * 65_536 + b"\r\n"
+
+
+def bomb(encoding: str = "gzip") -> bytes:
+    """Return 40 MB of JSON in 40 kB."""
+    squeeze = zlib.compressobj(9, wbits=31 if encoding == "gzip" else 15)
+    return b"".join([*(squeeze.compress(b" " * 2**20) for _ in range(40)), squeeze.flush()])
+
+
+async def endless(request: Request, writer: asyncio.StreamWriter) -> None:
+    """Send a body without an end, as text and as events alike."""
+    writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-type: text/event-stream\r\n\r\n")
+    while not writer.is_closing():
+        writer.write(CHUNK)
+        await writer.drain()
+
+
+def failure(handler, ask=lambda chat: chat.complete(ASKED, seed=1), **options) -> EndpointError:
+    """Ask a server that answers with `handler`; return how it fails, and check what memory it took."""
+
+    async def main() -> EndpointError:
+        async with (
+            serving(handler) as server,
+            OpenAIChat(server.url, "tiny", sampling={"max_tokens": 1024}, **options) as chat,
+        ):
+            await chat.alive()  # whatever is imported or opened once
+            tracemalloc.start()
+            with pytest.raises(EndpointError) as raised:
+                await ask(chat)
+            most = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            assert most < 3 * LEAST_BODY
+            return raised.value
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_compressed_bomb_is_a_failure_of_its_own_kind(encoding, status):
+    error = failure(reply(status, bomb(encoding), {"content-encoding": encoding}))
+    assert (error.kind, error.billed) == ("too_large", True)
+    assert f"{LEAST_BODY:,}" in str(error)
+
+
+@pytest.mark.parametrize("idle", [None, 60.0])
+def test_an_endless_body_ends_at_the_limit(idle):
+    error = failure(endless, idle_timeout=idle, total_timeout=60.0)
+    assert error.kind == "too_large"
+
+
+def test_a_model_list_and_the_servers_own_word_on_its_health_are_bounded_too():
+    assert failure(endless, lambda chat: chat.probe()).kind == "too_large"
+
+    async def main() -> None:
+        async with serving(endless) as server, OpenAIChat(server.url, "tiny") as chat:
+            assert await chat.waiting() is None
+            assert not await chat.alive()
+
+    asyncio.run(main())
+
+
+def test_the_limit_can_be_chosen_and_follows_what_was_asked_for():
+    long = completion("x" * 20_000)
+    assert failure(reply(200, long), most_bytes=10_000).kind == "too_large"
+    asked = {"max_tokens": 2**18}
+    assert body_limit({"max_tokens": 16}) == LEAST_BODY
+    assert body_limit(asked, n=4) == 4 * body_limit(asked)
+    assert body_limit({**asked, "logprobs": True, "top_logprobs": 20}) > 10 * body_limit(asked)
+    assert body_limit(asked, stream=True) > body_limit(asked)
+    # a refused flag asks for nothing
+    assert body_limit({**asked, "logprobs": False}) == body_limit(asked)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "raw deflate", "two members", "identity"])
+def test_a_compressed_answer_is_read(encoding):
+    body = json.dumps(completion("forty-two " * 30_000)).encode()
+    raw = zlib.compressobj(wbits=-15)
+    packed = {
+        "gzip": gzip.compress(body),
+        "deflate": zlib.compress(body),
+        "raw deflate": raw.compress(body) + raw.flush(),
+        "two members": gzip.compress(body[:1000]) + gzip.compress(body[1000:]),
+        "identity": body,
+    }[encoding]
+    header = {"raw deflate": "deflate", "two members": "gzip"}.get(encoding, encoding)
+
+    async def main() -> str:
+        handler = reply(200, packed, {"content-encoding": header})
+        async with serving(handler) as server, OpenAIChat(server.url, "tiny") as chat:
+            text = (await chat.complete(ASKED, seed=1)).text
+            assert server.requests[0].headers["accept-encoding"] == "gzip, deflate"
+            return text
+
+    assert asyncio.run(main()) == "forty-two " * 30_000
+
+
+@pytest.mark.parametrize(("encoding", "body"), [("gzip", b"no gzip"), ("br", b"x"), ("zstd", b"x")])
+def test_what_cannot_be_decompressed_is_a_malformed_answer(encoding, body):
+    assert failure(reply(200, body, {"content-encoding": encoding})).kind == "malformed"

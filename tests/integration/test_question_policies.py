@@ -1,0 +1,61 @@
+"""How a run chooses its questions, kept from session to session of the run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from mimic_runs import command, mimic_config, run_config
+
+from adaptive_eval.store import RunReader, RunWriter
+
+
+def config(questions, trials):
+    same = {"seed": 7, "models": {"sage": {"mean": 0.5}, "novice": {"mean": 0.5}}}
+    return mimic_config(mimic=same, budget={"trials": trials}, allocation={"questions": questions})
+
+
+def identity(run):
+    with RunReader(run) as reader:
+        return json.loads(reader.meta()["identity"])
+
+
+@pytest.fixture
+def begun(tmp_path, request):
+    out, result = run_config(tmp_path, config(request.param, 120))
+    assert result.exit_code == 3, result
+    return out
+
+
+@pytest.mark.parametrize("begun", ["rounds"], indirect=True)
+def test_a_run_that_began_with_shared_rounds_goes_on_with_them_and_says_so(begun):
+    stored = identity(begun)
+    assert stored.pop("rounds") == ["arithmetic"]
+    writer = RunWriter.open(begun)
+    writer.set_meta("identity", json.dumps(stored))  # as earlier versions left it
+    writer.commit()
+    writer.close()
+    result = command("resume", begun, "-o", "budget.trials=400", "--display", "none")
+    assert result.exit_code in (0, 3), result
+    assert "rounds that all models share" in result.output + result.stderr
+    assert "rounds" not in identity(begun)
+
+
+@pytest.mark.parametrize("begun", ["rounds", "auto"], indirect=True)
+def test_own_rounds_are_kept(begun):
+    assert identity(begun)["rounds"] == ["arithmetic"]
+    result = command("resume", begun, "-o", "budget.trials=500", "--display", "none")
+    assert result.exit_code in (0, 3), result
+    assert "rounds that all models share" not in result.output + result.stderr
+    assert identity(begun)["rounds"] == ["arithmetic"]
+
+
+@pytest.mark.parametrize("begun", ["schedule"], indirect=True)
+def test_a_run_along_the_schedule_stays_there(begun):
+    assert "rounds" not in identity(begun)
+    refused = command("resume", begun, "-o", "allocation.questions=rounds", "--display", "none")
+    assert refused.exit_code == 2
+    assert "rounds is new" in refused.stderr
+    on = ("-o", "budget.trials=200", "-o", "allocation.questions=auto")
+    assert command("resume", begun, *on, "--display", "none").exit_code in (0, 3)
+    assert "rounds" not in identity(begun)

@@ -1,0 +1,255 @@
+"""The public functions of scorio.sequential: comparisons, the monitor, planning and fixed-length tests."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from scorio import eval as metrics
+from scorio import sequential
+from scorio.sequential import Monitor, board, compare, forecast, sample_size, score
+
+RNG = np.random.default_rng(7)
+CHANCES = np.array([0.85, 0.6, 0.55, 0.2])
+R = (RNG.random((4, 80, 6)) < CHANCES[:, None, None]).astype(int)
+NAMES = ("a", "b", "c", "d")
+
+
+def fed(order, equivalence=None, seed=0, models=4, **options):
+    """A monitor that got all outcomes of the tensor, in the arrival order of `seed`."""
+    monitor = Monitor(NAMES[:models], 80, order=order, equivalence=equivalence, **options)
+    calls = [(m, q) for m in range(models) for q in range(80) for _ in range(6)]
+    np.random.default_rng(seed).shuffle(calls)
+    used = np.zeros((models, 80), dtype=int)
+    for model, question in calls:
+        monitor.update(NAMES[model], question, R[model, question, used[model, question]])
+        used[model, question] += 1
+    return monitor.state
+
+
+def test_compare_finds_the_better_model_whichever_comes_first():
+    there, back = compare(R[0], R[3]), compare(R[3], R[0])
+    assert (there.verdict, back.verdict) == ("first", "second")
+    assert there.trials == back.trials == int(np.argmax(there.course_log_e >= np.log(20))) + 1
+    assert there.difference == -back.difference == pytest.approx((R[0] - R[3]).mean())
+    assert (there.low, there.high) == (-back.high, -back.low)
+    assert there.low <= CHANCES[0] - CHANCES[3] <= there.high
+    assert there.course_difference.size == 480
+    assert not np.isfinite(there.course_low[:9]).any()
+    assert np.isfinite(there.course_low[9:]).all()
+
+
+def test_two_equal_models_tie_within_a_margin_and_are_open_without():
+    same = (np.arange(80)[:, None] % 2).repeat(12, axis=1)
+    assert compare(same, same).verdict == "open"
+    tie = compare(same, same, equivalence=0.1)
+    assert tie.verdict == "tie"
+    assert tie.trials < 480
+
+
+def test_the_order_of_the_questions_is_drawn_given_or_explicit():
+    drawn = np.random.default_rng(5).permutation(80)
+    by_seed, explicit = compare(R[0], R[1], order=5), compare(R[0], R[1], order=drawn)
+    given = compare(R[0][drawn], R[1][drawn], order=None)
+    assert by_seed.course_log_e.tolist() == explicit.course_log_e.tolist()
+    assert given.course_log_e == pytest.approx(explicit.course_log_e, rel=1e-9)
+
+
+def test_weights_set_the_scale():
+    plain = compare(R[0], R[1], equivalence=0.1)
+    scaled = compare(R[0], R[1], equivalence=1.0, weights=[-3, 7])
+    assert (scaled.verdict, scaled.trials) == (plain.verdict, plain.trials)
+    assert scaled.difference == pytest.approx(10 * plain.difference)
+    assert scaled.high == pytest.approx(10 * plain.high)
+    assert score(R[0], weights=[-3, 7]).score == pytest.approx(-3 + 10 * score(R[0]).score)
+
+
+def test_one_trial_a_question_and_missing_trials():
+    single = compare(R[0][:, :1], R[3][:, :1])
+    assert single.course_difference.size == 80
+    padded = R[0].copy()
+    padded[::7, 3:] = -1
+    assert compare(padded, R[3], missing=-1).verdict == "first"
+
+
+def test_clusters_widen_the_interval_of_a_population():
+    by_question = compare(R[0], R[1], target="population")
+    copies = np.repeat(R[:2, ::4], 4, axis=1)
+    of_copies = compare(*copies, target="population", clusters=np.arange(80) // 4)
+    assert of_copies.high - of_copies.low > 1.5 * (by_question.high - by_question.low)
+
+
+@pytest.mark.parametrize("order", [0, 3])
+@pytest.mark.parametrize("equivalence", [None, 0.15])
+def test_a_board_of_two_decides_as_compare_does(order, equivalence):
+    for a, b in ((0, 1), (1, 2), (0, 3)):
+        pair = compare(R[a], R[b], order=order, equivalence=equivalence)
+        both = board(R[[a, b]], order=order, equivalence=equivalence, names=("first", "second"))
+        said = {"first": "first > second", "second": "second > first", "tie": "first = second"}
+        assert both.verdicts == ({} if pair.verdict == "open" else {said[pair.verdict]: pair.trials})
+
+
+def test_a_board_keeps_names_and_bounds_ranks():
+    result = board(dict(zip(NAMES, R, strict=True)))
+    assert result.names == NAMES
+    assert result.ranks[0] == (1, 1)
+    assert result.ranks[3] == (4, 4)
+    assert {*result.ranks[1], *result.ranks[2]} <= {2, 3}
+    assert len(result.verdicts) + len(result.open) == 6
+    assert result.scores == pytest.approx(R.mean(axis=(1, 2)))
+    assert np.all(result.low < CHANCES)
+    assert np.all(result.high > CHANCES)
+    per_pair = board(R, family="pair")
+    assert per_pair.names[1] == "model 1"
+    assert all(per_pair.verdicts[f"model {n[0]} > model {n[1]}"] <= step for n, step in (
+        ((NAMES.index(key[0]), NAMES.index(key[-1])), step) for key, step in result.verdicts.items()
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_monitor_ends_where_the_board_does_whatever_arrives_first(seed):
+    expected = board(dict(zip(NAMES, R, strict=True)), order=4)
+    state = fed(4, seed=seed)
+    assert state.verdicts.keys() == expected.verdicts.keys()
+    assert state.ranks == expected.ranks
+    assert state.scores == pytest.approx(expected.scores)
+    assert state.trials == (480,) * 4
+    assert state.waiting == (0,) * 4
+
+
+def test_a_monitor_says_what_to_ask_and_counts_what_waits():
+    monitor = Monitor(["a", "b"], ["x", "y", "z"], order=None)
+    assert [monitor.next("a") for _ in range(4)] == ["x", "y", "z", "x"]
+    state = monitor.update("a", "y", 1)
+    assert (state.trials, state.waiting) == ((0, 0), (1, 0))
+    state = monitor.update("a", "x", None)
+    assert (state.trials, state.waiting) == ((2, 0), (0, 0))
+    assert state.active == ("a", "b")
+    assert not state.done
+    assert monitor.next("b") == "x"
+
+
+def test_a_score_against_a_number():
+    high = score(R[0], against=0.5)
+    assert high.verdict == "above"
+    assert high.low > 0.5
+    assert score(R[3], against=0.5).verdict == "below"
+    assert score(R[1], against=0.6).verdict == "open"
+    assert score(R[1]).verdict is None
+    assert score(np.zeros((40, 2), dtype=int)).low == 0.0
+
+
+def test_wrong_winners_of_equal_models_stay_below_the_level():
+    # 1,000 pairs, a look after each of 180 trials, seed 0: three standard errors above the level.
+    planned = sample_size(0.0, questions=60, passes=3, replicates=1000)
+    assert planned.wrong <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1000)
+    assert planned.fixed_trials is None
+
+
+def test_a_larger_gap_takes_fewer_trials():
+    small, large = (sample_size(gap, questions=200, replicates=100) for gap in (0.15, 0.3))
+    assert large.median < small.median
+    assert large.fixed_trials < small.fixed_trials
+    assert small.power > 0.9
+    assert small.wrong < 0.05
+    tied = sample_size(0.0, questions=50, equivalence=0.1, passes=30, replicates=60)
+    assert tied.power > 0.8
+
+
+def test_a_forecast_is_an_interval_that_a_clear_gap_shortens():
+    near, far = forecast(R[1][:, :1], R[2][:, :1]), forecast(R[0][:30, :1], R[3][:30, :1])
+    assert near.low <= near.median <= near.high
+    assert far.median < near.median
+    assert far.within > 0.99
+
+
+def test_results_become_dicts_frames_and_text():
+    pandas = pytest.importorskip("pandas")
+    results = [
+        compare(R[0], R[1]),
+        board(R),
+        score(R[0], against=0.5),
+        forecast(R[1], R[2]),
+        sequential.paired_difference(R[0], R[1]),
+        Monitor(["a", "b"], 5).state,
+    ]
+    for result in results:
+        assert json.loads(json.dumps(result.to_dict())).keys() == result.to_dict().keys()
+        assert isinstance(result.to_frame(), pandas.DataFrame)
+        assert str(result)
+    assert results[0].to_frame().shape == (480, 5)
+    assert results[1].to_frame()["model"].tolist()[0] == "model 0"
+
+
+def test_paired_difference_is_the_paired_z_test():
+    d = R[1].mean(axis=1) - R[2].mean(axis=1)
+    result = sequential.paired_difference(R[1], R[2], confidence=0.9)
+    assert result.standard_error == pytest.approx(stats.sem(d))
+    assert result.p_value == pytest.approx(2 * stats.norm.sf(abs(d.mean()) / stats.sem(d)))
+    assert (result.low, result.high) == pytest.approx(stats.norm.interval(0.9, d.mean(), stats.sem(d)))
+    # Copies of questions say nothing new once they are known to be copies.
+    copies = [np.repeat(matrix, 3, axis=0) for matrix in (R[1], R[2])]
+    clustered = sequential.paired_difference(*copies, clusters=np.arange(240) // 3)
+    assert clustered.standard_error == pytest.approx(np.sqrt(79 / 80) * stats.sem(d))
+    assert clustered.units == 80
+
+
+def test_permutation_test_counts_all_patterns_or_draws_them():
+    a, b = R[0][:9], R[2][:9]
+    exact = sequential.permutation_test(a, b, draws=1000).p_value
+    d = a.mean(axis=1) - b.mean(axis=1)
+    reference = stats.permutation_test((d,), np.mean, permutation_type="samples", n_resamples=np.inf)
+    assert exact == pytest.approx(reference.pvalue)
+    drawn = sequential.permutation_test(R[1], R[2], draws=20_000, seed=3).p_value
+    assert drawn == pytest.approx(sequential.paired_difference(R[1], R[2]).p_value, abs=0.03)
+    assert sequential.permutation_test(a, a).p_value == 1.0
+
+
+def test_mcnemar_bootstrap_and_posterior_quantiles():
+    a, b = R[1][:, 0], R[2][:, 0]
+    result = sequential.mcnemar(a, b)
+    discordant = int((a != b).sum())
+    assert result.units == discordant
+    assert result.p_value == pytest.approx(stats.binomtest(int((a > b).sum()), discordant).pvalue)
+    z = sequential.paired_difference(R[1], R[2])
+    resampled = sequential.bootstrap(R[1], R[2])
+    assert (resampled.low, resampled.high) == pytest.approx((z.low, z.high), abs=0.01)
+    quantiles = sequential.posterior_interval(R[1])
+    mu, _, low, high = metrics.bayes_ci(R[1])
+    assert (quantiles.estimate, quantiles.low, quantiles.high) == pytest.approx((mu, low, high), abs=0.003)
+    one = sequential.posterior_interval([[1, 1, 1, 1, 0]], confidence=0.8)
+    assert (one.low, one.high) == pytest.approx(stats.beta(5, 2).interval(0.8))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: compare(R[0], R[1][:50]), "same shape"),
+        (lambda: compare(R[0], R[1] + 1), r"B must have categories in 0..1"),
+        (lambda: compare(R[0], R[1], equivalence=0.0), "equivalence must be positive"),
+        (lambda: compare(R[0], R[1], confidence=95), r"confidence must be in \(0, 1\); got 95"),
+        (lambda: compare(R[0], R[1], clusters=np.zeros(80)), "clusters need target 'population'"),
+        (lambda: compare(R[0], R[1], order=[0, 1]), r"order must be None, a seed or a permutation of 0..79"),
+        (lambda: compare(R[0], R[1], weights=[1, 1]), "weights must not all be equal"),
+        (lambda: board(R[:1]), "R must have at least two models"),
+        (lambda: board(R, family="bonferroni"), "family must be one of"),
+        (lambda: board(R, names=["a"]), "names must have one name a model, 4; got 1"),
+        (lambda: board({"a": R[0], "b": R[1][:, :2]}), "R must have matrices of one shape"),
+        (lambda: Monitor(["a"], 3), "models must be at least two different names"),
+        (lambda: Monitor(["a", "b"], 3).update("c", 0, 1), "model must be one of a, b; got 'c'"),
+        (lambda: Monitor(["a", "b"], 3).update("a", 3, 1), "question must be one of the 3 given; got 3"),
+        (
+            lambda: Monitor(["a", "b"], 3).update("a", 0, 2),
+            "outcome must be None or a category .*; got 2",
+        ),
+        (lambda: forecast(R[0][:5], R[1][:5]), "at least ten answered questions; got 5"),
+        (lambda: sample_size(0.6, questions=10), r"gap must be in \[0, 1 - mean\)"),
+        (lambda: sequential.paired_difference(R[0][:1], R[1][:1]), "at least two questions; got 1"),
+        (lambda: sequential.paired_difference(R[0], R[1][:9]), "the same questions; got 80 and 9"),
+        (lambda: sequential.mcnemar(R[0], R[1]), "A must have one trial a question"),
+    ],
+)
+def test_bad_arguments(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
