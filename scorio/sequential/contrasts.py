@@ -226,7 +226,7 @@ def tie_block(
         Of differences of single trials, see :func:`scorio.sequential.evidence.margin_variance`.
     """
     if target == "population":
-        n, variance = np.maximum(block.questions, 1).astype(np.float64), block.variance
+        n, variance = np.maximum(block.questions, 1).astype(np.float64), np.minimum(block.variance, 1e6)
     else:
         n = np.maximum(trials, 1.0)
         # A score between 0 and 1 with mean p has a variance of p(1 − p) at most.
