@@ -1,4 +1,7 @@
-"""Adaptive, budgeted evaluation of language models with a stopping rule that holds while you look."""
+"""Adaptive, budgeted evaluation of language models with a stopping rule that holds while you look.
+
+What is exported here is public (docs/python.md lists it); everything else may change without notice.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,47 @@ if "sequential" not in scorio.__all__:
         "pip uninstall scorio, then pip install --force-reinstall adaptive-eval"
     )
 
-_EVALUATION = ("Evaluation", "assert_at_least", "assert_not_worse", "evaluate", "evaluate_async")
-_TEXT = ("describe", "explain")
+_PUBLIC = {
+    "adaptive_eval.run.evaluate": (
+        "Evaluation",
+        "EvaluationWarning",
+        "assert_at_least",
+        "assert_not_worse",
+        "evaluate",
+        "evaluate_async",
+        "resume_run",
+        "run_config",
+    ),
+    "adaptive_eval.run.claims": ("Claim", "at_least", "compare_runs", "not_worse", "results_of"),
+    "adaptive_eval.core.session": ("Session",),
+    "adaptive_eval.core.spec": (
+        "AllocationSpec",
+        "BudgetSpec",
+        "GoalSpec",
+        "ModelSpec",
+        "Price",
+        "SessionSpec",
+        "StoppingSpec",
+        "TaskSpec",
+    ),
+    "adaptive_eval.core.results": ("Decision", "ModelResult", "PairResult", "Results", "StopVerdict"),
+    "adaptive_eval.text.decision_words": ("describe", "explain"),
+    "adaptive_eval.trial": ("Completion", "Missing", "TrialKey", "TrialOutcome", "TrialRequest", "Usage"),
+    "adaptive_eval.errors": ("AdaptiveEvalError",),
+    "adaptive_eval.store": ("RunReader",),
+}
+_MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
+
+__all__ = ["__version__", *_MODULE_OF]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used, so that importing the package is fast.
-
-    ``__init__.pyi`` tells type checkers what there is.
-    """
-    if name in _EVALUATION:
-        return getattr(import_module("adaptive_eval.run.evaluate"), name)
-    if name in _TEXT:
-        return getattr(import_module("adaptive_eval.text.decision_words"), name)
+    """Import a public name when it is asked for, so that importing the package is fast."""
+    if name in _MODULE_OF:
+        return getattr(import_module(_MODULE_OF[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)

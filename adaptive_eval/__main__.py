@@ -1,6 +1,19 @@
 """``python -m adaptive_eval``: the command line."""
 
-from adaptive_eval.cli import main
+from __future__ import annotations
+
+from adaptive_eval.run.interrupts import ends_at_once
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line; an interrupt ends it quietly from its first import on."""
+    with ends_at_once():
+        from adaptive_eval.cli.main import main as command_line
+
+        command_line()
+
 
 if __name__ == "__main__":
     main()

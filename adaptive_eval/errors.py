@@ -20,6 +20,7 @@
     │   │   └── ScorerUnavailable   judge, verifier or scoring process is not to be had; the answer is kept
     │   └── PermanentEndpointError  no attempt will succeed (400, 401, 403, 404, 422); stops the model
     ├── EndpointsUnusable           no goal can be reached with the endpoints that answer; exit code 4
+    ├── Interrupted                 stopped before its run file was made; exit code 130
     ├── WorkersLost                 every worker of the executor has gone; the run can be resumed; exit code 4
     └── SessionError                the session was driven wrongly (an outcome for an unknown trial)
 
@@ -41,6 +42,7 @@ __all__ = [
     "DatasetError",
     "EndpointError",
     "EndpointsUnusable",
+    "Interrupted",
     "PermanentEndpointError",
     "Problem",
     "RunDamaged",
@@ -222,6 +224,10 @@ class PermanentEndpointError(EndpointError):
 
 class EndpointsUnusable(AdaptiveEvalError):
     """The goal cannot be reached with the endpoints that answer."""
+
+
+class Interrupted(AdaptiveEvalError):
+    """A person has stopped the run before its run file was made."""
 
 
 class WorkersLost(AdaptiveEvalError):

@@ -42,7 +42,7 @@ from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.runner import Runner
-from adaptive_eval.run.collector import frozen
+from adaptive_eval.run.execution import collector_frozen as frozen
 from adaptive_eval.store import RunWriter
 from adaptive_eval.trial import Completion, Message, Missing, Score, TrialKey, TrialOutcome, TrialRequest
 

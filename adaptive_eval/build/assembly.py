@@ -7,7 +7,7 @@ import platform
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
@@ -197,7 +197,7 @@ class Built:
         """Return the run with scorers that ask the started mimic, where they are to."""
         return replace(self, scorers=connected(self.scorers, mimic_url))
 
-    def start_mimic(self, stack: ExitStack) -> str | None:
+    def start_mimic(self, stack: ExitStack | AsyncExitStack) -> str | None:
         """Start the config's own server of biased coins, where it is asked; return its base URL."""
         mimic = self.config.mimic
         asked = any(model.uses_mimic for model in self.config.models)

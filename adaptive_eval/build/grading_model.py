@@ -16,7 +16,8 @@ from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.transport import body_limit
 from adaptive_eval.engine.retry import RetryPolicy, with_retries
 from adaptive_eval.errors import EndpointError, ScorerUnavailable, TransientEndpointError
-from adaptive_eval.scoring.model_graded import LONGEST, MODELS, Bill, CannotScore, ModelGradedScorer, sendable
+from adaptive_eval.scoring.model_graded import LONGEST, MODELS, Bill, CannotScore, ModelGradedScorer
+from adaptive_eval.scoring.text import sendable
 from adaptive_eval.trial import Completion, Message, Question
 
 __all__ = ["GradingModelClient"]

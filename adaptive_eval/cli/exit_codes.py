@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from adaptive_eval.core.results import StopReason
-from adaptive_eval.errors import AdaptiveEvalError, EndpointsUnusable, UsageError, WorkersLost
+from typing import TYPE_CHECKING
+
+from adaptive_eval.errors import AdaptiveEvalError, EndpointsUnusable, Interrupted, UsageError, WorkersLost
+from adaptive_eval.run.interrupts import INTERRUPTED
+
+if TYPE_CHECKING:
+    from adaptive_eval.core.results import StopReason
 
 __all__ = [
     "ENDED_FIRST",
     "EXIT_CODES_HELP",
     "FAILED",
     "RESOLVED",
+    "UNEXPECTED",
+    "USAGE",
     "exit_code_of",
     "exit_code_of_stop",
 ]
 
-RESOLVED, UNEXPECTED, USAGE, ENDED_FIRST, ENDPOINTS, FAILED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+RESOLVED, UNEXPECTED, USAGE, ENDED_FIRST, ENDPOINTS, FAILED = 0, 1, 2, 3, 4, 5
 
 EXIT_CODES_HELP = (
     "Exit codes: 0 goal reached; 3 a budget or cap ended first, the partial ranking is valid; 4 endpoints "
@@ -32,6 +39,8 @@ def exit_code_of(error: AdaptiveEvalError) -> int:
     """
     if isinstance(error, UsageError):
         return USAGE
+    if isinstance(error, Interrupted):
+        return INTERRUPTED
     return ENDPOINTS if isinstance(error, EndpointsUnusable | WorkersLost) else UNEXPECTED
 
 

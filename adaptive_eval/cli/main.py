@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from keyword import iskeyword
+from pathlib import Path
 
 import click
 
 from adaptive_eval import __version__
-from adaptive_eval.cli.exit_codes import EXIT_CODES_HELP, exit_code_of
+from adaptive_eval.cli.exit_codes import EXIT_CODES_HELP, UNEXPECTED, USAGE, exit_code_of
 from adaptive_eval.errors import AdaptiveEvalError
+from adaptive_eval.run.interrupts import INTERRUPTED, ends_at_once, use_defaults
 
 __all__ = ["COMMANDS", "cli", "main"]
 
@@ -44,6 +48,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
+        if cmd_name not in ("run", "resume"):
+            use_defaults()
         module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
         command = import_module(f"adaptive_eval.cli.{module}").command
         assert isinstance(command, click.Command)
@@ -66,22 +72,37 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit; a user's mistake is one message, never a traceback."""
+    _open_streams()
+    with ends_at_once():
+        code = _exit_code(arguments)
+    sys.exit(code)
+
+
+def _exit_code(arguments: Sequence[str] | None) -> int:
     try:
         code = cli.main(args=arguments, prog_name="adaptive-eval", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
-        sys.exit(2)
+        return USAGE
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except click.Abort:
         click.echo("interrupted", err=True)
-        sys.exit(130)
+        return INTERRUPTED
     except AdaptiveEvalError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(exit_code_of(error))
+        with suppress(OSError):
+            click.echo(f"error: {error}", err=True)
+        return exit_code_of(error)
     except BrokenPipeError:
         # The reader of our output has gone (``adaptive-eval report … | head``).
         sys.stderr.close()
-        sys.exit(1)
-    sys.exit(code if isinstance(code, int) else 0)
+        return UNEXPECTED
+    return code if isinstance(code, int) else 0
+
+
+def _open_streams() -> None:
+    """Put the null device in the place of standard streams that are closed (``>&-``)."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - for good

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from adaptive_eval.cli.exit_codes import INTERRUPTED, exit_code_of_stop
+from adaptive_eval.cli.exit_codes import exit_code_of_stop
 from adaptive_eval.cli.options import display_option
 from adaptive_eval.errors import UsageError
+from adaptive_eval.run.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
     from adaptive_eval.monitor.snapshot import RunView

@@ -41,12 +41,9 @@ def command(run: Path, other: Path | None, output: Path | None) -> None:
 
 def _compare(before: Path, after: Path, output: Path | None) -> None:
     from adaptive_eval.report.compare_views import comparison_markdown, write_comparison
-    from adaptive_eval.report.comparison import compare
-    from adaptive_eval.report.summary import summarise
-    from adaptive_eval.store import RunReader
+    from adaptive_eval.run.claims import compare_runs
 
-    with RunReader(before) as one, RunReader(after) as two:
-        comparison = compare(summarise(one), summarise(two))
+    comparison = compare_runs(before, after)
     if output is None:
         click.echo(comparison_markdown(comparison), nl=False)
         return

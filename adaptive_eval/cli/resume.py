@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from adaptive_eval.cli.options import disk_option, display_option, metrics_options, override_option
+from adaptive_eval.cli.run import run_to_the_end
 
 __all__ = ["command"]
 
@@ -30,15 +31,9 @@ def command(
     What was launched but never answered is asked again; what is stored is not. With -o a budget can be
     raised: adaptive-eval resume runs/NAME -o budget.trials=40000
     """
-    from adaptive_eval.build.assembly import build, config_of_run
-    from adaptive_eval.run.disk import require_room
-    from adaptive_eval.run.execution import sit
-    from adaptive_eval.run.observers import MetricsOptions
+    from adaptive_eval.build.assembly import config_of_run
     from adaptive_eval.store.reader import RunReader
 
     with RunReader(run) as reader:
         config = config_of_run(reader, overrides)
-    built = build(config)
-    if disk_check:
-        require_room(built, run)
-    return sit(built, run, display, MetricsOptions(metrics_port, metrics_file))
+    return run_to_the_end(config, run, display, metrics_port, metrics_file, disk_check)

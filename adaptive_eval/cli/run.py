@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from adaptive_eval.cli.options import config_options, disk_option, display_option, metrics_options
-from adaptive_eval.errors import UsageError
 
-__all__ = ["command"]
+if TYPE_CHECKING:
+    from adaptive_eval.config import RunConfig
+
+__all__ = ["command", "run_to_the_end"]
 
 
 @click.command("run")
@@ -20,7 +24,7 @@ __all__ = ["command"]
     metavar="DIR",
     help="The run's directory. Default: runs/NAME, with the config's name.",
 )
-@click.option("--new", is_flag=True, help="Start over; an earlier run of this name is kept as NAME-1, -2, ….")
+@click.option("--new", is_flag=True, help="Start over; a previous run is kept as NAME-1, NAME-2, ….")
 @disk_option
 @display_option
 @metrics_options
@@ -36,46 +40,42 @@ def command(
 ) -> int:
     """Run the config CONFIG: ask, score, decide, stop; then write the report.
 
-    A run of the same name that was interrupted, or whose budget has been raised, goes on where it was: no
-    stored answer is paid for twice. Ctrl-C stops after the answers in flight; a second Ctrl-C cancels them.
+    A run of the same name that was interrupted, or whose budget has been raised, continues: no stored answer
+    is paid for twice. Ctrl-C stops after the answers in flight; a second Ctrl-C cancels them.
     """
-    from adaptive_eval.build.assembly import build
     from adaptive_eval.config import load_config
-    from adaptive_eval.run.disk import require_room
-    from adaptive_eval.run.execution import sit
-    from adaptive_eval.run.observers import MetricsOptions
 
     config = load_config(config_file, overrides)
-    built = build(config)
     directory = out if out is not None else Path("runs") / config.name
-    if new:
-        built.session()  # every mistake shows before anything is moved
-        _set_aside(directory)
-    if disk_check:
-        require_room(built, directory)
-    return sit(built, directory, display, MetricsOptions(metrics_port, metrics_file))
+    return run_to_the_end(config, directory, display, metrics_port, metrics_file, disk_check, new=new)
 
 
-def _set_aside(directory: Path) -> None:
-    """Rename an earlier run, so that nothing is lost; a directory that holds none stays where it is."""
-    if not any((directory / name).exists() for name in ("run.db", "run.db.new")):
-        return
-    from adaptive_eval.store.writer import RunWriter
+def run_to_the_end(
+    config: RunConfig,
+    directory: Path,
+    display: str | None,
+    metrics_port: str | None,
+    metrics_file: Path | None,
+    disk_check: bool,
+    *,
+    new: bool = False,
+) -> int:
+    """Run or continue the run in `directory` on this terminal; return the exit code."""
+    from adaptive_eval.build.assembly import build
+    from adaptive_eval.cli.terminal import Terminal, lasting_streams
+    from adaptive_eval.run.execution import RunOptions, execute, set_aside
+    from adaptive_eval.run.observers import MetricsOptions
 
-    if directory.name in ("", ".."):
-        directory = directory.resolve()
-    if Path.cwd().is_relative_to(directory.resolve()):
-        raise UsageError(
-            f"--new renames the directory of the earlier run, {directory}, and you are in it; start the "
-            "command somewhere else, or name another directory with --out"
+    with lasting_streams():
+        built = build(config)
+        if new:
+            built.session()  # every mistake shows before anything is moved
+            kept = set_aside(directory)
+            if kept is not None:
+                click.echo(f"The previous run is kept as {kept}.")
+        terminal = Terminal(display)
+        options = RunOptions(
+            console=terminal, metrics=MetricsOptions(metrics_port, metrics_file), disk_check=disk_check
         )
-    if (directory / "run.db").exists():
-        RunWriter.open(directory).close()  # refuses while another process writes to it
-    number = 1
-    while (kept := directory.with_name(f"{directory.name}-{number}")).exists():
-        number += 1
-    try:
-        directory.rename(kept)
-    except OSError as error:
-        raise UsageError(f"{directory}: cannot be renamed to {kept.name}: {error.strerror}") from None
-    click.echo(f"The earlier run is kept as {kept}.")
+        ended = asyncio.run(execute(built, directory, options))
+        return terminal.show_end(directory, config, ended)

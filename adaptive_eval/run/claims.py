@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from adaptive_eval.core.results import ModelResult, Results, from_json
 from adaptive_eval.errors import RunFileError, UsageError
 
-__all__ = ["Claim", "at_least", "not_worse", "results_of"]
+if TYPE_CHECKING:
+    from adaptive_eval.report.comparison import Comparison
+
+__all__ = ["Claim", "at_least", "compare_runs", "not_worse", "results_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +107,24 @@ def results_of(run: str | PathLike[str]) -> Results:
     with RunReader(Path(run)) as reader:
         latest = reader.latest_snapshot()
     if latest is None:
-        raise RunFileError(f"{run} has no standings yet; it has not asked its first questions")
+        raise RunFileError(f"{run} has no results yet; it has not asked its first questions")
     return from_json(latest.results)
+
+
+def compare_runs(before: str | PathLike[str], after: str | PathLike[str]) -> Comparison:
+    """Return which verdicts have changed between two runs, and by how much the scores differ.
+
+    Raises
+    ------
+    RunFileError
+        If there is no run in one of the directories.
+    """
+    from adaptive_eval.report.comparison import compare
+    from adaptive_eval.report.summary import summarise
+    from adaptive_eval.store import RunReader
+
+    with RunReader(Path(before)) as one, RunReader(Path(after)) as two:
+        return compare(summarise(one), summarise(two))
 
 
 def _difference(results: Results, model: str, than: str) -> tuple[float | None, float | None]:

@@ -7,18 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
-import click
-
 from adaptive_eval.build.assembly import Built
 from adaptive_eval.config.model import SamplingConfig
 from adaptive_eval.core.results import Results, from_json
 from adaptive_eval.core.spec import ModelSpec, SessionSpec
 from adaptive_eval.errors import RunDiskFull
-from adaptive_eval.run.pilot import RUN_FILE
 from adaptive_eval.store.disk_space import free_bytes, in_words, stored_bytes, trial_bytes
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.run_files import RUN_FILE
 
-__all__ = ["RESERVE", "Need", "alternatives", "forecast", "require_room"]
+__all__ = ["RESERVE", "Need", "alternatives", "forecast", "room_warning"]
 
 RESERVE = 100_000_000
 """Bytes that have to be free: the write-ahead log alone may take most of them."""
@@ -48,8 +46,8 @@ class Need:
         return self.trials * self.per_trial
 
 
-def require_room(built: Built, directory: Path) -> None:
-    """Warn where the rest of a run may not fit on its disk, and refuse where almost nothing does.
+def room_warning(built: Built, directory: Path) -> str | None:
+    """Return a warning where the rest of a run may not fit on its disk; refuse where almost nothing does.
 
     Raises
     ------
@@ -60,16 +58,16 @@ def require_room(built: Built, directory: Path) -> None:
     if free < RESERVE:
         raise RunDiskFull(
             f"{directory}: only {in_words(free)} are free on its disk; {in_words(RESERVE)} are the least to "
-            "begin with. Free some space, put the run elsewhere, or begin all the same with --no-disk-check"
+            "begin with. Free some space, put the run elsewhere, or start without this check: --no-disk-check"
         )
     need = forecast(built, directory)
-    if need is not None and need.total > free:
-        click.echo(
-            f"{directory} may need up to about {in_words(need.total)} more: {need.trials:,.0f} trials of "
-            f"about {in_words(need.per_trial)} ({need.basis}). Only {in_words(free)} are free. A full disk "
-            "ends the run, and `adaptive-eval resume` goes on where there is room",
-            err=True,
-        )
+    if need is None or need.total <= free:
+        return None
+    return (
+        f"{directory} may need up to about {in_words(need.total)} more: {need.trials:,.0f} trials of "
+        f"about {in_words(need.per_trial)} ({need.basis}). Only {in_words(free)} are free. A full disk "
+        "ends the run, and `adaptive-eval resume` continues where there is room"
+    )
 
 
 def forecast(built: Built, directory: Path) -> Need | None:

@@ -1,33 +1,40 @@
-"""Evaluating functions of one's own, from Python: no server, no config file."""
+"""Runs from Python: functions as models, configs, and runs to continue."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from adaptive_eval.build.assembly import Built, build, continue_run
-from adaptive_eval.build.scorers import resume_accounts
-from adaptive_eval.build.workplace import Here
-from adaptive_eval.config import config_from_data
+from adaptive_eval.build.assembly import build, config_of_run
+from adaptive_eval.config import config_from_data, load_config
 from adaptive_eval.core.results import ModelResult, Results, StopVerdict
 from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
 from adaptive_eval.errors import UsageError
 from adaptive_eval.run.claims import Claim, at_least, not_worse, results_of
+from adaptive_eval.run.execution import Ended, RunOptions, execute, set_aside
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.writer import RunWriter
 
 if TYPE_CHECKING:
     from adaptive_eval.engine.events import Event
 
-__all__ = ["Evaluation", "assert_at_least", "assert_not_worse", "evaluate", "evaluate_async"]
+__all__ = [
+    "Evaluation",
+    "EvaluationWarning",
+    "assert_at_least",
+    "assert_not_worse",
+    "evaluate",
+    "evaluate_async",
+    "resume_run",
+    "run_config",
+]
 
 IN_PROCESS = "http://in-process.invalid/v1"
 """Stands for the endpoint of a function in the stored config, whose grammar wants a URL."""
@@ -37,6 +44,13 @@ QUESTIONS = "questions.jsonl"
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 Place: TypeAlias = str | PathLike[str]
+
+
+_Result = TypeVar("_Result")
+
+
+class EvaluationWarning(UserWarning):
+    """A ranking rests on something that a person should look at, such as answers that are copies."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +127,7 @@ def evaluate(
     scorer : str or mapping, optional
         As in a config; default ``exact``.
     out : path, optional
-        The run's directory, for reports, and to go on where an earlier call was cut short. Default: none is
-        kept.
+        The run's directory, for its report, and to continue a previous call there. Default: none is kept.
     concurrency : int
         Calls of each function at once.
     seed : int
@@ -145,13 +158,7 @@ def evaluate(
     >>> found.resolved, found.ranking
     (True, ('good', 'bad'))
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        pass
-    else:
-        raise UsageError("an event loop is running, as in a notebook: `await evaluate_async(…)` instead")
-    return asyncio.run(
+    return _in_new_loop(
         evaluate_async(
             models,
             task,
@@ -198,8 +205,87 @@ async def evaluate_async(
         }
         built = build(config_from_data(data, _base(task, folder)))
         endpoints = {one: (FunctionEndpoint(one, function),) for one, function in models.items()}
-        stop, results = await _run(built, folder, endpoints, observer)
-        return Evaluation(results, stop, None if out is None else folder)
+        kept = out is not None
+        options = RunOptions(endpoints=endpoints, observer=observer, disk_check=kept, report=kept)
+        return _evaluation(await execute(built, folder, options), folder if kept else None)
+
+
+def run_config(
+    config: Place | Mapping[str, Any],
+    *,
+    overrides: Sequence[str] = (),
+    out: Place | None = None,
+    new: bool = False,
+    disk_check: bool = True,
+    observer: Callable[[Event], None] | None = None,
+) -> Evaluation:
+    """Run or continue a config, as ``adaptive-eval run`` does; remarks go to the logger ``adaptive_eval``.
+
+    Parameters
+    ----------
+    config : path or mapping
+        A config file, or its content; relative paths in a mapping start from the current folder.
+    overrides : sequence of str
+        Settings to change, each ``KEY=VALUE``, such as ``"budget.trials=500"``.
+    out : path, optional
+        The run's directory. Default: ``runs/NAME``, with the config's name.
+    new : bool
+        Start over; a previous run is renamed.
+    disk_check : bool
+        Whether to look first if the run has room on its disk.
+    observer : callable, optional
+        Called with every event, as in :func:`evaluate`.
+
+    Raises
+    ------
+    AdaptiveEvalError
+        As the command reports it (:mod:`adaptive_eval.errors`).
+    """
+    if isinstance(config, Mapping):
+        if overrides:
+            raise UsageError("overrides are for a config file; change the mapping instead")
+        loaded = config_from_data(dict(config), Path.cwd())
+    else:
+        loaded = load_config(Path(config), tuple(overrides))
+    built, directory = build(loaded), _absolute(Path("runs") / loaded.name if out is None else out)
+    if new:
+        built.session()
+        set_aside(directory)
+    options = RunOptions(observer=observer, disk_check=disk_check)
+    return _evaluation(_in_new_loop(execute(built, directory, options)), directory)
+
+
+def resume_run(
+    run: Place,
+    *,
+    overrides: Sequence[str] = (),
+    disk_check: bool = True,
+    observer: Callable[[Event], None] | None = None,
+) -> Evaluation:
+    """Continue the run in a directory with the config stored there, as ``adaptive-eval resume`` does.
+
+    See :func:`run_config` for the parameters.
+    """
+    directory = _absolute(run)
+    with RunReader(directory) as reader:
+        built = build(config_of_run(reader, tuple(overrides)))
+    options = RunOptions(observer=observer, disk_check=disk_check)
+    return _evaluation(_in_new_loop(execute(built, directory, options)), directory)
+
+
+def _evaluation(ended: Ended, directory: Path | None) -> Evaluation:
+    for words in ended.results.warnings:
+        warnings.warn(words, EvaluationWarning, stacklevel=3)
+    return Evaluation(ended.results, ended.verdict, directory)
+
+
+def _in_new_loop(run: Coroutine[Any, Any, _Result]) -> _Result:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(run)
+    run.close()
+    raise UsageError("an event loop is running, as in a notebook: `await evaluate_async(…)` instead")
 
 
 def assert_not_worse(run: Evaluation | Results | Place, model: str, than: str, margin: float = 0.0) -> None:
@@ -274,39 +360,3 @@ def _base(task: object, folder: Path) -> Path:
     """Return where relative paths start: rows are in the run's directory, everything else is where we are."""
     dataset = task.get("dataset") if isinstance(task, Mapping) else task
     return Path.cwd() if isinstance(dataset, str | PathLike) else folder
-
-
-async def _run(
-    built: Built,
-    folder: Path,
-    endpoints: Mapping[str, tuple[FunctionEndpoint, ...]],
-    observer: Callable[[Event], None] | None,
-) -> tuple[StopVerdict, Results]:
-    for task, rubric in built.rubrics.items():
-        if rubric.open_thresholds:
-            raise UsageError(
-                f"the rubric of task {task!r} needs thresholds that a pilot would have to find; give them"
-            )
-    elapsed = 0.0
-    with ExitStack() as stack:
-        if (folder / "run.db").exists():
-            with RunReader(folder) as reader:
-                built = replace(built, continued=reader.meta())
-                latest = reader.latest_snapshot()
-            elapsed = 0.0 if latest is None else latest.elapsed
-            session = built.session()
-            writer = stack.enter_context(continue_run(built, folder))
-            with writer.reader() as reader:
-                session.replay(chain(reader.log(), reader.log(after_stop=True)))
-            resume_accounts(built.scorers, [folder])
-        else:
-            session = built.session()
-            writer = stack.enter_context(RunWriter.create(folder, meta=built.meta()))
-        if session.stopped is None:
-            async with Here().executor(built) as executor:
-                runner = built.runner(
-                    session, writer, endpoints, elapsed=elapsed, observer=observer, executor=executor
-                )
-                await runner.run()
-        assert session.stopped is not None
-        return session.stopped, session.results()

@@ -1,286 +1,365 @@
-"""One sitting of a run: start or continue it, show it, end it, write its report."""
+"""One run: open or create, replay, audit, probe, pilot, check the disk, ask, watch and report.
+
+``adaptive-eval run`` and ``resume``, the pilot and :func:`adaptive_eval.evaluate` all come here.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import signal
+import gc
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    AsyncExitStack,
-    ExitStack,
-    nullcontext,
-    suppress,
-)
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
-
-import click
 
 from adaptive_eval.build.assembly import Built, continue_run
 from adaptive_eval.build.scorers import resume_accounts
 from adaptive_eval.build.server_discovery import Finder
-from adaptive_eval.build.workplace import workplace_of
-from adaptive_eval.cli.exit_codes import exit_code_of_stop
-from adaptive_eval.core.results import Decision, StopVerdict, from_json, to_json
+from adaptive_eval.build.workplace import Workplace, workplace_of
+from adaptive_eval.core.results import Decision, Results, StopVerdict, from_json, to_json
 from adaptive_eval.core.session import Session
-from adaptive_eval.engine.events import Decided, Draining, Event, Progress, Remarked
-from adaptive_eval.engine.independence import IndependenceAudit
+from adaptive_eval.engine.events import Event, Observer
 from adaptive_eval.engine.protocols import Endpoint
-from adaptive_eval.engine.runner import Runner
-from adaptive_eval.monitor.live import LiveView
-from adaptive_eval.monitor.snapshot import RunHeader, run_view
-from adaptive_eval.report import write_reports
-from adaptive_eval.run.collector import frozen
-from adaptive_eval.run.ending import show_end
+from adaptive_eval.errors import UsageError
+from adaptive_eval.report import ReportPaths, write_reports
+from adaptive_eval.run.console import Console, LogConsole
+from adaptive_eval.run.disk import room_warning
 from adaptive_eval.run.observers import MetricsOptions, Outlets
-from adaptive_eval.run.output import Output, console_on
-from adaptive_eval.run.pilot import RUN_FILE, resumed, with_pilot
-from adaptive_eval.run.pilot_adoption import adopt_pilot, past_runs, pilot_elapsed
+from adaptive_eval.run.pilot import (
+    adopt_pilot,
+    freeze_thresholds,
+    past_runs,
+    pilot_elapsed,
+    pilot_of,
+    require_complete,
+    resumed,
+)
 from adaptive_eval.run.probe import probe_all, require_usable
-from adaptive_eval.run.tracked_rubrics import track
+from adaptive_eval.run.rescoring import track
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
+from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.text.stored import decision_from, started_at
 from adaptive_eval.text.withdrawn import still_valid, withdrawals
 
-__all__ = ["sit"]
-
-REDRAWN = ("full", "compact")
-"""Displays that are redrawn in place."""
-
-RATE_SPAN = 15.0
-"""Seconds over which the live view takes rates."""
+__all__ = ["Ended", "RunOptions", "collector_frozen", "execute", "set_aside"]
 
 
 @dataclass(frozen=True)
-class _Front:
-    """Everything through which the outside follows a sitting."""
+class RunOptions:
+    """How a run is followed and where its trials are asked.
 
-    live: LiveView
-    output: Output
-    outlets: Outlets
+    Parameters
+    ----------
+    endpoints : mapping of str to sequence of Endpoint, optional
+        What answers for each model, in place of the servers that the config names.
+    console : Console
+        Shows the run to a person.
+    observer : callable, optional
+        Called with every event (:mod:`adaptive_eval.engine.events`).
+    metrics : MetricsOptions
+        Where Prometheus metrics go.
+    disk_check : bool
+        Whether to refuse a run on a full disk, and to warn where it may not fit.
+    report : bool
+        Whether to write the report.
+    """
+
+    endpoints: Mapping[str, Sequence[Endpoint]] | None = None
+    console: Console = field(default_factory=LogConsole)
+    observer: Observer | None = None
+    metrics: MetricsOptions = field(default_factory=MetricsOptions)
+    disk_check: bool = True
+    report: bool = True
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The end of a run.
+
+    Parameters
+    ----------
+    verdict : StopVerdict
+        Why it ended.
+    results : Results
+        Ranking, pairs, intervals.
+    asked : bool
+        False where the run was complete before and nothing was asked.
+    reports : ReportPaths or None
+        The report; None where none was wanted.
+    """
+
+    verdict: StopVerdict
+    results: Results
+    asked: bool
+    reports: ReportPaths | None
+
+
+async def execute(built: Built, directory: Path, options: RunOptions | None = None) -> Ended:
+    """Run or continue the run in `directory` to its end, and write its report.
+
+    Parameters
+    ----------
+    built : Built
+        The run.
+    directory : Path
+        Its directory; a new run file is made only once the endpoints have answered.
+    options : RunOptions, optional
+        How it is followed.
+
+    Returns
+    -------
+    Ended
+        Verdict, results and report.
+
+    Raises
+    ------
+    RunMismatch
+        If the config would change what a stored trial is.
+    EndpointsUnusable
+        If a model cannot be asked.
+    RunDiskFull
+        If almost nothing is free on the disk.
+    Interrupted
+        If it is stopped before its run file is made.
+    """
+    options = options or RunOptions()
+    say = options.console.say
+    if options.disk_check and (warning := room_warning(built, directory)):
+        say(warning)
+    async with AsyncExitStack() as stack:
+        outlets = stack.enter_context(Outlets(built.config, options.metrics, say))
+        run = _Run(built, directory, options, outlets, stack)
+        asked = await run.finish()
+        results = run.session.results()
+    assert run.session.stopped is not None
+    track(run.built, directory, say)
+    return Ended(run.session.stopped, results, asked, write_reports(directory) if options.report else None)
+
+
+def set_aside(directory: Path) -> Path | None:
+    """Rename a run's directory to NAME-1, -2, … and return where it is now; None where there is no run.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be renamed.
+    RunFileError
+        If another process writes to it.
+    """
+    if not any((directory / name).exists() for name in (RUN_FILE, f"{RUN_FILE}.new")):
+        return None
+    if directory.name in ("", ".."):
+        directory = directory.resolve()
+    if Path.cwd().is_relative_to(directory.resolve()):
+        raise UsageError(
+            f"--new renames the directory of the previous run, {directory}, and you are in it; start the "
+            "command somewhere else, or name another directory with --out"
+        )
+    if (directory / RUN_FILE).exists():
+        RunWriter.open(directory).close()  # refuses while another process writes to it
+    number = 1
+    while (kept := directory.with_name(f"{directory.name}-{number}")).exists():
+        number += 1
+    try:
+        directory.rename(kept)
+    except OSError as error:
+        raise UsageError(f"{directory}: cannot be renamed to {kept.name}: {error.strerror}") from None
+    return kept
 
 
 @dataclass
-class _Watcher:
-    """Turns the engine's events into what the live view shows, and passes them on."""
-
-    header: RunHeader
-    front: _Front
-    decisions: list[Decision]
-    snapshots: list[SnapshotRecord] = field(default_factory=list)
-    draining: bool = False
-
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, Decided):
-            self.decisions.extend(event.decisions)
-        elif isinstance(event, Draining):
-            self.draining = True
-            if event.reason == "interrupted" and event.in_flight:
-                self._say_stopping(event.in_flight)
-        elif isinstance(event, Remarked):
-            _say(self.front.live, event.text)
-        elif isinstance(event, Progress):
-            results = event.results
-            record = SnapshotRecord(
-                event.at, event.elapsed, results.trials, to_json(results), event.endpoints
-            )
-            self.snapshots.append(record)
-            while len(self.snapshots) > 2 and self.snapshots[1].elapsed < event.elapsed - RATE_SPAN:
-                self.snapshots.pop(0)
-            earlier = self.snapshots[0] if len(self.snapshots) > 1 else None
-            self.front.live.update(run_view(self.header, record, self.decisions, earlier=earlier))
-        self.front.outlets(event)
-
-    def _say_stopping(self, in_flight: int) -> None:
-        noun = "answer" if in_flight == 1 else "answers"
-        _say(self.front.live, f"Stopping after {in_flight} {noun} in flight; Ctrl-C again cancels them.")
-
-
-def sit(built: Built, directory: Path, display: str | None, metrics: MetricsOptions) -> int:
-    """Run or continue the run in `directory`, write its report, and return the exit code."""
-    if (directory / RUN_FILE).exists():
-        with RunReader(directory) as reader:
-            built = replace(built, continued=reader.meta())
-    session, past, writer = built.session(), _Past(None, []), None
-    audit = built.audit()
-    session.remarks = audit.warnings
-    console, output = console_on()
-    with ExitStack() as stack:
-        outlets = stack.enter_context(Outlets(built.config, metrics))
-        front = _Front(LiveView(display, console=console), output, outlets)
-        for words in built.notices:
-            _say(front.live, words)
-        if (directory / RUN_FILE).exists():
-            writer = stack.enter_context(continue_run(built, directory))
-            built = resumed(built, directory)
-            adopt_pilot(built, directory, writer)
-            past = _replay(session, writer, audit)
-        if session.stopped is None:
-            verdict = asyncio.run(_run(built, directory, session, audit, writer, front, past, stack))
-        else:
-            assert writer is not None
-            verdict = session.stopped
-            _store_results(session, writer, past)
-            click.echo(f"{directory} is complete already; run --new starts over and keeps it.")
-    track(built, directory)
-    show_end(console, directory, built.config, write_reports(directory), verdict.reason)
-    return exit_code_of_stop(verdict.reason)
-
-
-@dataclass(frozen=True)
 class _Past:
-    """Earlier sittings: the last snapshot, and what was decided."""
+    """Previous sessions of a run: the last snapshot, the decisions, and seconds of running time."""
 
-    latest: SnapshotRecord | None
-    decisions: list[Decision]
-    before: float = 0.0
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds of running time; before the first snapshot those of the pilot."""
-        return self.latest.elapsed if self.latest is not None else self.before
+    latest: SnapshotRecord | None = None
+    decisions: list[Decision] = field(default_factory=list)
+    elapsed: float = 0.0
 
 
-def _replay(session: Session, writer: RunWriter, audit: IndependenceAudit) -> _Past:
-    """Rebuild the session from the run file; return what earlier sittings have left."""
-    with writer.reader() as reader:
-        log = chain(reader.log(), reader.log(after_stop=True))
-        replayed = session.replay(log, reader.unanswered())
-        decisions = [decision_from(record.body) for record in reader.decisions()]
-        latest = reader.latest_snapshot()
-        audit.read(reader)
-    valid = still_valid(decisions)
-    stored = {_fingerprint(decision) for decision in valid}
-    # A changed rule may decide otherwise, and the last decisions may be lost with the process that made them.
-    news = [*withdrawals(valid, replayed), *(one for one in replayed if _fingerprint(one) not in stored)]
-    for decision in news:
-        writer.decision(time.time(), decision.trials, asdict(decision))
-        decisions.append(decision)
-    return _Past(latest, decisions)
+class _Run:
+    """The steps of one run, or of its pilot; everything it opens is closed with `stack`."""
 
+    def __init__(
+        self,
+        built: Built,
+        directory: Path,
+        options: RunOptions,
+        outlets: Observer,
+        stack: AsyncExitStack | ExitStack,
+    ) -> None:
+        if (directory / RUN_FILE).exists():
+            with RunReader(directory) as reader:
+                built = replace(built, continued=reader.meta())
+        self.built, self.directory, self.options = built, directory, options
+        self._outlets, self._stack = outlets, stack
+        self._audit, self._past = built.audit(), _Past()
+        self.session: Session = built.session()
+        self.session.remarks = self._audit.warnings
 
-def _store_results(session: Session, writer: RunWriter, past: _Past) -> None:
-    """Bring the snapshot up to date that reports are drawn from.
+    async def finish(self) -> bool:
+        """Run to the end; return whether anything was left to ask."""
+        for words in self.built.notices:
+            self.options.console.say(words)
+        writer = self._continue()
+        if self.session.stopped is not None:
+            assert writer is not None
+            self._store_results(writer)
+            return False
+        async with AsyncExitStack() as connections:
+            servers, mimic_url = await self._connect(connections)
+            workplace = connections.enter_context(workplace_of(self.built, self.options.console.say))
+            if writer is None:
+                await self._pilot(servers, workplace)
+                writer = self._begin()
+            if self.built.drives_inspect:
+                servers = await connections.enter_async_context(self._inspect(mimic_url))
+            await self.ask(writer, servers, workplace)
+        return True
 
-    It is not where a process died between its last answer and its last snapshot, and where the stopping rule
-    has been changed since.
-    """
-    results, latest = session.results(), past.latest
-    if latest is None or from_json(latest.results) != results:
-        endpoints = latest.endpoints if latest is not None else ()
-        body = to_json(results)
-        writer.snapshot(SnapshotRecord(time.time(), past.elapsed, results.trials, body, endpoints))
-        writer.commit()
+    async def ask(
+        self, writer: RunWriter, servers: Mapping[str, Sequence[Endpoint]], workplace: Workplace
+    ) -> StopVerdict:
+        """Ask until the session stops."""
+        console = self.options.console
+        with writer.reader() as reader:
+            since = started_at(reader.meta())
+        with ExitStack() as stack:
+            view = stack.enter_context(console.watch(self.built.config.name, since, self._past.decisions))
+            observers = [view, self._outlets]
+            if self.options.observer is not None:
+                observers.append(self.options.observer)
+
+            def observe(event: Event) -> None:
+                for observer in observers:
+                    observer(event)
+
+            async with workplace.executor(self.built) as executor:
+                runner = self.built.runner(
+                    self.session,
+                    writer,
+                    servers,
+                    elapsed=self._past.elapsed,
+                    observer=observe,
+                    audit=self._audit,
+                    executor=executor,
+                )
+                with console.stoppable(runner.request_stop), collector_frozen():
+                    return await runner.run()
+
+    def _continue(self) -> RunWriter | None:
+        """Open the run file that there is and replay it; None for a new run."""
+        if not (self.directory / RUN_FILE).exists():
+            return None
+        writer = self._stack.enter_context(continue_run(self.built, self.directory))
+        self.built = resumed(self.built, self.directory)
+        adopt_pilot(self.built, self.directory, writer)
+        self.replay(writer)
+        return writer
+
+    def _begin(self) -> RunWriter:
+        writer = self._stack.enter_context(RunWriter.create(self.directory, meta=self.built.meta()))
+        adopt_pilot(self.built, self.directory, writer)
+        self.replay(writer)
+        self._past.elapsed = pilot_elapsed(self.built, self.directory)
+        return writer
+
+    def replay(self, writer: RunWriter) -> None:
+        """Rebuild the session from the run file, and store the decisions that it lacks."""
+        with writer.reader() as reader:
+            log = chain(reader.log(), reader.log(after_stop=True))
+            replayed = self.session.replay(log, reader.unanswered())
+            decisions = [decision_from(record.body) for record in reader.decisions()]
+            latest = reader.latest_snapshot()
+            self._audit.read(reader)
+        valid = still_valid(decisions)
+        stored = {_fingerprint(decision) for decision in valid}
+        # A changed rule may decide otherwise, and the last decisions may be lost with their process.
+        news = [*withdrawals(valid, replayed), *(one for one in replayed if _fingerprint(one) not in stored)]
+        for decision in news:
+            writer.decision(time.time(), decision.trials, asdict(decision))
+            decisions.append(decision)
+        self._past = _Past(latest, decisions, 0.0 if latest is None else latest.elapsed)
+
+    def _store_results(self, writer: RunWriter) -> None:
+        """Bring the snapshot up to date that reports are drawn from.
+
+        It is older where a process died between its last answer and its last snapshot, and where the
+        stopping rule has changed since.
+        """
+        results, latest = self.session.results(), self._past.latest
+        if latest is None or from_json(latest.results) != results:
+            endpoints = latest.endpoints if latest is not None else ()
+            elapsed = self._past.elapsed
+            writer.snapshot(SnapshotRecord(time.time(), elapsed, results.trials, to_json(results), endpoints))
+            writer.commit()
+
+    async def _connect(
+        self, connections: AsyncExitStack
+    ) -> tuple[Mapping[str, Sequence[Endpoint]], str | None]:
+        """Return what answers for each model, probed where it is a server."""
+        console = self.options.console
+        with console.waiting("Asking the endpoints whether they are there"):
+            mimic_url = self.built.start_mimic(connections)
+            built = self.built.connected(mimic_url)
+            finder = await connections.enter_async_context(Finder(built.config))
+            self.built = built = replace(built, discoveries=finder.discoveries)
+            servers = {} if self.options.endpoints is not None else built.endpoints(mimic_url)
+            probed = {**servers, **built.scorer_endpoints()}
+            for endpoint in chain.from_iterable(probed.values()):
+                await connections.enter_async_context(endpoint)
+            absent = require_usable(await probe_all(probed))
+            resume_accounts(built.scorers, past_runs(built, self.directory))
+        for words in absent:
+            console.say(f"{words}; the run begins without it and asks whether it is back")
+        return (servers if self.options.endpoints is None else self.options.endpoints), mimic_url
+
+    async def _pilot(self, servers: Mapping[str, Sequence[Endpoint]], workplace: Workplace) -> None:
+        """Run the pilot where one is needed, and freeze the thresholds that it finds."""
+        found = pilot_of(self.built, self.directory)
+        if found is None:
+            return
+        pilot, folder, passes = found
+        say = self.options.console.say
+        say(f"Pilot: {passes} trials of every question and model, to find the rubric's thresholds.")
+        with ExitStack() as stack:
+            run = _Run(pilot, folder, self.options, self._outlets_of_pilot, stack)
+            writer = run._continue() or run._begin()
+            verdict = run.session.stopped or await run.ask(writer, servers, workplace)
+        require_complete(verdict)
+        self.built = freeze_thresholds(self.built, folder, say)
+
+    def _outlets_of_pilot(self, event: Event) -> None:
+        """Tell nobody else of the pilot: its verdicts are not those of the run."""
+
+    def _inspect(
+        self, mimic_url: str | None
+    ) -> AbstractAsyncContextManager[Mapping[str, Sequence[Endpoint]]]:
+        """Return Inspect as what answers, with its logs in the run's directory."""
+        from adaptive_eval.interop.inspect_driver import LOGS, InspectDriver
+
+        addresses = {
+            model.name: mimic_url if model.uses_mimic and mimic_url is not None else model.addresses[0]
+            for model in self.built.config.models
+        }
+        return InspectDriver(self.built.config, self.directory / LOGS, addresses)
 
 
 def _fingerprint(decision: Decision) -> tuple[object, ...]:
     return decision.kind, decision.models, decision.verdict, decision.step
 
 
-async def _run(
-    built: Built,
-    directory: Path,
-    session: Session,
-    audit: IndependenceAudit,
-    writer: RunWriter | None,
-    front: _Front,
-    past: _Past,
-    stack: ExitStack,
-) -> StopVerdict:
-    """Run to the end; a new run file is made only once the endpoints have answered."""
-    async with AsyncExitStack() as connections:
-        with _saying(front.live, "Asking the endpoints whether they are there"):
-            mimic_url = built.start_mimic(stack)
-            built = built.connected(mimic_url)
-            finder = await connections.enter_async_context(Finder(built.config))
-            built = replace(built, discoveries=finder.discoveries)
-            endpoints, scorers = built.endpoints(mimic_url), built.scorer_endpoints()
-            for endpoint in chain.from_iterable((*endpoints.values(), *scorers.values())):
-                await connections.enter_async_context(endpoint)
-            absent = require_usable(await probe_all({**endpoints, **scorers}))
-            resume_accounts(built.scorers, past_runs(built, directory))
-        workplace = stack.enter_context(workplace_of(built, partial(_say, front.live)))
-        for words in absent:
-            click.echo(f"{words}; the run begins without it and asks whether it is back", err=True)
-        if writer is None:
-            built = await with_pilot(built, directory, endpoints, workplace, _install_signals)
-            writer = stack.enter_context(RunWriter.create(directory, meta=built.meta()))
-            adopt_pilot(built, directory, writer)
-            past = replace(_replay(session, writer, audit), before=pilot_elapsed(built, directory))
-        with writer.reader() as reader:
-            header = RunHeader(built.config.name, started_at(reader.meta()))
-        watcher = _Watcher(header, front, past.decisions)
-        asked: Mapping[str, Sequence[Endpoint]] = endpoints
-        if built.drives_inspect:
-            asked = await connections.enter_async_context(_inspect(built, directory, mimic_url))
-        executor = await connections.enter_async_context(workplace.executor(built))
-        runner = built.runner(
-            session,
-            writer,
-            asked,
-            elapsed=past.elapsed,
-            observer=watcher,
-            audit=audit,
-            executor=executor,
-        )
-        _install_signals(runner)
-        _stop_when_left(runner, watcher)
-        with front.live, frozen():
-            return await runner.run()
+@contextmanager
+def collector_frozen() -> Iterator[None]:
+    """Leave the objects that exist now, of libraries above all, out of every garbage collection.
 
-
-def _inspect(
-    built: Built, directory: Path, mimic_url: str | None
-) -> AbstractAsyncContextManager[Mapping[str, Sequence[Endpoint]]]:
-    """Return Inspect as the one who asks, with its logs in the run's directory."""
-    from adaptive_eval.interop.inspect_driver import LOGS, InspectDriver
-
-    addresses = {
-        model.name: mimic_url if model.uses_mimic and mimic_url is not None else model.addresses[0]
-        for model in built.config.models
-    }
-    return InspectDriver(built.config, directory / LOGS, addresses)
-
-
-def _say(live: LiveView, words: str) -> None:
-    """Tell a person something while the run goes on."""
-    if live.display in REDRAWN:
-        live.console.print(words, highlight=False, markup=False)  # above the view
-    else:
-        with suppress(OSError):  # the terminal that is told may be the one that has gone
-            click.echo(words, err=True)
-
-
-def _saying(live: LiveView, words: str) -> AbstractContextManager[object]:
-    """Return a context that shows `words` on a terminal, where a person would wonder what is going on."""
-    return live.console.status(words, spinner="line") if live.display in REDRAWN else nullcontext()
-
-
-def _install_signals(runner: Runner) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, runner.request_stop)
-
-
-def _stop_when_left(runner: Runner, watcher: _Watcher) -> None:
-    """Stop as Ctrl-C does when the terminal is closed or the reader of a pipe goes.
-
-    A terminal that is closed tells so twice, by a signal and by refusing what is written; that must not
-    count as the second Ctrl-C.
+    A full collection looks at some 300,000 of them and holds up the event loop for about 100 ms.
     """
-
-    def stop() -> None:
-        if not watcher.draining:
-            runner.request_stop()
-
-    watcher.front.output.on_lost = stop
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, stop)
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

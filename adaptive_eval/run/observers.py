@@ -1,17 +1,15 @@
-"""Who else is told of a run while it goes on: Prometheus, a webhook, a command, experiment trackers."""
+"""Outlets of a run: Prometheus, a webhook, a command, experiment trackers."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
-
-import click
 
 from adaptive_eval.config import NotifyConfig, RunConfig
 from adaptive_eval.core.results import Decision, Results, StopVerdict
@@ -117,6 +115,8 @@ class Outlets:
         The run.
     metrics : MetricsOptions
         Where metrics go.
+    say : callable, optional
+        Told at the end what an outlet has not delivered.
 
     Raises
     ------
@@ -124,7 +124,10 @@ class Outlets:
         On entering, if an outlet cannot be opened; nothing has been spent then.
     """
 
-    def __init__(self, config: RunConfig, metrics: MetricsOptions) -> None:
+    def __init__(
+        self, config: RunConfig, metrics: MetricsOptions, say: Callable[[str], None] = lambda text: None
+    ) -> None:
+        self._say = say
         self._run = config.name
         self._notify = config.notify
         self._options = metrics
@@ -155,11 +158,11 @@ class Outlets:
         for tracker in self._trackers:
             problem = tracker.close()
             if problem is not None:
-                click.echo(f"warning: {problem}", err=True)
+                self._say(f"warning: {problem}")
         if self._notifier is not None:
             undelivered = self._notifier.close()
             if undelivered is not None:
-                click.echo(f"warning: {undelivered}", err=True)
+                self._say(f"warning: {undelivered}")
 
     def __call__(self, event: Event) -> None:
         """Pass an event on; takes no time."""

@@ -1,16 +1,16 @@
-"""The pilot of a run: a few passes asked first, from which a rubric's thresholds are found and frozen."""
+"""The pilot of a run: a few passes asked first, from which a rubric's thresholds are found and frozen.
+
+The pilot asks the very trials that the run begins with (same indices, same seeds), in a run file of its own.
+The run then adopts them: they are counted, charged and decided on as its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
-import click
-
-from adaptive_eval.build.assembly import Built, continue_run
+from adaptive_eval.build.assembly import Built
 from adaptive_eval.build.rubrics import (
     observed_thresholds,
     rubrics_of,
@@ -18,20 +18,28 @@ from adaptive_eval.build.rubrics import (
     with_stored_thresholds,
 )
 from adaptive_eval.build.stored_answers import EarlierAnswers
-from adaptive_eval.build.workplace import Workplace
 from adaptive_eval.config import BudgetGoal, RubricConfig
 from adaptive_eval.core.results import StopVerdict
-from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
-from adaptive_eval.engine.events import Event, Remarked
-from adaptive_eval.engine.runner import Runner
-from adaptive_eval.errors import EndpointsUnusable, UsageError
+from adaptive_eval.errors import EndpointError, EndpointsUnusable, Interrupted, UsageError
+from adaptive_eval.scoring import TaskScoring
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.text.decision_words import describe
 
-__all__ = ["PILOT", "RUN_FILE", "pilot_passes", "resumed", "with_pilot"]
-
-RUN_FILE = "run.db"
+__all__ = [
+    "PILOT",
+    "adopt_pilot",
+    "freeze_thresholds",
+    "is_adopted",
+    "past_runs",
+    "pilot_elapsed",
+    "pilot_of",
+    "pilot_passes",
+    "require_complete",
+    "resumed",
+]
 
 PILOT = "pilot"
 """Folder of the pilot's run file, inside that of the run."""
@@ -43,76 +51,20 @@ def pilot_passes(built: Built) -> int:
     return max((rubric.pilot or 0 for rubric in rubrics), default=0)
 
 
-async def with_pilot(
-    built: Built,
-    directory: Path,
-    endpoints: Mapping[str, Sequence[OpenAIEndpoint]],
-    workplace: Workplace,
-    on_start: Callable[[Runner], None],
-) -> Built:
-    """Run the pilot where one is needed, and return the run with its thresholds frozen.
+def pilot_of(built: Built, directory: Path) -> tuple[Built, Path, int] | None:
+    """Return the pilot that a run needs, its directory and its passes; None where it needs none.
 
-    The pilot asks the very trials that the run itself begins with (same steps, same seeds) and stores them
-    in a run file of its own; the run adopts them (:mod:`adaptive_eval.run.pilot_adoption`). A pilot that was
-    interrupted goes on.
-
-    Parameters
-    ----------
-    built : Built
-        The run, whose rubrics have open thresholds.
-    directory : Path
-        The run's directory.
-    endpoints : mapping
-        Servers of every model.
-    workplace : Workplace
-        Where the pilot is run.
-    on_start : callable
-        Called with the pilot's runner before it starts, to connect signals.
-
-    Raises
-    ------
-    click.Abort
-        If it is interrupted.
-    UsageError
-        If the budget ends before it, or its answers cannot give a threshold.
-    EndpointsUnusable
-        If the endpoints fail.
+    The pilot is the same run with uniform allocation, the default rubric and no goal but its passes.
     """
-    passes = pilot_passes(built)
-    if not passes:
-        return built
-    folder = directory / PILOT
-    click.echo(
-        f"Pilot: {passes} trials of every question and model, to find the rubric's thresholds.", err=True
-    )
-    _require_complete(await _ask(_pilot_of(built, passes), folder, endpoints, workplace, on_start))
-    frozen = {}
-    with RunReader(folder) as reader:
-        for task, rubric in built.rubrics.items():
-            if rubric.open_thresholds:
-                rubric = observed_thresholds(rubric, stored_signals(reader, task), task, "the pilot")
-                values = ", ".join(f"{name} {value:.4g}" for name, value in rubric.thresholds.items())
-                click.echo(f"Thresholds of {task}: {values}", err=True)
-            frozen[task] = rubric
-    return replace(built, rubrics=frozen, earlier=EarlierAnswers.read(folder))
-
-
-def resumed(built: Built, directory: Path) -> Built:
-    """Return the run as an earlier sitting has left it: its thresholds, and what its pilot was answered."""
-    with RunReader(directory) as reader:
-        rubrics = with_stored_thresholds(built.rubrics, reader.meta())
-    folder = directory / PILOT
-    earlier = EarlierAnswers.read(folder) if pilot_passes(built) and folder.exists() else None
-    return replace(built, rubrics=rubrics, earlier=earlier)
-
-
-def _pilot_of(built: Built, passes: int) -> Built:
-    """Return the same run, asking every model `passes` times through the questions and deciding nothing."""
+    wanted = pilot_passes(built)
+    if not wanted:
+        return None
     config = built.config
     # Where a question is asked several times in a row, only whole blocks ask all questions equally often.
-    passes = 1 + -(-(passes - 1) // built.in_a_row) * built.in_a_row
+    passes = 1 + -(-(wanted - 1) // built.in_a_row) * built.in_a_row
     config = config.model_copy(
         update={
+            "name": f"{config.name} (pilot)",
             "goal": BudgetGoal(kind="budget"),
             "stopping": config.stopping.model_copy(update={"max_passes": passes}),
             "allocation": config.allocation.model_copy(update={"models": "uniform", "questions": "schedule"}),
@@ -121,45 +73,24 @@ def _pilot_of(built: Built, passes: int) -> Built:
             "tasks": tuple(task.model_copy(update={"rubric": RubricConfig()}) for task in config.tasks),
         }
     )
-    return replace(built, config=config, rubrics=rubrics_of(config), earlier=None, continued=None)
+    pilot = replace(built, config=config, rubrics=rubrics_of(config), earlier=None, continued=None)
+    return pilot, directory / PILOT, wanted
 
 
-async def _ask(
-    pilot: Built,
-    folder: Path,
-    endpoints: Mapping[str, Sequence[OpenAIEndpoint]],
-    workplace: Workplace,
-    on_start: Callable[[Runner], None],
-) -> StopVerdict:
-    session, elapsed = pilot.session(), 0.0
-    with ExitStack() as stack:
-        if (folder / RUN_FILE).exists():
-            writer = stack.enter_context(continue_run(pilot, folder))
-            with writer.reader() as reader:
-                session.replay(chain(reader.log(), reader.log(after_stop=True)), reader.unanswered())
-                latest = reader.latest_snapshot()
-            elapsed = latest.elapsed if latest is not None else 0.0
-            if session.stopped is not None:
-                return session.stopped
-        else:
-            writer = stack.enter_context(RunWriter.create(folder, meta=pilot.meta()))
-        async with workplace.executor(pilot) as executor:
-            runner = pilot.runner(
-                session, writer, endpoints, elapsed=elapsed, observer=_say_remarks, executor=executor
-            )
-            on_start(runner)
-            return await runner.run()
+def require_complete(verdict: StopVerdict) -> None:
+    """Raise unless the pilot has asked all its passes.
 
-
-def _say_remarks(event: Event) -> None:
-    """Say what a person should know: a pilot shows nothing else while it runs."""
-    if isinstance(event, Remarked):
-        click.echo(event.text, err=True)
-
-
-def _require_complete(verdict: StopVerdict) -> None:
+    Raises
+    ------
+    Interrupted
+        If it was interrupted.
+    UsageError
+        If the budget ended first.
+    EndpointsUnusable
+        If the endpoints failed.
+    """
     if verdict.reason == "interrupted":
-        raise click.Abort
+        raise Interrupted("interrupted in the pilot; the next run continues it")
     if verdict.reason in ("endpoints", "partial"):
         raise EndpointsUnusable(f"the pilot could not be finished: {describe(verdict)}")
     if verdict.reason != "max_passes":
@@ -167,3 +98,95 @@ def _require_complete(verdict: StopVerdict) -> None:
             f"the budget ended before the pilot ({describe(verdict)}): raise it, lower rubric.pilot, or give "
             "the thresholds"
         )
+
+
+def freeze_thresholds(built: Built, folder: Path, say: Callable[[str], None]) -> Built:
+    """Return the run with the thresholds that the answers of the pilot in `folder` give."""
+    frozen = {}
+    with RunReader(folder) as reader:
+        for task, rubric in built.rubrics.items():
+            if rubric.open_thresholds:
+                rubric = observed_thresholds(rubric, stored_signals(reader, task), task, "the pilot")
+                values = ", ".join(f"{name} {value:.4g}" for name, value in rubric.thresholds.items())
+                say(f"Thresholds of {task}: {values}")
+            frozen[task] = rubric
+    return replace(built, rubrics=frozen, earlier=EarlierAnswers.read(folder))
+
+
+def resumed(built: Built, directory: Path) -> Built:
+    """Return a stored run with the thresholds that it has frozen and the answers of its pilot."""
+    with RunReader(directory) as reader:
+        rubrics = with_stored_thresholds(built.rubrics, reader.meta())
+    folder = directory / PILOT
+    earlier = EarlierAnswers.read(folder) if pilot_passes(built) and folder.exists() else None
+    return replace(built, rubrics=rubrics, earlier=earlier)
+
+
+def is_adopted(built: Built) -> bool:
+    """Return whether the pilot's trials are those that the run begins with.
+
+    They are where the questions are laid out beforehand. With rounds they need not be: the run then asks for
+    its own, and takes from the pilot what it happens to ask again.
+    """
+    return bool(pilot_passes(built)) and _laid_out_beforehand(built)
+
+
+def _laid_out_beforehand(built: Built) -> bool:
+    spec = built.spec
+    return spec.allocation.questions != "shared-rounds" and not any(spec.own_rounds)
+
+
+def adopt_pilot(built: Built, directory: Path, writer: RunWriter) -> None:
+    """Add the pilot's trials to a run file that has none, in one commit, under the frozen rubric.
+
+    Parameters
+    ----------
+    built : Built
+        The run, its thresholds frozen.
+    directory : Path
+        Its directory.
+    writer : RunWriter
+        Its run file.
+    """
+    folder = directory / PILOT
+    if not is_adopted(built) or not (folder / RUN_FILE).exists():
+        return
+    with writer.reader() as reader:
+        if reader.count():
+            return
+    scoring = built.scoring
+    with RunReader(folder) as pilot:
+        for attempt in pilot.attempts():
+            writer.attempt(attempt)
+        for record in pilot.trials():
+            writer.launch([record.request], record.finished_at)
+            writer.outcome(_categorised(record, scoring[record.request.task]))
+    writer.commit()
+
+
+def pilot_elapsed(built: Built, directory: Path) -> float:
+    """Return the running time of an adopted pilot, in seconds: it is part of the run's."""
+    folder = directory / PILOT
+    if not is_adopted(built) or not (folder / RUN_FILE).exists():
+        return 0.0
+    with RunReader(folder) as pilot:
+        latest = pilot.latest_snapshot()
+    return 0.0 if latest is None else latest.elapsed
+
+
+def past_runs(built: Built, directory: Path) -> list[Path]:
+    """Return the run files in which the costs of scoring are stored, each answer's once."""
+    found = [folder for folder in (directory, directory / PILOT) if (folder / RUN_FILE).exists()]
+    return found[:1] if is_adopted(built) else found
+
+
+def _categorised(record: TrialRecord, scoring: TaskScoring) -> TrialRecord:
+    """Return a trial of the pilot with the category that the run's rubric gives its answer."""
+    if record.score is None or record.completion is None or record.score.category is None:
+        return replace(record, after_stop=False)
+    try:
+        score = scoring.categorised(record.score, record.completion)
+    except EndpointError as error:
+        lacking = replace(record.score, category=None, reason=str(error))
+        return replace(record, score=lacking, missing=f"unscored: {error}", after_stop=False)
+    return replace(record, score=score, after_stop=False)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from adaptive_eval.build.assembly import Built, make_importable
@@ -24,16 +25,23 @@ from adaptive_eval.config import RubricConfig
 from adaptive_eval.core.results import Results, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
-from adaptive_eval.errors import EndpointsUnusable, RunMismatch, ScorerUnavailable, UsageError
+from adaptive_eval.errors import (
+    AdaptiveEvalError,
+    EndpointsUnusable,
+    RunMismatch,
+    ScorerUnavailable,
+    UsageError,
+)
 from adaptive_eval.executors.processes import available_cores, process_pool
-from adaptive_eval.run.rescoring_requests import Wish
+from adaptive_eval.run.rescoring_requests import Wish, tracked
 from adaptive_eval.scoring import IN_WORKERS, Rubric, Scorer, SignalMissing, attempt_signals, build_scorer
 from adaptive_eval.scoring.spread import Answers, score_here, score_spread
-from adaptive_eval.store import Rescored, RunReader, ScoringRecord, TrialRecord
+from adaptive_eval.store import Rescored, RunReader, RunWriter, ScoringRecord, TrialRecord
+from adaptive_eval.store.codec import dump_json, load_json
 from adaptive_eval.tasks import Task
 from adaptive_eval.trial import Missing, Score, Signal, TrialKey, TrialOutcome, Usage
 
-__all__ = ["Rescoring", "rescore", "stored_scoring"]
+__all__ = ["Rescoring", "rescore", "stored_scoring", "track"]
 
 _BATCH = 256
 
@@ -142,6 +150,47 @@ def rescore(
         results += [answers.ranked(wish) for wish in wishes if wish.scorer == scorer]
     order = {wish.name: place for place, wish in enumerate(wishes)}
     return sorted(results, key=lambda result: order[result.name])
+
+
+def track(built: Built, directory: Path, say: Callable[[str], None]) -> None:
+    """Rank the stored answers by every tracked rubric and store what is new; a rubric that cannot is named.
+
+    Parameters
+    ----------
+    built : Built
+        The run.
+    directory : Path
+        Its directory; no other writer has it open.
+    say : callable
+        Told of a rubric that cannot rank.
+    """
+    wishes = tracked(built.config)
+    if not wishes:
+        return
+    with RunReader(directory) as reader:
+        if not reader.count():
+            return
+        built = replace(built, continued=reader.meta())
+        known = {record.name: record.body for record in reader.scorings()}
+        found = _tracked(built, reader, wishes, say)
+    new = [result for result in found if known.get(result.name) != load_json(dump_json(result.body))]
+    if new:
+        with RunWriter.open(directory) as writer:
+            for result in new:
+                writer.scoring(result.record, result.rows)
+
+
+def _tracked(
+    built: Built, reader: RunReader, wishes: Sequence[Wish], say: Callable[[str], None]
+) -> list[Rescoring]:
+    """Rank by all rubrics with one reading of the answers; where one cannot, by each alone."""
+    try:
+        return rescore(built, reader, wishes)
+    except AdaptiveEvalError as error:
+        if len(wishes) == 1:
+            say(f"The rubric {wishes[0].name} ranks nothing: {error}")
+            return []
+    return [result for wish in wishes for result in _tracked(built, reader, [wish], say)]
 
 
 @dataclass(frozen=True)

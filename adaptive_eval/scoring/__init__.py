@@ -16,14 +16,13 @@ from adaptive_eval.scoring.code import CodeScorer
 from adaptive_eval.scoring.exact import ExactScorer
 from adaptive_eval.scoring.extract import Extract, last_boxed, last_stated
 from adaptive_eval.scoring.judge import JudgeScorer
-from adaptive_eval.scoring.judging import TaskScoring
 from adaptive_eval.scoring.math import MathScorer
 from adaptive_eval.scoring.model_graded import ModelGradedScorer
 from adaptive_eval.scoring.numerals import find_numbers, read_number
 from adaptive_eval.scoring.numeric import NumericScorer
 from adaptive_eval.scoring.overlap import F1Scorer, RougeScorer
 from adaptive_eval.scoring.patterns import ContainsScorer, RegexScorer
-from adaptive_eval.scoring.rubric import Rubric, SignalMissing
+from adaptive_eval.scoring.rubric import Rubric, SignalMissing, TaskScoring
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer, Scorer, Undecided
 from adaptive_eval.scoring.signals import attempt_signals
 from adaptive_eval.scoring.structured import JsonScorer

@@ -36,16 +36,10 @@ class Enclosure:
     is_filtered: bool
 
     def command(self, python: str | None, disk: int, channel: int, seccomp: int) -> list[str]:
-        """Return the command line; a program sees only what it names.
+        """Return the command line, which names all that a program sees.
 
-        Parameters
-        ----------
-        python : str, optional
-            The interpreter. Default: the one that runs this.
-        disk : int
-            Bytes of the only place that can be written to.
-        channel, seccomp : int
-            Descriptors of the channel to the outside, and of the filter.
+        `disk` is the size of the only writable place in bytes, `channel` and `seccomp` are the descriptors of
+        the channel to the outside and of the filter.
         """
         interpreter, home = _interpreter(python)
         seen = [place for place in map(Path, (*_SYSTEM, home)) if place.exists() or place.is_symlink()]

@@ -104,7 +104,7 @@ class CodeScorer:
         try:
             code, tests = _filled(self.code, values), _filled(self.tests, values)
             outcome = run_tests(code, tests, limits, self.python)
-        except SandboxFailed as error:
+        except (SandboxFailed, UsageError) as error:  # another process than that of check_target may lack it
             del signals["is_correct"]
             return Score(None, extracted, signals, f"the sandbox failed: {storable(str(error))}")
         signals["is_correct"] = outcome.passed

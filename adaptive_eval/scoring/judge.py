@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from adaptive_eval.scoring.extract import last_boxed
-from adaptive_eval.scoring.model_graded import LONGEST, Bill, CannotScore, ModelGradedScorer, fenced
+from adaptive_eval.scoring.model_graded import LONGEST, Bill, CannotScore, ModelGradedScorer, asked, fenced
 from adaptive_eval.scoring.scorer import CUT_OFF
-from adaptive_eval.scoring.shown import asked
 from adaptive_eval.scoring.text import answer_part, storable
 from adaptive_eval.trial import Completion, Message, Question, Score, Signal
 

@@ -74,13 +74,7 @@ class MathScorer(AnswerScorer):
         return None
 
     def is_right(self, answer: Answer, question: Question) -> bool:
-        """Tell whether `answer` is equal to the target.
-
-        Raises
-        ------
-        Undecided
-            If the comparison fails, or takes too long.
-        """
+        """Tell whether `answer` is equal to the target; Undecided if that fails or takes too long."""
         if _form(answer.text[: 2 * LONGEST]) == _form(question.target):
             return True
         number, target = read_number(answer.text[: 2 * LONGEST]), read_number(question.target)
@@ -96,12 +90,7 @@ class MathScorer(AnswerScorer):
 
 
 def is_equal(target: str, answer: str) -> bool:
-    r"""Tell whether two texts are the same expression, set, interval, matrix or equation.
-
-    Parameters
-    ----------
-    target, answer : str
-        LaTeX or plain text.
+    r"""Tell whether two texts, LaTeX or plain, are the same expression, set, interval, matrix or equation.
 
     Examples
     --------

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from string import ascii_uppercase
 from typing import Any, ClassVar, Protocol
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.scoring.text import answer_part
-from adaptive_eval.trial import Completion, Message, Question, Score, Signal
+from adaptive_eval.trial import GIVEN, Completion, Message, Question, Score, Signal
 
 __all__ = [
     "LONGEST",
@@ -21,8 +23,8 @@ __all__ = [
     "CannotScore",
     "GradingModel",
     "ModelGradedScorer",
+    "asked",
     "fenced",
-    "sendable",
     "tail",
 ]
 
@@ -190,6 +192,27 @@ class ModelGradedScorer:
         return Score(None, None, signals, f"the {self.kind} {self.model} {why}")
 
 
+def asked(question: Question) -> str:
+    r"""Return the question as another model reads it: its text or conversation, and its options.
+
+    Examples
+    --------
+    >>> asked(Question("t", "q", "B", {"input": "The sky?"}, ("red", "blue")))
+    'The sky?\nA. red\nB. blue'
+    >>> asked(Question("t", "q", "4", {GIVEN: '[["system", "Add."], ["user", "2 + 2?"]]'}))
+    'system: Add.\nuser: 2 + 2?'
+    """
+    if GIVEN in question.fields:
+        said = json.loads(str(question.fields[GIVEN]))
+        text = "\n".join(f"{role}: {content}" for role, content in said)
+    else:
+        text = str(question.fields.get("input", ""))
+    options = (
+        f"{letter}. {option}" for letter, option in zip(ascii_uppercase, question.choices, strict=False)
+    )
+    return "\n".join((text, *options))
+
+
 def fenced(word: str, text: str) -> str:
     """Return `text` between two marker lines that it cannot hold, so that it cannot close its own block.
 
@@ -215,8 +238,3 @@ def tail(text: str) -> str:
     10000
     """
     return text.encode("utf-8", "replace")[-LONGEST:].decode("utf-8", "ignore")
-
-
-def sendable(text: str) -> str:
-    """Return a text without the halves of characters that JSON in UTF-8 cannot hold."""
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -81,15 +81,7 @@ _NO_UNIT = re.compile(r"\b(?:or|to|and|than|not|pi|sqrt|plus|minus|times)\b", re
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number as written.
-
-    Parameters
-    ----------
-    value : Fraction
-        Its value, with a percent sign left out: 50 for ``50 %``.
-    is_percent : bool
-        Whether it was written with a percent sign.
-    """
+    """A number: its value as written (50 for ``50 %``), and whether it has a percent sign."""
 
     value: Fraction
     is_percent: bool = False
@@ -97,17 +89,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class FoundNumber:
-    """A number found in prose.
-
-    Parameters
-    ----------
-    number : Number
-        The number.
-    text : str
-        As it is written.
-    reaches_end : bool
-        Whether the text ends with it, so that more digits could have followed.
-    """
+    """A number in prose, its text, and whether the prose ends with it: then digits may be cut off."""
 
     number: Number
     text: str
@@ -182,15 +164,9 @@ def find_numbers(text: str) -> Iterator[FoundNumber]:
 
 
 def is_same_number(answer: Number, target: Number, tolerance: float = 0.0, relative: float = 0.0) -> bool:
-    """Tell whether an answer is the target's number.
+    """Tell whether two numbers differ by at most the larger of an absolute and a relative tolerance.
 
-    Parameters
-    ----------
-    answer, target : Number
-        The numbers. If only one has a percent sign, both 50 and 0.5 are 50 %.
-    tolerance, relative : float
-        Largest difference that counts as equal: absolute, or as a share of the target; the larger bound
-        holds.
+    If only one has a percent sign, both 50 and 0.5 are 50 %.
 
     Examples
     --------

@@ -94,13 +94,7 @@ class RougeScorer(F1Scorer):
         return F1Scorer.check_target(self, question)
 
     def value(self, answer: str, target: str) -> float:
-        """Return the score of a text, from 0 to 1.
-
-        Raises
-        ------
-        Undecided
-            If it takes too long.
-        """
+        """Return the score of a text, from 0 to 1; Undecided if it takes too long."""
         return _in_worker(self.measure, target, answer)
 
 

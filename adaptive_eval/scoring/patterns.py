@@ -71,13 +71,7 @@ class RegexScorer(AnswerScorer):
         return Answer((found[1] if compiled.groups else found[0]) or "", "match", found.end() < len(text))
 
     def is_right(self, answer: Answer, question: Question) -> bool:
-        """Tell whether the match is the target.
-
-        Raises
-        ------
-        Undecided
-            If the engine took too long.
-        """
+        """Tell whether the match is the target; Undecided if the engine took too long."""
         if answer.how == _TOO_LONG:
             raise Undecided(f"matching took longer than {LIMIT:g} s")
         if self.pattern is None:

@@ -1,4 +1,4 @@
-"""From the signals of an answer to its category."""
+"""From the signals of an answer to its category: a rubric, and the scoring of one task."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from adaptive_eval.trial import Signal
+from adaptive_eval.errors import TransientEndpointError
+from adaptive_eval.scoring.scorer import Scorer
+from adaptive_eval.scoring.signals import attempt_signals
+from adaptive_eval.trial import Completion, Question, Score, Signal
 
 if TYPE_CHECKING:
     from scorio.categorical import Schema, Thresholds
 
-__all__ = ["Rubric", "SignalMissing"]
+__all__ = ["Rubric", "SignalMissing", "TaskScoring"]
 
 
 class SignalMissing(Exception):
@@ -145,3 +148,52 @@ class Rubric:
 
 def _number(value: Signal) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
+
+
+@dataclass(frozen=True)
+class TaskScoring:
+    """A scorer and a rubric.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        Extracts the answer and compares it with the target.
+    rubric : Rubric
+        Turns the signals into a category; its thresholds are frozen.
+    """
+
+    scorer: Scorer
+    rubric: Rubric
+
+    def score(self, completion: Completion, question: Question) -> Score:
+        """Return the category of an answer, with all its signals.
+
+        Raises
+        ------
+        TransientEndpointError
+            If the endpoint left out a signal that the category depends on, such as the log-probabilities
+            that were requested.
+        """
+        return self.categorised(self.scorer.score(completion, question), completion)
+
+    def categorised(self, score: Score, completion: Completion) -> Score:
+        """Return the scorer's `score` with the rubric's category; a score without a category keeps none.
+
+        Raises
+        ------
+        TransientEndpointError
+            As :meth:`score`.
+        """
+        signals = {**attempt_signals(completion), **score.signals}
+        if score.category is None:
+            return replace(score, signals=signals)
+        try:
+            category = self.rubric.category(signals)
+        except SignalMissing as error:
+            raise TransientEndpointError(f"the answer cannot be scored: {error}", kind="malformed") from None
+        reason = score.reason
+        if self.rubric.schema is not None:
+            reason = f"{reason}: {self.rubric.categories[category]}"
+        elif score.category and not category:
+            reason = f"{reason}, truncated"
+        return replace(score, category=category, signals=signals, reason=reason)

@@ -27,6 +27,7 @@ from pathlib import Path
 from adaptive_eval.errors import UsageError
 from adaptive_eval.scoring.bubblewrap import Enclosure, enclosures
 from adaptive_eval.scoring.seccomp import syscall_filter
+from adaptive_eval.scoring.text import sendable
 
 __all__ = ["Limits", "Outcome", "SandboxFailed", "protections", "require_sandbox", "run_tests"]
 
@@ -60,18 +61,8 @@ class _Killed(Exception):
 class Limits:
     """What a program may use.
 
-    Parameters
-    ----------
-    wall : float
-        Seconds until all of its processes are killed.
-    cpu : float
-        Seconds of CPU time of one process.
-    memory : int
-        Bytes of resident memory of all processes together, and of address space of one.
-    disk : int
-        Bytes of all files together, and of one.
-    processes : int
-        Processes and threads at once.
+    Seconds until all of its processes are killed, and of CPU time of one process; bytes of resident memory of
+    all processes together (and of address space of one), and of all files; processes and threads at once.
     """
 
     wall: float = 10.0
@@ -103,20 +94,9 @@ class Outcome:
 
 
 def require_sandbox(python: str | None = None, *, strict: bool = False) -> None:
-    """Raise unless programs can be run safely.
+    """Raise UsageError, with what to do, unless `python` (default: this one) can run in a sandbox.
 
-    Parameters
-    ----------
-    python : str, optional
-        The Python that is to run them; default: the one that runs this.
-    strict : bool
-        Refuse as well where one of the :func:`protections` does not hold.
-
-    Raises
-    ------
-    UsageError
-        If bubblewrap is missing or cannot make a sandbox here, or a protection does not hold; the message
-        says what to do.
+    With `strict`, all :func:`protections` must hold.
     """
     lacking = [f"{name} ({cure})" for name, cure in protections(python).items() if cure is not None]
     if strict and lacking:
@@ -124,13 +104,7 @@ def require_sandbox(python: str | None = None, *, strict: bool = False) -> None:
 
 
 def protections(python: str | None = None) -> Mapping[str, str | None]:
-    """Return the protections that a machine may lack: None where one holds, otherwise what to do.
-
-    Raises
-    ------
-    UsageError
-        If there can be no sandbox.
-    """
+    """Return the protections that a machine may lack: None if one holds, otherwise what to do."""
     found = _enclosure(python)
     private = "run as another user than root, or name a python that every user may read, as /usr/bin/python3"
     cure = "install bubblewrap 0.8 or newer" if found.own_namespace else private
@@ -171,19 +145,7 @@ def run_tests(code: str, tests: str, limits: Limits, python: str | None = None) 
     A program that is killed may have killed itself or used up its CPU time, or the system was out of memory.
     It is run once more, and the second outcome counts.
 
-    Parameters
-    ----------
-    code, tests : str
-        Python. The tests run in the module that the code has made.
-    limits : Limits
-        What they may use.
-    python : str, optional
-        The interpreter, without its packages. Default: the one that runs this.
-
-    Returns
-    -------
-    Outcome
-        Passed if the tests came to their end.
+    The tests run in the module that the code has made. The interpreter (default: this one) sees no packages.
 
     Raises
     ------
@@ -205,8 +167,8 @@ def _run(
 ) -> Outcome:
     user = secrets.choice(_USERS) if os.getuid() == 0 else None
     task = {
-        "code": _sendable(code),
-        "tests": _sendable(tests),
+        "code": sendable(code),
+        "tests": sendable(tests),
         "limits": limits.as_rlimits(),
         "user": None if enclosure.own_namespace else user,
     }
@@ -255,6 +217,7 @@ def _listen(
 ) -> str | None:
     """Listen until all processes have ended, and return None; or what they exceeded, time or memory."""
     assert process.stderr is not None
+    measure = time.monotonic() + _GLANCE
     with selectors.DefaultSelector() as selector:
         selector.register(channel, selectors.EVENT_READ)
         selector.register(process.stderr, selectors.EVENT_READ)
@@ -272,8 +235,10 @@ def _listen(
                     heard.verdict = (heard.verdict + data)[:_KEPT]
                 else:
                     heard.errors = (heard.errors + data)[-_KEPT:]
-            if limits is not None and _exceeds(process.pid, limits.memory):
-                return f"used more than {limits.memory / 2**20:g} MB of memory in all of its processes"
+            if limits is not None and time.monotonic() >= measure:
+                if _exceeds(process.pid, limits.memory):
+                    return f"used more than {limits.memory / 2**20:g} MB of memory in all of its processes"
+                measure = time.monotonic() + _GLANCE
     return None
 
 
@@ -302,24 +267,32 @@ def _exceeds(root: int, most: int) -> bool:
 def _descendants(process: int) -> Iterator[int]:
     """Yield a process and those that it has started; in a PID namespace no process gets lost."""
     yield process
-    with suppress(OSError):  # it has ended
-        for children in Path(f"/proc/{process}/task").glob("*/children"):
-            for child in children.read_text().split():
+    with suppress(OSError), os.scandir(f"/proc/{process}/task") as threads:
+        for thread in threads:
+            for child in _read(f"{thread.path}/children").split():
                 yield from _descendants(int(child))
 
 
 def _resident(process: int) -> int:
     with suppress(OSError, IndexError):
-        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(_read(f"/proc/{process}/statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0
 
 
 def _proportional(process: int) -> int:
     """Return the resident bytes of a process, shared pages divided by the number of their users."""
     with suppress(OSError, ValueError, StopIteration):
-        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-        return int(next(line for line in lines if line.startswith("Pss:")).split()[1]) * 1024
+        lines = _read(f"/proc/{process}/smaps_rollup").splitlines()
+        return int(next(line for line in lines if line.startswith(b"Pss:")).split()[1]) * 1024
     return _resident(process)
+
+
+def _read(place: str) -> bytes:
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        return os.read(descriptor, _CHUNK)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -369,7 +342,3 @@ def _why(status: int, errors: bytes, limits: Limits) -> str:
 def _last_line(errors: bytes) -> str:
     lines = errors.decode("utf-8", "replace").strip().splitlines()
     return lines[-1].strip()[:200] if lines else ""
-
-
-def _sendable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -94,7 +94,7 @@ def _guard(text: str) -> Callable[[dict[str, Any]], None]:
     classes = [one for module in modules for one in vars(module).values() if isinstance(one, type)]
     kept = [(owner, dict(vars(owner))) for owner in (*modules, *classes)]
     own_builtins = dict(vars(builtins))
-    sys.settrace = sys.setprofile = _refused  # by which a line of the tests could be left out
+    sys.settrace = sys.setprofile = _no_trace  # by which a line of the tests could be left out
 
     def restore(scope: dict[str, Any]) -> None:
         for owner, attributes in kept:
@@ -153,8 +153,9 @@ def _report_by_error(text: str) -> None:
     unittest.main = Program
 
 
-def _refused(*_: object) -> None:
-    raise RuntimeError("tracing is not available in the sandbox")
+def _no_trace(function: object) -> None:
+    if function is not None:  # doctest ends tracing
+        raise RuntimeError("tracing is not available in the sandbox")
 
 
 def _lines_that_end(text: str) -> set[int]:

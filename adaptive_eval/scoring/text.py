@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["TAIL", "answer_part", "is_spaceless", "normalised", "storable", "unwrapped"]
+__all__ = ["TAIL", "answer_part", "is_spaceless", "normalised", "sendable", "storable", "unwrapped"]
 
 TAIL = 50_000
 """Characters at the end of an answer (without its reasoning) in which the result is searched."""
@@ -85,21 +85,9 @@ def unwrapped(text: str) -> str:
 
 
 def normalised(text: str, *, ignore_case: bool = True, ignore_punctuation: bool = True) -> str:
-    """Return the form of a text in which it is compared.
+    """Return the form of a text in which it is compared: NFKC, white space collapsed.
 
-    Parameters
-    ----------
-    text : str
-        Any text.
-    ignore_case : bool
-        Fold letter case.
-    ignore_punctuation : bool
-        Drop punctuation, quotes and brackets around the text (not within it).
-
-    Returns
-    -------
-    str
-        Unicode compatibility form (NFKC), white space collapsed.
+    Letter case is folded; punctuation, quotes and brackets around the text are dropped.
 
     Examples
     --------
@@ -136,6 +124,11 @@ def storable(text: str) -> str:
     cut = text[:LONGEST_EXTRACT]
     safe = "".join(char if _is_safe(char) else "\N{REPLACEMENT CHARACTER}" for char in cut)
     return safe if len(text) <= LONGEST_EXTRACT else f"{safe}…"
+
+
+def sendable(text: str) -> str:
+    """Return a text without lone surrogates, which UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _is_safe(char: str) -> bool:

@@ -22,9 +22,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from adaptive_eval.scoring.extract import last_boxed
-from adaptive_eval.scoring.model_graded import Bill, CannotScore, ModelGradedScorer, fenced
+from adaptive_eval.scoring.model_graded import Bill, CannotScore, ModelGradedScorer, asked, fenced
 from adaptive_eval.scoring.scorer import CUT_OFF, Scorer
-from adaptive_eval.scoring.shown import asked
 from adaptive_eval.trial import Completion, Message, Question, Score, Signal
 
 __all__ = ["LABELS", "PROMPT", "VerifierScorer", "calibrated", "label_logits"]

@@ -57,17 +57,10 @@ def bound_workers(most: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """What the process of a user function must have in common with its caller.
+    """What the process of a user function shares with its caller: module path and current folder.
 
-    Parameters
-    ----------
-    path : tuple of str
-        The folders in which modules are searched, in order.
-    folder : str
-        The current folder, from which the function may read files; empty if it was deleted.
-    sources : tuple of (str, int, int)
-        The Python files in the first folder of `path`, with time and size. An edited file makes another home,
-        with new processes.
+    `sources` are the Python files in the first folder of `path`, with time and size. An edited file makes
+    another home, with new processes.
     """
 
     path: tuple[str, ...]

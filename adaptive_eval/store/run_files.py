@@ -22,11 +22,22 @@ from adaptive_eval.store.codec import pack
 from adaptive_eval.store.file_errors import translated
 from adaptive_eval.store.migrations import READABLE_FROM, file_version, migrate
 
-__all__ = ["Durability", "RunFiles", "create_database", "merge_log", "open_for_reading", "open_for_writing"]
+__all__ = [
+    "RUN_FILE",
+    "Durability",
+    "RunFiles",
+    "create_database",
+    "merge_log",
+    "open_for_reading",
+    "open_for_writing",
+]
 
 Durability: TypeAlias = Literal["full", "normal"]
 """``full``: a commit survives power loss. ``normal``: it survives the death of the process; power loss may
 undo the last commits, never part of one."""
+
+RUN_FILE = "run.db"
+"""The run file in a run's directory."""
 
 _BUSY_SECONDS = 5.0
 _ONE_THREAD_ONLY = sqlite3.threadsafety != 3  # 3: this SQLite serialises calls itself, as nearly all do
@@ -50,7 +61,7 @@ class RunFiles:
     @property
     def database(self) -> Path:
         """The run file."""
-        return self.directory / "run.db"
+        return self.directory / RUN_FILE
 
     @property
     def wal(self) -> Path:

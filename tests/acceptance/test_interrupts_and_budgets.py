@@ -75,7 +75,7 @@ def test_one_signal_waits_for_the_answers_that_are_out(
     assert done.code == 130
     assert "answers in flight; Ctrl-C again cancels them." in done.err
     assert "Traceback" not in done.said
-    assert done.out.splitlines()[-1] == "Go on with: adaptive-eval resume run"
+    assert done.out.splitlines()[-1].endswith(": adaptive-eval resume run")
     stored = {(record.request.key.model, record.request.seed) for record in trials(run)}
     assert stored == set(answered_seeds(mimic)), "an answer was paid for and is not stored"
     assert report(run)["run"]["stop"]["reason"] == "interrupted"
@@ -212,7 +212,7 @@ def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path: Path, mimic:
         assert report(run)["run"]["stop"]["reason"] == "budget"
         assert f"{limit} of {limit} trials" in done.out
         go_on = f"adaptive-eval resume run -o budget.trials={2 * limit}"
-        assert done.out.splitlines()[-1] == f"Raise the budget and go on: {go_on}"
+        assert done.out.splitlines()[-1].endswith(f": {go_on}")
     assert in_process("resume", "run", cwd=tmp_path).code == 3, "the raised budget is part of the run"
     assert len(trials(run)) == 130
 
@@ -260,8 +260,8 @@ def test_a_cap_on_passes_ends_the_run(tmp_path: Path, mimic: MockServerProcess) 
     assert report(run)["run"]["stop"]["reason"] == "max_passes"
     steps = [record.request.key.step for record in trials(run)]
     assert max(steps) == 39
-    said, _, command = done.out.splitlines()[-1].partition("adaptive-eval ")
-    assert (said, command) == ("Allow more passes and go on: ", "resume run -o stopping.max_passes=2")
+    assert done.out.splitlines()[-1].endswith(": adaptive-eval resume run -o stopping.max_passes=2")
+    command = "resume run -o stopping.max_passes=2"
     assert in_process(*shlex.split(command), cwd=tmp_path).code == 3
     assert max(record.request.key.step for record in trials(run)) == 79
 
@@ -290,7 +290,7 @@ def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path: Path, mimic: M
     assert (line["name"], line["limit"], line["spent"]) == ("usd", 0.01, pytest.approx(dollars))
     assert "USD of guesser" in (run / "report.md").read_text("utf-8")
     go_on = "adaptive-eval resume run -o 'models[guesser].budget.usd=0.02'"
-    assert done.out.splitlines()[-1] == f"Raise the budget and go on: {go_on}"
+    assert done.out.splitlines()[-1].endswith(f": {go_on}")
     more = in_process("resume", "run", "-o", "models[guesser].budget.usd=5", cwd=tmp_path)
     assert more.code == 0, more
     assert not [pair for pair in report(run)["pairs"] if pair["verdict"] == "open"]

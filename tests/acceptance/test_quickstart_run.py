@@ -174,7 +174,7 @@ def test_new_does_not_rename_the_directory_one_is_in(tmp_path: Path) -> None:
         done = in_process("run", config, "--out", out, "--new", *brief, cwd=place)
         assert done.code == 2
         assert done.err.startswith(
-            f"error: --new renames the directory of the earlier run, {tmp_path / 'run'}, "
+            f"error: --new renames the directory of the previous run, {tmp_path / 'run'}, "
         )
     done = in_process("run", config, "--out", "run/inside/..", "--new", *brief, cwd=tmp_path)
     assert done.code == 3

@@ -151,6 +151,7 @@ def test_a_program_that_replaces_what_judges_it_is_wrong(name):
         "    def test(self): pass\nunittest.main()",
         f"import unittest.mock\n{ADD}\nassert [add(1, 2)] == [unittest.mock.ANY]",
         "from answer import add\nassert add(1, 2) == 3",
+        "import answer, doctest\nassert doctest.testmod(answer).failed == 0",
     ],
 )
 def test_tests_may_end_themselves(tests):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections import namedtuple
 from pathlib import Path
 
@@ -11,13 +12,13 @@ import pytest
 from click.testing import CliRunner
 from run_examples import make_run
 
-from adaptive_eval.build.assembly import build
+from adaptive_eval.build.assembly import Built, build
 from adaptive_eval.cli.main import cli
 from adaptive_eval.config import config_from_data
 from adaptive_eval.config.model import SamplingConfig
 from adaptive_eval.errors import RunDiskFull
 from adaptive_eval.run import disk
-from adaptive_eval.run.disk import alternatives, forecast, require_room
+from adaptive_eval.run.disk import alternatives, forecast, room_warning
 from adaptive_eval.store import RunReader
 from adaptive_eval.store.disk_space import free_bytes, in_words, stored_bytes, trial_bytes
 
@@ -118,29 +119,27 @@ def test_a_run_that_goes_on_is_measured_by_what_it_has_stored(built, unfinished)
     assert forecast(built(budget={"trials": 100}), unfinished).trials == 0.0
 
 
-def test_a_run_that_may_not_fit_is_warned_of_and_begins(built, tmp_path, free, capsys):
+def test_a_run_that_may_not_fit_is_warned_of_and_begins(built, tmp_path, free):
     some = built(budget={"trials": 5_000_000})
     free(3.2e9)
-    require_room(some, tmp_path / "run")
-    said = capsys.readouterr().err
+    said = room_warning(some, tmp_path / "run")
     assert f"{tmp_path / 'run'} may need up to about 19.5 GB more: 5,000,000 trials of about 3.9 kB" in said
     assert "(by max_tokens, compressed). Only 3.2 GB are free. A full disk ends the run" in said
     free(2e10)
-    require_room(some, tmp_path / "run")
-    assert capsys.readouterr().err == ""
+    assert room_warning(some, tmp_path / "run") is None
 
 
 def test_a_full_disk_is_refused_and_may_be_overridden(tmp_path, free, monkeypatch):
     path = tmp_path / "config.yaml"
     path.write_text(json.dumps(config(tmp_path, budget={"trials": 10})), encoding="utf-8")
     begun = []
-    monkeypatch.setattr("adaptive_eval.run.execution.sit", lambda *_: begun.append(1) or 0)
+    monkeypatch.setattr(Built, "session", lambda _: begun.append(1) or sys.exit(0))
     free(disk.RESERVE - 1)
     command = ["run", str(path), "--out", str(tmp_path / "run")]
     done = CliRunner().invoke(cli, command)
     assert isinstance(done.exception, RunDiskFull)
     assert "only 100 MB are free on its disk" in str(done.exception)
-    assert "or begin all the same with --no-disk-check" in str(done.exception)
+    assert "--no-disk-check" in str(done.exception)
     assert begun == []
     CliRunner().invoke(cli, [*command, "--no-disk-check"])
     assert begun == [1]
@@ -149,7 +148,7 @@ def test_a_full_disk_is_refused_and_may_be_overridden(tmp_path, free, monkeypatc
 def test_resume_looks_too(unfinished, free, built, monkeypatch):
     some = built(budget={"trials": 3000})
     monkeypatch.setattr("adaptive_eval.build.assembly.config_of_run", lambda *_: some.config)
-    monkeypatch.setattr("adaptive_eval.run.execution.sit", lambda *_: 0)
+    monkeypatch.setattr(Built, "session", lambda _: sys.exit(0))
     free(0)
     done = CliRunner().invoke(cli, ["resume", str(unfinished)])
     assert "only 0 B are free on its disk" in str(done.exception)

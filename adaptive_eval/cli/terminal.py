@@ -1,0 +1,229 @@
+"""A run on a terminal: the live view, remarks, the summary, and streams that may go away."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+import click
+
+from adaptive_eval.cli.exit_codes import exit_code_of_stop
+from adaptive_eval.config import RunConfig
+from adaptive_eval.core.results import Decision, StopReason, to_json
+from adaptive_eval.engine.events import Decided, Draining, Event, Observer, Progress, Remarked
+from adaptive_eval.monitor.attach import Attachment
+from adaptive_eval.monitor.console import make_console
+from adaptive_eval.monitor.live import LiveView
+from adaptive_eval.monitor.run_end import render_summary
+from adaptive_eval.monitor.snapshot import RunHeader, RunView, run_view
+from adaptive_eval.run.execution import Ended
+from adaptive_eval.run.interrupts import stop_instead
+from adaptive_eval.store import RunReader
+from adaptive_eval.store.records import SnapshotRecord
+from adaptive_eval.text.raised_limits import more_passes, raised_budgets
+
+__all__ = ["Stream", "Terminal", "lasting_streams"]
+
+REDRAWN = ("full", "compact")
+"""Displays that are redrawn in place."""
+
+RATE_SPAN = 15.0
+"""Seconds over which the live view takes rates."""
+
+_NEXT: dict[StopReason, str] = {
+    "interrupted": "Continue with",
+    "budget": "Raise the budget and continue",
+    "max_passes": "Allow more passes and continue",
+    "endpoints": "When the endpoints answer again, continue with",
+    "partial": "When the endpoints answer again, continue with",
+}
+
+
+class Terminal:
+    """The console of ``adaptive-eval run`` (:class:`adaptive_eval.run.console.Console`).
+
+    Parameters
+    ----------
+    display : {'full', 'compact', 'plain', 'none'}, optional
+        How to show the run; default: what standard output is able to.
+    """
+
+    def __init__(self, display: str | None) -> None:
+        output = sys.stdout
+        self._console = make_console(output.stream if isinstance(output, Stream) else None)
+        self._console.file = output
+        self._display = display
+
+    def say(self, text: str) -> None:
+        """Print a remark: above a view that is redrawn, else on standard error."""
+        if LiveView(self._display, console=self._console).display in REDRAWN:
+            self._console.print(text, highlight=False, markup=False)
+        else:
+            with suppress(OSError):
+                click.echo(text, err=True)
+
+    def waiting(self, text: str) -> AbstractContextManager[object]:
+        """Show a spinner where the display is redrawn."""
+        if LiveView(self._display, console=self._console).display in REDRAWN:
+            return self._console.status(text, spinner="line")
+        return nullcontext()
+
+    @contextmanager
+    def stoppable(self, stop: Callable[[], None]) -> Iterator[None]:
+        """Call `stop` at SIGINT and SIGTERM, and once where the terminal or the reader of a pipe goes."""
+        loop = asyncio.get_running_loop()
+        gone: list[bool] = []
+
+        def leave() -> None:
+            # A closed terminal tells so twice, by a signal and by an error; that is no second Ctrl-C.
+            if not gone:
+                gone.append(True)
+                stop()
+
+        heeds_hangup = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN  # as under nohup
+        if heeds_hangup:
+            loop.add_signal_handler(signal.SIGHUP, leave)
+        output = sys.stdout
+        if isinstance(output, Stream):
+            output.on_lost = lambda: loop.call_soon_threadsafe(leave)
+        try:
+            with stop_instead(lambda: loop.call_soon_threadsafe(stop)):
+                yield
+        finally:
+            if heeds_hangup:
+                loop.remove_signal_handler(signal.SIGHUP)
+
+    @contextmanager
+    def watch(self, name: str, started_at: float | None, decisions: Sequence[Decision]) -> Iterator[Observer]:
+        """Show the live view."""
+        with LiveView(self._display, console=self._console) as live:
+            yield _Watcher(RunHeader(name, started_at), live, list(decisions), self.say)
+
+    def show_end(self, directory: Path, config: RunConfig, ended: Ended) -> int:
+        """Print verdict, ranking, the report's place and how to continue; return the exit code."""
+        reason = ended.verdict.reason
+        if not ended.asked:
+            click.echo(f"{directory} is complete already; run --new starts over and keeps it.")
+        assert ended.reports is not None
+        with RunReader(directory) as reader:
+            view = Attachment(reader, time.time).view()
+        self._console.print(render_summary(view, ended.reports.html))
+        if reason in _NEXT:
+            words, overrides = _continuing(view, config, reason)
+            command = ["adaptive-eval", "resume", str(directory)]
+            for override in overrides:
+                command += ["-o", override]
+            self._console.print(f"{words}: {shlex.join(command)}", soft_wrap=True)
+        return exit_code_of_stop(reason)
+
+
+class _Watcher:
+    """Turns the engine's events into views."""
+
+    def __init__(
+        self, header: RunHeader, live: LiveView, decisions: list[Decision], say: Callable[[str], None]
+    ) -> None:
+        self._header, self._live, self._decisions, self._say = header, live, decisions, say
+        self._snapshots: list[SnapshotRecord] = []
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Decided):
+            self._decisions.extend(event.decisions)
+        elif isinstance(event, Draining) and event.reason == "interrupted" and event.in_flight:
+            noun = "answer" if event.in_flight == 1 else "answers"
+            self._say(f"Stopping after {event.in_flight} {noun} in flight; Ctrl-C again cancels them.")
+        elif isinstance(event, Remarked):
+            self._say(event.text)
+        elif isinstance(event, Progress):
+            self._progress(event)
+
+    def _progress(self, event: Progress) -> None:
+        results, snapshots = event.results, self._snapshots
+        record = SnapshotRecord(event.at, event.elapsed, results.trials, to_json(results), event.endpoints)
+        snapshots.append(record)
+        while len(snapshots) > 2 and snapshots[1].elapsed < event.elapsed - RATE_SPAN:
+            snapshots.pop(0)
+        previous = snapshots[0] if len(snapshots) > 1 else None
+        self._live.update(run_view(self._header, record, self._decisions, earlier=previous))
+
+
+def _continuing(view: RunView, config: RunConfig, reason: StopReason) -> tuple[str, list[str]]:
+    """Return what to say before the command that continues a run, and the settings that it takes."""
+    if reason == "max_passes":
+        return _NEXT[reason], [more_passes(config)]
+    raised = raised_budgets(view.results, view.decisions, config)
+    return _NEXT["budget" if raised else reason], raised
+
+
+class Stream:
+    """A stream that falls silent where writing fails.
+
+    A pipe into ``head``, a closed terminal and a full disk do not end a run at once: the answers in flight
+    are paid for, and are stored first.
+
+    Parameters
+    ----------
+    stream : TextIO
+        Where to write.
+
+    Attributes
+    ----------
+    on_lost : callable
+        Called once, when the reader has gone; a full disk has no reader.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self._lost = False
+        self.on_lost: Callable[[], object] = lambda: None
+
+    def write(self, text: str) -> int:
+        """Write `text`, if possible."""
+        if not self._lost:
+            try:
+                return self.stream.write(text)
+            except OSError as error:
+                self._lose(error)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, if possible."""
+        if not self._lost:
+            try:
+                self.stream.flush()
+            except OSError as error:
+                self._lose(error)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def _lose(self, error: OSError) -> None:
+        self._lost = True
+        # What is still buffered must not fail at exit either.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.stream.fileno())
+        os.close(nowhere)
+        if error.errno != errno.ENOSPC:
+            self.on_lost()
+
+
+@contextmanager
+def lasting_streams() -> Iterator[None]:
+    """Let standard output and error be streams that fall silent, within this context."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (cast("TextIO", Stream(stream)) for stream in before)
+    try:
+        yield
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        sys.stdout, sys.stderr = before

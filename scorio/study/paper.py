@@ -1,0 +1,329 @@
+"""The paper's simulated figures and tables beside ours: ``python -m scorio.study.paper --out DIRECTORY``.
+
+Writes ``paper.md`` and one SVG a figure. The paper [1]_ gives the mean success probabilities of its biased
+coins but not the coins, and the outcomes of its 20 models are not public: every section says what can be
+compared.
+
+References
+----------
+.. [1] Hariri, Samandar, Hinczewski and Chaudhary (2026). Don't Pass@k: A Bayesian Framework for Large
+   Language Model Evaluation. arXiv:2510.04265.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scorio.study._svg import line_chart
+from scorio.study.coins import PAPER_MEANS, biased_coins
+from scorio.study.gold import GoldStandard
+from scorio.study.growth import convergence_growth, model_subsets
+from scorio.study.metrics import Metric, paper_metrics
+from scorio.study.patterns import credible_patterns
+from scorio.study.priors import paper_originals, prior_study
+from scorio.study.separation import pair_separation
+from scorio.study.settling import convergence, worst_trajectory
+from scorio.study.sources import Bootstrap, IndependentRuns, Source
+from scorio.study.tau import tau_curves
+
+__all__ = ["main"]
+
+TRIALS = 80
+LLM9, LLM10 = 8, 9
+TABLE_1 = (7, 6, 5, 5, 5, 4, 3, 3, 2, 2, 1)  # LLM 1..11, with credible intervals
+TABLE_1_STRICT = (11, 10, 9, 8, 7, 6, 4, 5, 2, 3, 1)  # LLM 1..11, without
+# Means over the subsets of Tables 8, 9, 10 for AIME'24, AIME'25, HMMT'25, BrUMO'25.
+PAPER_GROWTH = {5: (20.6, 43.4, 16.1, 18.8), 10: (50.6, 75.4, 51.8, 61.1), 15: (67.2, 79.0, 70.5, 69.7)}
+DRAWS = 10
+"""Draws of the coins that curves are averaged over: one draw may be far from their mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Where the page and its figures go, and what every section needs."""
+
+    folder: Path
+    scale: float
+    seed: int
+    executor: Executor
+    text: list[str]
+
+    def replicates(self, number: int) -> int:
+        """Return `number` scaled."""
+        return max(50, round(number * self.scale))
+
+    def write(self, *paragraphs: str) -> None:
+        """Add paragraphs."""
+        self.text.extend(f"{paragraph}\n" for paragraph in paragraphs)
+
+    def table(self, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Add a table."""
+        lines = [head, ["---"] * len(head), *([str(cell) for cell in row] for row in rows)]
+        self.write("\n".join(f"| {' | '.join(line)} |" for line in lines))
+
+    def figure(self, name: str, *chart: Any, **options: Any) -> None:
+        """Draw a line chart and add it."""
+        (self.folder / f"{name}.svg").write_text(line_chart(*chart, **options), encoding="utf-8")
+        self.write(f"![{chart[0]}]({name}.svg)")
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """Seed and executor of a study."""
+        return {"seed": self.seed, "executor": self.executor}
+
+
+def figure_1(page: Page) -> None:
+    """Mean Kendall's tau of every metric against the true ranking."""
+    page.write(
+        "## Figure 1: Kendall's tau to the true ranking of 11 sets of biased coins",
+        "The paper draws these curves without numbers: Bayes@N is the highest from the start, and panel a is "
+        "close to b and c. Ours agree on average over draws of the coins. With one draw every Pass@k-like "
+        "metric settles on its own ranking of these coins, so that one of them can end above Bayes@N near "
+        "N = 80. The stated tie of LLM4 and LLM5 caps tau-b at 0.991.",
+    )
+    coins = [biased_coins(seed=page.seed + draw) for draw in range(DRAWS)]
+    run = coins[0].sample(TRIALS, seed=page.seed + 1)
+    panels: list[tuple[str, str, list[Source], int]] = [
+        ("a", f"independent runs, {DRAWS} draws of coins", [IndependentRuns(c, TRIALS) for c in coins], 100),
+        ("b", "columns of one run resampled", [Bootstrap(run, "columns")], 10_000),
+        ("c", "rows of the same run resampled", [Bootstrap(run, "rows")], 10_000),
+    ]
+    shown = [1, 2, 4, 8, 20, 40, 80]
+    for panel, title, sources, number in panels:
+        curves = [
+            tau_curves(
+                source,
+                paper_metrics(),
+                replicates=page.replicates(number),
+                gold=GoldStandard.from_scores(PAPER_MEANS),
+                **page.run,
+            ).tau
+            for source in sources
+        ]
+        tau = np.mean(curves, axis=0)
+        lines = {
+            m.label: (np.arange(1, TRIALS + 1), row) for m, row in zip(paper_metrics(), tau, strict=True)
+        }
+        page.figure(f"figure-1{panel}", f"{panel}) {title}", "trials N", "mean Kendall's tau", lines)
+        page.table(
+            ["metric", *(f"N = {n}" for n in shown)],
+            (
+                [m.label, *("" if np.isnan(row[n - 1]) else f"{row[n - 1]:.3f}" for n in shown)]
+                for m, row in zip(paper_metrics(), tau, strict=True)
+            ),
+        )
+
+
+def figure_2(page: Page) -> None:
+    """Trials of the original models as a prior of their updates."""
+    study = prior_study(paper_originals(seed=page.seed), replicates=page.replicates(50_000), **page.run)
+    page.write("## Figure 2: trials of the original models as a prior")
+    page.table(
+        ["", "paper", "ours"],
+        [
+            ["mean tau of original and updated ranking", "0.88", f"{study.original_tau.mean():.3f}"],
+            ["updates that change the ranking", "about 86 %", f"{100 * study.changed:.1f} %"],
+        ],
+    )
+    page.write(
+        "The paper's curves have no numbers: up to D = 4 the prior gains until the uniform prior catches up "
+        "after N = 5; D = 8 and 16 lose at larger N."
+    )
+    trials = np.arange(1, study.gain.shape[1] + 1)
+    lines = {f"D = {d}": (trials, gain) for d, gain in zip(study.depths, study.gain, strict=True) if d}
+    page.figure("figure-2c", "c) gain over the uniform prior", "trials N", "gain in tau", lines, levels=[0.0])
+
+
+def figure_3(page: Page) -> None:
+    """Order and z of LLM10 and LLM9."""
+    grid = [*range(1, 100, 3), *range(100, 401, 5)]
+    at = sorted({*grid, 80, 199, 285})
+    draws = [
+        pair_separation(
+            biased_coins(seed=page.seed + draw).subset([LLM10, LLM9]),
+            at,
+            replicates=page.replicates(2_000),
+            **page.run,
+        )
+        for draw in range(DRAWS)
+    ]
+    correct, z = np.array([d.correct for d in draws]), np.array([d.z for d in draws])
+    crossing = [at[int(np.argmax(z.mean(axis=0) >= level))] for level in (1.645, 1.96)]
+    page.write(
+        "## Figure 3: LLM10 (0.6213) above LLM9 (0.608) by Bayes@N",
+        f"Means and standard deviations over {DRAWS} draws of the coins; the paper has one, unknown draw.",
+    )
+    page.table(
+        ["N", "P(right order): paper", "ours", "mean z: paper", "ours"],
+        (
+            [n, p, _spread(correct[:, at.index(n)], 3), score, _spread(z[:, at.index(n)], 2)]
+            for n, p, score in ((80, 0.837, 1.14), (199, 0.947, 1.645), (285, 0.969, 1.96))
+        ),
+    )
+    page.write(
+        f"The mean over draws reaches 1.645 at N = {crossing[0]} (paper 199) and 1.96 at {crossing[1]} (285)."
+    )
+    page.figure(
+        "figure-3a",
+        "a) P(LLM10 above LLM9)",
+        "trials N",
+        "probability",
+        {"Bayes@N": (at, correct.mean(axis=0))},
+    )
+    page.figure(
+        "figure-3b",
+        "b) absolute z-score",
+        "trials N",
+        "mean z",
+        {"z": (at, z.mean(axis=0))},
+        levels=[1.645, 1.96],
+    )
+
+
+def table_1(page: Page) -> None:
+    """Ranking with credible intervals."""
+    coins = biased_coins(seed=page.seed)
+    number = page.replicates(20_000)
+    with_ci, without = (
+        credible_patterns(coins, TRIALS, threshold=threshold, replicates=number, **page.run)
+        for threshold in (1.645, 0.0)
+    )
+    page.write(
+        "## Table 1: ranking with credible intervals at N = 80",
+        f"The paper prints one run. Its row comes up in {100 * with_ci.frequency_of(TABLE_1):.1f} % of "
+        f"{number} runs ({len(with_ci.frequency)} different rankings did), its row without intervals in "
+        f"{100 * without.frequency_of(TABLE_1_STRICT):.1f} %.",
+    )
+    best = zip(with_ci.ranks[:4].tolist(), with_ci.frequency[:4].tolist(), strict=True)
+    rows = [("paper", TABLE_1), *((f"ours, {100 * share:.1f} %", ranks) for ranks, share in best)]
+    page.table(
+        ["", *(f"LLM{model}" for model in range(11, 0, -1))], ([name, *ranks[::-1]] for name, ranks in rows)
+    )
+
+
+def figures_5_and_9(page: Page) -> None:
+    """Worst trajectories and the distribution of convergence@n."""
+    source = Bootstrap(biased_coins(seed=page.seed).sample(TRIALS, seed=page.seed + 1))
+    results = {
+        metric.label: convergence(source, metric, replicates=page.replicates(100_000), **page.run)
+        for metric in (Metric("bayes"), *(Metric("pass_at_k", k=k) for k in (2, 4, 8)))
+    }
+    page.write(
+        "## Figures 5 and 9: convergence@n of 11 models, columns resampled, gold standard avg@80",
+        "Not comparable in numbers: the outcomes of the paper's models are not public. It states Bayes@N "
+        "means of 44.2 (HMMT'25) and 27.1 (BrUMO'25) against 69.5 and 48.5 for the best Pass@k, and worst "
+        "replicates at 75, 78 and 68 trials or never.",
+    )
+    worst = {label: worst_trajectory(source, result) for label, result in results.items()}
+    page.table(
+        ["metric", "never", "mean", "mean, never = 80", "P(n <= 20)", "P(n <= 40)", "worst replicate"],
+        (
+            [
+                label,
+                f"{result.never:.3f}",
+                f"{result.mean:.1f}",
+                f"{result.mean_at_least:.1f}",
+                f"{result.cdf()[19]:.3f}",
+                f"{result.cdf()[39]:.3f}",
+                worst[label].convergence(result.gold) or "never",
+            ]
+            for label, result in results.items()
+        ),
+    )
+    path = worst["Bayes@N"]
+    models = {f"LLM{m + 1}": (path.trials, path.ranks[:, m]) for m in range(path.ranks.shape[1])}
+    page.figure("figure-5", "Worst replicate of Bayes@N", "trials N", "rank", models, falling=True)
+    cdf = {label: (np.arange(1, TRIALS + 1), result.cdf()) for label, result in results.items()}
+    page.figure("figure-9", "Distribution of convergence@n", "n", "P(convergence@n <= n)", cdf)
+
+
+def figure_6(page: Page) -> None:
+    """Growth of convergence@n with the number of models."""
+    coins = biased_coins(np.linspace(0.2, 0.8, 20), seed=page.seed)
+    source = Bootstrap(coins.sample(TRIALS, seed=page.seed + 1))
+    plan = ((5, 50), (10, 20), (15, 20), (20, 1))
+    subsets = [subset for size, number in plan for subset in model_subsets(20, size, number, seed=page.seed)]
+    result = convergence_growth(
+        source, subsets, Metric("avg"), replicates=page.replicates(100_000), **page.run
+    )
+    bounds = {size: np.sort(result.mean_at_least[result.sizes == size]) for size, _ in plan}
+    page.write(
+        "## Figure 6: convergence@n grows with the number of models",
+        "20 coins spaced from 0.2 to 0.8. Only the trend compares with the paper's means of Tables 8 to 10 "
+        "for AIME'24, AIME'25, HMMT'25 and BrUMO'25.",
+    )
+    page.table(
+        ["models", "subsets", "mean", "lowest", "highest", "never", "paper"],
+        (
+            [
+                size,
+                bound.size,
+                *(f"{value:.1f}" for value in (bound.mean(), bound[0], bound[-1])),
+                f"{result.never[result.sizes == size].mean():.3f}",
+                ", ".join(map(str, PAPER_GROWTH.get(size, ()))) or "no convergence shown",
+            ]
+            for size, bound in bounds.items()
+        ),
+    )
+    lines = {f"{s} models": (np.linspace(0, 1, b.size), b) for s, b in bounds.items() if b.size > 1}
+    page.figure("figure-6", "Subsets in order of their mean", "share of subsets", "mean convergence@n", lines)
+
+
+def not_public(page: Page) -> None:
+    """Name what cannot be made."""
+    page.write(
+        "## Figures 4, 7 and 8, Table 2",
+        "These show outcomes, signals and costs of the paper's 20 models on four benchmarks, which are not "
+        "public. With outcomes of one's models at hand, `scorio.study.tau_curves` makes Figure 4, "
+        "`scorio.categorical.evaluate_models` Figure 7 and `scorio.rank.rank_with_confidence` Table 2.",
+    )
+
+
+def _spread(values: NDArray[np.float64], digits: int) -> str:
+    return f"{values.mean():.{digits}f} ± {values.std():.{digits}f}"
+
+
+SECTIONS = (figure_1, figure_2, figure_3, table_1, figures_5_and_9, figure_6, not_public)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the page; return 0."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scorio.study.paper", description="Make the paper's simulated figures and tables."
+    )
+    for name, kind, default, text in (
+        ("--out", Path, Path("paper"), "folder of page and figures"),
+        ("--scale", float, 1.0, "multiplies all numbers of replicates"),
+        ("--jobs", int, 2, "processes; changes no number"),
+        ("--seed", int, 1, "seed of coins and runs"),
+    ):
+        parser.add_argument(name, type=kind, default=default, help=f"{text} (default: {default})")
+    options = parser.parse_args(arguments)
+    if not options.scale > 0 or options.jobs < 1:
+        parser.error("--scale must be above 0 and --jobs at least 1")
+    options.out.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(options.jobs) as executor:
+        page = Page(options.out, options.scale, options.seed, executor, [])
+        page.write(
+            "# \"Don't Pass@k\" (arXiv:2510.04265): the paper's simulations and ours",
+            f"Made by `python -m scorio.study.paper --scale {options.scale:g} --seed {options.seed}`. Coins: "
+            "30 questions, p ~ Beta(8 p, 8 (1 - p)) moved to the stated means.",
+        )
+        for section in SECTIONS:
+            section(page)
+    (options.out / "paper.md").write_text("\n".join(page.text), encoding="utf-8")
+    print(options.out / "paper.md")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""The command line, the pilot and Python calls run by one function: none of them can lose a part of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from mimic_runs import command, mimic_config
+
+import adaptive_eval
+from adaptive_eval.engine.independence import IndependenceAudit
+from adaptive_eval.errors import RunDiskFull, UsageError
+from adaptive_eval.run.pilot import PILOT
+from adaptive_eval.store import RunReader
+from adaptive_eval.trial import Completion, Usage
+
+ROWS = [{"input": f"{n} + {n}?", "target": str(2 * n)} for n in range(12)]
+MODELS = {"right": lambda prompt: str(2 * int(prompt.split()[0])), "wrong": lambda prompt: "none"}
+
+
+@pytest.fixture
+def audited(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Replace the audit's verdict by one that needs a single answer; return the models seen."""
+    seen: set[str] = set()
+    monkeypatch.setattr(IndependenceAudit, "observe", lambda self, model, *_: seen.add(model))
+    monkeypatch.setattr(IndependenceAudit, "warnings", lambda self: ("copies",) if seen else ())
+    return seen
+
+
+def stored_warnings(directory: Path) -> list[str]:
+    with RunReader(directory) as reader:
+        snapshot = reader.latest_snapshot()
+    assert snapshot is not None
+    return list(snapshot.results["warnings"])
+
+
+def written(folder: Path, data: dict[str, object]) -> Path:
+    (folder / "config.yaml").write_text(json.dumps(data), encoding="utf-8")
+    return folder / "config.yaml"
+
+
+def test_the_command_audits_its_answers(tmp_path: Path, audited: set[str]) -> None:
+    config = written(tmp_path, mimic_config(budget={"trials": 20}))
+    assert command("run", config, "--out", tmp_path / "run", "--display", "none").exit_code == 3
+    assert audited == {"sage", "novice"}
+    assert "copies" in stored_warnings(tmp_path / "run")
+
+
+def test_evaluate_audits_its_answers_and_warns(tmp_path: Path, audited: set[str]) -> None:
+    with pytest.warns(adaptive_eval.EvaluationWarning, match="copies"):
+        found = adaptive_eval.evaluate(MODELS, ROWS, budget={"trials": 24}, out=tmp_path / "run")
+    assert audited == {"right", "wrong"}
+    assert "copies" in found.results.warnings
+    assert "copies" in (tmp_path / "run" / "report.md").read_text("utf-8")
+
+
+def test_the_pilot_audits_its_answers(tmp_path: Path, audited: set[str]) -> None:
+    rubric = {"schema": "efficiency-adjusted", "pilot": 1}
+    config = written(tmp_path, mimic_config({"rubric": rubric}, budget={"trials": 900}))
+    command("run", config, "--out", tmp_path / "run", "--display", "none")
+    assert "copies" in stored_warnings(tmp_path / "run" / PILOT)
+
+
+def test_evaluate_has_a_pilot_and_tracks_rubrics(tmp_path: Path) -> None:
+    task = {
+        "dataset": ROWS,
+        "scorer": "numeric",
+        "rubric": {"schema": "efficiency-adjusted", "pilot": 1},
+        "track": ["binary"],
+    }
+    lengths = iter(range(10, 10_000))
+
+    def counted(prompt: str) -> Completion:
+        return Completion(str(2 * int(prompt.split()[0])), "stop", Usage(5, next(lengths)))
+
+    models = {"one": counted, "two": counted}
+    found = adaptive_eval.evaluate(models, task, "budget", budget={"trials": 48}, out=tmp_path / "run")
+    assert found.results.trials == 48
+    with RunReader(tmp_path / "run" / PILOT) as pilot, RunReader(tmp_path / "run") as run:
+        assert pilot.count() == 24
+        assert [record.name for record in run.scorings()] == ["binary"]
+        assert "len_p33" in run.meta()["thresholds"]
+
+
+def test_evaluate_withdraws_what_a_stricter_rule_no_longer_decides(tmp_path: Path) -> None:
+    options = {"budget": {"trials": 300}, "out": tmp_path / "run"}
+    loose = adaptive_eval.evaluate(MODELS, ROWS, stopping={"confidence": 0.8}, **options)
+    strict = adaptive_eval.evaluate(
+        MODELS,
+        ROWS,
+        stopping={"confidence": 0.999999},
+        **{**options, "budget": {"trials": loose.results.trials}},
+    )
+    assert loose.resolved
+    assert not strict.resolved
+    with RunReader(tmp_path / "run") as reader:
+        kinds = [record.body["kind"] for record in reader.decisions()]
+    assert kinds.count("withdrawn") >= 1
+
+
+def test_a_config_runs_and_continues_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = written(tmp_path, mimic_config())
+    first = adaptive_eval.run_config(config, overrides=["budget.trials=20"])
+    assert (first.stop.reason, first.results.trials) == ("budget", 20)
+    assert first.directory == tmp_path / "runs" / "mimicked"
+    second = adaptive_eval.resume_run(first.directory, overrides=["budget.trials=30"])
+    assert second.results.trials == 30
+    assert (first.directory / "report.html").exists()
+    third = adaptive_eval.run_config(mimic_config(budget={"trials": 10}), new=True)
+    assert third.results.trials == 10
+    assert (tmp_path / "runs" / "mimicked-1" / "run.db").exists()
+    with pytest.raises(UsageError, match="change the mapping"):
+        adaptive_eval.run_config(mimic_config(), overrides=["budget.trials=1"])
+
+
+def test_python_refuses_a_full_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adaptive_eval.run.disk.free_bytes", lambda _: 1)
+    with pytest.raises(RunDiskFull):
+        adaptive_eval.evaluate(MODELS, ROWS, out=tmp_path / "run")
+    with pytest.raises(RunDiskFull):
+        adaptive_eval.run_config(mimic_config(), out=tmp_path / "run")
