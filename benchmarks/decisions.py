@@ -21,11 +21,13 @@ from pathlib import Path
 from decisions_board_tables import boards, budget, concurrency, recorded, rounds, savings
 from decisions_options import Options
 from decisions_pair_tables import coverage, gaps, margins, rules, stored, ties
+from decisions_tails import spaced, tails, thresholds
 
 SECTIONS: dict[str, Callable[[Options], None]] = {
     function.__name__: function
     for function in (
-        ties, rules, coverage, margins, gaps, stored, boards, concurrency, budget, savings, rounds, recorded,
+        ties, rules, coverage, margins, thresholds, tails, spaced, gaps, stored, boards, concurrency, budget,
+        savings, rounds, recorded,
     )
 }  # fmt: skip
 
