@@ -3,10 +3,11 @@
 A bet of λ on a trial with score x in [0, 1] multiplies the stake by 1 + λ(x − θ₀). Over a pass whose mean
 score is θ₀ the product has expectation at most 1, however uneven the questions are, because a product of
 positive factors with a given mean is largest when they are equal ([1]_, [2]_). So the stake is an e-value at
-the end of every pass, whatever the scores are and however rare a right (or a wrong) answer is; looks within a
-pass were checked by simulation. No variance is estimated from few successes, which is why the level holds far
-into the tail that a family of many models needs. The stake is spread over λ as
-:mod:`scorio.sequential.evidence` spreads differences.
+the end of every pass, however rare a right (or a wrong) answer is; looks within a pass were checked by
+simulation. No variance is estimated from few successes, which is why the level holds far into the tail that a
+family of many models needs. The stake is spread over λ as :mod:`scorio.sequential.evidence` spreads
+differences. For graded scores and several tasks λ follows the variance of earlier trials, and the level there
+was checked by simulation too.
 
 From the second pass on, half of the stake is placed question by question: where earlier passes predict the
 score m of a question, the factor exp(λ(m − θ₀))(1 + λ(x − m)) has expectation at most exp(λ(p_q − θ₀)), and
