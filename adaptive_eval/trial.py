@@ -32,6 +32,9 @@ GIVEN = "conversation as given"
 Signal: TypeAlias = float | int | bool | str | None
 """The value of one base signal of an attempt, such as ``has_box`` or ``token_ratio``."""
 
+NO_ANSWER = "no_answer_"
+"""Begins the name of the signal of an answer that is none; the cause follows."""
+
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -154,6 +157,8 @@ class Completion:
         prompt is paid once.
     pause : float
         Seconds for which the server allows no further request. It is obeyed, and not stored.
+    without_text : {'', 'reasoning', 'tool_calls'}
+        What the answer held in place of a text; empty where it held a text, or nothing. Not stored.
     impossible_usage : bool
         True where the endpoint reported a count of tokens that cannot be; `usage` is empty then. Not stored.
     """
@@ -167,7 +172,25 @@ class Completion:
     logprobs: Any = None
     share: Usage | None = None
     pause: float = 0.0
+    without_text: str = ""
     impossible_usage: bool = False
+
+    @property
+    def no_answer(self) -> str | None:
+        """Why it is no answer; None for an answer, right or wrong.
+
+        ``content_filter``: withheld, whatever text is left. Without a text: ``length`` at the token limit,
+        ``tool_calls``, ``reasoning`` where all text is reasoning, else ``empty``.
+        """
+        if self.finish_reason == "content_filter":
+            return "content_filter"
+        if self.text.strip():
+            return None
+        if self.finish_reason in ("tool_calls", "function_call"):
+            return "tool_calls"
+        if self.finish_reason in ("length", "max_tokens", "model_length"):
+            return "length"
+        return self.without_text or "empty"
 
     @property
     def paid(self) -> Usage:

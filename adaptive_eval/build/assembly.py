@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from adaptive_eval.build.stored_answers import AnsweringFromEarlier, EarlierAnsw
 from adaptive_eval.config import ModelConfig, RunConfig, TaskConfig, difference, parse_config
 from adaptive_eval.config.section import IN_INSPECT, MIMIC
 from adaptive_eval.core.plugins import POLICY_GROUP, RULE_GROUP, package_of
+from adaptive_eval.core.results import Decision
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import (
     POLICIES,
@@ -50,6 +52,7 @@ from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.events import Observer
 from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit, temperature_of
+from adaptive_eval.engine.no_answers import NoAnswers
 from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.errors import RunMismatch, UsageError
@@ -64,6 +67,7 @@ from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks import FewShot, PromptTemplate, Task, load_task
 from adaptive_eval.tasks.sources import INSPECT, LM_EVAL, LOADERS
 from adaptive_eval.tasks.task import target_option
+from adaptive_eval.text.determinism_words import once_only_words
 from adaptive_eval.trial import Message, Question, TrialRequest
 
 __all__ = ["Built", "build", "config_of_run", "continue_run", "make_importable"]
@@ -141,12 +145,19 @@ class Built:
         return any(task.dataset.startswith(INSPECT) for task in self.config.tasks)
 
     @property
+    def tested(self) -> list[str]:
+        """Models that are said to be deterministic, which the run tests."""
+        return [model.name for model in self.spec.models if model.deterministic]
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What a person has to know before the run starts."""
         coded = ((task, one) for task, one in self.scorers.items() if isinstance(one, CodeScorer))
         notices = [f"task {task}: {scorer.notice()}" for task, scorer in coded]
         if self.spec.allocation.questions == "shared-rounds":
             notices.append(SHARED_ROUNDS)
+        if self.tested:
+            notices.append(once_only_words(self.tested))
         return tuple(notices)
 
     def session(self) -> Session:
@@ -166,7 +177,7 @@ class Built:
             "base_dir": str(config.base_dir.resolve()),
             "config_hash": config.hash(),
             "identity": json.dumps(self.identity),
-            "scoring": json.dumps({task.name: task.scoring_identity() for task in config.tasks}),
+            "scoring": json.dumps({task.name: self._scoring_identity(task) for task in config.tasks}),
             "thresholds": dump_thresholds(self.rubrics),
             **self.previous.meta(),
             "seed": str(config.seed),
@@ -174,6 +185,10 @@ class Built:
             "started_at": str(time.time()),
             "versions": json.dumps(versions),
         }
+
+    def _scoring_identity(self, task: TaskConfig) -> dict[str, Any]:
+        missing = list(self.config.on.missing)
+        return {**task.scoring_identity(), **({"missing": missing} if missing else {})}
 
     def _plugins(self) -> Iterator[tuple[str, str]]:
         """Yield the rule and policy of installed packages that the run decides by, with their versions."""
@@ -223,10 +238,24 @@ class Built:
         """Return an audit of the models' answers that has not seen any."""
         return IndependenceAudit(
             {
-                model.name: temperature_of({**model.sampling.as_sent(), **model.extra_body})
-                for model in self.config.models
+                spec.name: None
+                if spec.deterministic
+                else temperature_of({**model.sampling.as_sent(), **model.extra_body})
+                for spec, model in zip(self.spec.models, self.config.models, strict=False)
             }
         )
+
+    def no_answers(self, reader: RunReader) -> NoAnswers:
+        """Return the counts of answers that are none, those that a run file holds included."""
+        return NoAnswers(reader.no_answers(), ranked=self.config.on.mostly_empty == "rank")
+
+    def rebuild(self, session: Session, reader: RunReader) -> list[Decision]:
+        """Replay a run file into a fresh session; return what was decided."""
+        refusals = self.no_answers(reader).refusals()
+        for model, reason in refusals.items():
+            session.stop_model(model, reason)
+        log = chain(reader.log(), reader.log(after_stop=True))
+        return session.replay(log, reader.unanswered())
 
     def runner(
         self,
@@ -252,6 +281,8 @@ class Built:
         if self.drives_inspect:  # Inspect tries a sample again by itself, and runs no epoch of it twice
             retry = retry.model_copy(update={"attempts": 1, "requeue": 0})
         samples = {model.name: self.config.samples(model, self.in_a_row) for model in self.config.models}
+        with writer.reader() as reader:
+            no_answers = self.no_answers(reader)
         return Runner(
             session,
             writer,
@@ -265,6 +296,7 @@ class Built:
                 elapsed=elapsed,
             ),
             observer=observer,
+            no_answers=no_answers,
             allowance=ScorersAllowance(self.tasks, self.scorers) if model_graded(self.scorers) else None,
         )
 
@@ -277,7 +309,8 @@ class Built:
     def scoring(self) -> dict[str, TaskScoring]:
         """How the answers of each task become categories."""
         return {
-            task.name: TaskScoring(self.scorers[task.name], self.rubrics[task.name]) for task in self.tasks
+            task.name: TaskScoring(self.scorers[task.name], self.rubrics[task.name], self.config.on.missing)
+            for task in self.tasks
         }
 
 
@@ -415,6 +448,7 @@ def _session_spec(config: RunConfig, tasks: Sequence[Task], in_a_row: int) -> Se
         budget=BudgetSpec(**config.budget.limits()),
         seed=config.seed,
         overall=config.overall,
+        usage_on_failure=config.budget.usage_on_failure,
     )
 
 
@@ -444,7 +478,9 @@ def _model_spec(model: ModelConfig) -> ModelSpec:
     if model.price is not None:
         price = Price(model.price.input, model.price.output, model.price.cached_input)
     limits = BudgetSpec(**model.budget.limits())
-    return ModelSpec(model.name, model.sampling.token_limit, price, limits)
+    said = model.deterministic
+    greedy = temperature_of({**model.sampling.as_sent(), **model.extra_body}) is None
+    return ModelSpec(model.name, model.sampling.token_limit, price, limits, greedy if said is None else said)
 
 
 def _known_as(task: Task, question: Question, kind: str) -> dict[str, Any]:

@@ -113,6 +113,9 @@ class Grading:
         if scorer is None:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._threads, scoring.score, completion, question)
+        without = scoring.not_scored(completion)
+        if without is not None:
+            return without
         known = None if self._earlier is None else self._earlier.score(request, completion)
         if known is None:
             async with self._places[request.task]:

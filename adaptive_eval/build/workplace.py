@@ -111,6 +111,7 @@ def setup_of(built: Built) -> Setup:
         tasks,
         {task.name: built.scorers[task.name] for task in tasks},
         {task.name: built.rubrics[task.name] for task in tasks},
+        built.config.on.missing,
         endpoint_at,
         Grading,
         section.cpus_per_actor,

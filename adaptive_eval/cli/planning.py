@@ -22,6 +22,7 @@ from adaptive_eval.simulate.budget_limits import Workload
 from adaptive_eval.simulate.recorded import RecordedOutcomes
 from adaptive_eval.store.columns import OutcomeColumns
 from adaptive_eval.store.disk_space import in_words, stored_bytes, trial_bytes
+from adaptive_eval.text.determinism_words import once_only_words
 
 __all__ = ["Assumptions", "assume"]
 
@@ -129,6 +130,7 @@ def assume(
         usage = usage.or_else(_Usage(prompt=_prompt_estimate(built), completion=_token_limit(spec)))
         workload.append(_workload(model, spec, usage, measured_bytes))
     sources += _about_tokens(built, given, columns, coins)
+    sources += [once_only_words(tested)] if (tested := built.tested) else []
     sources += _about_disk(workload, measured_bytes, earlier)
     spread = next((coin.spread for coin in coins.values()), 8.0)
     return Assumptions(

@@ -159,7 +159,7 @@ class _Watcher:
 def _continuing(view: RunView, config: RunConfig, reason: StopReason) -> tuple[str, list[str]]:
     """Return what to say before the command that continues a run, and the settings that it takes."""
     if reason == "max_passes":
-        return _NEXT[reason], [more_passes(config)]
+        return _NEXT[reason], [more_passes(view.results, config)]
     raised = raised_budgets(view.results, view.decisions, config)
     return _NEXT["budget" if raised else reason], raised
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from adaptive_eval.config.discovery_config import check_discovery
 from adaptive_eval.config.document import Place
+from adaptive_eval.config.limits_config import NO_LIMITS
 from adaptive_eval.config.previous import check_references, reference_names
 from adaptive_eval.config.problems import did_you_mean
 from adaptive_eval.config.rubric_checks import check_rubric, rubric_name, score_range
@@ -196,7 +197,7 @@ def _limited(owner: str, section: Mapping[str, Any]) -> Iterator[str]:
 def _spends(section: Mapping[str, Any]) -> bool:
     """Return whether a section has a budget that can end."""
     budget = _mapping(section.get("budget"))
-    return any(value for name, value in budget.items() if name != "at_deadline")
+    return any(value for name, value in budget.items() if name not in NO_LIMITS)
 
 
 def _goals(value: Any, path: Place) -> Iterator[tuple[Place, Mapping[str, Any]]]:

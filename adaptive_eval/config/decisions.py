@@ -19,6 +19,7 @@ __all__ = [
     "BaselineGoal",
     "BudgetGoal",
     "Goal",
+    "OnConfig",
     "PairsGoal",
     "RankingGoal",
     "RetryConfig",
@@ -194,6 +195,28 @@ class AllocationConfig(Section):
         description="schedule: one order of questions, the same for all models. rounds: after two passes, "
         "each model's trials go where its own answers vary. auto: rounds up to 100 questions a task.",
     )
+
+
+Treated: TypeAlias = Literal["wrong", "missing"]
+
+
+class OnConfig(Section):
+    """What an answer counts as that is none: wrong (scored as it stands), or missing (never scored)."""
+
+    content_filter: Treated = Field(default="wrong", description="Withheld by a filter of the server.")
+    tool_calls: Treated = Field(default="wrong", description="A call of tools and no text.")
+    reasoning: Treated = Field(default="wrong", description="Reasoning in a field of its own and no text.")
+    length: Treated = Field(default="wrong", description="The token limit came before any text.")
+    empty: Treated = Field(default="wrong", description="No text, for no reason given.")
+    mostly_empty: Literal["stop", "rank"] = Field(
+        default="stop",
+        description="A model with at least 95 % such answers among 20 or more: stop it unranked, or rank it.",
+    )
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The causes for which an answer counts as missing."""
+        return tuple(name for name, value in self if value == "missing")
 
 
 class RetryConfig(Section):

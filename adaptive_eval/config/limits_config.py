@@ -8,7 +8,11 @@ from pydantic import Field
 
 from adaptive_eval.config.section import Count, Duration, Section
 
-__all__ = ["BudgetConfig", "LimitsConfig", "RateLimitConfig", "read_concurrency"]
+__all__ = ["NO_LIMITS", "BudgetConfig", "LimitsConfig", "RateLimitConfig", "read_concurrency"]
+
+
+NO_LIMITS = ("at_deadline", "usage_on_failure")
+"""Fields of a budget that limit nothing themselves."""
 
 
 class LimitsConfig(Section):
@@ -29,7 +33,7 @@ class LimitsConfig(Section):
         >>> BudgetConfig(trials="2k", at_deadline="cancel").limits()
         {'trials': 2000}
         """
-        return self.model_dump(exclude={"at_deadline"}, exclude_none=True)
+        return self.model_dump(exclude=set(NO_LIMITS), exclude_none=True)
 
 
 class BudgetConfig(LimitsConfig):
@@ -38,6 +42,11 @@ class BudgetConfig(LimitsConfig):
     at_deadline: Literal["drain", "cancel"] = Field(
         default="drain",
         description="When the time of the run is up: wait for the requests that are out, or cancel them.",
+    )
+    usage_on_failure: Literal["presume", "prompt-only", "none"] = Field(
+        default="presume",
+        description="What a failed request counts that may have been billed: prompt and longest answer, the "
+        "prompt, or nothing; with less than presume a bill may exceed the budget.",
     )
 
 

@@ -172,6 +172,11 @@ class ModelConfig(Section):
         description="Answers to a question that one request asks for: its prompt is paid once. auto: as "
         "many as are worth it for the prompts and answers of the run.",
     )
+    deterministic: bool | None = Field(
+        default=None,
+        description="Whether it gives the same answer every time; that is tested, and then each question is "
+        "asked once. Default: at temperature 0.",
+    )
     stream: bool = Field(
         default=False,
         description="Let answers arrive piece by piece, so that a hung one is noticed by its silence.",

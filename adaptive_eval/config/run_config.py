@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_
 from adaptive_eval.config.decisions import (
     AllocationConfig,
     Goal,
+    OnConfig,
     RankingGoal,
     RetryConfig,
     StoppingConfig,
@@ -149,6 +150,9 @@ class RunConfig(Section):
     )
     prior: PriorConfig | None = Field(default=None, description="Earlier results for the estimates.")
     retry: RetryConfig = Field(default_factory=RetryConfig, description="What happens when a request fails.")
+    on: OnConfig = Field(
+        default_factory=OnConfig, description="What an answer counts as that holds no answer."
+    )
     executor: ExecutorConfig = Field(
         default_factory=ExecutorConfig, description="Where requests are made and answers scored."
     )

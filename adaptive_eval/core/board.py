@@ -12,11 +12,12 @@ from collections import defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
+from adaptive_eval.core.determinism import Determinism
 from adaptive_eval.core.priors import EarlierTrials
 from adaptive_eval.core.references import FINISHED, check_references, load_references
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.spec_checks import check_spec
-from scorio.sequential.cells import Cells, unit_scores
+from scorio.sequential.cells import KNOWN, Cells, unit_scores
 from scorio.sequential.contrasts import ContrastBlock, score_block
 from scorio.sequential.trial_sequence import Schedule
 
@@ -65,6 +66,12 @@ class Board:
         self.complete = [0] * len(spec.models) + [FINISHED] * len(spec.references)
         """Complete steps of each model's walk, absorbed or not."""
         self.progress: Ints = np.array(self.complete, dtype=np.int64)
+        self.determinism = Determinism(spec, self.schedule)
+        self.filled = [0] * len(spec.names)
+        """Steps of each model that needed no trial, because it repeats its answers."""
+        self._turns: list[list[int]] = [
+            [] for _ in spec.models
+        ]  # steps at which a model becomes exact, or not
         self._early: list[dict[int, int]] = [{} for _ in spec.models]
         self._ready: list[list[int]] = [[] for _ in spec.models]
 
@@ -97,15 +104,47 @@ class Board:
             step += 1
         self.complete[model] = step
 
+    def fill(self) -> None:
+        """Complete what needs no trial: steps that ask again a model that repeats its answers."""
+        for model in self.determinism.claimed:
+            early = self._early[model]
+            furthest = max([*self.complete[: len(self.spec.models)], *([max(early)] if early else [])])
+            while True:
+                turn = self.determinism.review(model, self.complete[model])
+                if turn is not None:
+                    self._turns[model].append(turn)
+                    furthest = max(furthest, turn + 1)  # it is read as exact from one step on
+                    continue
+                step = self.complete[model]
+                if step >= min(furthest, self.schedule.laid_out(model)):
+                    break
+                if not self.determinism.fills(model, step):
+                    break
+                self.filled[model] += 1
+                self.add(model, step, KNOWN)
+
     def absorb(self) -> None:
         """Move every complete prefix into the cells."""
+        while True:
+            self.fill()
+            if not any(self._ready):
+                return
+            self._absorb_ready()
+
+    def _absorb_ready(self) -> None:
         waiting = [model for model, ready in enumerate(self._ready) if ready]
         while waiting:
             groups: dict[int, list[int]] = defaultdict(list)
             for model in waiting:
                 groups[int(self.progress[model])].append(model)
             for start, members in groups.items():
-                length = min(len(self._ready[model]) for model in members)
+                turning = [model for model in members if self._turns[model][:1] == [start]]
+                for model in turning:
+                    del self._turns[model][0]
+                    for cells in self.cells:
+                        cells.exact[model] = not cells.exact[model]
+                ends = [min([start + len(self._ready[model]), *self._turns[model][:1]]) for model in members]
+                length = min(ends) - start
                 rows = np.array(members, dtype=np.int64)
                 block = np.array([self._ready[model][:length] for model in members], dtype=np.int64)
                 self._absorb_block(rows, start, block)
@@ -184,7 +223,7 @@ class Board:
 
     def trial_counts(self) -> Ints:
         """Return the counted trials per model; of a reference, all its trials."""
-        holes = np.array([self.holes(model) for model in range(len(self.spec.names))])
+        holes = np.array([self.holes(model) + self.filled[model] for model in range(len(self.spec.names))])
         trials = self.progress - holes
         for row in range(len(self.spec.models), len(self.spec.names)):
             trials[row] = sum(int(cells.counts[row].sum()) for cells in self.cells)

@@ -115,7 +115,7 @@ class Budget:
         if not self._reserving:
             return
         if answered and amount is NOTHING:
-            self.presume(model, task, question)
+            self._assume_billed(model, task, self.worst_case(model, task, question), 1)
         self._learn(model, task, question, usage)
 
     def _learn(self, model: int, task: int, question: int, usage: Usage) -> None:
@@ -129,7 +129,7 @@ class Budget:
         self._most_completion[model] = max(self._most_completion[model], usage.completion_tokens)
 
     def presume(self, model: int, task: int, question: int, times: int = 1) -> bool:
-        """Count requests that may have been billed without an answer, each at its worst case.
+        """Count requests that failed and may have been billed, as the spec's `usage_on_failure` says.
 
         Returns
         -------
@@ -138,11 +138,17 @@ class Budget:
         """
         if not self._reserving:
             return True
-        amount = self.worst_case(model, task, question)
-        accounts = self._concerned[model][task]
-        for account in accounts:
+        amount, counted = self.worst_case(model, task, question), self.spec.usage_on_failure
+        if counted != "presume":
+            price = self.spec.models[model].price
+            prompt = amount.prompt if counted == "prompt-only" else 0
+            amount = Amount(prompt, 0, 0 if price is None else price.most(prompt, 0))
+        self._assume_billed(model, task, amount, times)
+        return all(account.holds() for account in self._concerned[model][task])
+
+    def _assume_billed(self, model: int, task: int, amount: Amount, times: int) -> None:
+        for account in self._concerned[model][task]:
             account.presume(amount, times)
-        return all(account.holds() for account in accounts)
 
     @property
     def priced(self) -> bool:
@@ -162,6 +168,14 @@ class Budget:
         """Yield what is wrong with the bounds that the budgets rest on."""
         if not self._reserving:
             return
+        assumed = self.run.presumed.prompt + self.run.presumed.completion
+        billed = self.run.spent.prompt + self.run.spent.completion
+        if assumed > billed:
+            yield (
+                f"{assumed:,} tokens are assumed billed for requests that failed or reported no usage, more "
+                f"than the {billed:,} that servers have reported; budget.usage_on_failure can count less for "
+                "a failure (prompt-only, none)"
+            )
         for spec, most, beyond in zip(
             self.spec.models, self._most_completion, self._beyond_prompt, strict=True
         ):

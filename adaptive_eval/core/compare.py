@@ -22,7 +22,7 @@ from adaptive_eval.core.shared_rounds import SharedRounds
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.window import Evidence, EvidenceWindow
 from scorio.sequential.betting import ScoreBets
-from scorio.sequential.contrasts import ContrastBlock
+from scorio.sequential.contrasts import FLOOR, ContrastBlock
 from scorio.sequential.evidence import MIN_QUESTIONS, confidence_radius
 from scorio.sequential.exact import ExactReader
 from scorio.sequential.rules import Budgeted
@@ -30,6 +30,12 @@ from scorio.sequential.rules import Budgeted
 __all__ = ["BETTER", "OPEN", "TIE", "WORSE", "Call", "Comparison"]
 
 OPEN, BETTER, WORSE, TIE = 0, 1, -1, 2
+EXACT = 2.0 * FLOOR
+"""Variance of a difference of scores that are known: all questions answered by models without noise."""
+CERTAIN = 700.0
+"""Logarithm of the evidence where a difference is known."""
+ROUNDING = 1e-9
+"""Differences below it are rounding."""
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -163,6 +169,10 @@ class Comparison:
         """Needed contrasts that more trials can still help."""
         return np.asarray(self.needed & ~self.settled)
 
+    def exact(self, row: int) -> bool:
+        """Return whether a contrast is known: all questions are answered, by models without noise."""
+        return bool(self.guarded[row] <= EXACT)
+
     def interval(self, rows: slice | list[int] = slice(None)) -> tuple[Floats, Floats]:
         """Confidence sequence of some contrasts at the run's confidence, in unit scores.
 
@@ -238,6 +248,11 @@ class Comparison:
             log_e = self._bet_reader.read(self._bet_row[rows[bets]], start, stop)
             statistic[bets] = np.where(block.questions[bets] >= MIN_QUESTIONS, log_e, -np.inf)
             self.bet[rows[bets]] = log_e[:, -1]
+        exact = block.guarded <= EXACT
+        if exact.any():
+            apart = np.abs(block.difference) > max((self.margin or 0.0) - ROUNDING, ROUNDING)
+            statistic = np.where(exact, np.where(apart, CERTAIN, -np.inf), statistic)
+            tie = np.where(exact, np.where(apart, -np.inf, np.inf), tie)
         if measured.any():
             statistic = np.where(measured[:, None], -np.inf, statistic)
             tie = np.where(measured[:, None], np.where(self._narrow(rows, block), np.inf, -np.inf), tie)

@@ -13,11 +13,14 @@ from adaptive_eval.core.goals import sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Decision
 from adaptive_eval.core.spec import SessionSpec
+from scorio.sequential.contrasts import KAPPA, SCORE_KAPPA
+from scorio.sequential.evidence import confidence_radius
 
 __all__ = [
     "account_evidence",
     "pair_decision",
     "partial_evidence",
+    "population_interval",
     "resolved_evidence",
     "retirement",
     "stopped_models",
@@ -49,8 +52,29 @@ def pair_decision(spec: SessionSpec, comparison: Comparison, call: Call, trials:
         references = [name for name in (first, second) if name in spec.names[len(spec.models) :]]
         if references:
             evidence["reference"] = references[0]
+    if comparison.exact(row):
+        low, high = population_interval(spec, comparison, row)
+        evidence |= {"exact": True, "population_low": low, "population_high": high}
     models = (first,) if goal.single[row] else (first, second)
     return Decision("pair", models, _VERDICTS[call.verdict], call.step, trials, evidence=evidence)
+
+
+def population_interval(spec: SessionSpec, comparison: Comparison, row: int) -> tuple[float, float]:
+    """Return the interval of a known difference or score for questions like these, in score units.
+
+    What is known of these questions is a sample then: V = (Σ d² + 2)/M², for a score (Σ (y − ȳ)² + 4)/M².
+    """
+    goal, (origin, unit), variance = comparison.goal, spec.scale, 0.0
+    for weight, cells in zip(spec.task_weights, comparison.board.cells, strict=True):
+        first = cells.noise(int(goal.first[row]))[0]
+        gap = first - first.mean() if goal.single[row] else first - cells.noise(int(goal.second[row]))[0]
+        kappa = SCORE_KAPPA if goal.single[row] else KAPPA
+        variance += weight**2 * (float(gap @ gap) + kappa) / gap.size**2
+    radius = float(confidence_radius(variance, comparison.alpha))
+    middle, least = float(comparison.difference[row]), 0.0 if goal.measured[row] else -1.0
+    shift = origin if goal.measured[row] else 0.0
+    low, high = (shift + unit * min(max(middle + sign * radius, least), 1.0) for sign in (-1, 1))
+    return low, high
 
 
 def retirement(spec: SessionSpec, comparison: Comparison, model: int, trials: int) -> Decision:

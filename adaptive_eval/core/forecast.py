@@ -12,7 +12,7 @@ from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget
 from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.model_states import ModelStates
-from adaptive_eval.core.results import Forecast, PairForecast, Range
+from adaptive_eval.core.results import Chance, Forecast, PairForecast, Range
 from adaptive_eval.core.spec import SessionSpec
 from scorio.sequential.outlook import Outlook, closing_steps
 
@@ -20,7 +20,15 @@ __all__ = ["forecast"]
 
 Floats = NDArray[np.float64]
 
-PATHS = 200
+PATHS, FEWEST_PATHS = 200, 40
+MOMENTS, FEWEST_MOMENTS = 96, 32
+WORK = 200_000
+"""Moments of paths that are simulated in all, which bounds time and memory whatever the number of pairs."""
+HARDEST = 60
+"""Pairs of a larger board that are simulated, besides the hardest of each model."""
+MOST_PAIRS = 200
+FACTORS = (1.2, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
+"""Multiples of the trials so far at which the chance of an end is looked at."""
 FORESEEN = ("anytime", "directional", "budgeted", "exact")
 """Rules whose boundary is known well enough to walk to it; of a package's rule nothing can be said."""
 HORIZON_PASSES = 1000
@@ -28,34 +36,46 @@ HORIZON_PASSES = 1000
 
 
 def forecast(
-    spec: SessionSpec, board: Board, comparison: Comparison, budget: Budget, states: ModelStates
+    spec: SessionSpec,
+    board: Board,
+    comparison: Comparison,
+    budget: Budget,
+    states: ModelStates,
+    *,
+    ended: bool = False,
 ) -> Forecast | None:
     """Forecast the rest of a run; None where the goal does not stop or too little is known.
 
     The forecast is a simulation from the posterior of each open pair, pairs taken as independent; it is
-    approximate and labelled so wherever it is shown.
+    approximate and labelled so wherever it is shown. Of many open pairs, those are simulated that will take
+    longest: the run ends with the last of them.
     """
     rows = np.flatnonzero(comparison.open)
+    open_pairs = rows.size
     known = comparison.questions[rows] >= 2
     goal = comparison.goal
     if not goal.stops or spec.stopping.rule not in FORESEEN or rows.size == 0 or not known.all():
         return None
     if goal.single[rows].any():
         return None
-    cap = spec.stopping.max_passes or HORIZON_PASSES
+    # Once the cap has ended the run, the question is what a higher one would bring.
+    cap = HORIZON_PASSES if ended else spec.stopping.max_passes or HORIZON_PASSES
     horizon = cap * spec.questions
+    rows = _hardest(spec, comparison, rows)
+    moments = MOMENTS if rows.size * MOMENTS * PATHS <= WORK else FEWEST_MOMENTS
     draws = closing_steps(
         _outlook(spec, board, comparison, rows),
         threshold=comparison.threshold,
         horizon=horizon,
         rng=np.random.default_rng((spec.seed, budget.told)),
-        paths=PATHS,
+        paths=min(max(WORK // (rows.size * moments), FEWEST_PATHS), PATHS),
+        moments=moments,
         equivalence=comparison.margin,
         alpha=exp(-comparison.tie_threshold),
     )
     usable = np.minimum(draws, horizon)
     more = _more_trials(spec, comparison, states, rows, usable)
-    done = np.maximum(np.array(states.issued) - np.array(states.flying), 1)
+    done = np.maximum(np.array(states.issued) - np.array(states.flying) - np.array(states.skipped), 1)
     spent = [account.spent for account in budget.models]
     per_trial = (
         np.array([[one.prompt, one.completion, one.usd / PICODOLLARS] for one in spent]) / done[:, None]
@@ -65,7 +85,10 @@ def forecast(
     within = np.isfinite(draws).all(axis=0) & _affordable(budget.run, more.sum(axis=0), costs.sum(axis=1))
     for model, account in enumerate(budget.models):
         within &= _affordable(account, more[model], costs[:, model])
+    reached = np.where(np.isfinite(draws).all(axis=0), budget.told + more.sum(axis=0), np.inf)
     return Forecast(
+        open_pairs=open_pairs,
+        chances=_chances(reached, budget.told),
         resolved_within_budget=float(within.mean()),
         trials=_range(more.sum(axis=0)),
         tokens=_range(tokens),
@@ -83,6 +106,38 @@ def forecast(
             for row, steps in zip(rows.tolist(), draws, strict=True)
         ),
     )
+
+
+def _hardest(spec: SessionSpec, comparison: Comparison, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the open pairs to simulate: of a large board those that will take longest."""
+    if rows.size <= HARDEST:
+        return rows
+    difference, variance = comparison.difference[rows], np.minimum(comparison.variance[rows], 1e6)
+    factor = 2.0 * max(comparison.threshold, 1.0) * variance / np.maximum(difference**2, 1e-12)
+    if comparison.margin is not None:
+        inside = np.maximum(comparison.margin - np.abs(difference), 1e-6)
+        factor = np.minimum(factor, -2.0 * np.log(comparison.alpha) * variance / inside**2)
+    order = rows[np.argsort(-factor * comparison.progress[rows], kind="stable")]
+    chosen, seen = list(order[:HARDEST]), set[int]()
+    for row in order.tolist():
+        members = {int(comparison.goal.first[row]), int(comparison.goal.second[row])}
+        if not members <= seen and len(chosen) < MOST_PAIRS:
+            chosen.append(row)
+            seen |= members
+    return np.unique(chosen)
+
+
+def _chances(reached: Floats, told: int) -> tuple[Chance, ...]:
+    """Return the chance that the goal is reached by a number of trials, for a few larger numbers."""
+    found: list[Chance] = []
+    for factor in FACTORS:
+        trials = float(f"{factor * max(told, 1):.2g}")
+        chance = float((reached <= trials).mean())
+        if chance >= 0.01 and (not found or chance - found[-1].resolved >= 0.15):
+            found.append(Chance(trials, chance))
+        if chance > 0.95:
+            break
+    return tuple(found)
 
 
 def _outlook(spec: SessionSpec, board: Board, comparison: Comparison, rows: NDArray[np.int64]) -> Outlook:
@@ -117,6 +172,7 @@ def _more_trials(
     for row, path in zip(rows.tolist(), steps, strict=True):
         for model in _asked(spec, comparison, row):
             needed[model] = np.maximum(needed[model], path)
+    needed[[comparison.board.determinism.done(model) for model in range(len(spec.models))]] = 0.0
     return np.asarray(np.maximum(needed - np.array(states.issued)[:, None], 0.0))
 
 

@@ -92,6 +92,7 @@ class Intake:
             answered, category = True, outcome.category
         self.budget.charge(model, flight, outcome.usage, answered=answered)
         self.board.add(model, key.step, category)
+        self.board.determinism.note(model, key.step, category, outcome.usage.completion_tokens)
         if after_stop:
             self.states.after_stop[model] += 1
         return True

@@ -103,11 +103,21 @@ class Issuer:
     def _issue_next(self, model: int, trials: int, requests: list[TrialRequest]) -> Account | None:
         """Issue a model's next trials; return the account that cannot afford one of them, if any."""
         for _ in range(trials):
-            request = self._issue(model, self.states.issued[model])
+            step = self._next_step(model)
+            if step is None:
+                return None
+            self.states.skipped[model] += step - self.states.issued[model]
+            self.states.issued[model] = step
+            request = self._issue(model, step)
             if not isinstance(request, TrialRequest):
                 return request
             requests.append(request)
         return None
+
+    def _next_step(self, model: int) -> int | None:
+        """Return the next step at which a model needs a trial; None where it needs none for now."""
+        step, waiting = self.states.issued[model], self.states.flying[model] > 0
+        return self.board.determinism.next_step(model, step, waiting=waiting)
 
     def _run(self, model: int) -> int:
         """Return how many of a model's next steps ask the same question, at most as many as are laid so."""
@@ -143,13 +153,17 @@ class Issuer:
                 model: int(min(slots, self._laid_out(model) - self.states.issued[model]))
                 for model, slots in free.items()
             }
+        for model in self.board.determinism.claimed:
+            if free.get(model) and self._next_step(model) is None:
+                free[model] = 0
         if self.comparison.goal.stops:
             most = most_in_flight(self.board.complete)
             free = {
                 model: min(slots, most[model] - self.states.flying[model]) for model, slots in free.items()
             }
         refused = {model for model in self._limited if self._own_budget_refuses(model)}
-        without = self.states.stopped.keys() | self.states.spent | refused
+        done = {model for model in self.board.determinism.claimed if self.board.determinism.done(model)}
+        without = self.states.stopped.keys() | self.states.spent | refused | done
         return {model: slots for model, slots in free.items() if model not in without} if without else free
 
     def _own_budget_refuses(self, model: int) -> bool:
@@ -190,6 +204,9 @@ class Issuer:
         comparison, goal = self.comparison, self.comparison.goal
         models, references = len(self.spec.names), len(self.spec.references)
         issued = self.states.issued + [FINISHED] * references
+        for model in self.board.determinism.claimed:
+            if self.board.determinism.done(model):
+                issued[model] = FINISHED  # nobody waits for it
         flying = self.states.flying + [0] * references
         wanted = comparison.open
         if goal.stops:
@@ -224,12 +241,15 @@ class Issuer:
 
     def capped(self) -> bool:
         """Return whether every model that may still be asked has walked as far as allowed."""
-        if self._cap is None:
+        if self._cap is None and not self.board.determinism.claimed:
             return False
         stops = self.comparison.goal.stops
         models = self.comparison.members if stops else range(len(self.states.issued))
+        done = self.board.determinism.done
         return all(
-            self.states.issued[model] >= self._cap for model in models if model not in self.states.stopped
+            done(model) or (self._cap is not None and self.states.issued[model] >= self._cap)
+            for model in models
+            if model not in self.states.stopped
         )
 
     def exhausted(self) -> Account | None:
@@ -259,8 +279,8 @@ class Issuer:
     def _refusing(self, model: int) -> Account | None:
         """Return the account that cannot afford a model's next trial, if any."""
         gaps = self.states.gaps[model]
-        step = gaps[-1] if gaps else self.states.issued[model]
-        if (self._cap is not None and step >= self._cap) or not self.is_laid_out(model, step):
+        step = gaps[-1] if gaps else self._next_step(model)
+        if step is None or (self._cap is not None and step >= self._cap) or not self.is_laid_out(model, step):
             return None
         task, question = self.board.schedule.at(step, model)
         return self.budget.refusing(model, task, self.budget.worst_case(model, task, question))

@@ -39,6 +39,8 @@ class ModelStates:
         Models given up, with the reason.
     spent : set of int
         Models whose own budget has ended: of those given up, and of those that nothing asks for any more.
+    skipped : list of int
+        Steps counted as issued that needed no trial.
     gaps : list of list of int
         Steps to be issued again, because they were launched but never finished; the first one last.
     in_flight : dict of (int, int) to Flight
@@ -50,6 +52,7 @@ class ModelStates:
     missing: list[int]
     after_stop: list[int]
     retired: list[bool]
+    skipped: list[int]
     gaps: list[list[int]]
     stopped: dict[int, str] = field(default_factory=dict)
     spent: set[int] = field(default_factory=set)
@@ -64,6 +67,7 @@ class ModelStates:
             missing=[0] * models,
             after_stop=[0] * models,
             retired=[False] * models,
+            skipped=[0] * models,
             gaps=[[] for _ in range(models)],
         )
 

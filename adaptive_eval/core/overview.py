@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget
 from adaptive_eval.core.compare import BETTER, OPEN, WORSE, Comparison
+from adaptive_eval.core.decision_evidence import population_interval
 from adaptive_eval.core.goals import sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.plugins import RULE_GROUP, package_of
@@ -25,7 +27,7 @@ from adaptive_eval.core.results import (
     TaskScore,
     Verdict,
 )
-from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.core.spec_checks import spec_warnings
 from scorio.sequential.contrasts import ContrastBlock
 from scorio.sequential.evidence import log_tie_evidence
@@ -54,6 +56,7 @@ def results(
         goal=spec.goal.text,
         rule=spec.stopping.rule,
         rule_plugin=_plugin(spec, comparison),
+        top_k=_top_k(spec.goal),
         tasks=_tasks(spec, board, comparison),
         confidence=spec.stopping.confidence,
         family=spec.stopping.family,
@@ -69,6 +72,14 @@ def results(
         ties=spec.stopping.ties,
         fixed_passes=_fixed_passes(spec, board, comparison) if stopped is not None else None,
     )
+
+
+def _top_k(goal: GoalSpec) -> int | None:
+    """Return the k of a goal that asks for the best k, and for no ranking that would say more."""
+    leaves = goal.goals or (goal,)
+    if any(one.kind in ("ranking", "budget") for one in leaves):
+        return None
+    return max((one.k for one in leaves if one.kind == "top-k"), default=None)
 
 
 def _tasks(spec: SessionSpec, board: Board, comparison: Comparison) -> tuple[TaskResult, ...]:
@@ -203,7 +214,7 @@ def _dealings(spec: SessionSpec, budget: Budget, states: ModelStates, model: int
         return {**none, "state": "reference", "usd": None, "note": source}
     return {
         "state": _state(states, model),
-        "issued": states.issued[model],
+        "issued": states.issued[model] - states.skipped[model],
         "missing": states.missing[model],
         "after_stop": states.after_stop[model],
         "prompt_tokens": budget.models[model].spent.prompt,
@@ -239,28 +250,46 @@ def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairResult, ...]:
     shift, least = np.where(goal.measured, origin, 0.0), np.where(goal.measured, 0.0, -1.0)
     lows, highs = (shift + unit * np.clip(ends, least, 1.0) for ends in comparison.interval())
     margins = _tie_margins(spec, comparison)
-    threshold = comparison.threshold
+    read = comparison.questions > 0
+    near = np.where(read, margins, np.nan)
+    difference = shift + unit * comparison.difference
+    evidence, threshold = np.maximum(comparison.statistic, 0.0), comparison.threshold
+    decided, single, measured = comparison.decided_at, goal.single.tolist(), goal.measured.tolist()
+    trials = np.where(decided >= 0, decided, comparison.progress)
+    names = spec.names
+    needed = comparison.needed | (comparison.verdict != OPEN) | comparison.lost
+    if not goal.stops:
+        needed[:] = True
+    columns = (
+        goal.first, goal.second, read, difference, lows, highs, comparison.verdict, evidence, near, trials,
+        comparison.questions, decided, needed,
+    )  # fmt: skip
     rows = []
-    for row in range(goal.first.size):
-        first, second = sides(spec, goal, row)
-        read = comparison.questions[row] > 0
-        difference = float(shift[row] + unit * comparison.difference[row]) if read else None
-        decided = int(comparison.decided_at[row])
+    for row, (a, b, has, gap, low, high, verdict, peak, tie, steps, questions, at, wanted) in enumerate(
+        zip(*(column.tolist() for column in columns), strict=True)
+    ):
+        first, second = sides(spec, goal, row) if single[row] else (names[a], names[b])
+        exact = comparison.exact(row)
+        population = population_interval(spec, comparison, row) if exact else (None, None)
         rows.append(
             PairResult(
                 first=first,
                 second=second,
-                kind="width" if goal.measured[row] else "threshold" if goal.single[row] else "pair",
-                verdict=_VERDICTS[int(comparison.verdict[row])],
-                difference=difference,
-                low=float(lows[row]) if read else None,
-                high=float(highs[row]) if read else None,
-                evidence=max(float(comparison.statistic[row]), 0.0),
+                kind="width" if measured[row] else "threshold" if single[row] else "pair",
+                verdict=_VERDICTS[verdict],
+                difference=gap if has else None,
+                low=low if has else None,
+                high=high if has else None,
+                evidence=peak,
                 threshold=threshold,
-                tie_margin=None if not read or np.isnan(margins[row]) else float(margins[row]),
-                trials=decided if decided >= 0 else int(comparison.progress[row]),
-                questions=int(comparison.questions[row]),
-                decided_at=decided if decided >= 0 else None,
+                tie_margin=None if isnan(tie) else tie,
+                trials=steps,
+                questions=questions,
+                decided_at=at if at >= 0 else None,
+                exact=exact,
+                population_low=population[0],
+                population_high=population[1],
+                needed=wanted,
             )
         )
     return tuple(rows)

@@ -16,6 +16,7 @@ from adaptive_eval.core.frames import columns_of, frame_of
 __all__ = [
     "BudgetLine",
     "BudgetScope",
+    "Chance",
     "ContrastKind",
     "Decision",
     "Forecast",
@@ -139,6 +140,13 @@ class PairResult:
     kind : {'pair', 'threshold', 'width'}
         What is compared: two models, a model with a number, or a score's interval with a width; a ``tie`` of
         a width means that the score is measured, and `difference` is the score itself.
+    exact : bool
+        Whether the difference is known on these questions: all are answered, by models that repeat their
+        answers.
+    population_low, population_high : float or None
+        Of an exact one, the confidence interval for questions like these.
+    needed : bool
+        False for an open contrast whose verdict the goal can do without, such as one within the best k.
     """
 
     first: str
@@ -154,6 +162,10 @@ class PairResult:
     questions: int
     decided_at: int | None
     kind: ContrastKind = "pair"
+    exact: bool = False
+    population_low: float | None = None
+    population_high: float | None = None
+    needed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +282,16 @@ class PairForecast:
 
 
 @dataclass(frozen=True, slots=True)
+class Chance:
+    """Probability that the goal is reached once the run has so many trials in all."""
+
+    trials: float
+    resolved: float
+
+
+@dataclass(frozen=True, slots=True)
 class Forecast:
-    """What the rest of the run will take; approximate, from a simulation of every open pair.
+    """What the rest of the run will take; approximate, from a simulation of the open pairs.
 
     Parameters
     ----------
@@ -282,7 +302,11 @@ class Forecast:
     usd : Range or None
         Further USD; None where the config gives no price.
     pairs : tuple of PairForecast
-        The open pairs.
+        The open pairs that were simulated: of many those that will take longest.
+    open_pairs : int
+        All open pairs that the goal needs.
+    chances : tuple of Chance
+        For a few larger numbers of trials in all, the probability that they suffice.
     """
 
     resolved_within_budget: float
@@ -290,6 +314,8 @@ class Forecast:
     tokens: Range
     usd: Range | None
     pairs: tuple[PairForecast, ...]
+    open_pairs: int = 0
+    chances: tuple[Chance, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +381,7 @@ class Results:
     those of the decided pairs (approximate); None before the end and where that cannot be said. `rule_plugin`
     is where a rule comes from that is not one of ours. `tasks` holds several tasks one by one; empty for one.
     `ties` says whether the error rate of ties is that of each pair (``pair``) or of the `family`.
+    `top_k` is the k of a goal that asks for the best k models; None for any other.
     """
 
     goal: str
@@ -375,6 +402,7 @@ class Results:
     rule_plugin: RulePlugin | None = None
     tasks: tuple[TaskResult, ...] = ()
     ties: str = "pair"
+    top_k: int | None = None
 
     def to_columns(self, table: Table = "models") -> dict[str, list[Any]]:
         """Return one of the tables as columns of plain Python values.
@@ -438,4 +466,6 @@ def _forecast_from(data: Mapping[str, Any] | None) -> Forecast | None:
         tokens=Range(**data["tokens"]),
         usd=Range(**data["usd"]) if data["usd"] else None,
         pairs=tuple(PairForecast(**{**pair, "trials": Range(**pair["trials"])}) for pair in data["pairs"]),
+        open_pairs=data.get("open_pairs", len(data["pairs"])),
+        chances=tuple(Chance(**one) for one in data.get("chances", ())),
     )

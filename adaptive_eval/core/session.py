@@ -86,6 +86,7 @@ class Session:
         self._unread = 0
         self._forecast: Forecast | None = None
         self._forecast_due = 0
+        self._forecast_ended = False
 
     # ------------------------------------------------------------------ asking
 
@@ -163,6 +164,7 @@ class Session:
         self._intake.check(outcomes)
         after_stop = self.stopped is not None
         self._unread += sum(self._intake.take(outcome, after_stop=after_stop) for outcome in outcomes)
+        self.board.fill()
 
     def _report(self) -> list[Decision]:
         """Return the decisions that have not been returned yet."""
@@ -228,7 +230,11 @@ class Session:
         elif exhausted is not None:
             self._stop(StopVerdict("budget", evidence=account_evidence(self.spec, exhausted)))
         elif self._issuer.capped():
-            self._stop(StopVerdict("max_passes", evidence={"passes": self.spec.stopping.max_passes}))
+            stopped, done = self.states.stopped, self.board.determinism.done
+            known = [one.name for number, one in enumerate(self.spec.models) if done(number)]
+            whole = all(done(model) for model in self.comparison.members if model not in stopped)
+            passes = {"passes": self.spec.stopping.max_passes} if not whole else {}
+            self._stop(StopVerdict("max_passes", evidence={**passes, "known": known}))
 
     def _stop(self, verdict: StopVerdict) -> None:
         if verdict.reason in ("budget", "max_passes"):
@@ -351,6 +357,7 @@ class Session:
             The decisions, as they fell.
         """
         known: list[set[int]] = [set() for _ in self.spec.models]
+        self.board.determinism.paused = True
         for batch in log:
             pending: list[Told] = []
             for outcome in batch:
@@ -364,8 +371,14 @@ class Session:
                     self._issuer.adopt(model, step)
                 pending.append(outcome)
             self._tell_again(pending)
+        fills, self.board.determinism.paused = self.board.determinism.fills, False
         for model, steps in enumerate(known):
-            self.states.gaps[model] = sorted(set(range(self.states.issued[model])) - steps, reverse=True)
+            without = set(range(self.states.issued[model])) - steps
+            gaps = {step for step in without if not fills(model, step)}
+            self.states.gaps[model] = sorted(gaps, reverse=True)
+            self.states.skipped[model] = len(without) - len(gaps)
+        if self.board.determinism.claimed:
+            self._decide(now=True)
         for key, times in unanswered:
             model = self._intake.model(key.model)
             task, question = self.board.schedule.at(key.step, model)
@@ -383,7 +396,7 @@ class Session:
         self._decide(now=True)
         self.board.absorb()
         found = results(self.spec, self.board, self.comparison, self.budget, self.states, self.stopped)
-        forecast = None if self.stopped is not None else self.forecast()
+        forecast = self.forecast()
         return replace(found, forecast=forecast, warnings=(*found.warnings, *self.remarks()))
 
     def forecast(self) -> Forecast | None:
@@ -391,10 +404,14 @@ class Session:
 
         The last forecast is kept until the number of trials has grown by a twentieth.
         """
-        if self.budget.told >= self._forecast_due:
+        ended = self.stopped is not None
+        if self.stopped is not None and self.stopped.reason not in ("budget", "max_passes"):
+            return None
+        if self.budget.told >= self._forecast_due or ended is not self._forecast_ended:
             self._forecast_due = self.budget.told + max(self.budget.told // 20, 10)
+            self._forecast_ended = ended
             parts = (self.spec, self.board, self.comparison, self.budget, self.states)
-            self._forecast = forecast(*parts)
+            self._forecast = forecast(*parts, ended=ended)
         return self._forecast
 
     @property

@@ -140,12 +140,15 @@ class ModelSpec:
         Needed under a USD budget.
     budget : BudgetSpec
         What it may take on its own. When that ends, its open pairs stay undecided and the rest goes on.
+    deterministic : bool
+        Whether it is said to answer a question the same every time, which is tested.
     """
 
     name: str
     max_tokens: int | None = None
     price: Price | None = None
     budget: BudgetSpec = BudgetSpec()
+    deterministic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,6 +380,8 @@ class SessionSpec:
         Finished models to compare with.
     prior : PriorSpec, optional
         Earlier trials of the models.
+    usage_on_failure : {'presume', 'prompt-only', 'none'}
+        What a failed request counts that may have been billed: its worst case, its prompt, or nothing.
 
     Examples
     --------
@@ -395,6 +400,7 @@ class SessionSpec:
     overall: Literal["macro", "pooled"] = "macro"
     references: tuple[ReferenceSpec, ...] = ()
     prior: PriorSpec | None = None
+    usage_on_failure: Literal["presume", "prompt-only", "none"] = "presume"
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -200,7 +200,18 @@ def _completion(
         model=_text(body.get("model"), redact),
         response_id=_text(body.get("id"), redact),
         logprobs=_logprobs(of_answer if text == said else _unspelled(of_answer), of_prompt),
+        without_text="" if text else _instead_of_text(choice.get("message")),
     )
+
+
+def _instead_of_text(message: Any) -> str:
+    """Return what a message without a text holds in its place."""
+    if isinstance(message, dict):
+        if message.get("tool_calls") or message.get("function_call"):
+            return "tool_calls"
+        if message.get("reasoning_content") or message.get("reasoning"):
+            return "reasoning"
+    return ""
 
 
 def _logprobs(of_answer: Any, of_prompt: Any) -> Any:

@@ -101,6 +101,9 @@ class Assembly:
         delta = part.get("delta")
         if isinstance(delta, dict):
             message = whole.setdefault("message", {})
+            for name in ("reasoning_content", "reasoning", "tool_calls"):
+                if delta.get(name):
+                    message[name] = True  # that there is some, is all that is read of it
             for name in ("content", "refusal"):
                 if isinstance(delta.get(name), str):
                     message[name] = (message.get(name) or "") + delta[name]

@@ -14,6 +14,7 @@ from adaptive_eval.engine.discovery import PoolChanges
 from adaptive_eval.engine.dispatch import Dispatch
 from adaptive_eval.engine.limits import Gate, ServerLimits
 from adaptive_eval.engine.model_client import ModelClient, OfServers, Pools
+from adaptive_eval.engine.no_answers import NoAnswers
 from adaptive_eval.engine.pool import Member, Prober, QueueWatch
 from adaptive_eval.engine.protocols import Clock, Endpoint, Executor
 from adaptive_eval.engine.trial_task import TrialTask
@@ -49,6 +50,8 @@ class InFlightTrials:
     presume : callable
         Called when an attempt has come to nothing and may have been billed; returns whether the budgets allow
         the trial another.
+    no_answers : NoAnswers
+        Counts the answers that are none.
 
     Attributes
     ----------
@@ -66,6 +69,7 @@ class InFlightTrials:
         jitter: Callable[[], float],
         on_change: Callable[[], None],
         presume: Callable[[TrialKey], bool],
+        no_answers: NoAnswers,
     ) -> None:
         self._open = dict(clients)
         self._clock = clock
@@ -88,6 +92,7 @@ class InFlightTrials:
             on_end=self._on_end,
         )
         self._presume = presume
+        self.no_answers = no_answers
         self._dropped: list[tuple[TrialKey, bool]] = []
         self._unrecorded: list[asyncio.Event] = []
         self._gates = {
@@ -217,6 +222,8 @@ class InFlightTrials:
     def settle(self, trial: TrialTask) -> End:
         """Say how `trial` ended; put it back into the queue where it has a further chance."""
         model, failure = trial.request.key.model, trial.failure
+        if failure is None and trial.score is not None:
+            self.no_answers.add(model, trial.score)
         if failure is None and trial.score is not None and trial.score.category is not None:
             self._consecutive_missing[model] = 0
             return "scored"
@@ -296,7 +303,7 @@ class InFlightTrials:
 
     def remarks(self) -> tuple[str, ...]:
         """Return what a person has to know now of servers, in words."""
-        return (*self.pool_changes.remarks(), *self._impossible_usages())
+        return (*self.pool_changes.remarks(), *self._impossible_usages(), *self.no_answers.remarks())
 
     def _impossible_usages(self) -> Iterator[str]:
         for model, pool in self._pools.items():

@@ -27,6 +27,7 @@ from adaptive_eval.engine.in_flight import InFlightTrials
 from adaptive_eval.engine.ledger import Committer, Ledger, ThreadCommitter
 from adaptive_eval.engine.limits import ServerLimits
 from adaptive_eval.engine.model_client import ModelClient
+from adaptive_eval.engine.no_answers import NoAnswers
 from adaptive_eval.engine.protocols import Allowance, Clock, Controller, Executor, Prompts, Recorder
 from adaptive_eval.engine.trial_task import TrialTask, share
 from adaptive_eval.errors import SessionError, UsageError
@@ -113,6 +114,8 @@ class Runner:
     allowance : Allowance, optional
         What scoring may cost: nothing is launched whose answer could not be scored within it. Default: it is
         free.
+    no_answers : NoAnswers, optional
+        Counts the answers that are none. Default: from none on.
     """
 
     def __init__(
@@ -130,6 +133,7 @@ class Runner:
         observer: Observer | None = None,
         committer: Committer | None = None,
         allowance: Allowance | None = None,
+        no_answers: NoAnswers | None = None,
     ) -> None:
         self._controller = controller
         self._prompts = prompts
@@ -148,6 +152,7 @@ class Runner:
             jitter=jitter,
             on_change=self._wake.set,
             presume=controller.presume,
+            no_answers=no_answers or NoAnswers(),
         )
         self._ending: StopVerdict | None = None
         self._trials = 0
@@ -307,14 +312,14 @@ class Runner:
                 case "scored":
                     records.append(self._ledger.outcome(trial, missing=None, after_stop=after_stop))
                 case "missing" | "unscored" as end:
-                    reason = _why_missing(trial, end)
-                    records.append(self._ledger.outcome(trial, missing=reason, after_stop=after_stop))
+                    why = _why_missing(trial, end)
+                    records.append(self._ledger.outcome(trial, missing=why, after_stop=after_stop))
                     if self._in_flight.answers_nothing(model):
                         # An answer that no scorer can use is not the fault of the server that gave it.
                         words = (
-                            _said(trial, f"no answer for trial after trial: {reason}")
+                            _said(trial, f"no answer for trial after trial: {why}")
                             if end == "missing"
-                            else f"no score for trial after trial: {reason}"
+                            else f"no score for trial after trial: {why}"
                         )
                         refusals.setdefault(model, words)
                 case "refused":
@@ -325,6 +330,11 @@ class Runner:
         for event in unrecorded:
             event.set()
         self._report_dropped()
+        # Before the session is told: it must not call a ranking resolved that rests on such a model.
+        for model in {record.request.key.model for record in records}:
+            reason = self._in_flight.no_answers.refusal(model)
+            if reason is not None:
+                self._stop_model(model, reason)
         if records:
             self._emit(lambda: Finished(tuple(records)))
             self._decided(self._controller.tell([record.outcome for record in records]))

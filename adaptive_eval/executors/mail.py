@@ -32,6 +32,8 @@ class Setup:
         Their scorers.
     rubrics : mapping of str to Rubric
         Their rubrics.
+    missing : tuple of str
+        Causes for which an answer that is none counts as missing.
     client : callable
         Makes the client for a model at a base URL.
     grading : callable
@@ -46,6 +48,7 @@ class Setup:
     tasks: tuple[Task, ...]
     scorers: dict[str, Scorer]
     rubrics: dict[str, Rubric]
+    missing: tuple[str, ...]
     client: Callable[[ModelConfig, str], OpenAIEndpoint]
     grading: Callable[..., Scoring]
     cpus: float

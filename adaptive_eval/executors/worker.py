@@ -61,7 +61,9 @@ class Worker:
             if problem is not None:
                 raise UsageError(f"task {task.name!r}: {problem}")
         scoring = {
-            task.name: TaskScoring(self._setup.scorers[task.name], self._setup.rubrics[task.name])
+            task.name: TaskScoring(
+                self._setup.scorers[task.name], self._setup.rubrics[task.name], self._setup.missing
+            )
             for task in self._setup.tasks
         }
         threads = ThreadPoolExecutor(most, thread_name_prefix="scoring")

@@ -11,7 +11,6 @@ from rich.text import Text
 from adaptive_eval.core.results import BudgetLine, Decision
 from adaptive_eval.monitor.bars import progress_bar
 from adaptive_eval.monitor.lines import BAD, GOOD, HEADING, Column, columns, line, wrapped
-from adaptive_eval.monitor.outlook import outlook_parts
 from adaptive_eval.monitor.snapshot import BudgetUse, RunView
 from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.text.budgets import amount_words, budget_name
@@ -20,6 +19,7 @@ from adaptive_eval.text.headline import headline
 from adaptive_eval.text.inert import inert
 from adaptive_eval.text.labels import cut, distinct_labels
 from adaptive_eval.text.numbers import NOTHING, count, duration, fixed, percent, short, trimmed
+from adaptive_eval.text.outlook import outlook_parts
 from adaptive_eval.text.verdicts import family_words
 
 __all__ = [

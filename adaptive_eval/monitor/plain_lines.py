@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from adaptive_eval.monitor.outlook import outlook_parts
 from adaptive_eval.monitor.snapshot import RunView
 from adaptive_eval.text.budgets import amount_words, budget_name
 from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.headline import resolved_words
 from adaptive_eval.text.inert import inert
 from adaptive_eval.text.numbers import count, duration
+from adaptive_eval.text.outlook import outlook_parts
 
 __all__ = ["PlainLines"]
 

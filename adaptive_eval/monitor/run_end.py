@@ -13,8 +13,10 @@ from adaptive_eval.monitor.leaderboard import leaderboard
 from adaptive_eval.monitor.lines import HEADING, to_ascii, wrapped
 from adaptive_eval.monitor.snapshot import RunView
 from adaptive_eval.text.decision_words import describe
+from adaptive_eval.text.determinism_words import exact_pairs
 from adaptive_eval.text.inert import inert
 from adaptive_eval.text.numbers import count, duration, short, usd
+from adaptive_eval.text.outlook import chances_words
 from adaptive_eval.text.verdicts import fixed_words, saved_words
 
 __all__ = ["render_summary"]
@@ -62,8 +64,10 @@ class _Ending:
             [*panels.verdict_lines(view, width, 4), *wrapped(_used_words(view), width)],
             leaderboard(view, width, len(view.models) + 1, bayes=self.bayes),
             self._pairs(width),
+            [line for words in exact_pairs(view.results) for line in wrapped(inert(words), width)],
             wrapped(saved_words(view.results) or "", width),
             wrapped(fixed_words(view.results) or "", width),
+            wrapped(chances_words(view.results) or "", width),
             panels.warning_lines(view, width, _WARNINGS),
             [Text.assemble(("Report  ", HEADING), inert(self.report), overflow="fold")]
             if self.report

@@ -21,10 +21,10 @@ from adaptive_eval.core.results import (
     StopVerdict,
     from_json,
 )
-from adaptive_eval.monitor.outlook import Outlook, outlook
 from adaptive_eval.store.records import EndpointHealth, SnapshotRecord
 from adaptive_eval.text.decision_words import note_words
 from adaptive_eval.text.headline import headline
+from adaptive_eval.text.outlook import Outlook, outlook
 from adaptive_eval.text.verdicts import oriented, pair_order, rule_words
 
 __all__ = [
@@ -212,7 +212,7 @@ def run_view(
     results = from_json(snapshot.results)
     then = from_json(earlier.results) if earlier is not None and earlier.elapsed < snapshot.elapsed else None
     span = snapshot.elapsed - (earlier.elapsed if earlier is not None and then is not None else 0.0)
-    open_pairs = [open_pair(pair) for pair in results.pairs if pair.verdict == "open"]
+    open_pairs = [open_pair(pair) for pair in results.pairs if pair.verdict == "open" and pair.needed]
     trials_per_second = _rate(results.trials, then.trials if then else 0, span)
     return RunView(
         name=header.name,
@@ -233,7 +233,7 @@ def run_view(
         warnings=_warnings(results),
         trials_per_second=trials_per_second,
         tokens_per_second=_rate(_tokens(results), _tokens(then) if then else 0, span),
-        outlook=outlook(results, trials_per_second),
+        outlook=None if results.stop is not None else outlook(results, trials_per_second),
     )
 
 

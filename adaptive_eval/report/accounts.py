@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,8 @@ class ModelAccount:
         Failed attempts by kind, those that a later attempt made good included.
     latency_p50, latency_p95 : float or None
         Seconds an answer took, of a long run in a sample of 500,000 trials; None without an answer.
+    no_answer : mapping of str to int
+        Answers that are none, by cause (:attr:`adaptive_eval.trial.Completion.no_answer`).
     """
 
     model: str
@@ -47,6 +49,7 @@ class ModelAccount:
     errors: Mapping[str, int]
     latency_p50: float | None
     latency_p95: float | None
+    no_answer: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ def model_accounts(reader: RunReader, cells: OutcomeCells, results: Results) -> 
     """Return an account of every model, in the order of the results."""
     truncated, missing = _cut_and_missing(cells)
     errors, latencies = reader.error_counts(), reader.latencies(_LATENCIES)
+    none = reader.no_answers()
     index = {name: i for i, name in enumerate(cells.models)}
     categories = max((category for _, category in cells.categories), default=0) + 1
     accounts = []
@@ -96,6 +100,7 @@ def model_accounts(reader: RunReader, cells: OutcomeCells, results: Results) -> 
                 errors=errors.get(line.model, {}),
                 latency_p50=p50,
                 latency_p95=p95,
+                no_answer=none.get(line.model, (0, {}))[1],
             )
         )
     return tuple(accounts)

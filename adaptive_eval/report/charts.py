@@ -12,9 +12,22 @@ import numpy as np
 from adaptive_eval.core.results import PairResult, Results
 from adaptive_eval.text.verdicts import flipped
 
-__all__ = ["MATRIX", "Bin", "Scale", "histogram", "pair_matrix", "scale_over"]
+__all__ = [
+    "MATRIX",
+    "MOST_DECISIONS",
+    "MOST_TIES",
+    "Bin",
+    "Scale",
+    "histogram",
+    "pair_matrix",
+    "scale_over",
+    "shown_pairs",
+]
 
 _SMALLEST = 1e-6  # what lies closer together is drawn as one place
+
+MOST_PAIRS, MOST_TIES, MOST_DECISIONS = 100, 20, 200
+"""Most rows of these tables; the whole is in report.json and the CSV files."""
 
 MATRIX = 30
 """Most models for which the matrix of pairs is drawn; beyond, the table says it."""
@@ -87,6 +100,32 @@ def _round_up(value: float) -> float:
     """Return the next number with one significant digit."""
     step = _step(value)
     return round(math.ceil(value / step - 1e-9) * step, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPairs:
+    """The pairs that a report shows, in leaderboard order, and in words which they are; empty for all."""
+
+    shown: tuple[PairResult, ...]
+    words: str = ""
+
+
+def shown_pairs(results: Results, most: int = MOST_PAIRS) -> ShownPairs:
+    """Return all pairs of a small board; of a large one those that are open, then tied, then closest."""
+    if len(results.pairs) <= most:
+        return ShownPairs(results.pairs)
+
+    def order(pair: PairResult) -> tuple[int, float]:
+        kind = 0 if pair.verdict == "open" and pair.needed else 1 if pair.verdict == "tie" else 2
+        gap = min((abs(end) for end in (pair.low, pair.high) if end is not None), default=math.inf)
+        return kind, -pair.evidence / max(pair.threshold, 1e-9) if kind == 0 else gap
+
+    chosen = set(sorted(range(len(results.pairs)), key=lambda i: order(results.pairs[i]))[:most])
+    words = (
+        f"{most} of {len(results.pairs):,} pairs: those that are open, nearest to a verdict, then ties, then "
+        "the closest of the separated. All are in report/pairs.csv."
+    )
+    return ShownPairs(tuple(pair for i, pair in enumerate(results.pairs) if i in chosen), words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,15 @@ from markupsafe import Markup
 from adaptive_eval import __version__
 from adaptive_eval.core.results import Results
 from adaptive_eval.report import phrases
-from adaptive_eval.report.charts import Scale, histogram, pair_matrix, scale_over
+from adaptive_eval.report.charts import (
+    MOST_DECISIONS,
+    MOST_TIES,
+    Scale,
+    histogram,
+    pair_matrix,
+    scale_over,
+    shown_pairs,
+)
 from adaptive_eval.report.escape import clipped
 from adaptive_eval.report.other_rankings import ranking_rows
 from adaptive_eval.report.paper import paper_latex, paper_markdown
@@ -25,6 +33,7 @@ from adaptive_eval.report.rank_plot import rank_plot
 from adaptive_eval.report.summary import Summary
 from adaptive_eval.text import budgets, numbers
 from adaptive_eval.text.decision_words import describe
+from adaptive_eval.text.outlook import chances_words
 from adaptive_eval.text.stored import CONFIG
 from adaptive_eval.text.verdicts import (
     fixed_words,
@@ -113,9 +122,13 @@ def to_html(summary: Summary) -> str:
         title=phrases.pairs_title(results),
         scores=scale_over(scores),
         differences=Scale.around_zero([*differences, margin]),
+        pairs=shown_pairs(results),
+        most_ties=MOST_TIES,
+        recent=summary.decisions[-MOST_DECISIONS:],
         matrix=pair_matrix(of_kind(results, "pair")),
         saved=saved_words(results),
         fixed_length=fixed_words(results),
+        chances=chances_words(results),
         saving=saving(results),
         tallies=_tallies(results),
         questions=questions[:_QUESTIONS],
@@ -139,7 +152,7 @@ def _tallies(results: Results) -> dict[str, int | None]:
         "separated": verdicts.count("better") + verdicts.count("worse") if verdicts else None,
         "tied": verdicts.count("tie") if verdicts else None,
         "measured": widths.count("tie") if widths else None,
-        "open": verdicts.count("open") + widths.count("open"),
+        "open": sum(pair.verdict == "open" and pair.needed for pair in results.pairs),
     }
 
 

@@ -128,6 +128,7 @@ def _model(line: ModelResult, account: ModelAccount, results: Results) -> dict[s
         "score_if_missing_wrong": line.worst,
         "score_if_missing_right": line.best,
         "truncated": account.truncated,
+        "no_answer": dict(account.no_answer),
         "after_stop": line.after_stop,
         "categories": list(account.categories),
         "errors": dict(account.errors),
@@ -167,6 +168,9 @@ def _pair(pair: PairResult, equivalence: float | None) -> dict[str, Any]:
         "trials_each": pair.trials,
         "questions": pair.questions,
         "decided_at": pair.decided_at,
+        "exact": pair.exact,
+        "population_low": pair.population_low,
+        "population_high": pair.population_high,
     }
 
 

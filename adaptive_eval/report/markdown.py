@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from adaptive_eval.core.results import ModelResult, PairResult, Results
 from adaptive_eval.report.accounts import QuestionAccount
+from adaptive_eval.report.charts import MOST_DECISIONS, MOST_TIES, shown_pairs
 from adaptive_eval.report.escape import fenced, md, table
 from adaptive_eval.report.other_rankings import ranking_rows
 from adaptive_eval.report.paper import paper_latex, paper_markdown
@@ -47,6 +48,7 @@ from adaptive_eval.text.budgets import (
 )
 from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.numbers import count, fixed, interval, rank_interval, usd
+from adaptive_eval.text.outlook import chances_words
 from adaptive_eval.text.stored import CONFIG
 from adaptive_eval.text.verdicts import fixed_words, pair_name, saved_words, tie_words
 
@@ -90,6 +92,7 @@ def _head(summary: Summary) -> str:
         f"**{md(summary.verdict)}**",
         md(settings_words(results)),
         md(course_words(summary)),
+        md(chances_words(results) or ""),
         uncounted_words(summary) or "",
         *(f"> **Warning:** {md(text)}" for text in results.warnings),
     ]
@@ -112,7 +115,10 @@ def _ranking(summary: Summary) -> str:
     ]
     rows = [_ranking_row(line, decimals, summary) for line in lines]
     parts = ["## Ranking", table(header, rows, "rlrrrrrl")]
-    parts += [f"{md(' and '.join(group))}: {md(tie_words(results.equivalence))}." for group in summary.ties]
+    shown = summary.ties[:MOST_TIES]
+    parts += [f"{md(' and '.join(group))}: {md(tie_words(results.equivalence))}." for group in shown]
+    if len(shown) < len(summary.ties):
+        parts.append(f"{len(summary.ties) - len(shown):,} more groups are tied: see report.json.")
     parts.append(
         "A rank interval such as 2–3 says that the verdicts leave the model anywhere within it. The score, a "
         "mean over "
@@ -163,18 +169,20 @@ def _pairs(summary: Summary) -> str:
         "difference",
         f"{level} confidence sequence",
         "verdict",
-        "fell after",
+        "decided after",
         "questions",
         "evidence",
     ]
-    rows = [_pair_row(pair, decimals, summary) for pair in results.pairs]
+    pairs = shown_pairs(results)
+    rows = [_pair_row(pair, decimals, summary) for pair in pairs.shown]
     scale = "z" if results.rule == "zscore" else "ln e-value"
     notes = (
-        "Differences are first minus second, read where both models had walked equally far; a verdict fell "
-        f"after so many trials of each. Evidence is the highest {scale} against the value that calls a "
+        'Differences are first minus second, read where both models had equally many trials; "decided after" '
+        f"is that number of trials of each. Evidence is the highest {scale} against the value that calls a "
         "winner: at the call for a decided pair, at the last reading for another."
     )
-    return "\n\n".join([f"## {pairs_title(results)}", table(header, rows, "lrrlrrr"), notes])
+    parts = [f"## {pairs_title(results)}", table(header, rows, "lrrlrrr"), pairs.words, notes]
+    return "\n\n".join(filter(None, parts))
 
 
 def _pair_row(pair: PairResult, decimals: int, summary: Summary) -> list[str]:
@@ -258,13 +266,10 @@ def _cost(summary: Summary) -> str:
     parts = ["## Cost", table(header, [*rows, total], "lrrrrrr"), *_budgets(summary.results)]
     saved = saved_words(summary.results)
     if saved is not None:
-        parts.append(
-            f"{md(saved)} Uniform allocation reads the same pairs at the same trials, so it would have "
-            "needed those."
-        )
-        fixed = fixed_words(summary.results)
-        if fixed is not None:
-            parts.append(md(fixed))
+        parts.append(md(saved))
+    fixed = fixed_words(summary.results)
+    if fixed is not None:
+        parts.append(md(fixed))
     return "\n\n".join(parts)
 
 
@@ -320,9 +325,12 @@ def _decisions(summary: Summary) -> str:
         return ""
     rows = [
         [time_words(one.at), f"{one.decision.trials:,}", md(describe(one.decision))]
-        for one in summary.decisions
+        for one in summary.decisions[-MOST_DECISIONS:]
     ]
-    return "\n\n".join(["## Decisions", table(["time", "trials of the run", "decision"], rows, "lrl")])
+    parts = ["## Decisions", table(["time", "trials of the run", "decision"], rows, "lrl")]
+    if len(rows) < len(summary.decisions):
+        parts.append(f"The last {len(rows)} of {len(summary.decisions):,} decisions; all are in report.json.")
+    return "\n\n".join(parts)
 
 
 def _paper(summary: Summary) -> str:

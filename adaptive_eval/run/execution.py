@@ -269,8 +269,7 @@ class _Run:
     def replay(self, writer: RunWriter) -> None:
         """Rebuild the session from the run file, and store the decisions that it lacks."""
         with writer.reader() as reader:
-            log = chain(reader.log(), reader.log(after_stop=True))
-            replayed = self.session.replay(log, reader.unanswered())
+            replayed = self.built.rebuild(self.session, reader)
             decisions = [decision_from(record.body) for record in reader.decisions()]
             latest = reader.latest_snapshot()
             self._audit.read(reader)

@@ -112,7 +112,7 @@ def build_scorer(kind: str, options: Mapping[str, Any] | None = None) -> Scorer:
     0.01
     """
     if kind not in SCORERS:
-        raise UsageError(f"there is no scorer {kind!r}; there are {', '.join(SCORERS)}")
+        raise UsageError(f"unknown scorer {kind!r}; choose one of {', '.join(SCORERS)}")
     factory = SCORERS[kind]
     parameters = inspect.signature(factory).parameters
     known = list(parameters)

@@ -71,15 +71,15 @@ class CodeScorer:
         """
         if not self.allow_execution:
             raise UsageError(
-                "the scorer code runs programs that a model wrote: say allow_execution: true if that is meant"
+                "the scorer code runs programs that a model wrote; set allow_execution: true to allow it"
             )
         require_sandbox(self.python, strict=self.require_sandbox == "strict")
         values = self._values(question, "")
         missing = [name for name in _FIELD.findall(self.code + self.tests) if name not in values]
         if missing:
             known = ", ".join(values)
-            return f"there is no field {missing[0]!r} for the scorer's code and tests; there are {known}"
-        return None if _filled(self.tests, values).strip() else "there are no tests"
+            return f"the scorer's code or tests use the field {missing[0]!r}; the question has {known}"
+        return None if _filled(self.tests, values).strip() else "the tests are empty"
 
     def notice(self) -> str:
         """Return a sentence on the protections that the sandbox has on this machine."""

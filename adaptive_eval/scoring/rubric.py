@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -160,10 +160,14 @@ class TaskScoring:
         Extracts the answer and compares it with the target.
     rubric : Rubric
         Turns the signals into a category; its thresholds are frozen.
+    missing : collection of str
+        Causes for which an answer that is none counts as missing
+        (:attr:`~adaptive_eval.trial.Completion.no_answer`); of others it is scored as it is.
     """
 
     scorer: Scorer
     rubric: Rubric
+    missing: Collection[str] = ()
 
     def score(self, completion: Completion, question: Question) -> Score:
         """Return the category of an answer, with all its signals.
@@ -174,7 +178,15 @@ class TaskScoring:
             If the endpoint left out a signal that the category depends on, such as the log-probabilities
             that were requested.
         """
-        return self.categorised(self.scorer.score(completion, question), completion)
+        without = self.not_scored(completion)
+        return without or self.categorised(self.scorer.score(completion, question), completion)
+
+    def not_scored(self, completion: Completion) -> Score | None:
+        """Return the score without a category of an answer that counts as missing; None for any other."""
+        cause = completion.no_answer
+        if cause is None or cause not in self.missing:
+            return None
+        return Score(None, None, attempt_signals(completion), f"no answer: {cause}")
 
     def categorised(self, score: Score, completion: Completion) -> Score:
         """Return the scorer's `score` with the rubric's category; a score without a category keeps none.

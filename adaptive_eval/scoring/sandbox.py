@@ -1,4 +1,4 @@
-"""Runs programs that nobody has read under bubblewrap, or not at all.
+"""Runs programs that nobody has read, only under bubblewrap.
 
 A program sees its own file system: Python read-only, a small memory disk as its only writable place, no
 home, no network, no other process. Each of its processes is bounded in CPU time, address space, file size and
@@ -135,8 +135,8 @@ def _enclosure(python: str | None) -> Enclosure:
             else:
                 if outcome.passed:
                     return enclosure
-                words = f"even a sum fails in it: {outcome.reason}"
-    raise UsageError(f"the scorer code runs programs in a sandbox, and there can be none here: {words}")
+                words = f"a test program fails in it: {outcome.reason}"
+    raise UsageError(f"the scorer code needs a sandbox, which cannot be made here: {words}")
 
 
 def run_tests(code: str, tests: str, limits: Limits, python: str | None = None) -> Outcome:
@@ -194,7 +194,7 @@ def _run(
     if status in (-signal.SIGKILL, 128 + signal.SIGKILL) and not is_last:
         raise _Killed
     if not heard.verdict.startswith(_STARTED):
-        raise SandboxFailed(_last_line(heard.errors) or f"it did not begin within {limits.wall:g} s")
+        raise SandboxFailed(_last_line(heard.errors) or f"it did not start within {limits.wall:g} s")
     if status == -signal.SIGKILL:  # from outside: no process in it can see bubblewrap
         raise SandboxFailed("it was killed")
     return Outcome(False, ended or _why(process.returncode, heard.errors, limits))
@@ -256,7 +256,7 @@ def _late(limits: Limits) -> str:
 
 
 def _exceeds(root: int, most: int) -> bool:
-    """Tell whether a process and those that it has started hold more than `most` bytes of memory."""
+    """Tell whether a process and its descendants hold more than `most` bytes of memory."""
     processes = list(_descendants(root))
     return (
         sum(map(_resident, processes)) > most  # an upper bound: processes share pages
@@ -265,7 +265,7 @@ def _exceeds(root: int, most: int) -> bool:
 
 
 def _descendants(process: int) -> Iterator[int]:
-    """Yield a process and those that it has started; in a PID namespace no process gets lost."""
+    """Yield a process and its descendants; in a PID namespace no process loses its ancestors."""
     yield process
     with suppress(OSError), os.scandir(f"/proc/{process}/task") as threads:
         for thread in threads:

@@ -75,7 +75,7 @@ class AnswerScorer(ABC):
 
     @abstractmethod
     def is_right(self, answer: Answer, question: Question) -> bool:
-        """Tell whether `answer` is the target; raise :class:`Undecided` if there is no telling."""
+        """Tell whether `answer` is the target; raise :class:`Undecided` if it cannot be told."""
 
     def score_signal(self, answer: Answer | None, question: Question) -> dict[str, Signal]:
         """Return the scorer's further signals; none by default."""
@@ -124,7 +124,7 @@ class AnswerScorer(ABC):
         )
 
     def _part(self, text: str) -> str:
-        """Return where the answer is looked for."""
+        """Return the part of a text that may hold the answer."""
         part = answer_part(text, strip_reasoning=self.strip_reasoning)
         if self.marker is None:
             return part

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from adaptive_eval.scoring.scorer import CUT_OFF
-from adaptive_eval.trial import Completion, Signal
+from adaptive_eval.trial import NO_ANSWER, Completion, Signal
 
 __all__ = ["PROMPT_LOGPROBS", "attempt_signals"]
 
@@ -31,7 +31,8 @@ def attempt_signals(completion: Completion) -> dict[str, Signal]:
     dict
         ``latency`` (seconds) and ``truncated``; if they are known, ``token_ratio``, ``repeated_pattern``,
         ``prompt_tokens``, ``completion_tokens``, ``completion_bpt`` and ``prompt_bpt`` (bits per token), as
-        defined in the paper's appendix D.1 (arXiv:2510.04265).
+        defined in the paper's appendix D.1 (arXiv:2510.04265); ``no_answer_…`` for one that is none
+        (:attr:`~adaptive_eval.trial.Completion.no_answer`).
 
     Examples
     --------
@@ -48,6 +49,8 @@ def attempt_signals(completion: Completion) -> dict[str, Signal]:
     }
     if completion.finish_reason:
         signals["repeated_pattern"] = int(completion.finish_reason != "stop")
+    if completion.no_answer is not None:
+        signals[f"{NO_ANSWER}{completion.no_answer}"] = True
     usage = completion.usage
     if usage.total_tokens:
         signals["token_ratio"] = usage.completion_tokens / TOKEN_RATIO_UNIT

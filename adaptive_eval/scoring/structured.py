@@ -59,11 +59,13 @@ class JsonScorer(AnswerScorer):
             try:
                 validator.check_schema(self._schema())
             except jsonschema.SchemaError as error:
-                return f"the schema is no JSON Schema: {error.message[:200]}"
+                return f"the schema is not a valid JSON Schema: {error.message[:200]}"
             return None
         if self.field is None and not isinstance(_value(question.target), dict | list):
-            words = "is no JSON object or list"
-            return f"the target {question.target[:60]!r} {words}; name the field that it is compared with"
+            words = "is not a JSON object or list"
+            return (
+                f"the target {question.target[:60]!r} {words}; set field to the one that it is compared with"
+            )
         return None
 
     def find(self, text: str, box: Extract | None, question: Question) -> Answer | None:
@@ -145,7 +147,7 @@ def _field(value: Any, path: str) -> Any:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Tell whether two JSON values are equal; true is not 1, as it is to Python."""
+    """Tell whether two JSON values are equal; true is not 1, unlike in Python."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):

@@ -112,7 +112,7 @@ def find_function(name: str) -> Callable[..., Any]:
     """
     module, colon, attribute = name.partition(":")
     if not (module and colon and attribute):
-        raise UsageError(f"{name!r} names no function; write module:function")
+        raise UsageError(f"{name!r} is not a function; write module:function")
     try:
         found = getattr(import_module(module), attribute, None)
     except ImportError as error:

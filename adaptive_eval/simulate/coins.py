@@ -140,7 +140,8 @@ class BiasedCoins:
             ).p
             for size, child in zip(schedule.sizes, coins.spawn(len(schedule.sizes)), strict=True)
         ]
-        return _Coins(np.concatenate(chances, axis=1), *_extremes(spec), schedule, trials)
+        drawn = _settled(spec, np.concatenate(chances, axis=1), trials)
+        return _Coins(drawn, *_extremes(spec), schedule, trials)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +194,7 @@ class GivenChances:
         """Return the answers of one replicate."""
         self._check(spec)
         if self.chances.ndim == 2:
-            return _Coins(self.chances, *_extremes(spec), schedule, seed)
+            return _Coins(_settled(spec, self.chances, seed), *_extremes(spec), schedule, seed)
         return _Categories(np.cumsum(self.chances, axis=2)[:, :, :-1], schedule, seed)
 
     def _check(self, spec: SessionSpec) -> None:
@@ -214,6 +215,23 @@ class GivenChances:
 def _check_models(spec: SessionSpec, models: int) -> None:
     if models != len(spec.models):
         raise UsageError(f"answers are given for {models} models, the run has {len(spec.models)}")
+
+
+def _settled(spec: SessionSpec, chances: Floats, seed: np.random.SeedSequence) -> Floats:
+    """Return chances in which deterministic models are right on a question always or never.
+
+    As many questions are right as the mean chance says, the likely ones more often.
+    """
+    if not any(model.deterministic for model in spec.models):
+        return chances
+    rng, settled = np.random.default_rng((seed.generate_state(1)[0], 1)), chances.copy()
+    for number, model in enumerate(spec.models):
+        if model.deterministic:
+            right = round(float(chances[number].sum()))
+            order = np.argsort(rng.random(chances.shape[1]) - chances[number], kind="stable")
+            settled[number] = 0.0
+            settled[number, order[:right]] = 1.0
+    return settled
 
 
 def _extremes(spec: SessionSpec) -> tuple[Ints, Ints]:

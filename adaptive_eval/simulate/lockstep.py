@@ -31,6 +31,7 @@ def sequences_in_lockstep(spec: SessionSpec) -> bool:
     """Return whether a run is the same in lockstep: it goes by turns, and ends by its verdicts or passes."""
     budgets = [spec.budget, *(model.budget for model in spec.models), *(task.budget for task in spec.tasks)]
     unlimited = not any(budget.limited for budget in budgets)
+    unlimited &= not any(model.deterministic for model in spec.models)
     return unlimited and spec.goal.kind != "budget" and spec.allocation.models in ("round-robin", "uniform")
 
 

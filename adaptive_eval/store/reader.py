@@ -22,6 +22,7 @@ from adaptive_eval.store.run_files import RunFiles, open_for_reading
 from adaptive_eval.store.scorings import Rescored, ScoringRecord, read_rescored, read_scorings
 from adaptive_eval.store.thinning import spread
 from adaptive_eval.store.trial_rows import (
+    ANSWERS_BY_SIGNALS,
     ATTEMPTS,
     ERROR_COUNTS,
     TRIALS,
@@ -34,7 +35,7 @@ from adaptive_eval.store.trial_rows import (
 )
 from adaptive_eval.store.unanswered import read_unanswered
 from adaptive_eval.store.zstd import Dictionaries
-from adaptive_eval.trial import Completion, Missing, TrialKey, TrialOutcome, TrialRequest, Usage
+from adaptive_eval.trial import NO_ANSWER, Completion, Missing, TrialKey, TrialOutcome, TrialRequest, Usage
 
 if TYPE_CHECKING:  # numpy takes longer to import than all else here, and few readers need it
     import numpy as np
@@ -312,6 +313,27 @@ class RunReader:
         counts: dict[str, dict[str, int]] = {}
         for model, error, count in rows:
             counts.setdefault(models[model], {})[unpack(error)] = count
+        return counts
+
+    def no_answers(self) -> dict[str, tuple[int, dict[str, int]]]:
+        """Return how many answers each model has given, and how many of them are none, by cause.
+
+        The causes are those of :attr:`~adaptive_eval.trial.Completion.no_answer`. All answers are looked at.
+        """
+        causes = {
+            number: name.removeprefix(NO_ANSWER)
+            for number, names in enumerate(self._names("signal_sets"))
+            for name in json.loads(names)
+            if name.startswith(NO_ANSWER)
+        }
+        rows = self._rows(ANSWERS_BY_SIGNALS)
+        models = self._names("models")
+        counts: dict[str, tuple[int, dict[str, int]]] = {}
+        for model, signal_set, count in rows:
+            answers, found = counts.get(models[model], (0, {}))
+            if signal_set in causes:
+                found[causes[signal_set]] = found.get(causes[signal_set], 0) + count
+            counts[models[model]] = (answers + count, found)
         return counts
 
     def decisions(self) -> list[DecisionRecord]:

@@ -12,6 +12,7 @@ from adaptive_eval.store.zstd import Dictionaries
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 
 __all__ = [
+    "ANSWERS_BY_SIGNALS",
     "ATTEMPTS",
     "ERROR_COUNTS",
     "TRIALS",
@@ -168,6 +169,12 @@ WHERE id > :last AND id <= :end AND (:model IS NULL OR model = :model) AND (:ste
 ORDER BY id LIMIT 4096
 """
 """Attempts from id ``:last`` on, the filters being NULL or a value."""
+
+ANSWERS_BY_SIGNALS = """
+SELECT o.model, a.signal_set, count(*) FROM answers AS a JOIN outcomes AS o ON o.id = a.outcome
+WHERE a.signal_set IS NOT NULL GROUP BY o.model, a.signal_set
+"""
+"""Answers by model and the names of their signals."""
 
 ERROR_COUNTS = """
 SELECT model, error, count(*) FROM attempts

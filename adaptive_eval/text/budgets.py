@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from adaptive_eval.core.results import BudgetLine, Results
 from adaptive_eval.text.numbers import duration, percent, short, usd
@@ -69,23 +69,27 @@ def limited_budgets(results: Results) -> list[BudgetLine]:
 
 
 def presumed_words(lines: Sequence[BudgetLine]) -> str | None:
-    """Say how much of what is spent no server has reported; None where all is.
+    """Say what is billed and what is only assumed billed; None where all that is spent is billed.
 
     Examples
     --------
     >>> line = BudgetLine("tokens", 5000.0, 0.0, 9000.0, presumed=1200.0)
     >>> print(presumed_words([line]))
-    1,200 tokens of what is spent are presumed: requests without an answer that may have been billed, each \
-at its worst case.
+    Billed 3,800 tokens; assumed billed 1,200 tokens: requests that failed or reported no usage and may have \
+been billed.
     """
-    parts = [
-        f"{amount_words(line, line.presumed)}{'' if line.name == 'usd' else f' {budget_name(line)}'}"
-        for line in lines
-        if line.presumed and line.scope == "run"
-    ]
-    if not parts:
+    concerned = [line for line in lines if line.presumed and line.scope == "run"]
+    if not concerned:
         return None
+
+    def amounts(part: Callable[[BudgetLine], float]) -> str:
+        units = ("" if line.name == "usd" else f" {budget_name(line)}" for line in concerned)
+        return " and ".join(
+            f"{amount_words(line, part(line))}{unit}" for line, unit in zip(concerned, units, strict=True)
+        )
+
     return (
-        f"{' and '.join(parts)} of what is spent are presumed: requests without an answer that may have been "
-        "billed, each at its worst case."
+        f"Billed {amounts(lambda line: line.spent - line.presumed)}; assumed billed "
+        f"{amounts(lambda line: line.presumed)}: requests that failed or reported no usage and may have been "
+        "billed."
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from adaptive_eval.core.results import Decision, ModelResult, PairResult, Results, StopVerdict
 from adaptive_eval.errors import SessionError
+from adaptive_eval.text.determinism_words import exact_words
 from adaptive_eval.text.numbers import count, duration, percent, signed, trimmed, usd
 from adaptive_eval.text.promises import promises
 from adaptive_eval.text.verdicts import verdict_words
@@ -43,8 +44,17 @@ def describe(what: Decision | StopVerdict) -> str:
         return what.text
     if what.kind == "stop":
         return _STOPS[what.verdict](what.evidence)
-    words = _retired(what) if what.verdict == "retired" else _pair(what)
+    words = _retired(what) if what.verdict == "retired" else _pair(what) + _exactness(what)
     return f"withdrawn, since the settings were changed: {words}" if what.kind == "withdrawn" else words
+
+
+def _exactness(decision: Decision) -> str:
+    found = decision.evidence
+    if not found.get("exact"):
+        return ""
+    low, high = found["population_low"], found["population_high"]
+    turned = decision.verdict == "worse" and found.get("kind", "pair") == "pair"
+    return f"; {exact_words(-high, -low) if turned else exact_words(low, high)}"
 
 
 def _pair(decision: Decision) -> str:
@@ -192,6 +202,10 @@ def _seconds(limit: float) -> str:
 
 
 def _max_passes(found: Mapping[str, Any]) -> str:
+    if "passes" not in found:
+        return (
+            "every model that is needed repeats its answers and has given them all: more trials say no more"
+        )
     return f"every model that is needed has done {count(found['passes'], 'pass', 'passes')} (max_passes)"
 
 
@@ -275,7 +289,9 @@ def _explained(pair: PairResult, results: Results) -> str:
         f"Difference {pair.difference:+.4f}, {level} [{pair.low:+.4f}, {pair.high:+.4f}], {after}.",
         f"Evidence ({scale}): peak {pair.evidence:.3f}; a winner needs {pair.threshold:.3f} now.",
     ]
-    if results.equivalence is not None and results.rule != "zscore":
+    if pair.population_low is not None and pair.population_high is not None:
+        lines.append(f"{exact_words(pair.population_low, pair.population_high).capitalize()}.")
+    elif results.equivalence is not None and results.rule != "zscore":
         lines.append(
             f"A tie is called once the difference is known to be below {trimmed(results.equivalence)}."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from adaptive_eval.text.verdicts import (
     is_single,
     is_width,
     of_kind,
+    oriented,
     tie_words,
     tied_groups,
 )
@@ -23,13 +25,25 @@ _OWN: tuple[ContrastKind, ...] = ("threshold", "width")
 
 
 def resolved_words(results: Results) -> str:
-    """Return how many contrasts are resolved, such as ``7 of 10 pairs resolved``."""
-    counted = []
-    for noun, part in (("pair", of_kind(results, "pair")), ("model", of_kind(results, *_OWN))):
-        resolved = sum(pair.verdict != "open" for pair in part.pairs)
-        if part.pairs:
-            counted.append(f"{resolved:,} of {count(len(part.pairs), noun)}")
-    return f"{' and '.join(counted) or '0 of 0 pairs'} resolved"
+    """Return how many contrasts are resolved, and how many open ones the goal needs no more.
+
+    Examples
+    --------
+    >>> resolved_words(Results("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None))
+    '0 of 0 pairs resolved'
+    """
+    counted: dict[str, list[str]] = {"resolved": [], "measured": []}
+    for noun, kind in (("pair", "pair"), ("model", "threshold"), ("score", "width")):
+        part = [pair for pair in results.pairs if pair.kind == kind]
+        done = sum(pair.verdict != "open" for pair in part)
+        if part:
+            verb = "measured" if kind == "width" else "resolved"
+            counted[verb].append(f"{done:,} of {count(len(part), noun)}")
+    spare = sum(pair.verdict == "open" and not pair.needed for pair in results.pairs)
+    words = [f"{' and '.join(parts)} {verb}" for verb, parts in counted.items() if parts]
+    if spare:
+        words.append(f"{spare:,} not needed")
+    return ", ".join(words) or "0 of 0 pairs resolved"
 
 
 def headline(results: Results, names: Mapping[str, str] | None = None) -> str:
@@ -112,6 +126,8 @@ def _own_clauses(results: Results) -> list[str]:
 
 
 def _clauses(results: Results) -> list[str]:
+    if results.top_k is not None and len(results.models) > results.top_k:
+        return _top_clauses(results, results.top_k)
     if all(pair.verdict == "open" for pair in results.pairs):
         return [_best_words(results)]
     models = [line.model for line in _by_place(results)]
@@ -120,6 +136,36 @@ def _clauses(results: Results) -> list[str]:
         return _ranking_clauses(results, models)
     hub = _hub(results.pairs)
     return _baseline_clauses(results, hub) if hub is not None else _partial_clauses(results, models)
+
+
+def _top_clauses(results: Results, k: int) -> list[str]:
+    """Say which models are the best k, or which are in and between which the other places are open."""
+    wins = established(results)
+    models = [line.model for line in _by_place(results)]
+    beats, beaten = Counter(winner for winner, _ in wins), Counter(loser for _, loser in wins)
+    tie = tie_words(results.equivalence)
+    if not any(pair.verdict == "open" and pair.needed for pair in results.pairs):
+        best = sorted(models, key=lambda model: beaten[model] >= k)[:k]
+        across = [
+            f"{listing((pair.first, pair.second))} are {tie}"
+            for pair in map(oriented, results.pairs)
+            if pair.verdict == "tie" and (pair.first in best) != (pair.second in best)
+        ]
+        first = f"{best[0]} is the best model" if k == 1 else f"The top {k} are {listing(best, 10)}"
+        return [first, *across[:3]]
+    inside = [model for model in models if beats[model] >= len(models) - k]
+    between = [model for model in models if model not in inside and beaten[model] < k]
+    if not inside and all(pair.verdict == "open" for pair in results.pairs):
+        return [_best_words(results)]
+    if k == 1:
+        return [f"The best model is one of {listing(between, 10)}"]
+    places = count(k - len(inside), "place")
+    settled = (
+        f"{listing(inside, 10)} {'is' if len(inside) == 1 else 'are'} among the top {k}; " if inside else ""
+    )
+    whose = places if inside else f"the top {k}"
+    verb = "is" if whose.startswith("1 ") else "are"
+    return [f"{settled}{whose} {verb} open between {listing(between, 10)}"]
 
 
 def _ranking_clauses(results: Results, models: Sequence[str]) -> list[str]:

@@ -79,6 +79,11 @@ def promises(results: Results, target: str | None = None) -> Promises:
             f"A tie says that the true difference is smaller than {margin}, not that it is zero. "
             f"{_TIES.get(results.ties, _TIES['pair']).format(error=_error(results))}"
         )
+    if any(pair.exact for pair in results.pairs):
+        holds.append(
+            "Models that repeat their answers are asked each question once: differences between them are "
+            "exact on these questions as long as they repeat them, and an interval on questions like these."
+        )
     return Promises(tuple(holds), (*_limits(results), *_reference(results, target)))
 
 

@@ -13,13 +13,20 @@ from adaptive_eval.text.stored import stop_evidence
 __all__ = ["more_passes", "raised_budgets"]
 
 
-def more_passes(config: RunConfig) -> str:
-    """Return the setting that allows a run twice as many passes."""
-    return f"stopping.max_passes={2 * config.stopping.max_passes}"
+def more_passes(results: Results, config: RunConfig) -> str:
+    """Return the setting that allows a run as many more passes as it will probably need, or twice as many."""
+    return f"stopping.max_passes={ceil(_factor(results) * config.stopping.max_passes)}"
+
+
+def _factor(results: Results) -> float:
+    """Return how many times the trials so far decide all open pairs with a chance of half; 2 if unknown."""
+    chances = () if results.forecast is None else results.forecast.chances
+    likely = next((one.trials for one in chances if one.resolved >= 0.5), None)
+    return 2.0 if likely is None else max(likely / max(results.trials, 1), 1.2)
 
 
 def raised_budgets(results: Results, decisions: Iterable[Decision], config: RunConfig) -> list[str]:
-    """Return settings that double the limits that have ended a run or left pairs of it open.
+    """Return settings that raise the limits that have ended a run or left pairs of it open.
 
     Parameters
     ----------
@@ -40,27 +47,27 @@ def raised_budgets(results: Results, decisions: Iterable[Decision], config: RunC
     if stop is None or stop.reason not in ("budget", "partial"):
         return []
     limits = [line for line in results.budgets if line.limit is not None]
-    found = stop_evidence(stop)
+    found, factor = stop_evidence(stop), _factor(results)
     scope, owner = found.get("scope"), found.get("owner", "")
     chosen = [line for line in limits if (line.scope, line.owner) == (scope, owner)]
     if scope == "run":
-        return _doubled(chosen, "budget")
+        return _raised(chosen, factor, "budget")
     if scope == "task":
-        return _doubled(chosen, f"{_item('tasks', owner, config)}.budget")
+        return _raised(chosen, factor, f"{_item('tasks', owner, config)}.budget")
     if scope == "scorer":
         task = owner.partition(" of ")[2]
-        return _doubled(chosen, f"{_item('tasks', task, config)}.scorer.budget")
+        return _raised(chosen, factor, f"{_item('tasks', task, config)}.scorer.budget")
     spent = [one.models[0] for one in decisions if (one.kind, one.verdict) == ("model_stopped", "budget")]
     settings = []
     for model in dict.fromkeys(spent):
         chosen = [line for line in limits if (line.scope, line.owner) == ("model", model)]
-        settings += _doubled(chosen, f"{_item('models', model, config)}.budget")
+        settings += _raised(chosen, factor, f"{_item('models', model, config)}.budget")
     return settings
 
 
-def _doubled(lines: Sequence[BudgetLine], place: str) -> list[str]:
+def _raised(lines: Sequence[BudgetLine], factor: float, place: str) -> list[str]:
     line = _ended(lines)
-    return [] if line is None else [f"{place}.{line.name}={_twice(line)}"]
+    return [] if line is None else [f"{place}.{line.name}={_times(line, factor)}"]
 
 
 def _ended(lines: Iterable[BudgetLine]) -> BudgetLine | None:
@@ -74,19 +81,22 @@ def _ended(lines: Iterable[BudgetLine]) -> BudgetLine | None:
     return max(reserved or used, key=lambda one: one[0], default=(0.0, None))[1]
 
 
-def _twice(line: BudgetLine) -> str:
-    """Return twice a limit as people write it in a config.
+def _times(line: BudgetLine, factor: float) -> str:
+    """Return a multiple of a limit as people write it in a config.
 
     Examples
     --------
     >>> limits = {"trials": 60, "tokens": 50e6, "prompt_tokens": 20_500, "usd": 0.0012, "wall_clock": 2745.0}
-    >>> [_twice(BudgetLine(name, 0.0, 0.0, limit)) for name, limit in limits.items()]
+    >>> [_times(BudgetLine(name, 0.0, 0.0, limit), 2.0) for name, limit in limits.items()]
     ['120', '100M', '41k', '0.0024', '1h31m30s']
+    >>> _times(BudgetLine("trials", 0.0, 0.0, 480), 20.83)
+    '10k'
     """
     assert line.limit is not None
+    more = factor * line.limit if factor == 2.0 else float(f"{factor * line.limit:.2g}")
     if line.name == "usd":
-        return f"{(2 * Decimal(repr(float(line.limit)))).normalize():f}"
-    number = ceil(2 * line.limit)
+        return f"{Decimal(repr(float(more))).normalize():f}"
+    number = ceil(more)
     if line.name != "wall_clock":
         return next((f"{number // size}{unit}" for unit, size in _COUNTS if number % size == 0), str(number))
     parts = []

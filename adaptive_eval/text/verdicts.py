@@ -130,15 +130,21 @@ def established(results: Results) -> Set[tuple[str, str]]:
     An order follows from a separated pair, or from a chain of them: where A is ahead of B and B ahead of C,
     A is ahead of C whether or not that pair was decided by itself. Ties do not chain.
     """
-    below: dict[str, set[str]] = {line.model: set() for line in results.models}
+    models = [line.model for line in results.models]
+    place = {model: number for number, model in enumerate(models)}
+    below = [0] * len(models)  # as bits: boards have hundreds of models
     for pair in map(oriented, results.pairs):
-        if pair.verdict == "better" and pair.first in below and pair.second in below:
-            below[pair.first].add(pair.second)
-    for middle in below:
-        for losers in below.values():
-            if middle in losers:
-                losers |= below[middle]
-    return {(winner, loser) for winner, losers in below.items() for loser in losers}
+        if pair.verdict == "better" and pair.first in place and pair.second in place:
+            below[place[pair.first]] |= 1 << place[pair.second]
+    for middle in range(len(models)):
+        bit, losers = 1 << middle, below[middle]
+        below = [mask | losers if mask & bit else mask for mask in below]
+    return {
+        (models[winner], models[loser])
+        for winner, mask in enumerate(below)
+        for loser in range(len(models))
+        if mask >> loser & 1
+    }
 
 
 def is_single(results: Results) -> bool:
@@ -171,16 +177,15 @@ def pair_name(pair: PairResult, names: Mapping[str, str] | None = None) -> str:
 
 
 def left_open(results: Results) -> frozenset[str]:
-    """Return the models that are asked no more because the other model of an open pair has stopped.
+    """Return the models that are asked no more because the other model of a needed pair has stopped.
 
-    Nothing more can be decided about them, and yet they are not resolved. Where the goal is reached, such as
-    the best k, what it left open was not needed.
+    Nothing more can be decided about them, and yet they are not resolved.
     """
     if results.stop is not None and results.stop.reason == "resolved":
         return frozenset()
     stopped = {line.model for line in results.models if line.state == "stopped"}
     retired = {line.model for line in results.models if line.state == "retired"}
-    pairs = [(pair.first, pair.second) for pair in results.pairs if pair.verdict == "open"]
+    pairs = [(pair.first, pair.second) for pair in results.pairs if pair.verdict == "open" and pair.needed]
     return frozenset(one for pair in pairs if stopped & set(pair) for one in pair if one in retired)
 
 
@@ -219,12 +224,12 @@ def tied_groups(results: Results) -> tuple[tuple[str, ...], ...]:
 
 
 def saving(results: Results) -> tuple[int, int] | None:
-    """Return the trials issued, and those that every model walking as far as the longest would have taken.
+    """Return the trials issued, and those that uniform allocation would have used.
 
-    Uniform allocation reads the same pairs at the same steps, so it would have gone on with all models
-    until the last pair was resolved. That comparison holds only for a run that resolved its goal with all
-    its models; None otherwise. References are asked nothing either way. The counterfactual takes no trials
-    in flight at the stop into account, so it is on the low side.
+    Uniform allocation reads the same pairs at the same trials, and continues with all models until the last
+    pair is resolved. The comparison holds only for a run that resolved its goal with all its models; None
+    otherwise. References are asked nothing either way. Trials in flight at the stop are not counted for
+    uniform allocation, so its figure is on the low side.
     """
     asked = [line for line in results.models if line.state != "reference"]
     if results.stop is None or results.stop.reason != "resolved" or len(asked) < 2:
@@ -236,18 +241,35 @@ def saving(results: Results) -> tuple[int, int] | None:
     return (issued, uniform) if uniform > 0 else None
 
 
+_NOISE = 0.05
+"""Part of the trials below which a saving is noise, and not told."""
+
+
 def saved_words(results: Results) -> str | None:
-    """Return the saving in a sentence, or None where no honest figure exists."""
+    """Return what uniform allocation would have used; None where that is unknown or the difference noise."""
     figures = saving(results)
-    if figures is None:
+    asked = sum(line.state != "reference" for line in results.models)
+    if figures is None or asked < 3 or abs(figures[0] / figures[1] - 1.0) < _NOISE:
         return None
     issued, uniform = figures
-    longest = uniform // sum(line.state != "reference" for line in results.models)
-    base = (
-        f"{count(issued, 'trial')} issued; {uniform:,} if every model had walked as far as the longest "
-        f"({longest:,})"
+    return (
+        f"{count(issued, 'trial')} issued. Uniform allocation would have used {count(uniform, 'trial')} "
+        f"({uniform // asked:,} per model): {_compared(issued, uniform)}."
     )
-    return f"{base}: {percent(1 - issued / uniform)} fewer." if issued < uniform else f"{base}: none saved."
+
+
+def _compared(issued: int, other: int) -> str:
+    """Return how the trials issued compare with a number of trials.
+
+    Examples
+    --------
+    >>> _compared(50, 100), _compared(120, 100), _compared(1_400, 100)
+    ('50 % fewer here', '20 % more here', '14 times as many here')
+    """
+    if issued < other:
+        return f"{percent(1 - issued / other)} fewer here"
+    times = issued / other
+    return f"{percent(times - 1)} more here" if times < 2 else f"{times:.2g} times as many here"
 
 
 def fixed_length(results: Results) -> tuple[int, int] | None:
@@ -262,14 +284,12 @@ def fixed_length(results: Results) -> tuple[int, int] | None:
 
 
 def fixed_words(results: Results) -> str | None:
-    """Return in a sentence what a run of fixed length would have taken, or None where that cannot be said."""
+    """Return what a run of fixed length would have taken, or None where that cannot be said or is noise."""
     fixed, figures = fixed_length(results), saving(results)
-    if fixed is None or figures is None:
+    if fixed is None or figures is None or abs(figures[0] / fixed[1] - 1.0) < _NOISE:
         return None
     passes, trials = fixed
-    issued = figures[0]
-    compared = f"{percent(1 - issued / trials)} fewer here" if issued < trials else "no more than here"
     return (
-        "A run of fixed length, looked at once at its end, would take about "
-        f"{trials:,} ({count(passes, 'trial')} of every question) for intervals as narrow: {compared}."
+        f"A run of fixed length, if the right length had been known, would have taken about {trials:,} "
+        f"trials ({passes:,} of every question) for intervals as narrow: {_compared(figures[0], trials)}."
     )

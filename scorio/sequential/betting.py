@@ -355,7 +355,7 @@ class _Groups:
 
 
 def _with_missing(cells: Cells, categories: NDArray[np.integer]) -> Floats:
-    return np.where(categories == HOLE, np.nan, cells.scores[categories])
+    return np.where(categories < 0, np.nan, cells.scores[categories])
 
 
 def _log_sum(values: Floats) -> Floats:

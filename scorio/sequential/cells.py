@@ -18,10 +18,12 @@ from scorio.sequential.moments import POOLED, Prior, avg_variance, fit_prior, un
 from scorio.sequential.rounds import Rounds
 from scorio.sequential.trial_sequence import TrialSequence
 
-__all__ = ["HOLE", "Cells", "PathBlock", "Prior", "fit_prior", "unit_scores"]
+__all__ = ["HOLE", "KNOWN", "Cells", "PathBlock", "Prior", "fit_prior", "unit_scores"]
 
 HOLE = -1
 """Category of a trial that got no answer."""
+KNOWN = -2
+"""Category of a step that needs no trial: the model repeats its answers, and has answered the question."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
@@ -47,6 +49,11 @@ class PathBlock:
     seen: Floats
     total: Floats
     square: Floats
+
+    @property
+    def trials(self) -> Floats:
+        """Trials with an answer; infinity where answers have no noise."""
+        return np.asarray(self.seen + self.r)
 
     @property
     def mean(self) -> Floats:
@@ -77,6 +84,8 @@ class Cells:
         Steps of the walk absorbed per model.
     categories : ndarray of int8 or int16, shape (L, capacity)
         The category at each absorbed step; :data:`HOLE` where there was no answer.
+    exact : ndarray of bool, shape (L,)
+        Models whose answers have no noise from here on: w = u = 0, G = R = ∞.
     holes : list of list of int
         Per model the steps without an answer.
 
@@ -95,7 +104,7 @@ class Cells:
         self.sequence = sequence
         self.scores = scores
         self.models = models
-        self._x = np.append(scores, 0.0)  # index -1 (a hole) scores nothing
+        self._x = np.append(scores, [0.0, 0.0])  # a hole scores nothing, nor what is known already
         self._x2 = self._x**2
         self._p1, self._p2 = self.category_moments
         self.binary = scores.size == 2
@@ -108,6 +117,7 @@ class Cells:
         self._sums = np.zeros((7, models))  # Σv/n, Σu, G, R, seen, Σȳ, Σȳ²
         self._repeated = np.zeros(models, dtype=np.int64)  # questions with a second trial
         self._fitted = np.zeros(models, dtype=np.int64)  # `_repeated` at the last doubling
+        self.exact = np.zeros(models, dtype=bool)
         self._base = 0
         self._path = np.zeros((_FIELDS, models, 64))  # the fields of PathBlock, in their order
         self.rounds = None if sequence.shared is None else Rounds(sequence, scores, models)
@@ -136,7 +146,7 @@ class Cells:
         """
         if categories.size == 0:
             return
-        if categories.min() < HOLE or categories.max() >= self.scores.size:
+        if categories.min() < KNOWN or categories.max() >= self.scores.size:
             raise ValueError(f"categories must lie in -1..{self.scores.size - 1}, got {categories}")
         start = int(self.progress[models[0]])
         if np.any(self.progress[models] != start):
@@ -144,7 +154,7 @@ class Cells:
         stop = start + categories.shape[1]
         self._reserve(stop)
         self.categories[models, start:stop] = categories
-        if categories.min() == HOLE:
+        if (categories == HOLE).any():
             for row, model in enumerate(models.tolist()):
                 self.holes[model].extend((start + np.flatnonzero(categories[row] == HOLE)).tolist())
         for begin, end in self.pieces(start, stop):
@@ -186,6 +196,7 @@ class Cells:
         kept = max(self._base - start, 0)
         if kept < stop - start:
             columns = slice(start + kept - self._base, stop - self._base)
+            self._mark_exact(models, sums)
             self._path[3:, models, columns] = sums[:, :, kept:]
 
     def _absorb_distinct(self, models: Ints, start: int, categories: Ints) -> int:
@@ -205,7 +216,7 @@ class Cells:
         # Before and after the step, stacked: few calls on small arrays are what a live run pays for.
         n = np.stack([n0, n0 + present])
         sx, sxx = np.empty(n.shape), np.empty(n.shape)
-        sx[0], sxx[0] = counts @ self.scores, counts @ self._x2[:-1]
+        sx[0], sxx[0] = counts @ self.scores, counts @ self._x2[:-2]
         sx[1], sxx[1] = sx[0] + self._x[categories], sxx[0] + self._x2[categories]
         many = np.maximum(n, 1)
         y, v = sx / many, self._prior.of(rows).variance(n, sx, sxx)
@@ -229,8 +240,14 @@ class Cells:
         if kept < length:
             columns = slice(start + kept - self._base, start + length - self._base)
             values = np.concatenate([y, fresh[None], path[:2] / seen, path[2:]])
+            self._mark_exact(models, values[3:])
             self._path[:, models, columns] = values[:, :, kept:]
         return length
+
+    def _mark_exact(self, models: Ints, sums: Floats) -> None:
+        """Take the noise out of rows (w, u, G, R, …) of models whose answers have none."""
+        without = self.exact[models]
+        sums[:2, without], sums[2:4, without] = 0.0, np.inf
 
     def _until_refit(
         self, models: Ints, start: int, repeated: NDArray[np.int64]
@@ -319,6 +336,8 @@ class Cells:
             for row in np.flatnonzero((begun.known(models) != only).any(axis=1)).tolist():
                 here, mask = models[row : row + 1], only[row : row + 1]
                 values = self.rounds.restricted(here, start, stop, self.categories, mask)
+                without = np.isinf(sums[3][row])
+                values[:2, 0, without], values[2:4, 0, without] = 0.0, np.inf
                 for name, value in zip(sums, values, strict=True):
                     name[row] = value[0]
         return PathBlock(before, after, fresh != 0.0, *sums)
@@ -328,7 +347,8 @@ class Cells:
 
         `before`, `after` and `fresh` speak of a single step and are empty here.
         """
-        sums = self._sums[:, :, None]
+        sums = self._sums[:, :, None].copy()
+        sums[:3, self.exact], sums[3, self.exact] = 0.0, np.inf
         seen = np.maximum(sums[4], 1.0)
         none = np.zeros((self.models, 0))
         return PathBlock(none, none, none.astype(bool), sums[0] / seen, sums[1] / seen, *sums[2:])

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.sequential.cells import HOLE, Cells, PathBlock
+from scorio.sequential.cells import HOLE, KNOWN, Cells, PathBlock
 from scorio.sequential.evidence import margin_variance
 
 __all__ = [
@@ -168,7 +168,8 @@ def contrast_variance(
         (1.0 - trust) * between + trust * w / questions,
         np.minimum(between, np.maximum(w, u) / questions),
     )
-    fraction = questions / total
+    # Single answers without noise: while questions are left, they are a sample; then they are known.
+    fraction = np.where(np.isinf(r) & (questions < total), 0.0, questions / total)
     return np.asarray(np.maximum((1.0 - fraction) * between + fraction * within, FLOOR))
 
 
@@ -228,7 +229,7 @@ def tie_block(
     if target == "population":
         n, variance = np.maximum(block.questions, 1).astype(np.float64), np.minimum(block.variance, 1e6)
     else:
-        n = np.maximum(trials, 1.0)
+        n = np.maximum(np.where(np.isinf(trials), block.questions, trials), 1.0)
         # A score between 0 and 1 with mean p has a variance of p(1 − p) at most.
         most = sum((mean * (1.0 - mean) for mean in means), start=block.difference**2)
         variance = np.minimum(block.variance, most / n)
@@ -347,7 +348,7 @@ class PairReader:
         """Return the block with its variance at the margin; `first` are the differences of new questions."""
         if self.equivalence is None:
             return block
-        step, trials = self._firsts.add(pairs, first), np.minimum(a.seen + a.r, b.seen + b.r)
+        step, trials = self._firsts.add(pairs, first), np.minimum(a.trials, b.trials)
         return tie_block(block, self.equivalence, self.target, trials, (a.mean, b.mean), step)
 
     def _read_shared(self, pairs: Ints, start: int, stop: int) -> ContrastBlock:
@@ -395,7 +396,8 @@ class PairReader:
         guarded = contrast_variance(square, KAPPA, questions, total, noise, self.target) * stretch
         variance = guarded
         if self.cells.binary:
-            single = np.maximum(a.r, b.r) == 0.0  # iid binary outcomes, where κ = 0 is a theorem
+            repeats = np.maximum(*(np.where(np.isinf(side.r), 0.0, side.r) for side in (a, b)))
+            single = repeats == 0.0  # iid binary outcomes, where κ = 0 is a theorem
             if single.any():
                 exact = contrast_variance(square, 0.0, questions, total, noise, self.target) * stretch
                 variance = np.where(single, exact, guarded)
@@ -425,13 +427,18 @@ class PairReader:
 
     def _common_difference(self, first: int, second: int, steps: Ints) -> tuple[float, int]:
         """Return the mean difference over the `steps` that both answered, and their number."""
-        a, b = self.cells.categories[first, steps], self.cells.categories[second, steps]
+        a, b = self._said(first, steps), self._said(second, steps)
         both = (a != HOLE) & (b != HOLE)
         number = int(both.sum())
         if number == 0:
             return 0.0, 0
         scores = self.cells.scores
         return float((scores[a[both]] - scores[b[both]]).mean()), number
+
+    def _said(self, model: int, steps: Ints) -> Ints:
+        """Return a model's categories at all steps of a question, with those known without a trial."""
+        said = self.cells.categories[model, steps]
+        return np.asarray(np.where(said == KNOWN, said.max(initial=HOLE), said))
 
     def _common_share(self, pairs: Ints, start: int, stop: int) -> Floats:
         """Return, per model of each pair, its trials over those the pair shares; shape (2, p, steps)."""

@@ -77,6 +77,7 @@ def closing_steps(
     paths: int = 200,
     equivalence: float | None = None,
     alpha: float = 0.05,
+    moments: int = GRID,
 ) -> Floats:
     """Draw the steps at which open contrasts will be called.
 
@@ -96,6 +97,8 @@ def closing_steps(
         Equivalence margin ε.
     alpha : float
         Error level of a tie.
+    moments : int
+        Moments of a path that are looked at, spaced geometrically.
 
     Returns
     -------
@@ -113,13 +116,13 @@ def closing_steps(
     pairs = outlook.difference.size
     start = np.maximum(outlook.steps, 1).astype(np.float64)
     ratio = np.maximum(horizon / start, 1.0 + 1e-9)
-    grid = np.ceil(start[:, None] * ratio[:, None] ** (np.arange(1, GRID + 1) / GRID))
+    grid = np.ceil(start[:, None] * ratio[:, None] ** (np.arange(1, moments + 1) / moments))
     variance = np.maximum(outlook.future_variance(grid), 1e-15)
     information = np.maximum.accumulate(1.0 / variance, axis=1)
     now = 1.0 / np.maximum(outlook.variance, 1e-15)
     gain = np.maximum(np.diff(np.concatenate([now[:, None], information], axis=1), axis=1), 0.0)
     drift = _posterior_draws(outlook.difference, outlook.variance, paths, rng)
-    noise = rng.standard_normal((pairs, paths, GRID))
+    noise = rng.standard_normal((pairs, paths, moments))
     moves = drift[:, :, None] * gain[:, None, :] + np.sqrt(gain)[:, None, :] * noise
     estimate = ((outlook.difference * now)[:, None, None] + np.cumsum(moves, axis=2)) / information[
         :, None, :

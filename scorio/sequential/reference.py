@@ -256,7 +256,7 @@ class ReferenceReader:
         if self.equivalence is None:
             return block
         step = self._firsts.add(contrasts, first)
-        return tie_block(block, self.equivalence, self.target, live.seen + live.r, (live.mean, mean), step)
+        return tie_block(block, self.equivalence, self.target, live.trials, (live.mean, mean), step)
 
     def _block(
         self,

@@ -165,7 +165,7 @@ class Rounds:
         assert sequence.shared is not None
         self.sequence, self.scores, self.models = sequence, scores, models
         self.first = sequence.shared
-        self._x = np.append(scores, 0.0)
+        self._x = np.append(scores, [0.0, 0.0])
         self._x2 = self._x**2
         self._p1, self._p2 = float(scores.mean()), float((scores**2).mean())
         size = sequence.questions

@@ -240,7 +240,7 @@ def test_the_summary_tells_verdict_reason_saving_and_report():
         "Stopped (resolved): goal reached: 10 pairs decided, 1 of them tied.",
         "2–3 elm 0.720",
         "9 separated 1 tied 0 open elm = ash tied within ±0.05",
-        "52 % fewer.",
+        "52 % fewer",
         "Report runs/aime-shootout/report.md",
     ):
         assert words in flat

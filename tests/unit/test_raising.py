@@ -9,9 +9,10 @@ from run_examples import make_run
 
 from adaptive_eval.config import parse_config
 from adaptive_eval.config.overrides import apply_overrides, read_overrides
-from adaptive_eval.core.results import BudgetLine, Decision, StopVerdict
+from adaptive_eval.core.results import BudgetLine, Chance, Decision, Forecast, Range, StopVerdict
 from adaptive_eval.monitor.attach import Attachment
 from adaptive_eval.store import RunReader
+from adaptive_eval.text.outlook import chances_words
 from adaptive_eval.text.raised_limits import more_passes, raised_budgets
 
 NAMES = ("oak", "qwen3-1.7b", "7")
@@ -121,5 +122,15 @@ def test_nothing_is_to_be_raised_where_endpoints_have_gone(view, config):
         assert raised_budgets(*ended(view, stop, line), config) == []
 
 
-def test_twice_as_many_passes(config):
-    assert more_passes(config) == f"stopping.max_passes={2 * config.stopping.max_passes}"
+def test_twice_as_many_passes_where_nothing_is_foreseen(view, config):
+    assert more_passes(view.results, config) == f"stopping.max_passes={2 * config.stopping.max_passes}"
+
+
+def test_the_raised_limit_is_one_that_will_probably_do(view, config):
+    """Likely: the first number of trials with a chance of half or more."""
+    results, decisions = ended(view, spent("run")[0], BudgetLine("trials", 480, 0, 480))
+    chances = (Chance(520, 0.05), Chance(10_000, 0.65))
+    forecast = Forecast(0.0, Range(1, 2, 3), Range(1, 2, 3), None, (), 1, chances)
+    results = replace(results, trials=480, forecast=forecast)
+    assert raised_budgets(results, decisions, config) == ["budget.trials=10k"]
+    assert "5 % at 520 trials, 65 % at 10,000" in chances_words(results)

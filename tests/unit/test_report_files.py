@@ -24,12 +24,12 @@ COUNT_KEYS = "models questions trials stored uncounted pairs separated tied meas
 MODEL_KEYS = (
     "model state note rank rank_low rank_high score score_low score_high bayes_mu bayes_sigma early_rank "
     "transfer_mu transfer_sigma trials issued questions missing missing_reasons score_if_missing_wrong "
-    "score_if_missing_right truncated after_stop categories errors prompt_tokens completion_tokens usd "
-    "latency_p50_seconds latency_p95_seconds"
+    "score_if_missing_right truncated no_answer after_stop categories errors prompt_tokens "
+    "completion_tokens usd latency_p50_seconds latency_p95_seconds"
 )
 PAIR_KEYS = (
     "first second verdict kind words difference difference_low difference_high evidence threshold tie_margin "
-    "trials_each questions decided_at"
+    "trials_each questions decided_at exact population_low population_high"
 )
 TOP_KEYS = (
     "schema version run verdict goal rule counts models tasks pairs ties decisions budgets saving promises "

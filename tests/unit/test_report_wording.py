@@ -26,6 +26,8 @@ from adaptive_eval.text.numbers import (
 )
 from adaptive_eval.text.verdicts import (
     established,
+    fixed_length,
+    fixed_words,
     flipped,
     oriented,
     pair_order,
@@ -138,7 +140,7 @@ def test_headline_against_a_number():
         "ash is not resolved against 0.6; 4 of 5 models resolved after 1,000 trials."
     )
     assert headline(examples.to_a_width()) == (
-        "oak has the highest score: 0.860 [0.796, 0.924]; 4 of 5 models resolved after 1,000 trials."
+        "oak has the highest score: 0.860 [0.796, 0.924]; 4 of 5 scores measured after 1,000 trials."
     )
 
 
@@ -146,7 +148,7 @@ def test_headline_of_several_goals_speaks_of_each():
     sentence = headline(examples.of_several_goals())
     assert "yew is below 0.6" in sentence
     assert "4 of 5 scores measured to a width of 0.1" in sentence
-    assert "of 10 pairs and 8 of 10 models resolved" in sentence
+    assert "7 of 10 pairs and 4 of 5 models resolved, 4 of 5 scores measured" in sentence
 
 
 def test_headline_with_renamed_models_keeps_the_claims():
@@ -198,9 +200,9 @@ def test_verdict_and_rule_in_words():
 def test_saving_is_told_only_where_it_is_honest():
     done = examples.finished()
     assert saving(done) == (5_650, 12_000)
-    assert saved_words(done) == (
-        "5,650 trials issued; 12,000 if every model had walked as far as the longest (2,400): 52 % fewer."
-    )
+    words = saved_words(done)
+    for figure in ("5,650 trials", "12,000 trials", "(2,400 per model)", "52 % fewer"):
+        assert figure in words
     assert saving(examples.out_of_budget()) is None, "uniform would have ended on the budget too"
     assert saving(examples.midrun()) is None
     refused = replace(done, models=(replace(done.models[0], state="stopped"), *done.models[1:]))
@@ -210,7 +212,43 @@ def test_saving_is_told_only_where_it_is_honest():
 
 def test_no_saving_is_claimed_for_a_uniform_run():
     even = examples.example({"oak": 0.9, "elm": 0.5}, 200, stop=examples.RESOLVED)
-    assert saved_words(even).endswith("none saved.")
+    assert saved_words(even) is None
+
+
+def test_a_run_dearer_than_one_of_fixed_length_says_so():
+    dearer = replace(examples.finished(), fixed_passes=10)
+    passes, trials = fixed_length(dearer)
+    assert (passes, trials) == (10, 10 * 5 * dearer.questions)
+    assert f"{trials:,} trials" in fixed_words(dearer)
+    assert f"{5_650 / trials:.2g} times as many here" in fixed_words(dearer)
+    even = round(5_650 / 5 / dearer.questions)
+    close = replace(examples.finished(), fixed_passes=even)
+    assert abs(5_650 / fixed_length(close)[1] - 1) < 0.05
+    assert fixed_words(close) is None
+
+
+def reached(results, k):
+    """Return results whose goal is the best k, with no other pair needed."""
+    top = {line.model for line in sorted(results.models, key=lambda line: line.rank)[:k]}
+    pairs = tuple(
+        replace(pair, needed=(pair.first in top) != (pair.second in top), verdict=pair.verdict)
+        for pair in results.pairs
+    )
+    return replace(results, pairs=pairs, top_k=k)
+
+
+def test_the_headline_of_the_best_k_names_them():
+    done = reached(examples.finished(), 3)
+    assert headline(done).startswith("The top 3 are oak, elm and ash;")
+    assert headline(reached(examples.finished(), 1)).startswith("oak is the best model;")
+    split = headline(reached(examples.finished(), 2))
+    assert split.startswith("The top 2 are oak and elm; elm and ash are tied within ±0.05;")
+
+
+def test_the_headline_of_the_best_k_says_which_places_are_open():
+    running = reached(examples.midrun(), 2)
+    assert "open between" in headline(running)
+    assert "First place" not in headline(running)
 
 
 HARMLESS = {

@@ -199,7 +199,7 @@ def test_json_fields_and_schemas(options, target, answer, category):
 @pytest.mark.parametrize("target", ["42", "true", '"Paris"', "null", "Paris"])
 def test_a_target_that_no_object_or_list_can_be_is_refused(target):
     problem = build_scorer("json", {}).check_target(Question("t", "q", target))
-    assert "is no JSON object or list; name the field" in problem
+    assert "is not a JSON object or list; set field" in problem
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_a_text_is_found_where_no_word_or_number_goes_on(target, answer, categor
 
 def test_a_broken_schema_is_named():
     problem = build_scorer("json", {"schema": {"type": "objekt"}}).check_target(Question("t", "q", "x"))
-    assert "the schema is no JSON Schema" in problem
+    assert "not a valid JSON Schema" in problem
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_the_reports(tmp_path):
     runs.make_run(tmp_path / "forest")
     with RunReader(tmp_path / "forest") as reader:
         summary = summarise(reader)
-    expected = (*EXPECTED, "Budgets", "1,200 tokens of what is spent are presumed")
+    expected = (*EXPECTED, "Budgets", "assumed billed 1,200 tokens")
     limited = replace(summary, results=replace(summary.results, budgets=BUDGETS))
     for text in (to_markdown(limited), to_html(limited)):
         assert all(words in text for words in expected)

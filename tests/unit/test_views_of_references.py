@@ -55,7 +55,7 @@ def test_they_are_left_out_of_what_was_saved():
     longest = max(line.trials + line.missing for line in asked)
     results = with_reference(plain, "oak")
     assert saving(results) == (sum(line.issued for line in asked), len(asked) * longest)
-    assert f"the longest ({longest:,})" in saved_words(results)
+    assert f"({longest:,} per model)" in saved_words(results)
 
 
 def test_one_model_beside_references_saves_nothing_that_could_be_counted():

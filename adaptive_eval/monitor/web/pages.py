@@ -17,7 +17,6 @@ from markupsafe import Markup
 
 from adaptive_eval.core.results import PairResult, Results
 from adaptive_eval.monitor.bars import Axis, common_axis
-from adaptive_eval.monitor.outlook import chance, range_words
 from adaptive_eval.monitor.snapshot import RunView, evidence_progress
 from adaptive_eval.monitor.web.bounded import Block
 from adaptive_eval.monitor.web.server_health_page import problems
@@ -42,6 +41,7 @@ from adaptive_eval.text.numbers import (
     trimmed,
     usd,
 )
+from adaptive_eval.text.outlook import chance, chances_words, range_words
 from adaptive_eval.text.verdicts import (
     family_words,
     is_single,
@@ -80,6 +80,9 @@ FIGURES = (
     ),
 )
 """The plots: name, title, and what is to be seen."""
+
+LISTED = 150
+"""Most pairs that a page lists."""
 
 PARTS = ("state", "summary", "board", "open", "cost", "health", "pairs", "decisions")
 """The parts of a run's page that change while the run goes on, each a template of its own."""
@@ -202,6 +205,8 @@ def run_context(view: RunView, tally: Tally) -> dict[str, Any]:
         "states": state_words(view),
         "ties": tied_groups(results),
         "resolved": resolved_words(results),
+        "chances": chances_words(results),
+        "listed_pairs": _listed(view),
         "resolved_share": _resolved_share(view),
         "tokens": sum(line.prompt_tokens + line.completion_tokens for line in view.models),
         "usd_spent": sum(costs) if costs else None,
@@ -255,6 +260,14 @@ def render_parts(context: Mapping[str, Any]) -> dict[str, str]:
 def _called(view: RunView) -> dict[frozenset[str], Mapping[str, float]]:
     """Return the evidence with which each pair was called; the threshold has moved on since."""
     return {frozenset(one.models): one.evidence for one in view.decisions if one.kind == "pair"}
+
+
+def _listed(view: RunView) -> list[PairResult]:
+    """Return the pairs that the page lists: of a large board the open ones first, and not all."""
+    still_open = [one.pair for one in view.open_pairs]
+    if len(view.results.pairs) <= LISTED:
+        return [*view.decided_pairs, *still_open]
+    return [*still_open, *view.decided_pairs][:LISTED]
 
 
 def _pair_forecasts(view: RunView) -> dict[tuple[str, str], Any]:

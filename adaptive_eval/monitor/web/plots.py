@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from adaptive_eval.core.results import Range, Results
-from adaptive_eval.monitor.outlook import Outlook
 from adaptive_eval.monitor.snapshot import RunView, evidence_progress
 from adaptive_eval.monitor.web.calibration import calibration
 from adaptive_eval.monitor.web.history import ModelPoint, Moment, PairPoint
@@ -21,6 +20,7 @@ from adaptive_eval.monitor.web.pages import pair_words
 from adaptive_eval.monitor.web.tally import Tally
 from adaptive_eval.text.inert import inert
 from adaptive_eval.text.labels import cut, distinct_labels
+from adaptive_eval.text.outlook import Outlook
 from adaptive_eval.text.verdicts import flipped, of_kind
 
 __all__ = ["plots_data"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adaptive_eval.core.results import Forecast, Range, Results
-from adaptive_eval.text.numbers import duration, short, usd
+from adaptive_eval.text.numbers import count, duration, short, usd
 
-__all__ = ["Outlook", "chance", "outlook", "outlook_parts", "range_words"]
+__all__ = ["Outlook", "chance", "chances_words", "outlook", "outlook_parts", "range_words"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def outlook_parts(view: Outlook) -> list[str]:
     """
     forecast = view.forecast
     parts = [
-        f"{chance(forecast.resolved_within_budget)} all resolved in budget",
+        f"{chance(forecast.resolved_within_budget)} {_all(forecast)} in budget",
         f"{short(forecast.trials.median)} more trials ({range_words(forecast.trials, 'trials')})",
     ]
     for value, unit in ((view.seconds, "wall_clock"), (forecast.usd, "usd")):
@@ -81,6 +81,38 @@ def outlook_parts(view: Outlook) -> list[str]:
             parts.append(f"{_amount(value.median, unit)} ({range_words(value, unit)})")
     parts.append(f"{short(forecast.tokens.median)} tokens ({range_words(forecast.tokens, 'tokens')})")
     return parts
+
+
+def chances_words(results: Results) -> str | None:
+    """Return what larger budgets would bring a run that a budget or cap has ended, if that is known.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from adaptive_eval.core.results import Chance, StopVerdict
+    >>> ended = Results(
+    ...     "rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 480, StopVerdict("budget"),
+    ... )
+    >>> more = Forecast(0.0, Range(50, 100, 400), Range(5e3, 1e4, 4e4), None, (), 2, (
+    ...     Chance(520, 0.05), Chance(10_000, 0.65),
+    ... ))
+    >>> print(chances_words(replace(ended, forecast=more)))
+    2 pairs are open. Chance that they are all decided (simulated, approximate): 5 % at 520 trials, 65 % at \
+10,000.
+    """
+    forecast = results.forecast
+    if results.stop is None or forecast is None or not forecast.open_pairs:
+        return None
+    still = f"{count(forecast.open_pairs, 'pair')} {'is' if forecast.open_pairs == 1 else 'are'} open"
+    if not forecast.chances:
+        return (
+            f"{still}, and hardly to be decided even with 100 times as many trials (simulated, approximate)."
+        )
+    first, *rest = forecast.chances
+    parts = [f"{chance(first.resolved)} at {first.trials:,.0f} trials"]
+    parts += [f"{chance(one.resolved)} at {one.trials:,.0f}" for one in rest]
+    whose = "it is" if forecast.open_pairs == 1 else "they are all"
+    return f"{still}. Chance that {whose} decided (simulated, approximate): {', '.join(parts)}."
 
 
 def range_words(value: Range, unit: str = "trials") -> str:
@@ -92,6 +124,14 @@ def range_words(value: Range, unit: str = "trials") -> str:
     ('410–4,120', '1 min 00 s–5 min 00 s')
     """
     return f"{_amount(value.low, unit)}–{_amount(value.high, unit)}"
+
+
+def _all(forecast: Forecast) -> str:
+    """Return what the chance is of, and of how many open pairs it was simulated where not of all."""
+    simulated = len(forecast.pairs)
+    if forecast.open_pairs <= simulated:
+        return "all resolved"
+    return f"all resolved (from the {simulated:,} slowest of {forecast.open_pairs:,} open pairs)"
 
 
 def chance(probability: float) -> str:

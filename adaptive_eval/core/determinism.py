@@ -1,0 +1,149 @@
+"""Models that answer a question the same every time: tested by asking again, then asked once a question.
+
+A model that is said to be deterministic, by its config or by temperature 0, is asked the first few repeats of
+its trial sequence like any other. Once they have all come out the same it is *known* to be: whatever its
+sequence asks again counts as answered, and its answers have no noise. One repeat that differs ends that for
+good. Both follow from the model's completed prefix, so arrival order and concurrency cannot matter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from adaptive_eval.core.spec import SessionSpec
+from scorio.sequential.cells import HOLE
+from scorio.sequential.trial_sequence import Schedule
+
+__all__ = ["REPEATS", "Determinism"]
+
+REPEATS = 5
+"""Repeats that must come out the same before a model is known to be deterministic."""
+SPOT_CHECK = 8
+"""Of the early repeats of a large benchmark, one in so many is asked all the same."""
+LARGE = 256
+"""Questions from which on there are spot checks."""
+READERS = ("anytime", "directional", "budgeted")
+"""Rules that can use a noise of 0; the others read single trials."""
+
+Answer = tuple[int, int]
+"""Category and completion tokens: answers that differ in either are not the same."""
+
+
+@dataclass
+class _Model:
+    """What is known of one model that is said to be deterministic."""
+
+    known: bool = False
+    varies: bool = False
+    same: int = 0
+    reviewed: int = 0
+    counted: int = 0
+    repeats: int = 0
+    answers: dict[tuple[int, int], Answer] = field(default_factory=dict)
+    told: dict[int, Answer] = field(default_factory=dict)
+
+
+class Determinism:
+    """Which models are known to be deterministic, and from which step on.
+
+    Parameters
+    ----------
+    spec : SessionSpec
+        Its models say whether they are to be tested.
+    schedule : Schedule
+        The trial sequences.
+    """
+
+    def __init__(self, spec: SessionSpec, schedule: Schedule) -> None:
+        readable = spec.stopping.rule in READERS and spec.allocation.questions != "shared-rounds"
+        self._models = {
+            number: _Model() for number, model in enumerate(spec.models) if model.deterministic and readable
+        }
+        self._schedule = schedule
+        self._spot_checks = schedule.questions >= LARGE
+        self.paused = False
+        """While a log is replayed nothing is filled in: the log may yet have an answer to it."""
+
+    @property
+    def claimed(self) -> list[int]:
+        """Models that are said to be deterministic."""
+        return list(self._models)
+
+    def known(self, model: int) -> bool:
+        """Return whether a model is known to be deterministic by now."""
+        return model in self._models and self._models[model].known
+
+    def varies(self, model: int) -> bool:
+        """Return whether a model was said to be deterministic and is not."""
+        return model in self._models and self._models[model].varies
+
+    def note(self, model: int, step: int, category: int, tokens: int) -> None:
+        """Take in a trial, in whatever order."""
+        if model in self._models and not self._models[model].varies:
+            self._models[model].told[step] = (category, tokens)
+
+    def review(self, model: int, complete: int) -> int | None:
+        """Follow a model's completed prefix; return the step at which its status has changed, if it has."""
+        found = self._models[model]
+        while found.reviewed < complete and not found.varies:
+            step = found.reviewed
+            found.reviewed += 1
+            answer = found.told.pop(step, None)
+            if answer is None or answer[0] == HOLE:
+                continue
+            before = found.answers.setdefault(self._schedule.at(step, model), answer)
+            if self._schedule.repeat(step, model) == 0:
+                continue
+            found.same += before == answer
+            if before != answer:
+                changed, found.varies, found.known = found.known, True, False
+                found.answers, found.told = {}, {}
+                return step + 1 if changed else None
+            if found.same == REPEATS:
+                found.known = True
+                return step + 1
+        return None
+
+    def fills(self, model: int, step: int) -> bool:
+        """Return whether a step needs no trial: its question is known, and not to be checked."""
+        if self.paused or not self.known(model):
+            return False
+        answers = self._models[model].answers
+        task, question = self._schedule.at(step, model)
+        if (task, question) not in answers or self._schedule.repeat(step, model) == 0:
+            return False
+        in_first_pass = len(answers) < self._schedule.questions
+        return not (self._spot_checks and in_first_pass and question % SPOT_CHECK == 0)
+
+    def next_step(self, model: int, step: int, *, waiting: bool) -> int | None:
+        """Return the first step from `step` on that needs a trial; None where there is none for now.
+
+        Parameters
+        ----------
+        model, step : int
+            A model and the first step that it has not been asked.
+        waiting : bool
+            Whether it has trials in flight, which may show more.
+        """
+        found = self._models.get(model)
+        if found is None or found.varies:
+            return step
+        if self.done(model):
+            return None
+        while self._schedule.repeat(step, model) > 0:
+            if not found.known:
+                return None if waiting and self._repeats_before(found, model, step) >= REPEATS else step
+            if not self.fills(model, step):
+                return None if waiting else step
+            step += 1
+        return step
+
+    def _repeats_before(self, found: _Model, model: int, step: int) -> int:
+        while found.counted < step:
+            found.repeats += self._schedule.repeat(found.counted, model) > 0
+            found.counted += 1
+        return found.repeats
+
+    def done(self, model: int) -> bool:
+        """Return whether a model is known and has answered every question."""
+        return self.known(model) and len(self._models[model].answers) == self._schedule.questions

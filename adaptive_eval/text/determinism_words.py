@@ -1,0 +1,51 @@
+"""What is said of models that repeat their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adaptive_eval.core.determinism import REPEATS
+from adaptive_eval.core.results import Results
+from adaptive_eval.text.numbers import signed
+
+__all__ = ["exact_pairs", "exact_words", "once_only_words"]
+
+
+def once_only_words(models: Sequence[str]) -> str:
+    """Say how models that are said to be deterministic are treated.
+
+    Examples
+    --------
+    >>> once_only_words(["oak", "elm"]).partition(" (")[0]
+    'oak, elm should give the same answer every time'
+    """
+    return (
+        f"{', '.join(models)} should give the same answer every time (temperature 0, or deterministic: "
+        f"true): {REPEATS} questions are asked twice, and where the answers agree, every question is asked "
+        "once only; deterministic: false asks such a model like any other"
+    )
+
+
+def exact_words(low: float, high: float) -> str:
+    """Say what a known difference means for these questions, and for questions like these.
+
+    Examples
+    --------
+    >>> exact_words(-0.081, 0.141)
+    'exact on these questions; on questions like these it lies between -0.081 and +0.141'
+    """
+    return (
+        f"exact on these questions; on questions like these it lies between {signed(low)} and {signed(high)}"
+    )
+
+
+def exact_pairs(results: Results, most: int = 5) -> list[str]:
+    """Return a sentence for each of the first pairs whose difference is known on these questions."""
+    found = [pair for pair in results.pairs if pair.exact]
+    lines = [
+        f"{pair.first} − {pair.second} = {signed(pair.difference)}: "
+        f"{exact_words(pair.population_low or 0.0, pair.population_high or 0.0)}."
+        for pair in found[:most]
+    ]
+    more = len(found) - most
+    return [*lines, f"{more:,} more are exact on these questions."] if more > 0 else lines

@@ -1,0 +1,74 @@
+"""Models at temperature 0: asked each question once where they repeat themselves, like others where not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answering_server import answering, number_in, said, two_models
+from command_line import in_process, report, trials, write_config
+
+
+def config(folder: Path, url: str, **more: Any) -> Path:
+    data = two_models(folder, url, questions=100, budget={"trials": 4000}, **more)
+    for model in data["models"]:
+        model["sampling"]["temperature"] = 0
+    return write_config(folder, data)
+
+
+def test_a_pair_is_exact_after_one_pass(tmp_path: Path) -> None:
+    right = {"good": 73, "bad": 70}
+
+    def answer(model: str, prompt: str, _: int) -> dict[str, Any]:
+        number = number_in(prompt)
+        wins = int(number) * 37 % 100 < right[model]
+        return {"message": said(number if wins else "no")}
+
+    with answering(answer) as url:
+        path = config(tmp_path, url)
+        valid = in_process("validate", path, cwd=tmp_path)
+        assert "good, bad should give the same answer every time" in valid.said
+        done = in_process("run", path, "--out", "run", "--display", "none", cwd=tmp_path)
+    assert done.code == 0, done.said
+    assert len(trials(tmp_path / "run")) <= 210
+    found = report(tmp_path / "run")
+    (pair,) = found["pairs"]
+    assert (pair["verdict"], pair["exact"]) == ("better", True)
+    assert pair["difference"] == pytest.approx(0.03)
+    assert pair["population_low"] < pair["difference"] < pair["population_high"]
+    written = (tmp_path / "run" / "report.md").read_text("utf-8")
+    for words in (" ".join(done.said.split()), written):
+        assert "exact on these questions" in words
+        assert "on questions like these" in words
+    again = in_process("resume", "run", "--display", "none", cwd=tmp_path)
+    assert again.code == 0, again.said
+    assert len(trials(tmp_path / "run")) <= 210
+
+
+def test_a_model_that_varies_at_temperature_0_is_asked_like_any_other(tmp_path: Path) -> None:
+    def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
+        wins = model == "good" or number % 3 == 0
+        words = number_in(prompt) if wins else "no"
+        return {"message": said(words), "usage": {"prompt_tokens": 9, "completion_tokens": 2 + number % 7}}
+
+    with answering(answer) as url:
+        path = config(tmp_path, url, stopping={"equivalence": 0.02, "max_passes": 2})
+        done = in_process("run", path, "--out", "run", "--display", "none", cwd=tmp_path)
+    assert done.code in (0, 3), done.said
+    assert not any(pair["exact"] for pair in report(tmp_path / "run")["pairs"])
+
+
+def test_deterministic_false_asks_again(tmp_path: Path) -> None:
+    def answer(model: str, prompt: str, _: int) -> dict[str, Any]:
+        return {"message": said(number_in(prompt) if int(number_in(prompt)) % 2 else "no")}
+
+    with answering(answer) as url:
+        data = two_models(tmp_path, url, questions=30, budget={"trials": 200})
+        for model in data["models"]:
+            model |= {"deterministic": False}
+            model["sampling"]["temperature"] = 0
+        path = write_config(tmp_path, data)
+        done = in_process("run", path, "--out", "run", "--display", "none", cwd=tmp_path)
+    assert done.code == 3, done.said
+    assert len(trials(tmp_path / "run")) == 200

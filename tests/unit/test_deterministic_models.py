@@ -1,0 +1,160 @@
+"""Models that repeat their answers: tested, asked once a question, and decided exactly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from session_scripts import calls, coin, drive, make_spec
+
+from adaptive_eval.core.determinism import REPEATS
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import GoalSpec
+from adaptive_eval.text.decision_words import describe, explain
+from adaptive_eval.trial import TrialOutcome, Usage
+
+
+def claimed(spec, *names):
+    """Return the spec with these models said to be deterministic; all without names."""
+    models = tuple(replace(model, deterministic=not names or model.name in names) for model in spec.models)
+    return replace(spec, models=models)
+
+
+def fixed(right, questions=100):
+    """Return answers that are right on given numbers of questions, always the same ones."""
+    wins = [set(np.random.default_rng(seed).permutation(questions)[:n]) for seed, n in enumerate(right)]
+    return lambda request: int(int(request.question[1:]) in wins[int(request.key.model[1:])])
+
+
+def asked(session):
+    return [line.issued for line in session.results().models]
+
+
+def test_a_pair_is_exact_after_one_pass():
+    session = drive(Session(claimed(make_spec(2, 100))), fixed((70, 73)))
+    assert session.stopped.reason == "resolved"
+    assert sum(asked(session)) <= 210
+    assert session.budget.told == sum(asked(session)) == sum(line.trials for line in session.results().models)
+    (pair,) = session.results().pairs
+    assert (pair.verdict, pair.exact) == ("worse", True)
+    assert pair.difference == pytest.approx(-0.03)
+    assert (pair.low, pair.high) == pytest.approx((-0.03, -0.03), abs=1e-5)
+    assert pair.population_low < -0.05
+    assert pair.population_high > 0.0
+    for words in (describe(session.decisions[0]), explain(session.results(), "m0", "m1").lower()):
+        assert "exact on these questions" in words
+    for line, score in zip(session.results().models, (0.7, 0.73), strict=True):
+        assert (line.score, line.low, line.high) == pytest.approx((score,) * 3, abs=1e-5)
+
+
+@pytest.mark.parametrize(("margin", "verdict"), [(None, "tie"), (0.02, "tie")])
+def test_two_models_with_the_same_score_are_tied_after_one_pass(margin, verdict):
+    session = drive(Session(claimed(make_spec(2, 60, equivalence=margin))), fixed((31, 31), 60))
+    assert session.stopped.reason == "resolved"
+    assert session.results().pairs[0].verdict == verdict
+    assert max(asked(session)) <= 60 + REPEATS
+
+
+def test_within_the_margin_is_a_tie_and_beyond_it_is_none():
+    for right, verdict in (((30, 31), "tie"), ((30, 33), "worse")):
+        session = drive(Session(claimed(make_spec(2, 60, equivalence=0.04))), fixed(right, 60))
+        assert session.results().pairs[0].verdict == verdict
+
+
+def test_a_model_that_varies_is_asked_like_any_other():
+    spec = make_spec(2, 40, equivalence=0.2, max_passes=60)
+    answer = coin((0.55, 0.45))
+    assert calls(drive(Session(claimed(spec)), answer)) == calls(drive(Session(spec), answer))
+
+
+def test_answers_of_different_length_are_not_the_same():
+    session = Session(claimed(make_spec(1, 40, goal="width", width=0.001, max_passes=3)))
+    while session.stopped is None:
+        told = [TrialOutcome(request.key, 1, Usage(1, 10 + request.key.step)) for request in session.ask(8)]
+        session.tell(told)
+    assert session.board.determinism.varies(0)
+    assert not session.results().pairs[0].exact
+
+
+@pytest.mark.parametrize("rounds", ["schedule", "rounds"])
+def test_one_of_a_pair_may_be_deterministic(rounds):
+    spec = claimed(make_spec(3, 30, equivalence=0.12, max_passes=100, rounds=rounds), "m0")
+    noise, steady = coin((0.5, 0.5, 0.8)), fixed((15,), 30)
+
+    def answer(request):
+        return steady(request) if request.key.model == "m0" else noise(request)
+
+    plain = drive(Session(spec), answer, slots=4)
+    assert plain.stopped.reason == "resolved"
+    assert asked(plain)[0] <= 30 + REPEATS < min(asked(plain)[1:])
+    log = []
+    for seed, slots in ((1, 512), (2, 9)):
+        again = drive(Session(spec), answer, slots=slots, rng=np.random.default_rng(seed))
+        assert calls(again) == calls(plain)
+
+    def noted(request):
+        log.append(TrialOutcome(request.key, answer(request)))
+        return False
+
+    drive(Session(spec), answer, slots=4, missing=noted)
+    for cut in (len(log) // 3, len(log) // 2):
+        resumed = Session(spec)
+        resumed.replay([log[start : min(start + 50, cut)] for start in range(0, cut, 50)])
+        drive(resumed, answer, slots=4)
+        assert calls(resumed) == calls(plain)
+        assert asked(resumed)[0] <= 30 + REPEATS
+
+
+def test_a_run_over_a_population_says_when_nothing_more_can_be_learnt():
+    spec = make_spec(2, 60, equivalence=0.01, target="population", max_passes=80)
+    session = drive(Session(claimed(spec)), fixed((30, 33), 60))
+    assert session.stopped.reason == "max_passes"
+    assert "repeats its answers" in describe(session.stopped)
+    assert max(asked(session)) <= 60 + REPEATS
+
+
+def test_a_missing_answer_is_asked_for_again():
+    spec = claimed(make_spec(2, 40))
+    lost = {("m0", 3), ("m1", 17)}
+    session = drive(
+        Session(spec), fixed((20, 25), 40), missing=lambda one: (one.key.model, one.key.step) in lost
+    )
+    assert session.stopped.reason == "resolved"
+    assert max(asked(session)) <= 40 + REPEATS + 1
+    assert session.results().pairs[0].exact
+
+
+def test_a_large_benchmark_is_spot_checked_and_a_late_change_is_noticed():
+    spec = claimed(make_spec(1, 2000, goal="width", width=0.0001, max_passes=2))
+    steady = fixed((1200,), 2000)
+
+    def turning(request):
+        return steady(request) if request.key.step < 1500 or request.repeat == 0 else 1 - steady(request)
+
+    session = drive(Session(spec), turning, slots=16)
+    assert session.board.determinism.varies(0)
+
+
+def test_an_old_log_with_more_repeats_is_taken_as_it_is():
+    spec = make_spec(2, 30, max_passes=4, equivalence=0.01)
+    log, steady = [], fixed((15, 16), 30)
+
+    def noted(request):
+        log.append(TrialOutcome(request.key, steady(request)))
+        return False
+
+    drive(Session(spec), steady, missing=noted)
+    resumed = Session(claimed(spec))
+    resumed.replay([log[start : start + 40] for start in range(0, len(log), 40)])
+    assert resumed.stopped.reason == "resolved"
+    assert resumed.results().pairs[0].verdict == "worse"
+
+
+@pytest.mark.parametrize("goal", ["top-k", "threshold", "width"])
+def test_other_goals(goal):
+    parts = {"threshold": {"value": 0.5}, "width": {"width": 0.01}}.get(goal, {})
+    spec = claimed(replace(make_spec(3, 50), goal=GoalSpec(goal, **parts)))
+    session = drive(Session(spec), fixed((20, 25, 33), 50))
+    assert session.stopped.reason == "resolved"
+    assert max(asked(session)) <= 50 + REPEATS

@@ -1,0 +1,50 @@
+"""A forecast costs little however many pairs are open, and says what more trials would bring."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+
+import pytest
+from session_scripts import coin, drive, make_spec
+
+from adaptive_eval.core.results import from_json, to_json
+from adaptive_eval.core.session import Session
+
+
+@pytest.mark.parametrize("models", [100, 150])
+def test_a_board_of_many_models_is_forecast_from_its_hardest_pairs(models):
+    means = [0.3 + 0.5 * model / models for model in range(models)]
+    spec = make_spec(models, 60, equivalence=0.02)
+    session = drive(Session(spec), coin(means), slots=500, most=30 * models)
+    session.results()
+    session._forecast_due = 0
+    tracemalloc.start()
+    forecast = session.forecast()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50e6
+    assert forecast.open_pairs == models * (models - 1) // 2
+    assert len(forecast.pairs) <= 200
+    asked = {name for pair in forecast.pairs for name in (pair.first, pair.second)}
+    assert len(asked) > models / 2
+    assert 0 < forecast.trials.low <= forecast.trials.median <= forecast.trials.high
+
+
+def test_a_run_that_its_budget_ends_says_the_chance_at_larger_ones():
+    spec = make_spec(2, 100, trials=200, equivalence=None)
+    session = drive(Session(spec), coin([0.6, 0.5]))
+    assert session.stopped.reason == "budget"
+    results = session.results()
+    chances = results.forecast.chances
+    assert chances
+    assert all(one.trials > 200 for one in chances)
+    assert [one.resolved for one in chances] == sorted(one.resolved for one in chances)
+    assert results.forecast.resolved_within_budget == 0.0
+    assert from_json(json.loads(json.dumps(to_json(results)))) == results
+
+
+def test_a_run_that_reached_its_goal_has_no_forecast():
+    session = drive(Session(make_spec(2, 30)), coin([1.0, 0.0]))
+    assert session.stopped.reason == "resolved"
+    assert session.results().forecast is None
