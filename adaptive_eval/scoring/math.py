@@ -87,13 +87,7 @@ class MathScorer(AnswerScorer):
         if answer.how != "whole text" and len(answer.text) > LONGEST:
             return False
         text = answer.text[-LONGEST:]
-        return in_worker(
-            is_equal,
-            question.target,
-            text,
-            limit=self.time_limit,
-            imports="adaptive_eval.scoring.math_preload",
-        )
+        return in_worker(is_equal, question.target, text, limit=self.time_limit, imports=_PRELOAD)
 
 
 def is_equal(target: str, answer: str) -> bool:
