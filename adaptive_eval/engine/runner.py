@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
@@ -456,8 +456,16 @@ class Runner:
         return replace(
             results,
             budgets=(*results.budgets, *time, *scoring),
-            warnings=(*results.warnings, *remarks, *self._drift.remarks),
+            warnings=(*results.warnings, *remarks, *self._drift.remarks, *self._stall()),
         )
+
+    def _stall(self) -> Iterator[str]:
+        stall = self._running.longest_stall
+        if stall:
+            yield (
+                f"this process was held up for {stall:.0f} s, so a limit of running time may have been "
+                "exceeded by as much"
+            )
 
     def _until_deadline(self) -> float:
         return self._options.deadlines.remaining(self._running.read(), self._in_flight.open_models)
