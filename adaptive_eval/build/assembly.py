@@ -50,6 +50,7 @@ from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.discovery import Discovery
+from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.events import Observer
 from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit, temperature_of
 from adaptive_eval.engine.no_answers import NoAnswers
@@ -282,7 +283,9 @@ class Built:
             retry = retry.model_copy(update={"attempts": 1, "requeue": 0})
         samples = {model.name: self.config.samples(model, self.in_a_row) for model in self.config.models}
         with writer.reader() as reader:
-            no_answers = self.no_answers(reader)
+            no_answers, drift = self.no_answers(reader), DriftWatch()
+            drift.read(reader)
+            drift.take_news()
         return Runner(
             session,
             writer,
@@ -297,6 +300,7 @@ class Built:
             ),
             observer=observer,
             no_answers=no_answers,
+            drift=drift,
             allowance=ScorersAllowance(self.tasks, self.scorers) if model_graded(self.scorers) else None,
         )
 
