@@ -10,11 +10,11 @@ __all__ = ["missing_warnings", "undone_by_missing"]
 
 
 def undone_by_missing(results: Results) -> tuple[PairResult, ...]:
-    """Return the decided contrasts that might not hold, had the missing answers been right or wrong.
+    """Return the verdicts that could be other ones, had the missing answers been right or wrong.
 
-    The interval of a difference is moved by as much as the two scores can change: of the model ahead to its
-    worst, of the other to its best. A winner is undone where the interval then reaches 0, a tie where it
-    leaves the equivalence margin.
+    The difference is moved by as much as the two scores can change: of the model ahead to its worst, of the
+    other to its best. A winner is undone where the model ahead would then be no longer ahead, a tie where the
+    difference would leave the equivalence margin.
     """
     down, up = {}, {}
     for line in results.models:
@@ -28,15 +28,14 @@ def undone_by_missing(results: Results) -> tuple[PairResult, ...]:
 def _undone(
     pair: PairResult, down: dict[str, float], up: dict[str, float], equivalence: float | None
 ) -> bool:
-    if pair.verdict == "open" or pair.kind == "width" or pair.low is None or pair.high is None:
+    if pair.verdict == "open" or pair.kind == "width" or pair.difference is None:
         return False
-    lower = pair.low - down.get(pair.first, 0.0) - up.get(pair.second, 0.0)
-    upper = pair.high + up.get(pair.first, 0.0) + down.get(pair.second, 0.0)
-    if (lower, upper) == (pair.low, pair.high):
-        return False
+    fall = down.get(pair.first, 0.0) + up.get(pair.second, 0.0)
+    rise = up.get(pair.first, 0.0) + down.get(pair.second, 0.0)
     if pair.verdict == "tie":
-        return equivalence is None or max(-lower, upper) > equivalence
-    return lower <= 0.0 if pair.verdict == "better" else upper >= 0.0
+        worst = max(rise + pair.difference, fall - pair.difference)
+        return equivalence is not None and rise + fall > 0 and worst > equivalence
+    return fall >= pair.difference if pair.verdict == "better" else rise >= -pair.difference
 
 
 def missing_warnings(results: Results) -> tuple[str, ...]:
@@ -59,6 +58,6 @@ def missing_warnings(results: Results) -> tuple[str, ...]:
     ]
     more = f" and {len(named) - 5:,} more" if len(named) > 5 else ""
     return (
-        f"{count(len(undone), 'verdict')} may not hold if answers were lost for being right or wrong: "
+        f"{count(len(undone), 'verdict')} could be wrong if answers were lost for being right or wrong: "
         f"{', '.join(named[:5])}{more}. Trials without an answer: {listing(losses, 5)}",
     )

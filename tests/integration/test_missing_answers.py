@@ -9,7 +9,7 @@ import pytest
 from mimic_runs import run_config
 from scripted_chat import scripted_chat
 
-MEANS = {"shy": 0.8, "plain": 0.8, "weak": 0.05}
+MEANS = {"shy": 0.7, "plain": 0.8, "weak": 0.05}
 
 
 def answering(model):
@@ -53,7 +53,7 @@ def test_the_verdict_that_losses_made_is_named_and_no_other(report):
     assert lossy["verdict"] != "open", [(one["state"], one["note"]) for one in found["models"]]
     assert lossy["missing_may_undo"]
     assert not pairs[frozenset(("plain", "weak"))]["missing_may_undo"]
-    (warning,) = [text for text in found["warnings"] if "may not hold" in text]
+    (warning,) = [text for text in found["warnings"] if "could be wrong" in text]
     assert "shy ahead of plain" in warning
     assert "shy ahead of plain" in markdown
     assert "shy ahead of plain" in " ".join(said.split())
