@@ -32,6 +32,7 @@ COMMANDS = {
     "analyze": "Rank recorded outcomes, and say where a sequential run would have stopped.",
     "import": "Make a run of results of other tools, or of tables.",
     "check": "Say whether claims about a run hold, as exit codes for CI.",
+    "check-file": "Check a run file for damage; copy what is undamaged to a new run.",
     "export": "Write a run for other tools: tables, logs, model cards.",
     "mimic": "Serve biased coins as an OpenAI-compatible endpoint.",
     "schema": "Print the JSON schema of a config.",
@@ -50,7 +51,7 @@ class _LazyGroup(click.Group):
             return None
         if cmd_name not in ("run", "resume"):
             use_defaults()
-        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name.replace("-", "_")
         command = import_module(f"adaptive_eval.cli.{module}").command
         assert isinstance(command, click.Command)
         return command

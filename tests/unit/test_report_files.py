@@ -28,7 +28,8 @@ MODEL_KEYS = (
     "completion_tokens usd latency_p50_seconds latency_p95_seconds"
 )
 PAIR_KEYS = (
-    "first second verdict kind words difference difference_low difference_high evidence threshold tie_margin "
+    "needed missing_may_undo first "
+    "second verdict kind words difference difference_low difference_high evidence threshold tie_margin "
     "trials_each questions decided_at exact population_low population_high"
 )
 TOP_KEYS = (
