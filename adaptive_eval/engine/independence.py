@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.errors import PermanentEndpointError
@@ -27,6 +27,9 @@ COPY: Final = "copy"
 """Signal of an answer that is a copy of an earlier one."""
 
 COPY_REASON: Final = "a copy of the answer before to this question"
+
+Repeat: TypeAlias = Literal["first", "different", "same", "copy"]
+"""What an answer is beside the one before it: `copy` is the same text and too long to be so by chance."""
 
 FALSE_ALARM: Final = 0.001
 """Chance of a false warning about a model in a sitting, at most, whenever one looks."""
@@ -156,10 +159,10 @@ class IndependenceAudit:
     Short answers are naturally identical and add no evidence: the first 300 bytes of an answer are free,
     and so is what it shares at either end with the model's latest answer to another question (a template,
     a disclaimer). For them a second rule holds: until one answer of a model differs from the one before it
-    to the same question, repeats are copies. An answer of some 500 bytes or more at
-    temperature 0.7 is a copy at once (a coincidence of at most 0.5). So a cache of letters gives no evidence beyond its first pass,
-    a model that varies loses the few repeats before its first variation, and one that never varies loses
-    all of them. Not found is a cache that serves only a part of the repeats, where answers are short.
+    to the same question, repeats are copies. So a cache of letters gives no evidence beyond its first
+    pass, a model that varies loses the few repeats before its first variation, and one that never varies
+    loses all of them. A longer answer (700 bytes at temperature 0.7) that comes again is a copy at once: a
+    coincidence of at most 0.5. Not found is a cache of short answers that serves only some of the repeats.
 
     Watched are the first 5,000 questions that a model answers.
 
@@ -186,8 +189,12 @@ class IndependenceAudit:
             if temperature is not None
         }
 
+    def watch(self, model: str) -> None:
+        """Audit a model whose temperature is not known."""
+        self._models.setdefault(model, _Model(_UNKNOWN_TEMPERATURE))
+
     def observe(self, model: str, question: tuple[str, str], completion: Completion) -> bool:
-        """Take in an answer; return whether it is a copy, which must not count.
+        """Take in an answer; return whether it is a copy, which must not count, by what is known now.
 
         Parameters
         ----------
@@ -201,18 +208,25 @@ class IndependenceAudit:
         known = self._models.get(model)
         if known is None or (question not in known.digests and len(known.digests) >= _QUESTIONS):
             return False
+        repeat = self.compare(model, question, completion)
+        copy = repeat == "copy" or (repeat == "same" and known.suspected)
+        known.copies += copy
+        return copy
+
+    def compare(self, model: str, question: tuple[str, str], completion: Completion) -> Repeat:
+        """Take in an answer, and say what it is beside the one before it to the same question."""
+        known = self._models[model]
         answer = _Answer(question, completion.text.encode("utf-8", "surrogatepass"), completion.response_id)
         digests = _digest(answer.text), _digest(answer.response_id.encode())
         before = known.digests.get(question)
         known.digests[question] = digests
-        copy = False
+        found: Repeat = "first"
         if before is not None:
             same = before[0] == digests[0]
             chance = self._compare(known, answer, same=same, same_id=before[1] == digests[1])
-            copy = same and (chance <= _UNLIKELY or known.suspected)
+            found = "different" if not same else "copy" if chance <= _UNLIKELY else "same"
         known.remember(answer)
-        known.copies += copy
-        return copy
+        return found
 
     def suspected(self, model: str) -> bool:
         """Return whether repeats of a model that are the same text are copies, by all that was observed."""
