@@ -22,12 +22,13 @@ from decisions_board_tables import boards, budget, concurrency, recorded, saving
 from decisions_options import Options
 from decisions_pair_tables import coverage, gaps, margins, rules, stored, ties
 from decisions_rounds import allocation, rounds
+from decisions_tails import spaced, tails, thresholds
 
 SECTIONS: dict[str, Callable[[Options], None]] = {
     function.__name__: function
     for function in (
-        ties, rules, coverage, margins, gaps, stored, boards, concurrency, budget, savings, rounds,
-        allocation, recorded,
+        ties, rules, coverage, margins, thresholds, tails, spaced, gaps, stored, boards, concurrency, budget,
+        savings, rounds, allocation, recorded,
     )
 }  # fmt: skip
 

@@ -43,6 +43,7 @@ class BoardResult:
 
     runs: int
     any_wrong: int
+    runs_with_wrong_tie: int
     wrong_ties: int
     apart: int
     contrasts: int
@@ -105,6 +106,7 @@ def summed(result: Any) -> BoardResult:
     return BoardResult(
         runs=result.replicates,
         any_wrong=result.family_wise.count,
+        runs_with_wrong_tie=int(result.wrong_tie.any(axis=1).sum()),
         wrong_ties=result.wrong_ties.count,
         apart=result.wrong_ties.total,
         contrasts=result.verdict.size,

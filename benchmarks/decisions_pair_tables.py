@@ -19,6 +19,13 @@ SIZES = ((10, 100), (30, 100), (127, 40), (500, 8), (2000, 2), (14_000, 1))
 MEANS = (0.05, 0.3, 0.6, 0.95)
 SHAPES = (8.0, 0.5)
 """Concentration of the question chances: paper-like, bimodal."""
+MARGINS = (
+    (30, 0.5, 0.05, 400, 8.0), (30, 0.5, 0.1, 100, 0.5), (60, 0.02, 0.05, 60, 8.0),
+    (100, 0.85, 0.08, 20, 8.0), (200, 0.9, 0.05, 20, 8.0), (200, 0.5, 0.05, 30, 0.5),
+    (500, 0.5, 0.05, 25, 8.0), (2000, 0.9, 0.08, 2, 8.0), (2000, 0.5, 0.05, 6, 8.0),
+    (14_000, 0.95, 0.03, 1, 8.0),
+)  # fmt: skip
+"""Questions M, mean, margin, passes and concentration."""
 
 
 def ties(options: Options) -> None:
@@ -90,23 +97,25 @@ def coverage(options: Options) -> None:
 def margins(options: Options) -> None:
     heading(
         "Ties called at a true gap of exactly the margin (target 5 %), and where they belong",
-        "questions, margin", "tie at gap = margin", "winner at gap = 0", "tie at gap = 0", "",
+        "questions, mean, margin, gap", "tie at gap = margin", "winner at gap = 0", "tie at gap = 0", "",
     )  # fmt: skip
-    for place, (questions, margin, passes) in enumerate(
-        ((30, 0.05, 400), (30, 0.1, 100), (500, 0.05, 25), (2000, 0.05, 6))
-    ):
-        results = []
-        for kind, gap in enumerate((margin, 0.0)):
-            boards = split(options.number(PER_CELL, 60), 100)
-            seeds = options.seeds(len(boards), 4, place, kind)
-            jobs = [
-                partial(verdicts, Pairs(size, questions, 0.5, gap), passes, seed, {"equivalence": margin})
-                for size, seed in zip(boards, seeds, strict=True)
-            ]
-            results.append(pooled(options.run(jobs)))
-        (_, false_ties, _), (wrong, right_ties, _) = results
-        marks = f"{mark(false_ties, 0.05)} {mark(wrong, 0.05)}"
-        row(f"{questions}, {margin}", percent(false_ties), percent(wrong), percent(right_ties), marks)
+    for place, (questions, mean, margin, passes, shape) in enumerate(MARGINS):
+        for kind, placed in enumerate(("evenly", "in few", "unrelated")):
+            results = []
+            for gap in (margin, 0.0) if placed == "evenly" else (margin,):
+                boards = split(options.number(PER_CELL, 60), 100 if questions < 5000 else 20)
+                seeds = options.seeds(len(boards), 4, place, kind, int(gap > 0))
+                pairs = [Pairs(size, questions, mean, gap, shape, placed=placed) for size in boards]
+                jobs = [
+                    partial(verdicts, one, passes, seed, {"equivalence": margin})
+                    for one, seed in zip(pairs, seeds, strict=True)
+                ]
+                results.append(pooled(options.run(jobs)))
+            (_, false_ties, _), *equal = results
+            cells, marks = ["–", "–"], mark(false_ties, 0.05)
+            for wrong, right_ties, _ in equal:
+                cells, marks = [percent(wrong), percent(right_ties)], f"{marks} {mark(wrong, 0.05)}"
+            row(f"{questions}, {mean}, {margin} {placed}", percent(false_ties), *cells, marks)
 
 
 def gaps(options: Options) -> None:

@@ -48,6 +48,9 @@ class Pairs:
         8 is paper-like, 0.5 bimodal.
     outcome : {'binary', 'graded', 'skewed'}
         Kind of outcome made of the chances; with a gap, binary.
+    placed : {'evenly', 'in few', 'unrelated'}
+        Whether the gap is spread over the questions, or in a few that only the first model can answer, or the
+        models find different questions hard.
     """
 
     pairs: int
@@ -56,18 +59,27 @@ class Pairs:
     gap: float = 0.0
     concentration: float = 8.0
     outcome: Outcome = "binary"
+    placed: Literal["evenly", "in few", "unrelated"] = "evenly"
 
     def chances(self, seed: np.random.SeedSequence) -> NDArray[np.float64]:
         """Return the chances of models 2r (first) and 2r + 1 (second) of each pair r."""
         return np.concatenate([self._pair(np.random.default_rng(child)) for child in seed.spawn(self.pairs)])
 
     def _pair(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        if self.placed == "in few":
+            few = rng.permutation(self.questions)[: max(1, round(1.25 * self.gap * self.questions))]
+            others = (self.mean - self.gap / 2 * few.size / self.questions, self.questions - few.size)
+            of_others = biased_coins((others[0],), others[1], seed=rng, concentration=self.concentration).p
+            p = np.tile(np.insert(of_others, np.sort(few) - np.arange(few.size), 0.5, axis=1), (2, 1))
+            p[:, few] += np.array([[0.5], [-0.5]]) * self.gap * self.questions / few.size
+            return p
+        correlation = 0.0 if self.placed == "unrelated" else float(rng.choice(CORRELATIONS))
         p = biased_coins(
             (self.mean + self.gap, self.mean),
             self.questions,
             seed=rng,
             concentration=self.concentration,
-            correlation=float(rng.choice(CORRELATIONS)),
+            correlation=correlation,
         ).p
         if self.outcome == "binary":
             return p

@@ -49,7 +49,7 @@ def first_calls(
     chance = chances(pairs, questions, mean, gap, rng)
     sequence = TrialSequence(np.arange(questions))
     cells = Cells(sequence, unit_scores([0, 1]), 2 * pairs)
-    reader = PairReader(cells, np.arange(0, 2 * pairs, 2), np.arange(1, 2 * pairs, 2))
+    reader = PairReader(cells, np.arange(0, 2 * pairs, 2), np.arange(1, 2 * pairs, 2), equivalence=epsilon)
     models, everyone = np.arange(2 * pairs), np.arange(pairs)
     anytime, naive = Anytime(0.05, epsilon), ZScore(1.645)
     at = {name: np.full(pairs, np.inf) for name in ("winner", "tie", "naive")}

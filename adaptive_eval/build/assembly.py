@@ -50,6 +50,7 @@ from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.discovery import Discovery
+from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.events import Observer
 from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit, temperature_of
 from adaptive_eval.engine.no_answers import NoAnswers
@@ -110,8 +111,12 @@ class Built:
     def spec(self) -> SessionSpec:
         """The session's view of the run."""
         spec = _session_spec(self.config, self.tasks, self.in_a_row)
-        chosen = question_policy(spec.allocation, self.continued)
-        return self.previous.added_to(replace(spec, allocation=chosen))
+        pilot = max((task.rubric.pilot or 0 for task in self.config.tasks), default=0)
+        chosen = question_policy(spec.allocation, self.continued, pilot)
+        # A run file that names no edition of the formulas began under the first.
+        edition = spec.stopping.edition if self.continued is None else int(self.continued.get("edition", "1"))
+        stopping = replace(spec.stopping, edition=edition)
+        return self.previous.added_to(replace(spec, allocation=chosen, stopping=stopping))
 
     @cached_property
     def previous(self) -> Previous:
@@ -178,6 +183,7 @@ class Built:
             "thresholds": dump_thresholds(self.rubrics),
             **self.previous.meta(),
             "seed": str(config.seed),
+            "edition": str(self.spec.stopping.edition),
             "started_at": str(time.time()),
             "versions": json.dumps(versions),
         }
@@ -278,7 +284,9 @@ class Built:
             retry = retry.model_copy(update={"attempts": 1, "requeue": 0})
         samples = {model.name: self.config.samples(model, self.in_a_row) for model in self.config.models}
         with writer.reader() as reader:
-            no_answers = self.no_answers(reader)
+            no_answers, drift = self.no_answers(reader), DriftWatch()
+            drift.read(reader)
+            drift.take_news()
         return Runner(
             session,
             writer,
@@ -293,6 +301,7 @@ class Built:
             ),
             observer=observer,
             no_answers=no_answers,
+            drift=drift,
             allowance=ScorersAllowance(self.tasks, self.scorers) if model_graded(self.scorers) else None,
         )
 

@@ -21,7 +21,9 @@ SHARED_ROUNDS: Final = (
 """What a person must know who continues a run of an earlier version."""
 
 
-def question_policy(allocation: AllocationSpec, continued: Mapping[str, str] | None) -> AllocationSpec:
+def question_policy(
+    allocation: AllocationSpec, continued: Mapping[str, str] | None, pilot: int = 0
+) -> AllocationSpec:
     """Return how questions are chosen.
 
     Parameters
@@ -30,7 +32,11 @@ def question_policy(allocation: AllocationSpec, continued: Mapping[str, str] | N
         What the config at hand says.
     continued : mapping of str to str, optional
         What the run file says about the run that is continued.
+    pilot : int
+        Passes that a pilot asks: they are the run's own first ones as long as models are asked alike.
     """
+    if allocation.questions == "auto" and pilot > 1 + allocation.in_a_row:
+        allocation = replace(allocation, questions="schedule")
     if continued is None or allocation.questions == "schedule":
         return allocation
     in_rounds = json.loads(continued.get("identity", "{}")).get(ROUNDS)

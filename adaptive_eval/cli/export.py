@@ -82,6 +82,7 @@ def command(run: Path, form: str | None, out: Path | None, part_rows: int | None
             "an --out that does not end in .parquet"
         )
     with RunReader(run) as reader:
+        reader.require_undamaged()
         try:
             if in_parts:
                 assert out is not None

@@ -90,6 +90,7 @@ def _show(imported: Imported, logs: int, *, as_json: bool) -> None:
             "logs": logs,
             "trials": imported.trials,
             "missing": imported.missing,
+            "copies": imported.copies,
             "absent": imported.absent,
             "notes": list(imported.notes),
             "models": {line.model: line.score for line in imported.results.models},
@@ -97,12 +98,13 @@ def _show(imported: Imported, logs: int, *, as_json: bool) -> None:
         }
         click.echo(json.dumps(data, indent=2))
         return
-    missing = f", {imported.missing:,} without an answer" if imported.missing else ""
+    lacking = imported.missing - imported.copies
+    missing = f", {lacking:,} without an answer" if lacking else ""
     click.echo(f"{imported.directory}: {imported.trials:,} trials{missing}, from {count(logs, 'log')}.")
     for note in imported.notes:
         click.echo(f"note: {note}")
     if imported.absent:
         trials = count(imported.absent, "trial")
-        click.echo(f"note: the models' walks along the questions pass {trials} that no log has")
+        click.echo(f"note: the models' trial sequences have {trials} that no log has")
     click.echo(verdict)
     click.echo(f"Report: adaptive-eval report {imported.directory}")

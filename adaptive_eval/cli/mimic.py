@@ -6,11 +6,14 @@ import json
 import math
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from adaptive_eval.errors import UsageError, in_words
-from adaptive_eval.mock_server.mock_spec import MockServerSpec, spec_from_data, spec_from_json
+
+if TYPE_CHECKING:
+    from adaptive_eval.mock_server.mock_spec import MockServerSpec
 
 __all__ = ["command"]
 
@@ -87,6 +90,8 @@ def _spec_from_options(
     latency: float | None,
     api_key_env: str | None,
 ) -> MockServerSpec:
+    from adaptive_eval.mock_server.mock_spec import spec_from_data
+
     wait = {"median": 0.2 if latency is None else latency}
     if not 0 <= wait["median"] < math.inf:
         raise UsageError(f"--latency {latency} is not a number of seconds from 0")
@@ -126,6 +131,8 @@ def _refuse_options_beside_spec() -> None:
 
 
 def _spec_from_file(path: str) -> MockServerSpec:
+    from adaptive_eval.mock_server.mock_spec import spec_from_json
+
     try:
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

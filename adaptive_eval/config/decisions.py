@@ -163,6 +163,11 @@ class StoppingConfig(Section):
         gt=0,
         description="Scores that differ by less are a tie, in units of the score; without it there are none.",
     )
+    ties: Literal["pair", "family"] = Field(
+        default="pair",
+        description="Over what the error rate of ties is held: each pair, or all pairs as family says (needs "
+        "about twice the trials of a tie on a board of ten).",
+    )
     max_passes: int = Field(
         default=80,
         ge=1,

@@ -192,6 +192,7 @@ class Board:
             np.asarray(sum(w * block.difference for w, block in pairs)),
             np.asarray(sum(w * w * block.variance for w, block in pairs)),
             np.asarray(sum(w * w * block.guarded for w, block in pairs)),
+            np.asarray(sum(w * w * block.margin for w, block in pairs)),
             np.asarray(sum(w * w * block.avg_variance for w, block in pairs)),
             np.minimum.reduce([block.questions for block in blocks]),
         )

@@ -21,6 +21,7 @@ from adaptive_eval.core.readers import contrast_reader
 from adaptive_eval.core.shared_rounds import SharedRounds
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.window import Evidence, EvidenceWindow
+from scorio.sequential.betting import ScoreBets
 from scorio.sequential.contrasts import FLOOR, ContrastBlock
 from scorio.sequential.evidence import MIN_QUESTIONS, confidence_radius
 from scorio.sequential.exact import ExactReader
@@ -85,8 +86,9 @@ class Comparison:
         Open contrasts whose call is certain and waits for others to reach its step.
     frontier : int
         Steps folded so far.
-    progress, difference, variance, guarded, questions, statistic : ndarray, shape (P,)
-        Steps at which each contrast was last read, and its values there (`statistic`: its peak so far).
+    progress, difference, variance, guarded, at_margin, questions, statistic : ndarray, shape (P,)
+        Steps at which each contrast was last read, and its values there (`statistic`: its peak so far;
+        `at_margin`: the variance that ties are called by, `bet`: the log e-value of a bet on a number).
     """
 
     def __init__(self, spec: SessionSpec, board: Board) -> None:
@@ -96,6 +98,7 @@ class Comparison:
         self._hypotheses = max(self.goal.hypotheses, 1)
         self.rule = spec.stopping.make_rule(spec.scale[1])
         self.family = spec.stopping.make_family()
+        self._tie_family = spec.stopping.make_tie_family()
         self.alpha = 1.0 - spec.stopping.confidence
         pairs = self.goal.first.size
         self.verdict = np.zeros(pairs, dtype=np.int64)
@@ -107,6 +110,8 @@ class Comparison:
         self.difference = np.zeros(pairs)
         self.variance = np.full(pairs, np.inf)
         self.guarded = np.full(pairs, np.inf)
+        self.at_margin = np.full(pairs, np.inf)
+        self.bet = np.full(pairs, np.nan)
         self.questions = np.zeros(pairs, dtype=np.int64)
         self.statistic = np.full(pairs, -np.inf)
         self._sign = np.zeros(pairs, dtype=np.int8)
@@ -114,17 +119,31 @@ class Comparison:
         self._gone: set[int] = set()
         self.members = self._members()
         self._called: list[float] = []
+        self._called_ties: list[float] = []
         # References have their scores from the start, the others when they are first reviewed.
         self._score = np.where(board.progress > 0, board.scores().difference[:, 0], 0.0)
         self._window = EvidenceWindow(pairs)
         tasks = range(len(spec.tasks))
-        self._readers = [contrast_reader(spec, board.cells[task], task, self.goal) for task in tasks]
+        self._readers = [
+            contrast_reader(spec, board.cells[task], task, self.goal, self.margin) for task in tasks
+        ]
         self._last = [_no_estimate(pairs) for _ in tasks]
         shared = spec.allocation.questions == "shared-rounds"
         self.rounds = SharedRounds(board.cells[0]) if shared else None
         self._exact = None
         if spec.stopping.rule == "exact":
             self._exact = ExactReader(board.cells[0], self.goal.first, self.goal.second)
+        self._bets = spec.stopping.bets_on_numbers & self.goal.single & ~self.goal.measured
+        self._bet_row = np.cumsum(self._bets) - 1
+        self._bet_reader = ScoreBets(
+            board.cells,
+            board.schedule,
+            spec.task_weights,
+            self.goal.first[self._bets],
+            self.goal.value[self._bets],
+            spec.stopping.target,
+            [task.clusters for task in spec.tasks],
+        )
 
     @property
     def margin(self) -> float | None:
@@ -139,6 +158,11 @@ class Comparison:
         if fixed is not None:
             return fixed
         return self.family.threshold(len(self._called), self._hypotheses, self.rule.level)
+
+    @property
+    def tie_threshold(self) -> float:
+        """Log e-value of a difference smaller than the margin at which the next tie would be called."""
+        return self._tie_family.threshold(len(self._called_ties), self._hypotheses, self.alpha)
 
     @property
     def open(self) -> Bools:
@@ -163,9 +187,10 @@ class Comparison:
             Low and high end.
         """
         low, high = self._around(rows, self.guarded[rows])
-        inner = self._around(rows, self.variance[rows])
-        low = np.where((self.verdict[rows] == BETTER) & (inner[0] > 0.0), np.maximum(low, 0.0), low)
-        high = np.where((self.verdict[rows] == WORSE) & (inner[1] < 0.0), np.minimum(high, 0.0), high)
+        inner, bet = self._around(rows, self.variance[rows]), self._bets[rows]
+        better = (self.verdict[rows] == BETTER) & (bet | (inner[0] > 0.0))
+        worse = (self.verdict[rows] == WORSE) & (bet | (inner[1] < 0.0))
+        low, high = np.where(better, np.maximum(low, 0.0), low), np.where(worse, np.minimum(high, 0.0), high)
         if self.margin is not None:
             tie = (self.verdict[rows] == TIE) & ~self.goal.measured[rows]
             low, high = (
@@ -217,25 +242,30 @@ class Comparison:
         else:
             statistic = self.rule.statistic(block, self.board.schedule.complete(start, stop))
             sign = np.sign(block.difference).astype(np.int8)
-        tied = self.rule.tied(block)
+        tie = self.rule.tie_evidence(block)
+        bets, measured = self._bets[rows], self.goal.measured[rows]
+        if bets.any():
+            log_e = self._bet_reader.read(self._bet_row[rows[bets]], start, stop)
+            statistic[bets] = np.where(block.questions[bets] >= MIN_QUESTIONS, log_e, -np.inf)
+            self.bet[rows[bets]] = log_e[:, -1]
         exact = block.guarded <= EXACT
         if exact.any():
             apart = np.abs(block.difference) > max((self.margin or 0.0) - ROUNDING, ROUNDING)
             statistic = np.where(exact, np.where(apart, CERTAIN, -np.inf), statistic)
-            tied = np.where(exact, ~apart, tied)
-        measured = self.goal.measured[rows]
+            tie = np.where(exact, np.where(apart, -np.inf, np.inf), tie)
         if measured.any():
             statistic = np.where(measured[:, None], -np.inf, statistic)
-            tied = np.where(measured[:, None], self._narrow(rows, block), tied)
+            tie = np.where(measured[:, None], np.where(self._narrow(rows, block), np.inf, -np.inf), tie)
         peak, peak_sign = statistic, sign
         if self.family.peak:
             peak, peak_sign = _running_peak(self.statistic[rows], self._sign[rows], statistic, sign)
         estimates = (block.difference, block.variance, block.guarded, block.questions)
-        evidence = Evidence(peak, peak_sign, tied, *estimates)
+        evidence = Evidence(peak, peak_sign, tie, *estimates)
         self._window.write(rows, start, evidence)
         self.progress[rows] = stop
         self.difference[rows], self.variance[rows] = block.difference[:, -1], block.variance[:, -1]
-        self.guarded[rows], self.questions[rows] = block.guarded[:, -1], block.questions[:, -1]
+        self.guarded[rows], self.at_margin[rows] = block.guarded[:, -1], block.margin[:, -1]
+        self.questions[rows] = block.questions[:, -1]
         self.statistic[rows], self._sign[rows] = peak[:, -1], peak_sign[:, -1]
 
     def _narrow(self, rows: Ints, block: ContrastBlock) -> Bools:
@@ -311,7 +341,11 @@ class Comparison:
         if rows.size == 0:
             none = np.zeros((0, stop - start), dtype=bool)
             return none, none
-        peak, tied = self._window.read(rows, start, stop)
+        peak, tie = self._window.read(rows, start, stop)
+        # A score that is measured claims nothing, so it has no part in the family of ties.
+        measured = self.goal.measured[rows, None]
+        claims, ties = np.where(measured, -np.inf, tie), np.array(self._called_ties)
+        tied = self._tie_family.winners(claims, ties, self._hypotheses, self.alpha) | (measured & (tie > 0.0))
         fixed = self.rule.fixed_threshold
         if fixed is not None:
             return peak >= fixed, tied
@@ -326,6 +360,8 @@ class Comparison:
         self.verdict[row] = (BETTER if at.sign[0, 0] > 0 else WORSE) if won else TIE
         if won:
             self._called.append(float(at.statistic[0, 0]))
+        elif not self.goal.measured[row]:
+            self._called_ties.append(float(at.tie[0, 0]))
         self.difference[row], self.variance[row] = at.difference[0, 0], at.variance[0, 0]
         self.guarded[row], self.questions[row] = at.guarded[0, 0], at.questions[0, 0]
         self.statistic[row] = at.statistic[0, 0]
@@ -382,8 +418,11 @@ class Comparison:
         stop = int(self.progress[rows].max())
         won, tied = self._conditions(rows, self.frontier, stop)
         read = np.arange(self.frontier, stop) < self.progress[rows, None]
+        # An e-BH threshold may rise again before the fold gets there.
         if not self.family.peak:
-            won = np.zeros_like(won)  # an e-BH threshold may rise again before the fold gets there
+            won = np.zeros_like(won)
+        if not self._tie_family.peak:
+            tied &= self.goal.measured[rows, None]
         self.settled[rows] = ((won | tied) & read).any(axis=1)
 
     def _forget(self) -> None:
@@ -403,7 +442,7 @@ class Comparison:
         rule = self.rule
         if not isinstance(rule, Budgeted):
             return []
-        testable = ~self.goal.measured
+        testable = ~self.goal.measured & ~self._bets
         rows = np.flatnonzero(self.needed & testable & (self.questions >= MIN_QUESTIONS))
         z = np.abs(self.difference[rows]) / np.sqrt(self.variance[rows])
         left = int((testable & (self.verdict == OPEN)).sum()) if self.spec.stopping.family != "pair" else 1
@@ -451,4 +490,5 @@ def _running_peak(
 def _no_estimate(contrasts: int) -> ContrastBlock:
     """Return the estimate before the first trial: nothing known, no call possible."""
     column = np.zeros((contrasts, 1))
-    return ContrastBlock(column, column + 1e6, column + 1e6, column + 1e6, column.astype(np.int64))
+    wide = column + 1e6
+    return ContrastBlock(column, wide, wide, wide, wide, column.astype(np.int64))

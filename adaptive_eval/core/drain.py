@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.compare import Comparison
-from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, tie_boundary
+from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, log_tie_evidence
 
 __all__ = ["drained", "most_in_flight"]
 
@@ -35,7 +35,8 @@ def most_in_flight(complete: Sequence[int]) -> list[int]:
 def drained(comparison: Comparison, issued: Sequence[int]) -> NDArray[np.bool_]:
     """Mark contrasts that are predicted to be decided by the trials in flight.
 
-    The prediction keeps the present difference and lets its variance shrink in proportion to the trials. It
+    The prediction keeps the present difference and lets its variance shrink in proportion to the trials; the
+    log winnings of bets on a number grow in proportion to them. It
     only holds back trials: when it fails, the contrast asks again as soon as the trials have landed.
 
     Parameters
@@ -61,10 +62,12 @@ def drained(comparison: Comparison, issued: Sequence[int]) -> NDArray[np.bool_]:
         return result
     shrink = comparison.progress[rows] / reach[rows]
     difference, margin = comparison.difference[rows], comparison.margin
-    closed = log_evidence(difference, comparison.variance[rows] * shrink, margin) >= comparison.threshold
+    evidence = log_evidence(difference, comparison.variance[rows] * shrink, margin)
+    bet = comparison.bet[rows]
+    closed = np.where(np.isnan(bet), evidence, bet / shrink) >= comparison.threshold
     if margin is not None:
-        guarded = comparison.guarded[rows] * shrink
-        closed |= np.abs(difference) <= tie_boundary(guarded, margin, comparison.alpha)
+        at_margin = comparison.at_margin[rows] * shrink
+        closed |= log_tie_evidence(difference, at_margin, margin) >= comparison.tie_threshold
     result[rows] = closed
     return result
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import exp
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -69,7 +71,7 @@ def forecast(
         paths=min(max(WORK // (rows.size * moments), FEWEST_PATHS), PATHS),
         moments=moments,
         equivalence=comparison.margin,
-        alpha=comparison.alpha,
+        alpha=exp(-comparison.tie_threshold),
     )
     usable = np.minimum(draws, horizon)
     more = _more_trials(spec, comparison, states, rows, usable)

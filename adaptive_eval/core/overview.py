@@ -30,7 +30,7 @@ from adaptive_eval.core.results import (
 from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.core.spec_checks import spec_warnings
 from scorio.sequential.contrasts import ContrastBlock
-from scorio.sequential.evidence import tie_boundary
+from scorio.sequential.evidence import log_tie_evidence
 from scorio.sequential.families import rank_intervals
 from scorio.sequential.fixed import fixed_passes
 
@@ -69,6 +69,7 @@ def results(
         stop=stopped,
         warnings=tuple(warnings),
         prior=None if spec.prior is None else spec.prior.source,
+        ties=spec.stopping.ties,
         fixed_passes=_fixed_passes(spec, board, comparison) if stopped is not None else None,
     )
 
@@ -295,7 +296,7 @@ def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairResult, ...]:
 
 
 def _tie_margins(spec: SessionSpec, comparison: Comparison) -> Floats:
-    """How near each contrast is to a tie: 1 when |D| meets its boundary, falling to 0 at ε/2 beyond it.
+    """How near each contrast is to a tie: the share of the evidence that it needs, 1 where one is called.
 
     For a score to be measured, the share of the precision that it needs: widths wanted over had, squared. NaN
     where there is nothing to be near to.
@@ -305,6 +306,5 @@ def _tie_margins(spec: SessionSpec, comparison: Comparison) -> Floats:
     near = np.clip((goal.width / had) ** 2, 0.0, 1.0)
     if margin is None or spec.stopping.rule == "zscore" or spec.stopping.own_rule:
         return np.asarray(near)
-    bound = tie_boundary(np.minimum(comparison.guarded, 1e6), margin, comparison.alpha)
-    excess = np.abs(comparison.difference) - bound
-    return np.where(goal.measured, near, np.clip(1.0 - excess / (0.5 * margin), 0.0, 1.0))
+    log_e = log_tie_evidence(comparison.difference, np.minimum(comparison.at_margin, 1e6), margin)
+    return np.where(goal.measured, near, np.clip(log_e / comparison.tie_threshold, 0.0, 1.0))

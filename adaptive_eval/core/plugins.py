@@ -8,6 +8,7 @@ it ends the run with its name and never becomes a verdict.
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint, entry_points
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from adaptive_eval.errors import SessionError, UsageError
@@ -139,6 +140,11 @@ class CheckedRule:
                 f"{int((found != found).sum())} NaN"
             )
         return found
+
+    def tie_evidence(self, block: ContrastBlock) -> Floats:
+        """Return infinity where the rule allows a tie, minus infinity elsewhere."""
+        tied = self.tied(block).astype("float64")
+        return (2.0 * tied - 1.0) * inf
 
     def tied(self, block: ContrastBlock) -> Bools:
         """Return where the rule allows a tie.

@@ -28,7 +28,9 @@ class ContrastReader(Protocol):
         ...
 
 
-def contrast_reader(spec: SessionSpec, cells: Cells, task: int, goal: Goal) -> ContrastReader:
+def contrast_reader(
+    spec: SessionSpec, cells: Cells, task: int, goal: Goal, margin: float | None
+) -> ContrastReader:
     """Return the reader of all contrasts of a session on one task.
 
     Parameters
@@ -41,6 +43,8 @@ def contrast_reader(spec: SessionSpec, cells: Cells, task: int, goal: Goal) -> C
         Its number.
     goal : Goal
         The contrasts; at most one of a pair is a reference.
+    margin : float or None
+        Equivalence margin in unit scores.
     """
     target, clusters = spec.stopping.target, spec.tasks[task].clusters
     asked, first, second = len(spec.models), goal.first, goal.second
@@ -49,25 +53,33 @@ def contrast_reader(spec: SessionSpec, cells: Cells, task: int, goal: Goal) -> C
     pairs = ~single & ~stored
     parts: list[tuple[Bools, ContrastReader]] = []
     if pairs.any():
-        parts.append((pairs, PairReader(cells, first[pairs], second[pairs], target, clusters)))
+        parts.append((pairs, PairReader(cells, first[pairs], second[pairs], target, clusters, margin)))
     if stored.any():
         live, reference = np.minimum(first, second)[stored], np.maximum(first, second)[stored]
         sign = np.where(first[stored] < asked, 1, -1)
-        reader = ReferenceReader(cells, live, reference, sign, target, clusters)
+        reader = ReferenceReader(cells, live, reference, sign, target, clusters, margin)
         parts.append((stored, reader))
     if single.any():
-        parts.append((single, _ScoreReader(cells, first[single], goal.value[single], target)))
+        parts.append((single, _ScoreReader(cells, first[single], goal.value[single], target, margin)))
     return parts[0][1] if len(parts) == 1 else _SideBySide(parts)
 
 
 class _ScoreReader:
     """Reads models' own scores, less the number that each is held against."""
 
-    def __init__(self, cells: Cells, models: Ints, values: NDArray[np.float64], target: Target) -> None:
+    def __init__(
+        self,
+        cells: Cells,
+        models: Ints,
+        values: NDArray[np.float64],
+        target: Target,
+        margin: float | None,
+    ) -> None:
         self._cells = cells
         self._models = models
         self._values = values
         self._target: Target = target
+        self._margin = margin
         self._progress = np.zeros(models.size, dtype=np.int64)
 
     def read(self, rows: Ints, stop: int) -> ContrastBlock:
@@ -76,7 +88,7 @@ class _ScoreReader:
         path = self._cells.path(self._models[rows], start, stop)
         self._progress[rows] = stop
         block = score_block(path, self._cells.sequence.questions, self._target)
-        return block.less(self._values[rows, None])
+        return block.less(self._values[rows, None], self._margin)
 
 
 class _SideBySide:

@@ -380,6 +380,7 @@ class Results:
     the number of trials a question that a run of fixed length would have needed for intervals as narrow as
     those of the decided pairs (approximate); None before the end and where that cannot be said. `rule_plugin`
     is where a rule comes from that is not one of ours. `tasks` holds several tasks one by one; empty for one.
+    `ties` says whether the error rate of ties is that of each pair (``pair``) or of the `family`.
     `top_k` is the k of a goal that asks for the best k models; None for any other.
     """
 
@@ -400,6 +401,7 @@ class Results:
     fixed_passes: int | None = None
     rule_plugin: RulePlugin | None = None
     tasks: tuple[TaskResult, ...] = ()
+    ties: str = "pair"
     top_k: int | None = None
 
     def to_columns(self, table: Table = "models") -> dict[str, list[Any]]:

@@ -295,6 +295,16 @@ class StoppingSpec:
     max_passes: int | None = None
     target: Literal["benchmark", "population"] = "benchmark"
     threshold: float = 1.645
+    ties: Literal["pair", "family"] = "pair"
+    """Whether the error rate of ties is that of each pair, or of all together as `family` says."""
+    edition: int = 2
+    """Edition of the formulas: 1 for a run that began with the first boundary of ties, and with the evidence
+    against a number that estimates the variance; runs end under the formulas that they began with."""
+
+    @property
+    def bets_on_numbers(self) -> bool:
+        """Whether a model is held against a number by bets, see :mod:`scorio.sequential.betting`."""
+        return self.edition > 1 and self.rule in ("anytime", "directional", "budgeted")
 
     @property
     def own_rule(self) -> bool:
@@ -321,11 +331,15 @@ class StoppingSpec:
             "budgeted": rules.Budgeted,
             "exact": rules.Exact,
         }
-        return kinds[self.rule](alpha, margin)
+        return kinds[self.rule](alpha, margin, self.edition == 1)
 
     def make_family(self) -> families.Family:
         """Return the family object."""
         return families.family("pair" if self.rule == "zscore" else self.family)
+
+    def make_tie_family(self) -> families.Family:
+        """Return the family object of ties."""
+        return families.family(self.family if self.ties == "family" else "pair")
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,6 +445,7 @@ class SessionSpec:
             return (chosen == "rounds",) * len(self.tasks)
         stopping = self.stopping
         suits = stopping.rule not in ("exact", "zscore") and stopping.target == "benchmark"
+        suits &= not any(goal.kind == "threshold" for goal in self.goal.parts)
         return tuple(suits and len(task.questions) <= ROUNDS_AT_MOST for task in self.tasks)
 
     def rescored(self, weights: Mapping[str, tuple[float, ...]]) -> SessionSpec:

@@ -81,6 +81,16 @@ def spec_warnings(spec: SessionSpec) -> Iterator[str]:
     for model in spec.models:
         if model.price is None and any(budget.usd is not None for budget in (*limits, model.budget)):
             yield f"{model.name} has no price: its trials count as free under a budget of usd"
+    if spec.allocation.questions == "rounds" and not any(spec.own_rounds):
+        yield "allocation.questions: rounds is not used where a model is held against a number; schedule is"
+    if stopping.edition == 1 and (
+        stopping.equivalence is not None or any(part.kind == "threshold" for part in goal.parts)
+    ):
+        yield (
+            "this run began under the first edition of the formulas for ties and for models held against a "
+            "number, and ends under it: ties take more trials, and with many models the error rate of a "
+            "threshold may exceed its level; a new run uses the present ones"
+        )
     bounded = stopping.max_passes is not None or any(_limits(budget) for budget in limits)
     if not bounded and goal.kind == "budget":
         yield "the goal budget spends a budget and there is none: the session goes on until it is ended"
@@ -170,6 +180,13 @@ def _stopping(spec: SessionSpec) -> Iterator[str]:
         yield f"stopping.confidence: {stopping.confidence} must lie between 0.5 and 1"
     if stopping.family not in FAMILIES:
         yield f"stopping.family: {stopping.family!r} is not one of {', '.join(FAMILIES)}"
+    if stopping.ties not in ("pair", "family"):
+        yield f"stopping.ties: {stopping.ties!r} is neither 'pair' nor 'family'"
+    if stopping.ties == "family" and (stopping.family == "pair" or stopping.rule == "zscore"):
+        yield (
+            "stopping.ties: 'family' needs an error rate of all pairs together (stopping.family holm or ebh, "
+            f"any rule but zscore), got family {stopping.family!r} and rule {stopping.rule!r}"
+        )
     if stopping.target not in ("benchmark", "population"):
         yield f"stopping.target: {stopping.target!r} is neither 'benchmark' nor 'population'"
     if not stopping.threshold > 0.0:
@@ -194,6 +211,11 @@ def _allocation(spec: SessionSpec) -> Iterator[str]:
         yield f"allocation.in_a_row: must be at least 1, got {spec.allocation.in_a_row}"
     if rule == "exact" and len(spec.tasks) > 1:
         yield "stopping.rule: exact speaks of one task and there are several; use anytime"
+    if any(spec.own_rounds) and any(goal.kind == "threshold" for goal in spec.goal.parts):
+        yield (
+            "allocation.questions: a model is held against a number by bets, which need passes that ask every "
+            "question equally often, and rounds ask some more often; use schedule or auto"
+        )
     if (any(spec.own_rounds) or questions == "shared-rounds") and rule in ("exact", "zscore"):
         # After two passes no pass is complete any more: what is read there favours the questions asked often.
         yield (

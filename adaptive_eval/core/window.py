@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 __all__ = ["Evidence", "EvidenceWindow"]
 
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Counts = NDArray[np.integer]
 
@@ -21,13 +20,13 @@ class Evidence:
     """What a rule makes of contrasts along a piece of the walk; arrays of shape (contrasts, steps).
 
     `statistic` is the running peak where the family counts peaks, and `sign` the sign of the difference at
-    it; `tied` says where a practical tie may be called. `difference`, `variance`, `guarded` and `questions`
+    it; `tie` is the log e-value of a practical tie. `difference`, `variance`, `guarded` and `questions`
     are the estimates of the step itself.
     """
 
     statistic: Floats
     sign: NDArray[np.int8]
-    tied: Bools
+    tie: Floats
     difference: Floats
     variance: Floats
     guarded: Floats
@@ -37,7 +36,7 @@ class Evidence:
 _EMPTY: dict[str, tuple[type[np.generic], float]] = {
     "statistic": (np.float64, -np.inf),
     "sign": (np.int8, 0),
-    "tied": (np.bool_, 0),
+    "tie": (np.float64, -np.inf),
     "difference": (np.float64, 0.0),
     "variance": (np.float64, np.inf),
     "guarded": (np.float64, np.inf),
@@ -62,30 +61,31 @@ class EvidenceWindow:
         self._table: dict[str, NDArray[Any]] = {
             name: np.full((contrasts, 64), empty, dtype=kind) for name, (kind, empty) in _EMPTY.items()
         }
-        self._late_tie = np.zeros(contrasts, dtype=bool)
+        self._late_tie = np.full(contrasts, -np.inf)
 
     def write(self, rows: Ints, start: int, evidence: Evidence) -> None:
         """Store evidence of `rows` whose first column is step `start`."""
-        stop = start + evidence.tied.shape[1]
+        stop = start + evidence.tie.shape[1]
         behind = max(min(self.base, stop) - start, 0)
-        tied = evidence.tied[:, behind:]
+        tie = evidence.tie[:, behind:]
         if behind:
-            self._late_tie[rows] |= evidence.tied[:, :behind].any(axis=1)
+            late = evidence.tie[:, :behind].max(axis=1)
+            self._late_tie[rows] = np.maximum(self._late_tie[rows], late)
         if start + behind == stop:
             return
-        if self._late_tie[rows].any():
-            tied = tied.copy()
-            tied[:, 0] |= self._late_tie[rows]
-            self._late_tie[rows] = False
+        if (self._late_tie[rows] > tie[:, 0]).any():
+            tie = tie.copy()
+            tie[:, 0] = np.maximum(tie[:, 0], self._late_tie[rows])
+        self._late_tie[rows] = -np.inf
         self._reserve(stop - self.base)
         where = (rows[:, None], np.arange(start + behind - self.base, stop - self.base))
         for name, table in self._table.items():
-            table[where] = tied if name == "tied" else getattr(evidence, name)[:, behind:]
+            table[where] = tie if name == "tie" else getattr(evidence, name)[:, behind:]
 
-    def read(self, rows: Ints, start: int, stop: int) -> tuple[Floats, Bools]:
-        """Return statistic and tie condition of `rows` at steps ``start .. stop-1``."""
+    def read(self, rows: Ints, start: int, stop: int) -> tuple[Floats, Floats]:
+        """Return statistic and evidence of a tie of `rows` at steps ``start .. stop-1``."""
         columns = slice(start - self.base, stop - self.base)
-        return self._table["statistic"][rows, columns], self._table["tied"][rows, columns]
+        return self._table["statistic"][rows, columns], self._table["tie"][rows, columns]
 
     def at(self, row: int, step: int) -> Evidence:
         """Return the evidence of one contrast at one step, as arrays of shape (1, 1)."""
@@ -94,7 +94,7 @@ class EvidenceWindow:
 
     def forget(self, before: int) -> None:
         """Drop steps before `before`, in large pieces."""
-        width = self._table["tied"].shape[1]
+        width = self._table["tie"].shape[1]
         shift = before - self.base
         if shift < max(64, width // 2):
             return
@@ -105,7 +105,7 @@ class EvidenceWindow:
         self.base = before
 
     def _reserve(self, width: int) -> None:
-        have = self._table["tied"].shape[1]
+        have = self._table["tie"].shape[1]
         if width <= have:
             return
         pad = ((0, 0), (0, width + width // 4 - have))

@@ -39,22 +39,27 @@ class SystemClock:
 
 
 LONGEST_PAUSE = 30.0
-"""Seconds between two readings beyond which the process cannot have run: it reads about once a second."""
+"""Seconds between two readings beyond which the processor time is looked at: it reads about once a second."""
+
+_BUSY = 0.1
+"""Share of a long pause for which a process whose event loop is held up uses the processor, at least."""
 
 
 class Stopwatch:
-    """Counts the time in which the process runs.
+    """Running time: what a process has spent, and not a machine that was asleep.
 
-    While a laptop sleeps, a virtual machine is suspended or the process is stopped, the monotonic clock goes
-    on on some systems and stands still on others. Here it never counts: a pause between two readings that is
-    too long for a process that runs is left out. Changes of the clock on the wall make no difference.
+    A long pause between two readings counts where the process used the processor meanwhile: its event loop
+    was held up. Otherwise the machine was suspended or the process stopped, and the pause does not count,
+    whether the clock ran on or not. Changes of the wall clock make no difference.
 
     Parameters
     ----------
     clock : Clock
-        The clock; read about once a second.
+        Read about once a second.
     elapsed : float
-        Seconds of running time of earlier sittings.
+        Seconds of running time of previous sessions of the run.
+    processor : callable
+        Returns the seconds of processor time that this process has used.
 
     Examples
     --------
@@ -62,30 +67,41 @@ class Stopwatch:
     ...     seconds = 0.0
     ...     def now(self):
     ...         return self.seconds
-    >>> clock = Clock()
-    >>> watch = Stopwatch(clock, elapsed=100.0)
+    >>> clock, used = Clock(), [0.0]
+    >>> watch = Stopwatch(clock, elapsed=100.0, processor=lambda: used[0])
     >>> clock.seconds += 5.0
     >>> watch.read()
     105.0
-    >>> clock.seconds += 8 * 3600.0
+    >>> clock.seconds += 8 * 3600.0  # asleep
     >>> watch.read()
     105.0
+    >>> clock.seconds, used[0] = clock.seconds + 60.0, 50.0  # held up
+    >>> watch.read(), watch.longest_stall
+    (165.0, 60.0)
     """
 
-    def __init__(self, clock: Clock, elapsed: float = 0.0) -> None:
+    def __init__(
+        self, clock: Clock, elapsed: float = 0.0, processor: Callable[[], float] = time.process_time
+    ) -> None:
         self._clock = clock
+        self._processor = processor
         self._elapsed = elapsed
-        self._last = clock.now()
+        self.longest_stall = 0.0
+        self.start()
 
     def start(self) -> None:
         """Begin to count now."""
-        self._last = self._clock.now()
+        self._last, self._used = self._clock.now(), self._processor()
 
     def read(self) -> float:
-        """Return seconds of running time, earlier sittings included."""
-        now = self._clock.now()
-        pause, self._last = now - self._last, now
-        if 0.0 < pause <= LONGEST_PAUSE:
+        """Return seconds of running time, those of previous sessions included."""
+        now, used = self._clock.now(), self._processor()
+        pause, busy = now - self._last, used - self._used
+        self._last, self._used = now, used
+        if pause > LONGEST_PAUSE and busy >= _BUSY * pause:
+            self.longest_stall = max(self.longest_stall, pause)
+            self._elapsed += pause
+        elif 0.0 < pause <= LONGEST_PAUSE:
             self._elapsed += pause
         return self._elapsed
 

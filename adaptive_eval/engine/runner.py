@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
 from adaptive_eval.core.results import Decision, Results, StopVerdict
 from adaptive_eval.engine.clock import Deadlines, Stopwatch, SystemClock
+from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.events import (
     Decided,
     Draining,
@@ -31,7 +32,8 @@ from adaptive_eval.engine.no_answers import NoAnswers
 from adaptive_eval.engine.protocols import Allowance, Clock, Controller, Executor, Prompts, Recorder
 from adaptive_eval.engine.trial_task import TrialTask, share
 from adaptive_eval.errors import SessionError, UsageError
-from adaptive_eval.trial import Score, TrialRequest
+from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.trial import Score, TrialKey, TrialRequest
 
 __all__ = ["Runner", "RunnerOptions"]
 
@@ -116,6 +118,8 @@ class Runner:
         free.
     no_answers : NoAnswers, optional
         Counts the answers that are none. Default: from none on.
+    drift : DriftWatch, optional
+        Watches for models that change. Default: one that has seen nothing.
     """
 
     def __init__(
@@ -134,6 +138,7 @@ class Runner:
         committer: Committer | None = None,
         allowance: Allowance | None = None,
         no_answers: NoAnswers | None = None,
+        drift: DriftWatch | None = None,
     ) -> None:
         self._controller = controller
         self._prompts = prompts
@@ -141,6 +146,7 @@ class Runner:
         self._options = options or RunnerOptions()
         self._observer = observer
         self._allowance = allowance
+        self._drift = drift or DriftWatch()
         self._committer = committer or ThreadCommitter()
         self._ledger = Ledger(recorder, self._clock, self._committer)
         self._wake = asyncio.Event()
@@ -304,10 +310,12 @@ class Runner:
     async def _absorb(self) -> None:
         """Store what has ended, commit once, and only then tell the session."""
         after_stop = self._controller.stopped is not None
-        records = []
+        records: list[TrialRecord] = []
+        servers: dict[TrialKey, str] = {}
         refusals: dict[str, str] = {}
         for trial in self._in_flight.ended():
             model = trial.request.key.model
+            servers[trial.request.key] = trial.url
             match self._in_flight.settle(trial):
                 case "scored":
                     records.append(self._ledger.outcome(trial, missing=None, after_stop=after_stop))
@@ -338,10 +346,25 @@ class Runner:
         if records:
             self._emit(lambda: Finished(tuple(records)))
             self._decided(self._controller.tell([record.outcome for record in records]))
+            self._watch_drift(records, servers)
         self._tell_of_servers()
         lost = self._in_flight.lost() if self._ending is None else {}
         for model, reason in {**lost, **refusals}.items():
             self._stop_model(model, reason)
+
+    def _watch_drift(self, records: Sequence[TrialRecord], servers: Mapping[TrialKey, str]) -> None:
+        for record in records:
+            request = record.request
+            category = None if record.score is None else record.score.category
+            self._drift.add(
+                request.key,
+                (request.task, request.question),
+                category,
+                at=record.finished_at,
+                server=servers[request.key],
+            )
+        for text in self._drift.take_news():
+            self._emit(partial(Remarked, self._clock.time(), text))
 
     def _tell_of_servers(self) -> None:
         """Store which servers have joined or left, and tell what a person should know of them now."""
@@ -433,8 +456,16 @@ class Runner:
         return replace(
             results,
             budgets=(*results.budgets, *time, *scoring),
-            warnings=(*results.warnings, *remarks),
+            warnings=(*results.warnings, *remarks, *self._drift.remarks, *self._stall()),
         )
+
+    def _stall(self) -> Iterator[str]:
+        stall = self._running.longest_stall
+        if stall:
+            yield (
+                f"this process was held up for {stall:.0f} s, so a limit of running time may have been "
+                "exceeded by as much"
+            )
 
     def _until_deadline(self) -> float:
         return self._options.deadlines.remaining(self._running.read(), self._in_flight.open_models)

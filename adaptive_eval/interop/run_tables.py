@@ -12,6 +12,7 @@ from adaptive_eval.interop.description import RunDescription
 from adaptive_eval.interop.imported_runs import shown_prompt
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.text.inert import without_formula
 
 __all__ = ["COLUMNS", "encodable", "trial_rows", "write_csv", "write_jsonl"]
 
@@ -81,22 +82,27 @@ def _row(record: TrialRecord, weights: tuple[float, ...] | None, target: str | N
 
 
 def write_csv(rows: Iterable[Mapping[str, Any]], file: TextIO) -> None:
-    """Write rows as CSV with a header; nothing for a value that is not there.
+    """Write rows as CSV with a header; nothing for a value that is not there, and no text is a formula.
 
     Examples
     --------
     >>> import sys
-    >>> write_csv([{"model": "a", "missing": None, "truncated": False}], sys.stdout)
-    model,missing,truncated
-    a,,false
+    >>> write_csv([{"model": "=a", "missing": None, "truncated": False, "step": -1}], sys.stdout)
+    model,missing,truncated,step
+    '=a,,false,-1
     """
     writer: csv.DictWriter[str] | None = None
     for row in rows:
         if writer is None:
             writer = csv.DictWriter(file, list(row), lineterminator="\n")
             writer.writeheader()
-        values = encodable(row).items()
-        writer.writerow({name: str(v).lower() if isinstance(v, bool) else v for name, v in values})
+        writer.writerow({name: _cell(value) for name, value in encodable(row).items()})
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return without_formula(value) if isinstance(value, str) else value
 
 
 def write_jsonl(rows: Iterable[Mapping[str, Any]], file: TextIO) -> None:

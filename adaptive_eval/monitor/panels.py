@@ -175,14 +175,17 @@ def decision_lines(view: RunView, width: int, height: int) -> list[Text]:
     return [_decision(one, width) for one in view.decisions[: -height - 1 : -1]]
 
 
-def warning_lines(view: RunView, width: int, height: int) -> list[Text]:
-    """Return the warnings, one line each, and how many did not fit."""
+def warning_lines(view: RunView, width: int, height: int, *, whole: bool = False) -> list[Text]:
+    """Return the warnings, one line each or `whole`, and how many did not fit."""
     warnings = view.warnings
     shown = warnings if len(warnings) <= height else warnings[: max(1, height - 1)]
-    lines = [line(("Warning: ", BAD), inert(text), width=width) for text in shown]
-    if len(shown) < len(warnings) and len(lines) < height:
+    if whole:
+        lines = [one for text in shown for one in wrapped(f"Warning: {inert(text)}", width)]
+    else:
+        lines = [line(("Warning: ", BAD), inert(text), width=width) for text in shown][:height]
+    if len(shown) < len(warnings) and (whole or len(lines) < height):
         lines.append(line(f"⋯ {count(len(warnings) - len(shown), 'more warning')}", width=width))
-    return lines[:height]
+    return lines
 
 
 def rate_words(view: RunView) -> str:

@@ -68,7 +68,7 @@ class _Ending:
             wrapped(saved_words(view.results) or "", width),
             wrapped(fixed_words(view.results) or "", width),
             wrapped(chances_words(view.results) or "", width),
-            panels.warning_lines(view, width, _WARNINGS),
+            panels.warning_lines(view, width, _WARNINGS, whole=True),
             [Text.assemble(("Report  ", HEADING), inert(self.report), overflow="fold")]
             if self.report
             else [],

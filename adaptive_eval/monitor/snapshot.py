@@ -24,6 +24,7 @@ from adaptive_eval.core.results import (
 from adaptive_eval.store.records import EndpointHealth, SnapshotRecord
 from adaptive_eval.text.decision_words import note_words
 from adaptive_eval.text.headline import headline
+from adaptive_eval.text.missing_words import missing_warnings
 from adaptive_eval.text.outlook import Outlook, outlook
 from adaptive_eval.text.verdicts import oriented, pair_order, rule_words
 
@@ -321,7 +322,7 @@ def _warnings(results: Results) -> tuple[str, ...]:
         for line in results.models
         if line.state != "reference" and (note := note_words(line, results))
     ]
-    return (*results.warnings, *notes)
+    return (*results.warnings, *missing_warnings(results), *notes)
 
 
 def _rate(now: float, before: float, span: float) -> float | None:

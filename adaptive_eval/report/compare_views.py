@@ -168,7 +168,7 @@ def _warnings(comparison: Comparison) -> list[str]:
     for word, summary in (("before", comparison.before), ("now", comparison.after)):
         if summary.results.stop is None:
             warnings.append(f"the run {word} ({summary.name}) is not finished")
-        warnings += [f"{summary.name}: {text}" for text in summary.results.warnings]
+        warnings += [f"{summary.name}: {text}" for text in summary.warnings]
     return warnings
 
 

@@ -188,6 +188,7 @@ def _differences(before: Summary, after: Summary) -> tuple[tuple[str, ...], bool
             ("confidence", before.results.confidence, after.results.confidence),
             ("family", before.results.family, after.results.family),
             ("equivalence", before.results.equivalence, after.results.equivalence),
+            ("ties", before.results.ties, after.results.ties),
             ("target", before.target, after.target),
         )
         if old != new

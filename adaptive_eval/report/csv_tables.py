@@ -9,13 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from adaptive_eval.report.summary import Summary
-from adaptive_eval.text.inert import inert
+from adaptive_eval.text.inert import inert, without_formula
 
 __all__ = ["models_csv", "pairs_csv", "questions_csv"]
 
 Cell: TypeAlias = str | int | float | None
-
-_FORMULA = ("=", "+", "-", "@")
 
 
 def models_csv(summary: Summary) -> str:
@@ -119,13 +117,4 @@ def _cell(value: Cell) -> str | int | float | None:
         return value if math.isfinite(value) else None
     if not isinstance(value, str):
         return value
-    text = inert(value)
-    return f"'{text}" if text.lstrip().startswith(_FORMULA) and not _is_number(text) else text
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return without_formula(inert(value))

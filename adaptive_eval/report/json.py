@@ -6,6 +6,7 @@ accident. Within one version keys are only added.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 from adaptive_eval.core.results import BudgetLine, ModelResult, PairResult, Results, StopVerdict, TaskResult
@@ -13,6 +14,7 @@ from adaptive_eval.report.accounts import ModelAccount, QuestionAccount
 from adaptive_eval.report.other_rankings import rankings_data
 from adaptive_eval.report.summary import Summary, TimedDecision
 from adaptive_eval.text.decision_words import describe, note_words
+from adaptive_eval.text.missing_words import undone_by_missing
 from adaptive_eval.text.plain_data import json_text
 from adaptive_eval.text.stored import stop_evidence
 from adaptive_eval.text.verdicts import fixed_length, saving, verdict_words
@@ -64,6 +66,7 @@ def report_data(summary: Summary) -> dict[str, Any]:
             "equivalence": results.equivalence,
             "target": summary.target,
             "package": None if results.rule_plugin is None else results.rule_plugin.package,
+            "ties": results.ties,
         },
         "counts": _counts(summary),
         "models": [
@@ -71,13 +74,13 @@ def report_data(summary: Summary) -> dict[str, Any]:
             for line, account in zip(results.models, summary.models, strict=True)
         ],
         "tasks": [_task(task) for task in results.tasks],
-        "pairs": [_pair(pair, results.equivalence) for pair in results.pairs],
+        "pairs": _pairs(results),
         "ties": [list(group) for group in summary.ties],
         "decisions": [_decision(one) for one in summary.decisions],
         "budgets": [_budget(line) for line in results.budgets],
         "saving": _saving(summary),
         "promises": {"holds": list(summary.promises.holds), "limits": list(summary.promises.limits)},
-        "warnings": list(results.warnings),
+        "warnings": list(summary.warnings),
         "prior": results.prior,
         "rankings": rankings_data(summary.rankings) if summary.rankings else [],
         "questions": None if summary.questions is None else [_question(one) for one in summary.questions],
@@ -151,8 +154,15 @@ def _task(task: TaskResult) -> dict[str, Any]:
     }
 
 
-def _pair(pair: PairResult, equivalence: float | None) -> dict[str, Any]:
+def _pairs(results: Results) -> list[dict[str, Any]]:
+    undone = {(pair.first, pair.second) for pair in undone_by_missing(results)}
+    return [_pair(pair, results.equivalence, undone) for pair in results.pairs]
+
+
+def _pair(pair: PairResult, equivalence: float | None, undone: Set[tuple[str, str]]) -> dict[str, Any]:
     return {
+        "needed": pair.needed,
+        "missing_may_undo": bool({(pair.first, pair.second), (pair.second, pair.first)} & undone),
         "first": pair.first,
         "second": pair.second,
         "verdict": pair.verdict,

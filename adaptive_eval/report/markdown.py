@@ -94,7 +94,7 @@ def _head(summary: Summary) -> str:
         md(course_words(summary)),
         md(chances_words(results) or ""),
         uncounted_words(summary) or "",
-        *(f"> **Warning:** {md(text)}" for text in results.warnings),
+        *(f"> **Warning:** {md(text)}" for text in summary.warnings),
     ]
     return "\n\n".join(filter(None, parts))
 

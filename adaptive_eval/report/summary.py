@@ -12,6 +12,7 @@ from adaptive_eval.errors import RunFileError
 from adaptive_eval.report.accounts import ModelAccount, QuestionAccount, model_accounts, question_accounts
 from adaptive_eval.store import RunReader
 from adaptive_eval.text.headline import headline
+from adaptive_eval.text.missing_words import missing_warnings
 from adaptive_eval.text.promises import Promises, promises
 from adaptive_eval.text.stored import CONFIG, NAME, decision_from, started_at
 from adaptive_eval.text.verdicts import pair_order, tied_groups
@@ -83,6 +84,11 @@ class Summary:
     meta: Mapping[str, str]
     target: str | None = None
     rankings: tuple[tuple[str, Results], ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The run's warnings, and which verdicts the missing trials could undo."""
+        return (*self.results.warnings, *missing_warnings(self.results))
 
     @property
     def uncounted(self) -> int:

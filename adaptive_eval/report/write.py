@@ -62,6 +62,7 @@ def write_reports(directory: Path | str, output: Path | str | None = None) -> Re
         If there is no run, it cannot be read or has nothing to report yet, or the reports cannot be written.
     """
     with RunReader(directory) as reader:
+        reader.require_undamaged()
         summary = summarise(reader)
     folder = Path(directory if output is None else output)
     write_files(folder, _files(summary))

@@ -104,9 +104,9 @@ def evaluate(
     budget: Mapping[str, Any] | None = None,
     out: Place | None = None,
     concurrency: int = 8,
+    deterministic: Collection[str] = (),
     seed: int = 0,
     name: str | None = None,
-    deterministic: Collection[str] = (),
     observer: Callable[[Event], None] | None = None,
 ) -> Evaluation:
     """Compare functions that answer questions, and stop when the goal is reached.
@@ -131,13 +131,13 @@ def evaluate(
         The run's directory, for its report, and to continue a previous call there. Default: none is kept.
     concurrency : int
         Calls of each function at once.
+    deterministic : collection of str
+        Names of functions that give the same answer to the same question every time: each question is asked
+        once and then known. Without it, answers that never vary are taken for copies, which do not count.
     seed : int
         Seed of the order of questions.
     name : str, optional
         The run's name; default: that of the directory.
-    deterministic : collection of str
-        Functions that give the same answer to a question every time. That is tested; then they are called
-        once for each question.
     observer : callable, optional
         Called with every event (:mod:`adaptive_eval.engine.events`), such as a
         :class:`adaptive_eval.run.trackers.Tracker`.
@@ -172,9 +172,9 @@ def evaluate(
             budget=budget,
             out=out,
             concurrency=concurrency,
+            deterministic=deterministic,
             seed=seed,
             name=name,
-            deterministic=deterministic,
             observer=observer,
         )
     )
@@ -190,15 +190,15 @@ async def evaluate_async(
     budget: Mapping[str, Any] | None = None,
     out: Place | None = None,
     concurrency: int = 8,
+    deterministic: Collection[str] = (),
     seed: int = 0,
     name: str | None = None,
-    deterministic: Collection[str] = (),
     observer: Callable[[Event], None] | None = None,
 ) -> Evaluation:
     """Do what :func:`evaluate` does, within a running event loop."""
-    unknown = sorted(set(deterministic).difference(models))
+    unknown = [one for one in deterministic if one not in models]
     if unknown:
-        raise UsageError(f"deterministic: {unknown[0]!r} is none of the models ({', '.join(models)})")
+        raise UsageError(f"deterministic: there is no model {unknown[0]!r}; there are {', '.join(models)}")
     with ExitStack() as stack:
         folder = _scratch(stack) if out is None else _absolute(out)
         data = {
@@ -209,7 +209,7 @@ async def evaluate_async(
                     "name": one,
                     "endpoints": [IN_PROCESS],
                     "concurrency": concurrency,
-                    "deterministic": one in deterministic,
+                    **({"deterministic": True} if one in deterministic else {}),
                 }
                 for one in models
             ],

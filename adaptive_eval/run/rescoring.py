@@ -25,6 +25,7 @@ from adaptive_eval.config import RubricConfig
 from adaptive_eval.core.results import Results, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
+from adaptive_eval.engine.independence import COPY
 from adaptive_eval.errors import (
     AdaptiveEvalError,
     EndpointsUnusable,
@@ -286,7 +287,9 @@ class _Answers:
 
 def _is_due(record: TrialRecord, tasks: Mapping[str, Task]) -> bool:
     """Return whether a trial has an answer to one of the `tasks` that are scored anew."""
-    return record.score is not None and record.completion is not None and record.request.task in tasks
+    if record.score is None or record.completion is None or COPY in record.score.signals:
+        return False
+    return record.request.task in tasks
 
 
 def _to_score(records: Sequence[TrialRecord], tasks: Mapping[str, Task]) -> Answers:

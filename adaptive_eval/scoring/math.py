@@ -24,6 +24,7 @@ LONGEST = 1_000
 _PROSE = re.compile(r"(?<!\\)\b[A-Za-z]{2,}[ ,]+[A-Za-z]{2,}\b")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _PACKAGE = "math-verify[antlr4_13_2]"
+_PRELOAD = "adaptive_eval.scoring.math_preload"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class MathScorer(AnswerScorer):
         if answer.how != "whole text" and len(answer.text) > LONGEST:
             return False
         text = answer.text[-LONGEST:]
-        return in_worker(is_equal, question.target, text, limit=self.time_limit, imports="math_verify")
+        return in_worker(is_equal, question.target, text, limit=self.time_limit, imports=_PRELOAD)
 
 
 def is_equal(target: str, answer: str) -> bool:

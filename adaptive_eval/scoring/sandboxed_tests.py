@@ -88,7 +88,7 @@ def _run(task: dict[str, Any], channel: int) -> bool:
 
 def _guard(text: str) -> Callable[[dict[str, Any]], None]:
     """Prepare what the tests rely on; return a function that undoes what the answer has changed of it."""
-    modules = [module for name in _imported(text) if (module := _module(name)) is not None]
+    modules = [module for module in map(_module, _imported(text)) if module is not None]
     if "unittest" in sys.modules:
         _report_by_error(text)
     classes = [one for module in modules for one in vars(module).values() if isinstance(one, type)]
@@ -168,7 +168,8 @@ def _lines_that_end(text: str) -> set[int]:
     ends = [node for node in ast.walk(tree) if _is_end(node)]
     inside = {id(inner) for end in ends for inner in ast.walk(end)}
     others = {getattr(node, "lineno", 0) for node in ast.walk(tree) if id(node) not in inside}
-    return {line for end in ends for line in range(end.lineno, (end.end_lineno or 0) + 1)} - others
+    lines = (range(end.lineno, getattr(end, "end_lineno", end.lineno) + 1) for end in ends)
+    return {line for some in lines for line in some} - others
 
 
 def _is_end(node: ast.AST) -> TypeGuard[ast.stmt]:
@@ -176,7 +177,9 @@ def _is_end(node: ast.AST) -> TypeGuard[ast.stmt]:
 
     call = node.exc if isinstance(node, ast.Raise) else node.value if isinstance(node, ast.Expr) else None
     name = call.func if isinstance(call, ast.Call) else call
-    return name is not None and ast.unparse(name) in ("sys.exit", "exit", "SystemExit")
+    if isinstance(name, ast.Attribute):
+        return name.attr == "exit" and isinstance(name.value, ast.Name) and name.value.id == "sys"
+    return isinstance(name, ast.Name) and name.id in ("exit", "SystemExit")
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

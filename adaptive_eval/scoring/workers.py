@@ -239,10 +239,13 @@ def _pool(key: _Key) -> Any:
     with _lock:
         pool = _pools.pop(key, None)
         if pool is None:
+            context = _Context()
+            if key.imports:  # by the server too, if it has not started: then the next worker starts at once
+                context.set_forkserver_preload([key.imports])
             pool = library("pebble", "this scorer", "pebble").ProcessPool(
                 max_workers=key.most or min(8, os.cpu_count() or 1),
                 max_tasks=5000,
-                context=_Context(),
+                context=context,
                 initializer=_begin,
                 initargs=[key.imports, key.home, dict(key.environment)],
             )

@@ -80,9 +80,9 @@ def pack_optional(text: str | None) -> Packed | None:
     return None if text is None else pack(text)
 
 
-def unpack_optional(value: Packed | None) -> str | None:
+def unpack_optional(value: Packed | None, dictionaries: Dictionaries | None = None) -> str | None:
     """Return ``unpack(value)``, or None for None."""
-    return None if value is None else unpack(value)
+    return None if value is None else unpack(value, dictionaries)
 
 
 def _plain_json(value: Any) -> object:

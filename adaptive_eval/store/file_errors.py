@@ -13,7 +13,21 @@ import zstandard
 
 from adaptive_eval.errors import RunDamaged, RunDiskFull, RunFileError, RunLocked, RunNotWritable
 
-__all__ = ["translated"]
+__all__ = ["UNREADABLE", "decoding", "translated"]
+
+UNREADABLE = (
+    sqlite3.DatabaseError,
+    zlib.error,
+    zstandard.ZstdError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What reading damaged bytes can raise."""
 
 
 _FULL = (RunDiskFull, "no space left on the disk. Free some space and try again; what was committed is safe")
@@ -34,8 +48,8 @@ _NOT_OPEN = (
 _NOT_DATABASE = (RunDamaged, "the file is not a run file. Is the path right?")
 _CORRUPT = (
     RunDamaged,
-    "the file is damaged. Keep a copy of it with its run.db-wal; `sqlite3 run.db .recover` saves what "
-    "can be read",
+    "the file is damaged. Keep a copy of it with its run.db-wal; "
+    "`adaptive-eval check-file RUN --salvage NEW` copies the undamaged trials to a new run",
 )
 _IO = (RunFileError, "the disk reported an error. Check the disk and the file system's log before going on")
 
@@ -89,3 +103,15 @@ Free some space and try again; what was committed is safe (No space left on devi
     except OSError as error:
         kind, advice = _BY_ERRNO.get(error.errno, (RunFileError, "the operating system refused"))
         raise kind(f"error {doing} {path}: {advice} ({error.strerror or error})") from error
+
+
+@contextmanager
+def decoding(path: Path) -> Iterator[None]:
+    """Turn every error of reading stored rows into :class:`RunFileError`: they are damaged."""
+    with translated(path, "reading"):
+        try:
+            yield
+        except sqlite3.Error:
+            raise
+        except UNREADABLE as error:
+            raise RunDamaged(f"error reading {path}: {_CORRUPT[1]} ({error})") from error

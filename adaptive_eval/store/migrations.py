@@ -33,14 +33,14 @@ class Script:
         return cls(name, files("adaptive_eval.store").joinpath(name).read_text(encoding="utf-8"))
 
 
-_NAMES = ("schema.sql", "scorings.sql", "dictionaries.sql", "tallies.sql")
+_NAMES = ("schema.sql", "scorings.sql", "dictionaries.sql", "tallies.sql", "checksums.sql")
 
 SCRIPTS: tuple[Script, ...] = tuple(map(Script.packaged, _NAMES))
 """In order; applying the first n gives version n."""
 
 READABLE_FROM = 1
-"""Files from this version on are read as they are: later scripts add tables only, and what they hold is empty
-in an older file."""
+"""Files from this version on are read as they are: later scripts add tables and a column only, which older
+files do without."""
 
 
 def file_version(db: sqlite3.Connection, path: Path, known: int = len(SCRIPTS)) -> int:

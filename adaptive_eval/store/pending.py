@@ -13,6 +13,7 @@ from adaptive_eval.store.pending_rows import Bodies, Names, Table, real, whole
 from adaptive_eval.store.records import AttemptRecord, DecisionRecord, SnapshotRecord, TrialRecord
 from adaptive_eval.store.thinning import expired_by
 from adaptive_eval.store.trainer import Trainer
+from adaptive_eval.store.trial_rows import checksum_of
 from adaptive_eval.trial import TrialRequest, Usage
 
 __all__ = ["TALLY_EVERY", "Pending", "tally"]
@@ -47,8 +48,8 @@ _ASKED = "SELECT question, repeat, seed FROM outcomes WHERE model = ? AND step =
 
 _INSERT_ANSWER = """
 INSERT INTO answers (outcome, body, sent_seed, text, served_model, response_id, usage, logprobs, extracted,
-                     reason, signal_set, signals)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                     reason, signal_set, signals, checksum)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (outcome) DO NOTHING
 """
 
@@ -143,7 +144,15 @@ class Pending:
             pack_optional(record.missing),
             int(record.after_stop),
         )
-        cold = (*self._sent(record.sent), *self._answer(record))
+        body, sent_seed = _sent(record.sent)
+        plain = _plain(record)
+        request = record.request
+        asked_for = (request.key.model, request.task, request.question)
+        ended = (None if answer is None else answer.finish_reason, record.missing)
+        checksum = checksum_of(
+            (key[1], *asked[1:], *row[5:11], row[-1], sent_seed), (*asked_for, *ended, body, *plain)
+        )
+        cold = (self._bodies.id(body), sent_seed, *self._packed(plain), checksum)
         self._answers.append((self._outcomes.add(*row), *cold))
         self._asked[key] = asked
         return True
@@ -198,28 +207,13 @@ class Pending:
             whole("seed", request.seed),
         )
 
-    def _sent(self, sent: Mapping[str, Any]) -> tuple[int, int | None]:
-        body = dict(sent)
-        seed = body.get("seed")
-        if type(seed) is int and 0 <= seed < 2**63:
-            del body["seed"]
-            return self._bodies.id(body), seed
-        return self._bodies.id(body), None
-
-    def _answer(self, record: TrialRecord) -> tuple[Any, ...]:
-        answer, score = record.completion, record.score
-        if answer is None or score is None:
-            return (None,) * 9
+    def _packed(self, plain: tuple[str | None, ...]) -> tuple[Any, ...]:
+        text, *rest, names, signals = plain
         return (
-            pack(answer.text, self._trainer.compress),
-            pack(answer.model),
-            pack(answer.response_id),
-            None if answer.usage == record.usage else dump_json(_tokens(answer.usage)),
-            None if answer.logprobs is None else pack(dump_json(answer.logprobs)),
-            pack_optional(score.extracted),
-            pack(score.reason),
-            self._signal_sets.id(dump_json(list(score.signals))),
-            pack(dump_json(list(score.signals.values()))),
+            None if text is None else pack(text, self._trainer.compress),
+            *map(pack_optional, rest),
+            None if names is None else self._signal_sets.id(names),
+            pack_optional(signals),
         )
 
     def _mismatch(
@@ -246,4 +240,30 @@ def _tokens(usage: Usage) -> tuple[int, int, int]:
         whole("prompt_tokens", usage.prompt_tokens),
         whole("completion_tokens", usage.completion_tokens),
         whole("cached_tokens", usage.cached_tokens),
+    )
+
+
+def _sent(sent: Mapping[str, Any]) -> tuple[str, int | None]:
+    """Return a request's body without its seed, as JSON text, and the seed."""
+    seed = sent.get("seed")
+    if type(seed) is int and 0 <= seed < 2**63:
+        return dump_json({name: value for name, value in sent.items() if name != "seed"}), seed
+    return dump_json(sent), None
+
+
+def _plain(record: TrialRecord) -> tuple[str | None, ...]:
+    """Return the texts of an answer and its score, in the order of their columns."""
+    answer, score = record.completion, record.score
+    if answer is None or score is None:
+        return (None,) * 9
+    return (
+        answer.text,
+        answer.model,
+        answer.response_id,
+        None if answer.usage == record.usage else dump_json(_tokens(answer.usage)),
+        None if answer.logprobs is None else dump_json(answer.logprobs),
+        score.extracted,
+        score.reason,
+        dump_json(list(score.signals)),
+        dump_json(list(score.signals.values())),
     )

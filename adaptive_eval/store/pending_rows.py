@@ -8,7 +8,7 @@ import sqlite3
 from hashlib import blake2b
 from typing import Any, SupportsIndex
 
-from adaptive_eval.store.codec import dump_json, pack, unpack
+from adaptive_eval.store.codec import pack, unpack
 
 __all__ = ["Bodies", "Names", "Table", "real", "whole"]
 
@@ -117,9 +117,8 @@ class Bodies(Table):
         super().__init__(db, "bodies", "digest, body")
         self._waiting: dict[bytes, int] = {}
 
-    def id(self, body: dict[str, Any]) -> int:
-        """Return the id of `body`, storing it where it is new."""
-        text = dump_json(body)
+    def id(self, text: str) -> int:
+        """Return the id of a body, given as JSON text, storing it where it is new."""
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if digest in self._waiting:
             return self._waiting[digest]

@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from adaptive_eval.store.codec import Packed, load_json, unpack
-from adaptive_eval.store.file_errors import translated
+from adaptive_eval.store.file_errors import decoding
+from adaptive_eval.store.integrity import Damage, RunContents, find_damage, require_undamaged
 from adaptive_eval.store.records import (
     AttemptRecord,
     DecisionRecord,
@@ -25,13 +26,12 @@ from adaptive_eval.store.trial_rows import (
     ANSWERS_BY_SIGNALS,
     ATTEMPTS,
     ERROR_COUNTS,
-    TRIALS,
-    TRIALS_NEWEST_FIRST,
     TrialDecoder,
     attempt_of,
     id_of,
     ids_of,
     question_ids,
+    trials_query,
 )
 from adaptive_eval.store.unanswered import read_unanswered
 from adaptive_eval.store.zstd import Dictionaries
@@ -103,6 +103,25 @@ class RunReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def contents(self) -> RunContents:
+        """Return what can be read of the file, row by row, for a file that is damaged."""
+        return RunContents(self._db, self._files.database)
+
+    def damage(self) -> Damage:
+        """Check the file: its structure by SQLite, and the checksum of every trial.
+
+        Raises
+        ------
+        RunDamaged
+            It is too damaged to be read at all.
+        """
+        return find_damage(self._db, self._files.database)
+
+    def require_undamaged(self) -> None:
+        """Raise RunDamaged where the file is damaged; a run that is being written is not checked."""
+        if not self._files.unmerged():
+            require_undamaged(self._db, self._files.database)
 
     def meta(self) -> dict[str, str]:
         """Return the run's description."""
@@ -270,7 +289,8 @@ class RunReader:
             if place is None:
                 return
             first, parameters["end"], newest_first = place - 1, min(place, end), False
-        query = TRIALS_NEWEST_FIRST if newest_first else TRIALS
+        with self._reading():
+            query = trials_query(self._db, newest_first=newest_first)
         for rows in self._batches(query, parameters, first=first):
             with self._reading():
                 records = [decode(row) for row in rows[:left]]
@@ -308,11 +328,11 @@ class RunReader:
 
     def error_counts(self) -> dict[str, dict[str, int]]:
         """Return how many attempts failed, by model and kind of failure; models without any are left out."""
-        rows = self._rows(ERROR_COUNTS)
-        models = self._names("models")
         counts: dict[str, dict[str, int]] = {}
-        for model, error, count in rows:
-            counts.setdefault(models[model], {})[unpack(error)] = count
+        with self._reading():
+            rows, models = self._rows(ERROR_COUNTS), self._names("models")
+            for model, error, count in rows:
+                counts.setdefault(models[model], {})[unpack(error)] = count
         return counts
 
     def no_answers(self) -> dict[str, tuple[int, dict[str, int]]]:
@@ -403,23 +423,24 @@ class RunReader:
 
         After a crash these are the ones whose answers were lost in flight. It looks through all launches.
         """
-        rows = self._rows(_LAUNCHED)
-        models, questions = self._names("models"), self._questions()
-        requests = []
-        for model, step, question, repeat, seed in dict.fromkeys(rows):
-            task, name = questions[question]
-            requests.append(TrialRequest(TrialKey(models[model], step), task, name, repeat, seed))
-        return requests
+        with self._reading():
+            rows = self._rows(_LAUNCHED)
+            models, questions = self._names("models"), self._questions()
+            return [
+                TrialRequest(TrialKey(models[model], step), task, name, repeat, seed)
+                for model, step, question, repeat, seed in dict.fromkeys(rows)
+                for task, name in [questions[question]]
+            ]
 
     def unanswered(self) -> list[tuple[TrialKey, int]]:
         """Return the trials with requests that may have been billed and have left nothing, and how many."""
         with self._reading():
             rows = read_unanswered(self._db)
-        models = self._names("models")
-        return [(TrialKey(models[model], step), times) for model, step, times in rows]
+            models = self._names("models")
+            return [(TrialKey(models[model], step), times) for model, step, times in rows]
 
     def _reading(self) -> AbstractContextManager[None]:
-        return translated(self._files.database, "reading")
+        return decoding(self._files.database)
 
     def _rows(self, query: str, parameters: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
         with self._reading():
@@ -440,12 +461,15 @@ class RunReader:
 
     def _names(self, table: str) -> list[str]:
         """Return the names of a table; ids count from 0, so they index the list."""
-        return [unpack(name) for (name,) in self._rows(f"SELECT name FROM {table} ORDER BY id")]  # noqa: S608
+        with self._reading():
+            rows = self._rows(f"SELECT name FROM {table} ORDER BY id")  # noqa: S608
+            return [unpack(name) for (name,) in rows]
 
     def _questions(self) -> list[tuple[str, str]]:
-        rows = self._rows("SELECT task, name FROM questions ORDER BY id")
-        tasks = self._names("tasks")
-        return [(tasks[task], unpack(name)) for task, name in rows]
+        with self._reading():
+            rows = self._rows("SELECT task, name FROM questions ORDER BY id")
+            tasks = self._names("tasks")
+            return [(tasks[task], unpack(name)) for task, name in rows]
 
 
 _TRIALS_AT_ONCE = 64

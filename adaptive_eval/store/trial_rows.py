@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
-from typing import Any
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, TypeAlias, TypeVar
 
-from adaptive_eval.store.codec import Packed, load_json, unpack, unpack_optional
+from adaptive_eval.store.codec import Packed, unpack, unpack_optional
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.store.zstd import Dictionaries
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
@@ -15,14 +17,18 @@ __all__ = [
     "ANSWERS_BY_SIGNALS",
     "ATTEMPTS",
     "ERROR_COUNTS",
-    "TRIALS",
-    "TRIALS_NEWEST_FIRST",
     "TrialDecoder",
     "attempt_of",
+    "checksum_of",
     "id_of",
     "ids_of",
     "question_ids",
+    "trials_query",
 ]
+
+Name = TypeVar("Name")
+ByNumber: TypeAlias = Sequence[Name] | Mapping[int, Name]
+"""Names by their number in the file, which counts from 0."""
 
 
 def id_of(names: Sequence[str], name: str | None) -> int | None:
@@ -71,7 +77,7 @@ SELECT o.id, o.model, o.step, o.question, o.repeat, o.seed,
        o.category, o.prompt_tokens, o.completion_tokens, o.cached_tokens, o.latency, o.finished_at,
        o.finish_reason, o.missing, o.after_stop,
        b.body, a.sent_seed, a.text, a.served_model, a.response_id, a.usage, a.logprobs, a.extracted, a.reason,
-       a.signal_set, a.signals
+       a.signal_set, a.signals, {checksum}
 FROM outcomes AS o CROSS JOIN answers AS a ON a.outcome = o.id CROSS JOIN bodies AS b ON b.id = a.body
 WHERE o.id {beyond} :last AND o.id <= :end
   AND (:models IS NULL OR o.model IN (SELECT value FROM json_each(:models)))
@@ -83,83 +89,98 @@ WHERE o.id {beyond} :last AND o.id <= :end
 ORDER BY o.id {order} LIMIT :batch
 """
 
-TRIALS = _QUERY.format(beyond=">", order="ASC")
-"""Whole trials from id ``:last`` on, the filters being NULL or a value; rows for :class:`TrialDecoder`."""
 
-TRIALS_NEWEST_FIRST = _QUERY.format(beyond="<", order="DESC")
-"""The same backwards."""
+_HAS_CHECKSUMS = "SELECT 1 FROM pragma_table_info('answers') WHERE name = 'checksum'"
+
+
+def trials_query(db: sqlite3.Connection, *, newest_first: bool = False) -> str:
+    """Return the query for whole trials after id ``:last``, each filter NULL or a value.
+
+    Its rows are for :class:`TrialDecoder`. A file of a version before 5 has no checksums.
+    """
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    # Both are asked, so that damage to one of them does not switch the checksums off.
+    checked = version >= 5 or db.execute(_HAS_CHECKSUMS).fetchone()
+    return _QUERY.format(
+        checksum="a.checksum" if checked else "NULL",
+        beyond="<" if newest_first else ">",
+        order="DESC" if newest_first else "ASC",
+    )
+
+
+def checksum_of(numbers: Sequence[float | None], texts: Sequence[str | None]) -> bytes:
+    """Return the checksum of a trial: its numbers and its texts, names and request included."""
+    return blake2b(json.dumps([*numbers, *texts]).encode(), digest_size=8).digest()
 
 
 class TrialDecoder:
-    """Turns rows of :data:`TRIALS` into records."""
+    """Turns rows of :func:`trials_query` into records; names are by number."""
 
     def __init__(
         self,
-        models: list[str],
-        questions: list[tuple[str, str]],
-        signal_sets: list[str],
+        models: ByNumber[str],
+        questions: ByNumber[tuple[str, str]],
+        signal_sets: ByNumber[str],
         dictionaries: Dictionaries,
     ) -> None:
         self._models = models
         self._questions = questions
-        self._signal_sets: list[list[str]] = [json.loads(names) for names in signal_sets]
+        self._signal_sets = signal_sets
         self._dictionaries = dictionaries
 
     def __call__(self, row: tuple[Any, ...]) -> TrialRecord:
-        """Return the trial of one row."""
+        """Return the trial of one row.
+
+        Raises
+        ------
+        ValueError
+            The trial does not match its checksum.
+        """
         _, model, step, question, repeat, seed = row[:6]
         category, prompt, completion, cached, latency, finished_at, finish_reason, missing, after_stop = row[
             6:15
         ]
-        body, sent_seed, *answer = row[15:]
-        charged = Usage(prompt, completion, cached)
-        sent = load_json(body)
-        if sent_seed is not None:
-            sent["seed"] = sent_seed
+        body, sent_seed, packed, *rest, signal_set, signals, checksum = row[15:]
+        text = unpack_optional(packed, self._dictionaries)
+        names = None if text is None else self._signal_sets[signal_set]
+        plain = (text, *map(unpack_optional, rest), names, unpack_optional(signals))
         task, name = self._questions[question]
         request = TrialRequest(TrialKey(self._models[model], step), task, name, repeat, seed)
-        answered = answer[0] is not None  # its text
+        tokens, sent = (prompt, completion, cached), unpack(body)
+        finish_reason, missing = unpack_optional(finish_reason), unpack_optional(missing)
+        if checksum is not None:
+            numbers = (step, repeat, seed, category, *tokens, latency, finished_at, after_stop, sent_seed)
+            asked = (request.key.model, request.task, request.question, finish_reason, missing, sent)
+            if checksum_of(numbers, (*asked, *plain)) != checksum:
+                raise ValueError(f"trial {step} of {request.key.model} does not match its checksum")
+        sent_body = json.loads(sent)
+        if sent_seed is not None:
+            sent_body["seed"] = sent_seed
+        answer, score = None, None
+        if text is not None:
+            answer, score = _answer(category, Usage(*tokens), latency, finish_reason or "", plain)
         return TrialRecord(
-            request,
-            finished_at,
-            self._completion(finish_reason, latency, charged, *answer[:5]) if answered else None,
-            self._score(category, *answer[5:]) if answered else None,
-            unpack_optional(missing),
-            bool(after_stop),
-            sent,
-            charged,
+            request, finished_at, answer, score, missing, bool(after_stop), sent_body, Usage(*tokens)
         )
 
-    def _score(
-        self, category: int | None, extracted: Packed | None, reason: Packed, signal_set: int, signals: Packed
-    ) -> Score:
-        names, values = self._signal_sets[signal_set], load_json(signals)
-        return Score(
-            category, unpack_optional(extracted), dict(zip(names, values, strict=True)), unpack(reason)
-        )
 
-    def _completion(
-        self,
-        finish_reason: Packed,
-        latency: float,
-        charged: Usage,
-        text: Packed,
-        served_model: Packed,
-        response_id: Packed,
-        usage: Packed | None,
-        logprobs: Packed | None,
-    ) -> Completion:
-        reported = charged if usage is None else Usage(*load_json(usage))
-        return Completion(
-            unpack(text, self._dictionaries),
-            unpack(finish_reason),
-            reported,
-            latency,
-            unpack(served_model),
-            unpack(response_id),
-            None if logprobs is None else load_json(logprobs),
-            charged if charged.total_tokens < reported.total_tokens else None,
-        )
+def _answer(
+    category: int | None, charged: Usage, latency: float, finish_reason: str, plain: tuple[Any, ...]
+) -> tuple[Completion, Score]:
+    text, served_model, response_id, usage, logprobs, extracted, reason, names, signals = plain
+    reported = charged if usage is None else Usage(*json.loads(usage))
+    completion = Completion(
+        text,
+        finish_reason,
+        reported,
+        latency,
+        served_model,
+        response_id,
+        None if logprobs is None else json.loads(logprobs),
+        charged if charged.total_tokens < reported.total_tokens else None,
+    )
+    values = dict(zip(json.loads(names), json.loads(signals), strict=True))
+    return completion, Score(category, extracted, values, reason)
 
 
 ATTEMPTS = """
@@ -185,8 +206,8 @@ GROUP BY model, error ORDER BY model, error
 
 
 def attempt_of(
-    models: list[str],
-    endpoints: list[str],
+    models: ByNumber[str],
+    endpoints: ByNumber[str],
     _id: int,
     model: int,
     step: int,

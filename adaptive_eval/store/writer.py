@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, get_args
 
-from adaptive_eval.errors import RunFileError
-from adaptive_eval.store.file_errors import translated
+from adaptive_eval.errors import RunFileError, RunMismatch
+from adaptive_eval.store.file_errors import UNREADABLE, decoding, translated
+from adaptive_eval.store.integrity import Damage, require_undamaged
 from adaptive_eval.store.lock import WriterLock
 from adaptive_eval.store.pending import Pending
 from adaptive_eval.store.reader import RunReader
@@ -17,7 +19,9 @@ from adaptive_eval.store.run_files import Durability, RunFiles, create_database,
 from adaptive_eval.store.scorings import Rescored, ScoringRecord, add_scoring
 from adaptive_eval.trial import TrialRequest
 
-__all__ = ["RunWriter"]
+__all__ = ["RunWriter", "salvage"]
+
+_SALVAGED_AT_ONCE = 1000
 
 
 class RunWriter:
@@ -47,13 +51,17 @@ class RunWriter:
 completion_tokens=3, cached_tokens=0))]]
     """
 
-    def __init__(self, files: RunFiles, lock: WriterLock, durability: Durability) -> None:
+    def __init__(
+        self, files: RunFiles, lock: WriterLock, durability: Durability, *, check: bool = False
+    ) -> None:
         self._files = files
         self._lock = lock
         self._closed = False
         self._db = open_for_writing(files, durability)
         try:
-            with translated(files.database, "reading"):
+            if check:
+                require_undamaged(self._db, files.database)
+            with decoding(files.database):
                 self._identity = files.identity()
                 self._pending = Pending(self._db)
         except BaseException:
@@ -128,7 +136,7 @@ completion_tokens=3, cached_tokens=0))]]
         files.require_present()
         lock = WriterLock.acquire(files.lock)
         try:
-            return cls(files, lock, durability)
+            return cls(files, lock, durability, check=True)
         except BaseException:
             lock.release()
             raise
@@ -252,6 +260,35 @@ completion_tokens=3, cached_tokens=0))]]
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def salvage(source: Path | str, target: Path | str) -> Damage:
+    """Copy what is undamaged of a run to a new run, which `resume` can continue; return what was lost.
+
+    Trials, launches, attempts and the description are copied; decisions are made again on resume.
+
+    Raises
+    ------
+    RunDamaged
+        The description, or the file as a whole, cannot be read.
+    RunExists
+        There is a run at `target`.
+    """
+    with RunReader(source) as reader, decoding(reader.directory / "run.db"):
+        contents = reader.contents()
+        with RunWriter.create(target, meta=contents.meta()) as writer:
+            for request, at in contents.launches():
+                with suppress(*UNREADABLE):
+                    writer.launch([request], at)
+            for attempt in contents.attempts():
+                with suppress(*UNREADABLE):
+                    writer.attempt(attempt)
+            for place, record in enumerate(contents.trials(), start=1):
+                with suppress(RunMismatch, *UNREADABLE):
+                    writer.outcome(record)
+                if place % _SALVAGED_AT_ONCE == 0:
+                    writer.commit()
+    return contents.damage
 
 
 def _files(directory: Path | str, durability: Durability) -> RunFiles:

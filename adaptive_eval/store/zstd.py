@@ -50,6 +50,8 @@ def compress(data: bytes) -> bytes:
 
 def decompress(value: bytes, dictionaries: Dictionaries | None = None) -> bytes:
     """Return what was compressed."""
+    if not isinstance(value, bytes):  # in a damaged file
+        raise TypeError(f"{value!r} is no packed text")
     if not value.startswith(_MAGIC):
         return zlib.decompress(value)
     named = zstandard.get_frame_parameters(value).dict_id

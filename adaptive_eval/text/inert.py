@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["inert"]
+__all__ = ["inert", "without_formula"]
 
 _CONTROL_PICTURES = 0x2400
+_FORMULA = tuple("=+-@＝＋－＠\t\r")
 _MAX_MARKS = 2  # combining marks kept per character; more would be drawn over the neighbouring lines
 
 
@@ -52,6 +53,23 @@ def inert(text: str) -> str:
         if marks <= _MAX_MARKS:
             shown.append(_visible(char, category))
     return "".join(shown)
+
+
+def without_formula(text: str) -> str:
+    """Return `text` as a cell of a spreadsheet: with an apostrophe where it would be a formula.
+
+    Examples
+    --------
+    >>> [without_formula(text) for text in ("=HYPERLINK(1)", " @x", "-3", "a=1")]
+    ["'=HYPERLINK(1)", "' @x", '-3', 'a=1']
+    """
+    if not text.startswith(_FORMULA) and not text.lstrip().startswith(_FORMULA):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
 
 
 def _visible(char: str, category: str) -> str:

@@ -63,7 +63,9 @@ def minimum(
         value, gradient = objective(x)
         return value / scale, gradient / scale
 
-    options: Any = {"maxiter": whole("max_iter", max_iter), "ftol": 1e-15, "gtol": 1e-10, "maxcor": 30}
+    # Bounds are those of 2PL, whose flat valleys take thousands of iterations to the last digits.
+    accuracy = 1e-15 if bounds is None else 1e-12
+    options: Any = {"maxiter": whole("max_iter", max_iter), "ftol": accuracy, "gtol": 1e-9}
     found = minimize(scaled, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     # A line search that cannot improve any more ends at the minimum too, without success.
     if not found.success and found.nit >= max_iter:

@@ -50,6 +50,16 @@ class PathBlock:
     total: Floats
     square: Floats
 
+    @property
+    def trials(self) -> Floats:
+        """Trials with an answer; infinity where answers have no noise."""
+        return np.asarray(self.seen + self.r)
+
+    @property
+    def mean(self) -> Floats:
+        """Mean score over seen questions."""
+        return np.asarray(self.total / np.maximum(self.seen, 1.0))
+
 
 _FIELDS = len(fields(PathBlock))
 
@@ -96,7 +106,7 @@ class Cells:
         self.models = models
         self._x = np.append(scores, [0.0, 0.0])  # a hole scores nothing, nor what is known already
         self._x2 = self._x**2
-        self._p1, self._p2 = float(scores.mean()), float((scores**2).mean())
+        self._p1, self._p2 = self.category_moments
         self.binary = scores.size == 2
         self.counts = np.zeros((models, sequence.questions, scores.size), dtype=np.int32)
         self.progress = np.zeros(models, dtype=np.int64)
@@ -111,6 +121,11 @@ class Cells:
         self._base = 0
         self._path = np.zeros((_FIELDS, models, 64))  # the fields of PathBlock, in their order
         self.rounds = None if sequence.shared is None else Rounds(sequence, scores, models)
+
+    @property
+    def category_moments(self) -> tuple[float, float]:
+        """Mean score and mean squared score of a uniformly drawn category."""
+        return float(self.scores.mean()), float((self.scores**2).mean())
 
     # ------------------------------------------------------------------ absorbing trials
 

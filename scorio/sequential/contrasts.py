@@ -18,15 +18,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio.sequential.cells import HOLE, KNOWN, Cells, PathBlock
+from scorio.sequential.evidence import margin_variance
 
 __all__ = [
     "ClusterSums",
     "ContrastBlock",
+    "FirstDifferences",
     "PairReader",
     "Target",
     "contrast_variance",
     "running",
     "score_block",
+    "tie_block",
 ]
 
 Target = Literal["benchmark", "population"]
@@ -57,7 +60,9 @@ class ContrastBlock:
     variance : ndarray of float
         V, for calling a winner.
     guarded : ndarray of float
-        V₂, the same with κ = 2, for calling a tie.
+        V₂, the same with κ = 2, for intervals.
+    margin : ndarray of float
+        The variance that D would have at the equivalence margin, for calling a tie; V₂ where there is none.
     avg_variance : ndarray of float
         Variance of D from the paper's avg@N variances alone; at complete passes D² over it is the paper's z².
     questions : ndarray of int
@@ -67,6 +72,7 @@ class ContrastBlock:
     difference: Floats
     variance: Floats
     guarded: Floats
+    margin: Floats
     avg_variance: Floats
     questions: NDArray[np.int64]
 
@@ -75,9 +81,18 @@ class ContrastBlock:
             *(to(*(getattr(block, name) for block in (self, *others))) for name in self.__slots__)
         )
 
-    def less(self, value: Floats) -> ContrastBlock:
-        """Return the block with `value`, of shape (contrasts, 1), taken off the estimates."""
-        return replace(self, difference=self.difference - value)
+    def less(self, value: Floats, equivalence: float | None = None) -> ContrastBlock:
+        """Return scores held against `value`, of shape (contrasts, 1).
+
+        The variance at the margin grows as that of right-or-wrong answers: p(1 − p) there over p(1 − p) here.
+        """
+        if equivalence is None:
+            return replace(self, difference=self.difference - value)
+        here = self.difference * (1.0 - self.difference)
+        ends = (np.clip(value - equivalence, 0.0, 1.0), np.clip(value + equivalence, 0.0, 1.0))
+        there = np.maximum(*(end * (1.0 - end) for end in ends))
+        grown = np.maximum(there / np.maximum(here, self.guarded), 1.0)
+        return replace(self, difference=self.difference - value, margin=self.guarded * grown)
 
     def take(self, rows: Ints) -> ContrastBlock:
         """Return some contrasts."""
@@ -183,7 +198,44 @@ def score_block(path: PathBlock, questions: int, target: Target = "benchmark") -
         centred, SCORE_KAPPA, seen, questions, (path.w, path.u, path.g, path.r), target
     )
     count = path.seen.astype(np.int64)
-    return ContrastBlock(path.total / seen, variance, variance, path.u / seen, count)
+    return ContrastBlock(path.total / seen, variance, variance, variance, path.u / seen, count)
+
+
+def tie_block(
+    block: ContrastBlock,
+    equivalence: float,
+    target: Target,
+    trials: Floats,
+    means: tuple[Floats, Floats],
+    step: Floats,
+) -> ContrastBlock:
+    """Return pairs with the variance that they would have at the margin.
+
+    Parameters
+    ----------
+    block : ContrastBlock
+        The pairs.
+    equivalence : float
+        Equivalence margin ε in unit scores.
+    target : {'benchmark', 'population'}
+        Target of the estimate.
+    trials : ndarray of float
+        Trials of each model of a pair.
+    means : tuple of ndarray
+        Their scores.
+    step : ndarray of float
+        Of differences of single trials, see :func:`scorio.sequential.evidence.margin_variance`.
+    """
+    if target == "population":
+        n, variance = np.maximum(block.questions, 1).astype(np.float64), np.minimum(block.variance, 1e6)
+    else:
+        n = np.maximum(np.where(np.isinf(trials), block.questions, trials), 1.0)
+        # A score between 0 and 1 with mean p has a variance of p(1 − p) at most.
+        most = sum((mean * (1.0 - mean) for mean in means), start=block.difference**2)
+        variance = np.minimum(block.variance, most / n)
+    margin = np.maximum(margin_variance(block.difference, variance, n, equivalence, step), block.guarded)
+    # While nothing differs, κ in V₂ stands for what may.
+    return replace(block, margin=np.where(variance > FLOOR, margin, block.guarded))
 
 
 class PairReader:
@@ -199,6 +251,8 @@ class PairReader:
         Target of the estimate.
     clusters : array_like of int, shape (M,), optional
         Cluster of each question; only with ``target="population"``.
+    equivalence : float, optional
+        Equivalence margin ε in unit scores, where ties are to be called.
 
     Attributes
     ----------
@@ -218,8 +272,10 @@ class PairReader:
         second: ArrayLike,
         target: Target = "benchmark",
         clusters: ArrayLike | None = None,
+        equivalence: float | None = None,
     ) -> None:
         self.cells = cells
+        self.equivalence = equivalence
         self.first = np.asarray(first, dtype=np.int64)
         self.second = np.asarray(second, dtype=np.int64)
         self.target: Target = target
@@ -228,6 +284,7 @@ class PairReader:
         self._sum = np.zeros(pairs)
         self._square = np.zeros(pairs)
         self._count = np.zeros(pairs, dtype=np.int64)
+        self._firsts = FirstDifferences(pairs, cells.binary)
         self._clusters: ClusterSums | None = None
         if clusters is not None:
             if target != "population":
@@ -274,7 +331,7 @@ class PairReader:
         if self._clusters is not None:
             square, stretch = self._clusters.of(gap, both)
         steps = np.ones(stop - start)
-        return self._block(
+        block = self._block(
             a.total - b.total,
             square[:, None] * steps,
             (both.sum(axis=1)[:, None] * steps).astype(np.int64),
@@ -283,6 +340,16 @@ class PairReader:
             np.ones((2, pairs.size, 1)),
             stretch[:, None],
         )
+        return self._at_margin(block, pairs, a, b, np.zeros((pairs.size, 1)))
+
+    def _at_margin(
+        self, block: ContrastBlock, pairs: Ints, a: PathBlock, b: PathBlock, first: Floats
+    ) -> ContrastBlock:
+        """Return the block with its variance at the margin; `first` are the differences of new questions."""
+        if self.equivalence is None:
+            return block
+        step, trials = self._firsts.add(pairs, first), np.minimum(a.trials, b.trials)
+        return tie_block(block, self.equivalence, self.target, trials, (a.mean, b.mean), step)
 
     def _read_shared(self, pairs: Ints, start: int, stop: int) -> ContrastBlock:
         """Read steps at which both models are asked the same question."""
@@ -301,11 +368,12 @@ class PairReader:
         count = self._count[pairs, None] + np.cumsum(gained, axis=1)
         self._sum[pairs], self._square[pairs] = difference_sum[:, -1], square_sum[:, -1]
         self._count[pairs] = count[:, -1]
-        if self._clusters is None:
-            return self._block(difference_sum, np.maximum(square_sum, 0.0), count, a, b, scale, 1.0)
-        questions = self.cells.sequence.question(start, stop)
-        square, stretch = self._clusters.add(pairs, questions, new - old, gained)
-        return self._block(difference_sum, square, count, a, b, scale, stretch)
+        square, stretch = np.maximum(square_sum, 0.0), np.ones(1)
+        if self._clusters is not None:
+            questions = self.cells.sequence.question(start, stop)
+            square, stretch = self._clusters.add(pairs, questions, new - old, gained)
+        block = self._block(difference_sum, square, count, a, b, scale, stretch)
+        return self._at_margin(block, pairs, a, b, np.where(gained, new, 0.0))
 
     def _block(
         self,
@@ -315,7 +383,7 @@ class PairReader:
         a: PathBlock,
         b: PathBlock,
         scale: Floats,
-        stretch: Floats | float,
+        stretch: Floats,
     ) -> ContrastBlock:
         questions = np.maximum(count, 1).astype(np.float64)
         noise = (
@@ -333,7 +401,9 @@ class PairReader:
             if single.any():
                 exact = contrast_variance(square, 0.0, questions, total, noise, self.target) * stretch
                 variance = np.where(single, exact, guarded)
-        return ContrastBlock(difference_sum / questions, variance, guarded, noise[1] / questions, count)
+        return ContrastBlock(
+            difference_sum / questions, variance, guarded, guarded, noise[1] / questions, count
+        )
 
     # ------------------------------------------------------------------ trials without an answer
 
@@ -382,6 +452,31 @@ class PairReader:
             for side, holes in enumerate(sides):
                 share[side, row] = (steps - np.searchsorted(holes, steps)) / common
         return share
+
+
+class FirstDifferences:
+    """What differences of single trials look like: the size of those that are not 0.
+
+    Parameters
+    ----------
+    pairs : int
+        Number of pairs.
+    binary : bool
+        Whether answers are right or wrong, so that the size is 1.
+    """
+
+    def __init__(self, pairs: int, binary: bool) -> None:
+        self._binary = binary
+        self._sums = np.full((2, pairs), KAPPA)  # Σd² and Σd⁴, as if a few had differed fully
+
+    def add(self, pairs: Ints, difference: Floats) -> Floats:
+        """Return mean d⁴ over mean d² after each step, where `difference` is 0 unless the question is new."""
+        if self._binary:
+            return np.ones(1)
+        square = running(self._sums[0, pairs], difference**2)
+        fourth = running(self._sums[1, pairs], difference**4)
+        self._sums[:, pairs] = square[:, -1], fourth[:, -1]
+        return np.asarray(fourth / square)
 
 
 class ClusterSums:

@@ -25,6 +25,8 @@ __all__ = [
     "confidence_radius",
     "log_bayes_factor",
     "log_evidence",
+    "log_tie_evidence",
+    "margin_variance",
     "tie_boundary",
 ]
 
@@ -100,13 +102,42 @@ def log_evidence(difference: ArrayLike, variance: ArrayLike, equivalence: float 
     return np.asarray(np.logaddexp(log_e, log_ratio) - log(2.0))
 
 
+def log_tie_evidence(difference: ArrayLike, variance: ArrayLike, equivalence: float) -> Floats:
+    """Logarithm of the e-value that two models are nearer to each other than the margin.
+
+    It is the likelihood ratio of no difference to an even mixture of differences of ε and −ε. Where the true
+    difference is ε it reaches 1/α at any time with probability at most α: a theorem for a Brownian path by
+    Ville's inequality and symmetry, else asymptotic and checked by simulation.
+
+    Parameters
+    ----------
+    difference, variance : array_like of float
+        Estimate D and the variance V that it has at the margin, see :func:`margin_variance`.
+    equivalence : float
+        Equivalence margin ε > 0.
+
+    Returns
+    -------
+    ndarray of float
+        ``ε²/(2V) − log cosh(ε D / V)``.
+
+    Examples
+    --------
+    >>> log_tie_evidence([0.0, 0.03], 1e-4, 0.05).round(4).tolist()
+    [12.5, -1.8069]
+    """
+    v = np.asarray(variance, dtype=np.float64)
+    shift = equivalence * np.abs(np.asarray(difference, dtype=np.float64)) / v
+    return np.asarray(0.5 * equivalence**2 / v - shift - np.log1p(np.exp(-2.0 * shift)) + log(2.0))
+
+
 def tie_boundary(variance: ArrayLike, equivalence: float, alpha: float) -> Floats:
     """Largest |D| at which two models are called practically tied.
 
     Parameters
     ----------
     variance : array_like of float
-        Variance V₂ of the difference, with the continuity term κ = 2.
+        Variance V of the difference at the margin.
     equivalence : float
         Equivalence margin ε > 0.
     alpha : float
@@ -115,15 +146,64 @@ def tie_boundary(variance: ArrayLike, equivalence: float, alpha: float) -> Float
     Returns
     -------
     ndarray of float
-        ``ε/2 − V₂ log(1/α)/ε``; negative while a tie cannot be called.
+        ``(V/ε) arccosh(exp(ε²/(2V) − log(1/α)))``, where :func:`log_tie_evidence` is log(1/α); minus infinity
+        while a tie cannot be called.
 
     Examples
     --------
-    >>> float(tie_boundary(1e-4, 0.05, 0.05).round(6))
-    0.019009
+    >>> float(tie_boundary(1e-4, 0.05, 0.05).round(6)), float(tie_boundary(1e-3, 0.05, 0.05))
+    (0.020395, -inf)
     """
     v = np.asarray(variance, dtype=np.float64)
-    return np.asarray(0.5 * equivalence - v * log(1.0 / alpha) / equivalence)
+    exponent = 0.5 * equivalence**2 / v - log(1.0 / alpha)
+    y = np.maximum(exponent, 0.0)
+    radius = v / equivalence * (y + np.log1p(np.sqrt(-np.expm1(-2.0 * y))))
+    return np.where(exponent >= 0.0, radius, -np.inf)
+
+
+def margin_variance(
+    difference: ArrayLike, variance: ArrayLike, trials: ArrayLike, equivalence: float, step: ArrayLike = 1.0
+) -> Floats:
+    """Variance of a difference if its true value were the margin (a score test).
+
+    Differences of single right-or-wrong trials are −1, 0 or 1. If few of them are not 0 by chance, their mean
+    and their spread are small together, and an estimated variance calls ties too soon. With q = V·n the mean
+    square of a difference, the multinomial distribution of mean ε that is nearest to what was seen has
+    q̃² − q̃(q + |D|ε) + |D|ε − ε²(1 − q) = 0 ([1]_).
+
+    Parameters
+    ----------
+    difference, variance : array_like of float
+        Estimate D and its variance V.
+    trials : array_like of float
+        n, trials of each model.
+    equivalence : float
+        Equivalence margin ε > 0.
+    step : array_like of float
+        The size of a typical difference that is not 0, squared: 1 for right-or-wrong answers, mean d⁴ over
+        mean d² else.
+
+    Returns
+    -------
+    ndarray of float
+        q̃/n.
+
+    References
+    ----------
+    .. [1] Tango, "Equivalence test and confidence interval for the difference in proportions for the
+       paired-sample design", Statistics in Medicine 17 (1998).
+
+    Examples
+    --------
+    >>> float(margin_variance(0.0, 0.002, 100, 0.05).round(6)), float(margin_variance(0.05, 0.002, 100, 0.05))
+    (0.002012, 0.002)
+    """
+    size = np.sqrt(np.asarray(step, dtype=np.float64))
+    n, epsilon = np.asarray(trials, dtype=np.float64), equivalence / size
+    d, q = np.abs(np.asarray(difference, dtype=np.float64)) / size, np.asarray(variance) * n / size**2
+    half = 0.5 * (q + d * epsilon)
+    root = half**2 - epsilon * (d - epsilon * (1.0 - q))
+    return np.asarray(size**2 / n * np.maximum(half + np.sqrt(np.maximum(root, 0.0)), epsilon))
 
 
 def confidence_radius(variance: ArrayLike, alpha: float, equivalence: float | None = None) -> Floats:

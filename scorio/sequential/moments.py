@@ -68,6 +68,10 @@ class Prior:
         """Replace the prior of some models."""
         self.strength[models], self.m1[models], self.m2[models] = prior.strength, prior.m1, prior.m2
 
+    def mean(self, n: Ints, sx: Floats) -> Floats:
+        """Return the posterior mean score of cells with these sums."""
+        return np.asarray((self.strength * self.m1 + sx) / (n + self.strength))
+
     def variance(self, n: Ints | Floats, sx: Floats, sxx: Floats) -> Floats:
         """Return the posterior one-trial variance v of cells with these sums."""
         total = n + self.strength

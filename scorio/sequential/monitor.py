@@ -137,7 +137,8 @@ class Monitor:
         self._target: Target = target
         self._cells = Cells(self._sequence, self._scores, count)
         self._pairs = np.array(list(combinations(range(count), 2)))
-        self._reader = PairReader(self._cells, self._pairs[:, 0], self._pairs[:, 1], target, clusters)
+        first, second = self._pairs[:, 0], self._pairs[:, 1]
+        self._reader = PairReader(self._cells, first, second, target, clusters, self._rule.equivalence)
         self._log_e = np.full(len(self._pairs), -np.inf)
         self._state = np.zeros(len(self._pairs), dtype=np.int64)
         self._difference = np.zeros(len(self._pairs))

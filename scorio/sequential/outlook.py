@@ -8,6 +8,7 @@ information I = 1/V, stopped where a winner or a tie would be called.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,8 @@ from scorio.sequential.evidence import (
     MIXTURE,
     log_bayes_factor,
     log_evidence,
-    tie_boundary,
+    log_tie_evidence,
+    margin_variance,
 )
 
 __all__ = ["Outlook", "closing_steps"]
@@ -128,7 +130,8 @@ def closing_steps(
     v = (1.0 / information)[:, None, :]
     called = (log_evidence(estimate, v, equivalence) >= threshold) & (estimate**2 > MIN_Z2 * v)
     if equivalence is not None:
-        called |= np.abs(estimate) <= tie_boundary(v, equivalence, alpha)
+        at_margin = np.maximum(margin_variance(estimate, v, grid[:, None, :], equivalence), v)
+        called |= log_tie_evidence(estimate, at_margin, equivalence) >= log(1.0 / alpha)
     called &= (np.minimum(grid, outlook.questions) >= MIN_QUESTIONS)[:, None, :]
     first = called.argmax(axis=2)
     return np.where(called.any(axis=2), np.take_along_axis(grid, first, axis=1), np.inf)

@@ -25,9 +25,11 @@ from scorio.sequential.contrasts import (
     KAPPA,
     ClusterSums,
     ContrastBlock,
+    FirstDifferences,
     Target,
     contrast_variance,
     running,
+    tie_block,
 )
 
 __all__ = ["Overlap", "ReferenceReader", "with_extra_questions"]
@@ -125,6 +127,8 @@ class ReferenceReader:
     clusters : array_like of int, shape (M,), optional
         Cluster of each question; only with ``target="population"``. The correction for further questions
         is left out then, since it takes questions as independent.
+    equivalence : float, optional
+        Equivalence margin ε in unit scores, where ties are to be called.
 
     Attributes
     ----------
@@ -140,8 +144,10 @@ class ReferenceReader:
         sign: ArrayLike,
         target: Target = "benchmark",
         clusters: ArrayLike | None = None,
+        equivalence: float | None = None,
     ) -> None:
         self.cells = cells
+        self.equivalence = equivalence
         self.live = np.asarray(live, dtype=np.int64)
         self.sign = np.asarray(sign, dtype=np.float64)
         self.target: Target = target
@@ -149,6 +155,7 @@ class ReferenceReader:
         self.progress = np.zeros(contrasts, dtype=np.int64)
         self._count = np.zeros(contrasts, dtype=np.int64)
         self._sums = np.zeros((6, contrasts))  # Σd, Σd², Σdy, Σy, Σv/n and Σu of the reference
+        self._firsts = FirstDifferences(contrasts, cells.binary)
         self._clusters: ClusterSums | None = None
         if clusters is not None:
             if target != "population":
@@ -201,11 +208,13 @@ class ReferenceReader:
         )
         count = (both.sum(axis=1)[:, None] * steps).astype(np.int64)
         if self._clusters is None:
-            return self._with_extra_questions(
-                contrasts, self._block(contrasts, live, sums, count, sums[1], 1.0), sums
-            )
-        square, stretch = self._clusters.of(gap, both)
-        return self._block(contrasts, live, sums, count, square[:, None] * steps, stretch[:, None])
+            block = self._block(contrasts, live, sums, count, sums[1], np.ones(1))
+            block = self._with_extra_questions(contrasts, block, sums)
+        else:
+            square, stretch = self._clusters.of(gap, both)
+            block = self._block(contrasts, live, sums, count, square[:, None] * steps, stretch[:, None])
+        mean = sums[3] / np.maximum(count, 1)
+        return self._at_margin(block, contrasts, live, mean, np.zeros((contrasts.size, 1)))
 
     def _read_shared(self, contrasts: Ints, start: int, stop: int) -> ContrastBlock:
         """Read steps at which all live models are asked the same question."""
@@ -231,11 +240,23 @@ class ReferenceReader:
         sums = np.stack([running(s, d) for s, d in zip(self._sums[:, contrasts], change, strict=True)])
         count = self._count[contrasts, None] + np.cumsum(gained, axis=1)
         self._sums[:, contrasts], self._count[contrasts] = sums[:, :, -1], count[:, -1]
+        first = np.where(gained, new, 0.0)
         if self._clusters is None:
-            block = self._block(contrasts, live, sums, count, np.maximum(sums[1], 0.0), 1.0)
-            return self._with_extra_questions(contrasts, block, sums)
-        square, stretch = self._clusters.add(contrasts, question, new - old, gained)
-        return self._block(contrasts, live, sums, count, square, stretch)
+            block = self._block(contrasts, live, sums, count, np.maximum(sums[1], 0.0), np.ones(1))
+            block = self._with_extra_questions(contrasts, block, sums)
+        else:
+            square, stretch = self._clusters.add(contrasts, question, new - old, gained)
+            block = self._block(contrasts, live, sums, count, square, stretch)
+        return self._at_margin(block, contrasts, live, sums[3] / np.maximum(count, 1), first)
+
+    def _at_margin(
+        self, block: ContrastBlock, contrasts: Ints, live: PathBlock, mean: Floats, first: Floats
+    ) -> ContrastBlock:
+        """Return the block with its variance at the margin; `mean` is that of the reference's scores."""
+        if self.equivalence is None:
+            return block
+        step = self._firsts.add(contrasts, first)
+        return tie_block(block, self.equivalence, self.target, live.trials, (live.mean, mean), step)
 
     def _block(
         self,
@@ -244,7 +265,7 @@ class ReferenceReader:
         sums: Floats,
         count: Ints,
         square: Floats,
-        stretch: Floats | float,
+        stretch: Floats,
     ) -> ContrastBlock:
         """Return D and V over the common questions."""
         rows, c = self._row[contrasts, None], np.maximum(count, 1).astype(np.float64)
@@ -261,7 +282,7 @@ class ReferenceReader:
         if self.cells.binary:
             exact = contrast_variance(square, 0.0, c, total, noise, self.target) * stretch
             variance = np.where(np.maximum(live.r, repeats) == 0.0, exact, guarded)
-        return ContrastBlock(sums[0] / c, variance, guarded, noise[1] / c, count)
+        return ContrastBlock(sums[0] / c, variance, guarded, guarded, noise[1] / c, count)
 
     def _with_extra_questions(self, contrasts: Ints, block: ContrastBlock, sums: Floats) -> ContrastBlock:
         """Correct the estimates for what the references scored on further questions."""

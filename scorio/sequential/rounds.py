@@ -33,8 +33,6 @@ Bools = NDArray[np.bool_]
 QUIET = 0.25
 """Share of the mean standard deviation that is added to every question's when a round is laid out: a question
 that looks quiet must be shown to be."""
-CAUTION = 1.03
-"""Factor of the variance, for what its plugged-in noise does not know."""
 AHEAD = 0.5
 """Share of a round that is still to be asked when the next one is laid out, so that nothing waits for it."""
 LARGEST = 2**18
@@ -359,7 +357,7 @@ class Rounds:
         n, sx, sxx = state.n[:, None] + r, state.sx[:, None] + s, state.sxx[:, None] + s2
         v = prior.variance(n, sx, sxx)
         total = np.maximum(kept.sum(axis=2), 1)
-        within = CAUTION * (v * share).sum(axis=2) / total
+        within = (v * share).sum(axis=2) / total
         trials = np.where(kept, 1.0 / np.where(share > 0.0, share, 1.0), 0.0)
         mean_square = estimate if self._binary else np.where(kept, sxx / np.maximum(n, 1.0), 0.0)
         size = self.scores.size

@@ -8,6 +8,7 @@ a family (:mod:`scorio.sequential.families`) compares with its threshold.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log
 from statistics import NormalDist
 from typing import ClassVar, Protocol
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scorio.sequential.contrasts import ContrastBlock
-from scorio.sequential.evidence import MIN_QUESTIONS, MIN_Z2, log_evidence, tie_boundary
+from scorio.sequential.evidence import MIN_QUESTIONS, MIN_Z2, log_evidence, log_tie_evidence
 
 __all__ = ["Anytime", "Budgeted", "Directional", "Exact", "Rule", "ZScore"]
 
@@ -75,8 +76,12 @@ class Rule(Protocol):
         """
         ...
 
+    def tie_evidence(self, block: ContrastBlock) -> Floats:
+        """Return the log e-value of a practical tie; minus infinity where none may be called."""
+        ...
+
     def tied(self, block: ContrastBlock) -> Bools:
-        """Return where a practical tie may be called."""
+        """Return where a practical tie may be called at the rule's own level."""
         ...
 
 
@@ -90,6 +95,9 @@ class Anytime:
         Error level.
     equivalence : float, optional
         Equivalence margin ε in unit scores.
+    linear_ties : bool
+        Whether ties are called by the first edition's boundary |D| ≤ ε/2 − V₂ log(1/α)/ε, under which runs
+        that began with it end.
 
     Examples
     --------
@@ -99,6 +107,7 @@ class Anytime:
 
     alpha: float
     equivalence: float | None = None
+    linear_ties: bool = False
 
     name: ClassVar[str] = "anytime"
     promise: ClassVar[str] = "the error level holds at whatever moment one looks or stops"
@@ -120,12 +129,20 @@ class Anytime:
         allowed = (block.questions >= MIN_QUESTIONS) & (d * d > MIN_Z2 * v)
         return np.where(allowed, log_evidence(d, v, self.equivalence), -np.inf)
 
-    def tied(self, block: ContrastBlock) -> Bools:
-        """|D| ≤ ε/2 − V₂ log(1/α)/ε, from ten questions on."""
+    def tie_evidence(self, block: ContrastBlock) -> Floats:
+        """Log e-value of a difference smaller than ε, from ten questions on."""
         if self.equivalence is None:
-            return np.zeros(block.difference.shape, dtype=bool)
-        bound = tie_boundary(block.guarded, self.equivalence, self.alpha)
-        return np.asarray((block.questions >= MIN_QUESTIONS) & (np.abs(block.difference) <= bound))
+            return np.full(block.difference.shape, -np.inf)
+        if self.linear_ties:
+            excess = 0.5 * self.equivalence - np.abs(block.difference)
+            log_e = self.equivalence * excess / block.guarded
+        else:
+            log_e = log_tie_evidence(block.difference, block.margin, self.equivalence)
+        return np.where(block.questions >= MIN_QUESTIONS, log_e, -np.inf)
+
+    def tied(self, block: ContrastBlock) -> Bools:
+        """Where the e-value of a tie reaches 1/α."""
+        return np.asarray(self.tie_evidence(block) >= log(1.0 / self.alpha))
 
 
 @dataclass(frozen=True)
@@ -218,6 +235,10 @@ class ZScore:
         z = np.abs(block.difference) / np.sqrt(np.maximum(block.avg_variance, 1e-300))
         return np.where(complete, z, -np.inf)
 
+    def tie_evidence(self, block: ContrastBlock) -> Floats:
+        """Return none anywhere: the paper's rule knows no equivalence."""
+        return np.full(block.difference.shape, -np.inf)
+
     def tied(self, block: ContrastBlock) -> Bools:
-        """Return False everywhere: the paper's rule knows no equivalence."""
+        """Return False everywhere."""
         return np.zeros(block.difference.shape, dtype=bool)

@@ -93,7 +93,7 @@ def test_every_command_is_in_the_readme(command: str) -> None:
 def test_every_command_of_the_readme_s_table_exists() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     table = text.partition("| command |")[2].partition("\n\n")[0]
-    named = re.findall(r"^\| `([a-z]+)", table, re.MULTILINE)
+    named = re.findall(r"^\| `([a-z-]+)", table, re.MULTILINE)
     assert set(named) == set(COMMANDS)
 
 

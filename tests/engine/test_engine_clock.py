@@ -195,6 +195,23 @@ def test_a_stopwatch_leaves_out_what_no_running_process_can_take() -> None:
     assert watch.read() == 8.0 + LONGEST_PAUSE
 
 
+def test_a_stall_counts_and_a_sleep_does_not() -> None:
+    class Clock:
+        seconds = 0.0
+
+        def now(self) -> float:
+            return self.seconds
+
+    clock, used = Clock(), [0.0]
+    watch = Stopwatch(clock, processor=lambda: used[0])  # type: ignore[arg-type]
+    clock.seconds += 3600.0
+    assert (watch.read(), watch.longest_stall) == (0.0, 0.0)
+    clock.seconds, used[0] = clock.seconds + 90.0, 80.0
+    assert (watch.read(), watch.longest_stall) == (90.0, 90.0)
+    clock.seconds, used[0] = clock.seconds + 90.0, 81.0  # woken for a moment
+    assert watch.read() == 90.0
+
+
 def test_a_deadline_nearer_than_the_clock_can_tell_is_reached() -> None:
     """Sums of pauses and the clock differ in their last digits; after months no smaller step is a step."""
     scene = Scene(steps={"a": 10_000}, options=RunnerOptions(deadlines=Deadlines(10.1), elapsed=0.3))

@@ -29,7 +29,9 @@ def as_version(directory: Path, version: int) -> None:
         for table in tables:
             columns = [name for _, name, *_ in db.execute(f"PRAGMA main.table_info({table})")]
             values = ", ".join("digest" if name == "digest" else f"packed({name})" for name in columns)
-            db.execute(f"INSERT INTO main.{table} ({', '.join(columns)}) SELECT {values} FROM new.{table}")
+            db.execute(
+                f"INSERT OR REPLACE INTO main.{table} ({', '.join(columns)}) SELECT {values} FROM new.{table}"
+            )
         db.execute("COMMIT")
     old.replace(new)
 

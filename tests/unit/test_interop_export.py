@@ -1,5 +1,6 @@
 """A run written for other tools: whole, tidy, and read back as it was."""
 
+import csv
 import io
 import json
 
@@ -77,6 +78,16 @@ def test_half_a_character_in_an_answer_does_not_stop_a_table(tmp_path):
     file = io.StringIO()
     write_csv(rows, file)
     assert file.getvalue() == "model,text,truncated\na,half: ?,true\n"
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r=", " =", "＝"])
+def test_no_text_of_a_table_is_a_formula(start):
+    file = io.StringIO()
+    write_csv([{"model": f"{start}cmd|' /C calc'!A0", "step": -1, "text": "-0.5"}], file)
+    file.seek(0)
+    (row,) = csv.DictReader(file)
+    assert row["model"].startswith("'")
+    assert (row["step"], row["text"]) == ("-1", "-0.5")
 
 
 def test_without_texts(run):

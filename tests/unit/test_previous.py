@@ -282,3 +282,13 @@ class TestKeptWithTheRun:
         assert "previous" not in run.meta()
         assert run.spec.references == ()
         assert run.spec.prior is None
+
+
+def test_a_run_file_that_names_no_edition_of_the_formulas_began_under_the_first(folder):
+    fresh = built(folder, "new", "newer")
+    meta = fresh.meta()
+    assert (fresh.spec.stopping.edition, meta["edition"]) == (2, "2")
+    resumed = replace(fresh, continued=meta)
+    assert resumed.spec.stopping.edition == 2
+    old = replace(fresh, continued={name: value for name, value in meta.items() if name != "edition"})
+    assert (old.spec.stopping.edition, old.meta()["edition"]) == (1, "1")

@@ -60,7 +60,7 @@ def test_scores_and_ranks_are_those_of_the_published_package(case):
 def test_independent_packages_agree():
     R, expected = TENSORS[0], GOLDEN["independent"]
     strengths = rank.bradley_terry(R, return_scores=True)[1]
-    assert strengths == pytest.approx(expected["bradley_terry"], rel=1e-7)
+    assert strengths == pytest.approx(expected["bradley_terry"], rel=1e-6)
     assert rank.rasch(R, return_scores=True)[1] == pytest.approx(expected["rasch"], rel=1e-6)
     assert rank.pagerank(R, return_scores=True)[1] == pytest.approx(expected["pagerank"], rel=1e-9)
     logs = np.log(rank.rank_centrality(R, return_scores=True, tie_handling="ignore")[1])

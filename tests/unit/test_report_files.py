@@ -28,7 +28,8 @@ MODEL_KEYS = (
     "completion_tokens usd latency_p50_seconds latency_p95_seconds"
 )
 PAIR_KEYS = (
-    "first second verdict kind words difference difference_low difference_high evidence threshold tie_margin "
+    "needed missing_may_undo first "
+    "second verdict kind words difference difference_low difference_high evidence threshold tie_margin "
     "trials_each questions decided_at exact population_low population_high"
 )
 TOP_KEYS = (
@@ -58,7 +59,7 @@ def test_the_schema_is_stable(data):
     assert {keys(model) for model in data["models"]} == {MODEL_KEYS}
     assert {keys(pair) for pair in data["pairs"]} == {PAIR_KEYS}
     assert keys(data["run"]) == RUN_KEYS
-    assert keys(data["rule"]) == "name confidence family equivalence target package"
+    assert keys(data["rule"]) == "name confidence family equivalence target package ties"
     assert keys(data["counts"]) == COUNT_KEYS
     assert {keys(one) for one in data["decisions"]} == {"at trials kind models verdict step text evidence"}
     assert {keys(one) for one in data["budgets"]} == {"name spent reserved limit scope owner presumed"}

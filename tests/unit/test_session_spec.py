@@ -81,6 +81,7 @@ def inner(**parts):
         ({"stopping": StoppingSpec("exact"), "tasks": (TASK, OTHER)}, "exact speaks of one task"),
         ({"stopping": StoppingSpec("exact"), "allocation": ROUNDS}, "exact reads passes that ask every"),
         ({"stopping": StoppingSpec("zscore"), "allocation": ROUNDS}, "zscore reads passes that ask every"),
+        ({"goal": GoalSpec("threshold", value=0.5), "allocation": ROUNDS}, "by bets, which need passes"),
     ],
 )
 def test_a_mistake_is_refused_by_name(parts, message):

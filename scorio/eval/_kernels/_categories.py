@@ -77,12 +77,14 @@ def bayes(
     mu, sigma : ndarray, shape (...)
     """
     w, unit = _in_range(w)
-    posterior = _columns(counts if prior_counts is None else counts + prior_counts) + 1.0
-    total = _sum(posterior)
-    value, variance = _dirichlet_moments(posterior, total, w)
+    trials = counts if prior_counts is None else counts + prior_counts
+
+    def variance(columns: FloatArray) -> FloatArray:
+        return _dirichlet_moments(columns + 1.0, _sum(columns) + len(columns), w)[1]
+
     return (
-        unit * _mean_reward(posterior, total, value, w, question_weights),
-        unit * standard_deviation(variance, question_weights),
+        bayes_mean(trials, unit * w, None, question_weights),
+        unit * _deviation(variance, trials, question_weights),
     )
 
 
@@ -105,14 +107,37 @@ def avg(
     a, sigma : ndarray, shape (...)
     """
     w, unit = _in_range(w)
-    trials = _columns(counts)
-    n = _sum(trials)
-    total = n + len(trials)
-    _, variance = _dirichlet_moments(trials + 1.0, total, w)
+
+    def variance(columns: FloatArray) -> FloatArray:
+        n = _sum(columns)
+        total = n + len(columns)
+        return np.asarray(_dirichlet_moments(columns + 1.0, total, w)[1] * (total / n) ** 2)
+
     return (
-        unit * _mean_reward(trials, n, _sum(trials, w) / n, w, question_weights),
-        unit * standard_deviation(variance * (total / n) ** 2, question_weights),
+        avg_mean(counts, unit * w, question_weights),
+        unit * _deviation(variance, counts, question_weights),
     )
+
+
+def _deviation(
+    variance: Callable[[FloatArray], FloatArray],
+    counts: NDArray[np.integer],
+    question_weights: FloatArray | None,
+) -> FloatArray:
+    """Standard deviation of the mean over questions; `variance` takes columns of counts.
+
+    Where many questions have as many trials in two categories, its few values are weighed by how often they
+    come up, which is faster than to sum them in an order of their own.
+    """
+    n = int(counts[..., 0, :].sum(axis=-1).flat[0]) if counts.size else 0
+    questions = counts.shape[-2]
+    if question_weights is None and counts.shape[-1] == 2 and questions > n and (row_sums(counts) == n).all():
+        right = counts[..., 1].reshape(-1, questions)
+        codes = right + (n + 1) * np.arange(len(right))[:, None]
+        times = np.bincount(codes.ravel(), minlength=len(right) * (n + 1)).reshape(*counts.shape[:-2], n + 1)
+        table = variance(np.stack([np.arange(n, -1.0, -1.0), np.arange(n + 1.0)]))
+        return np.asarray(np.sqrt(np.cumsum(times * table, axis=-1)[..., -1]) / questions)
+    return standard_deviation(variance(_columns(counts)), question_weights)
 
 
 def bayes_mean(
@@ -122,19 +147,19 @@ def bayes_mean(
     question_weights: FloatArray | None = None,
 ) -> FloatArray:
     """The mean of `bayes` alone."""
-    posterior = _columns(counts if prior_counts is None else counts + prior_counts) + 1.0
-    return _weighted_mean(posterior, w, question_weights)
+    return avg_mean((counts if prior_counts is None else counts + prior_counts) + 1, w, question_weights)
 
 
 def avg_mean(
     counts: NDArray[np.integer], w: FloatArray, question_weights: FloatArray | None = None
 ) -> FloatArray:
     """The mean of `avg` alone."""
-    return _weighted_mean(_columns(counts), w, question_weights)
-
-
-def _weighted_mean(columns: FloatArray, w: FloatArray, question_weights: FloatArray | None) -> FloatArray:
     w, unit = _in_range(w)
+    n = row_sums(counts)
+    if question_weights is None and (n == n[..., :1]).all():
+        pooled = row_sums(np.swapaxes(counts, -1, -2))
+        return unit * np.asarray(_sum(_columns(pooled), w) / n.sum(axis=-1))
+    columns = _columns(counts)
     total = _sum(columns)
     return unit * _mean_reward(columns, total, _sum(columns, w) / total, w, question_weights)
 

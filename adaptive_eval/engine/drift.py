@@ -1,0 +1,145 @@
+"""Whether a model stays the same during a run: its outcomes on the same questions, early against late."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Final, TypeAlias
+
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.trial import TrialKey
+from scorio.sequential.drift import DriftEvidence, rank_among
+
+__all__ = ["FALSE_ALARM", "DriftWatch"]
+
+FALSE_ALARM: Final = 0.001
+"""Chance of a false warning about a model and its servers in a run, at most, whenever one looks."""
+
+_PENDING: Final = 20_000
+"""Outcomes of a model that wait for one before them; beyond that it is taken to be lost."""
+
+Question: TypeAlias = tuple[str, str]
+_Outcome: TypeAlias = tuple[Question, int, float, str]
+
+
+@dataclass(slots=True)
+class _History:
+    """The evidence about a model, or about one of its servers, and when its outcomes came."""
+
+    limit: float
+    evidence: DriftEvidence = field(default_factory=DriftEvidence)
+    seen: dict[Question, dict[float, int]] = field(default_factory=dict)
+    times: array[float] = field(default_factory=lambda: array("d"))
+    words: str = ""
+
+    def add(self, question: Question, category: int, at: float, uniform: float) -> bool:
+        """Take in an outcome; return whether it is the one that raises the alarm."""
+        if self.words:
+            return False
+        earlier = self.seen.setdefault(question, {})
+        self.evidence.add(rank_among(category, earlier, uniform), value=float(category))
+        earlier[category] = earlier.get(category, 0) + 1
+        self.times.append(at)
+        return self.evidence.peak >= self.limit
+
+
+@dataclass(slots=True)
+class _Model:
+    whole: _History
+    servers: dict[str, _History] = field(default_factory=dict)
+    pending: dict[int, _Outcome | None] = field(default_factory=dict)
+    next: int = 0
+
+
+class DriftWatch:
+    """Watches for models whose outcomes change: swapped by a provider, or served from another checkpoint.
+
+    Outcomes count in the order of the model's trial sequence, not of their arrival: right answers may be
+    slower than wrong ones. Half of the chance of a false alarm is for the model, half for its servers, each
+    of which is compared with what it answered itself before.
+
+    Examples
+    --------
+    >>> watch = DriftWatch()
+    >>> for step in range(2_000):
+    ...     right = int(step < 1_000 or step % 3 == 0)
+    ...     watch.add(TrialKey("m", step), ("t", str(step % 100)), right, at=60.0 * step, server="")
+    >>> (words,) = watch.remarks
+    >>> print(words.partition(";")[0].partition("changed ")[2])
+    after about 996 of its trials (1970-01-01 16:36 UTC): mean 1.000 before, 0.391 after
+    """
+
+    def __init__(self) -> None:
+        self._models: dict[str, _Model] = {}
+        self._news: list[str] = []
+        self.remarks: list[str] = []
+
+    def read(self, reader: RunReader) -> None:
+        """Take in stored outcomes; by which server each was given is not looked up."""
+        columns = reader.outcomes()
+        for row in range(len(columns)):
+            model, category = columns.models[columns.model[row]], int(columns.category[row])
+            self.add(
+                TrialKey(model, int(columns.step[row])),
+                columns.questions[columns.question[row]],
+                None if category < 0 else category,
+                at=float(columns.finished_at[row]),
+                server="",
+            )
+
+    def add(self, key: TrialKey, question: Question, category: int | None, *, at: float, server: str) -> None:
+        """Take in a finished trial; `category` is None for a missing one, `server` empty where unknown."""
+        known = self._models.get(key.model)
+        if known is None:
+            known = self._models[key.model] = _Model(_History(2.0 / FALSE_ALARM))
+        if key.step < known.next:
+            return
+        known.pending[key.step] = None if category is None else (question, category, at, server)
+        if len(known.pending) > _PENDING:
+            known.next = min(known.pending)
+        while known.next in known.pending:
+            outcome = known.pending.pop(known.next)
+            if outcome is not None:
+                self._count(key.model, known, known.next, outcome)
+            known.next += 1
+
+    def take_news(self) -> list[str]:
+        """Return the remarks since the last call."""
+        news, self._news = self._news, []
+        return news
+
+    def _count(self, name: str, known: _Model, step: int, outcome: _Outcome) -> None:
+        question, category, at, server = outcome
+        uniform = _uniform(name, step)
+        if known.whole.add(question, category, at, uniform):
+            self._alarm(known.whole, name)
+        if server:
+            of_server = known.servers.get(server)
+            if of_server is None:
+                place = len(known.servers) + 1  # 1/(1·2) + 1/(2·3) + … = 1
+                limit = known.whole.limit * place * (place + 1)
+                of_server = known.servers[server] = _History(limit)
+            if of_server.add(question, category, at, uniform) and len(known.servers) > 1:
+                self._alarm(of_server, f"{name} at {server}")
+
+    def _alarm(self, history: _History, who: str) -> None:
+        before, after = history.evidence.segments()
+        at = history.times[min(before.outcomes, len(history.times) - 1)]
+        moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        history.words = (
+            f"{who}: its outcomes on the same questions changed after about {before.outcomes:,} of its "
+            f"trials ({moment}): mean {before.mean:.3f} before, {after.mean:.3f} after; was the "
+            "model or its server swapped? The results mix both. A false alarm about a model "
+            f"has a chance of at most {FALSE_ALARM:.1%}"
+        )
+        history.times, history.seen = array("d"), {}
+        self._news.append(history.words)
+        self.remarks.append(history.words)
+
+
+def _uniform(model: str, step: int) -> float:
+    """Return a number in [0, 1) that depends on the trial alone, so that a resumed run finds the same."""
+    digest = blake2b(f"{model}/{step}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest) / 2.0**64

@@ -1,0 +1,364 @@
+"""A model against a number: evidence that its mean score is another one, by bets on single trials.
+
+A bet of λ on a trial with score x in [0, 1] multiplies the stake by 1 + λ(x − θ₀). Over a pass whose mean
+score is θ₀ the product has expectation at most 1, however uneven the questions are, because a product of
+positive factors with a given mean is largest when they are equal ([1]_, [2]_). So the stake is an e-value at
+the end of every pass, however rare a right (or a wrong) answer is; looks within a pass were checked by
+simulation. No variance is estimated from few successes, which is why the level holds far into the tail that a
+family of many models needs. The stake is spread over λ as :mod:`scorio.sequential.evidence` spreads
+differences. For graded scores and several tasks λ follows the variance of earlier trials, and the level there
+was checked by simulation too.
+
+From the second pass on, half of the stake is placed question by question: where earlier passes predict the
+score m of a question, the factor exp(λ(m − θ₀))(1 + λ(x − m)) has expectation at most exp(λ(p_q − θ₀)), and
+over a complete pass these exponents sum to 0. Such bets are read at the end of a pass. They win on the noise
+within questions alone, which is small where most questions are always, or never, answered right.
+
+References
+----------
+.. [1] Waudby-Smith, Ramdas, "Estimating means of bounded random variables by betting", JRSS-B 86 (2024).
+.. [2] Hoeffding, "On the distribution of the number of successes in independent trials", AMS 27 (1956).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, log
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scorio.sequential.cells import HOLE, Cells, fit_prior
+from scorio.sequential.contrasts import Target
+from scorio.sequential.evidence import MIXTURE
+from scorio.sequential.trial_sequence import Schedule
+
+__all__ = ["ScoreBets", "stakes"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SIZES: Final = 16
+"""Differences above the number that are bet on, and below it."""
+SMALLEST: Final = 0.004
+"""The smallest of them."""
+MOST: Final = 0.99
+"""No bet risks more than this share of its stake."""
+PRIOR_TRIALS: Final = 10.0
+"""Trials for which θ₀(1 − θ₀), the largest variance, counts where a variance has to be learned."""
+LEAST_NOISE: Final = 1e-4
+"""Variance within questions below which none is believed."""
+CHUNK: Final = 2**16
+"""Steps, over all contrasts, that are read at once."""
+
+
+def stakes(value: float) -> tuple[Floats, Floats]:
+    """Return the differences that are bet on, and the logarithm of each one's share of the stake.
+
+    Parameters
+    ----------
+    value : float
+        The number θ₀ that a score is held against, in (0, 1).
+
+    Returns
+    -------
+    tuple of ndarray, each of shape (32,)
+        Differences within −θ₀ and 1 − θ₀, and log shares; half of the stake lies on each side.
+
+    Examples
+    --------
+    >>> differences, shares = stakes(0.9)
+    >>> bool(-0.9 < differences.min() and differences.max() < 0.1)
+    True
+    >>> round(float(np.exp(shares[differences < 0]).sum()), 9)
+    0.5
+    """
+    sides = []
+    for sign, room in ((-1.0, value), (1.0, 1.0 - value)):
+        size = np.geomspace(min(SMALLEST, 0.25 * room), MOST * room, SIZES)
+        density = sum(weight / tau * np.exp(-0.5 * (size / tau) ** 2) for weight, tau in MIXTURE)
+        share = np.maximum(size * density, 1e-12)
+        sides.append((sign * size, np.log(0.5 * share / share.sum())))
+    (below, low), (above, high) = sides
+    return np.concatenate([below, above]), np.concatenate([low, high])
+
+
+class ScoreBets:
+    """Running bets on models' scores, each against a number.
+
+    Parameters
+    ----------
+    cells : sequence of Cells
+        The trials of the models, per task.
+    schedule : Schedule
+        The trial sequence of all tasks.
+    weights : sequence of float
+        Weight of each task in the overall score; they sum to 1.
+    models : array_like of int, shape (P,)
+        The model of each contrast.
+    values : array_like of float, shape (P,)
+        The number each is held against, in unit scores.
+    target : {'benchmark', 'population'}
+        Target of the estimate. With ``population`` one bet is placed on the mean of each question, or
+        cluster.
+    clusters : sequence of (array_like or None), optional
+        Per task the cluster of each question; only with ``population``.
+
+    Notes
+    -----
+    A trial counts once all questions have been asked as often before it, so that calibration repeats, and
+    questions that an allocation asks more often, weigh no more than others. A missing trial counts as if it
+    had scored what is predicted for its question; without any answer to it before, it counts nothing.
+    """
+
+    def __init__(
+        self,
+        cells: Sequence[Cells],
+        schedule: Schedule,
+        weights: Sequence[float],
+        models: ArrayLike,
+        values: ArrayLike,
+        target: Target = "benchmark",
+        clusters: Sequence[ArrayLike | None] | None = None,
+    ) -> None:
+        self.cells, self.schedule = cells, schedule
+        self.models = np.asarray(models, dtype=np.int64)
+        self.values = np.clip(np.asarray(values, dtype=np.float64), 1e-6, 1.0 - 1e-6)
+        sizes = np.array([one.sequence.questions for one in cells])
+        self._offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        # What a trial of each task weighs: 1 on average over the questions.
+        self._weight = np.asarray(weights) * sizes.sum() / sizes
+        contrasts = self.models.size
+        tables = [stakes(value) for value in self.values.tolist()]
+        self._sizes = np.array([size for size, _ in tables]).reshape(contrasts, 2 * SIZES)
+        self._shares = np.array([share for _, share in tables]).reshape(contrasts, 2 * SIZES)
+        self._learns = len(cells) > 1 or not cells[0].binary
+        self._squares, self._counted = np.zeros(contrasts), np.zeros(contrasts)
+        self._plain = np.zeros_like(self._sizes)
+        self._careful = np.zeros_like(self._sizes)
+        self._passes = np.zeros(contrasts, dtype=np.int64)
+        self._past = np.zeros((3, contrasts, int(sizes.sum())))  # n, Σx, Σx² of complete passes
+        self._ends: list[int] = []
+        self._scanned, self._begun = 0, np.zeros(1, dtype=np.int64)
+        self._groups: _Groups | None = None
+        if target == "population":
+            self._groups = _Groups(self._offset, clusters or [None] * len(cells), contrasts)
+
+    def read(self, rows: Ints, start: int, stop: int) -> Floats:
+        """Read on to step `stop`; return log e-values after steps ``start .. stop-1``.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (p,)
+            Contrasts that have been read up to `start`.
+        start, stop : int
+            Steps of the schedule to read.
+
+        Returns
+        -------
+        ndarray of float, shape (p, stop − start)
+            Log e-values.
+        """
+        if self._groups is not None:
+            return self._read_groups(self._groups, rows, start, stop)
+        pieces = []
+        while start < stop:
+            end = int(min(self._pass_end(self._pass_of(rows), stop), start + CHUNK // rows.size + 1, stop))
+            pieces.append(self._read_within_pass(rows, start, end))
+            while self._pass_end(self._pass_of(rows), stop) <= end:
+                self._close_pass(rows, end)
+                pieces[-1][:, -1:] = self._log_e(rows, self._plain[rows, None])
+            start = end
+        return np.concatenate(pieces, axis=1)
+
+    def _pass_of(self, rows: Ints) -> int:
+        return int(self._passes[rows[0]])
+
+    def _log_e(self, rows: Ints, plain: Floats) -> Floats:
+        """Return the log of the whole stake, given the log winnings (p, steps, sizes) of the plain bets."""
+        log_e = _log_sum(self._shares[rows, None] + plain)
+        if self._pass_of(rows) == 0:
+            return log_e
+        careful = _log_sum(self._shares[rows] + self._careful[rows])
+        return np.asarray(np.logaddexp(log_e, careful[:, None]) - log(2.0))
+
+    # ------------------------------------------------------------------ bets on trials
+
+    def _read_within_pass(self, rows: Ints, start: int, stop: int) -> Floats:
+        task, question, repeat = self._asked(start, stop)
+        counted = repeat == self._pass_of(rows)
+        score = self._scores(rows, start, stop, task)
+        lead = np.where(counted, self._lead(rows, score, question, self._weight[task]), 0.0)
+        won = np.log1p(self._bets(rows, lead, counted) * lead[:, :, None])
+        plain = np.cumsum(np.concatenate([self._plain[rows, None], won], axis=1), axis=1)[:, 1:]
+        self._plain[rows] = plain[:, -1]
+        return self._log_e(rows, plain)
+
+    def _asked(self, start: int, stop: int) -> tuple[Ints, Ints, Ints]:
+        """Return task, question (counted over all tasks) and earlier askings of each step."""
+        task = self.schedule.task(start, stop).astype(np.int64)
+        question, repeat = np.empty_like(task), np.empty_like(task)
+        ends = zip(self.schedule.local(start), self.schedule.local(stop), strict=True)
+        for number, (begin, end) in enumerate(ends):
+            sequence = self.cells[number].sequence
+            question[task == number] = self._offset[number] + sequence.question(begin, end)
+            repeat[task == number] = sequence.repeats(begin, end)
+        return task, question, repeat
+
+    def _scores(self, rows: Ints, start: int, stop: int, task: Ints) -> Floats:
+        """Return the scores of some steps, NaN for a missing trial."""
+        score = np.empty((rows.size, stop - start))
+        ends = zip(self.schedule.local(start), self.schedule.local(stop), strict=True)
+        for number, (begin, end) in enumerate(ends):
+            categories = self.cells[number].categories[self.models[rows], begin:end]
+            score[:, task == number] = _with_missing(self.cells[number], categories)
+        return score
+
+    def _lead(self, rows: Ints, score: Floats, question: Ints, weight: Floats) -> Floats:
+        """Return by how much scores exceed the number, times the weight of their task."""
+        value = self.values[rows, None]
+        n, total, _ = self._past[:, rows[:, None], question]
+        predicted = np.where(n > 0, total / np.maximum(n, 1.0), value)
+        return np.asarray(weight * (np.where(np.isnan(score), predicted, score) - value))
+
+    def _bets(self, rows: Ints, lead: Floats, counted: NDArray[np.bool_]) -> Floats:
+        """Return λ for each difference at each step, from what earlier steps have shown of the variance."""
+        variance = (self.values * (1.0 - self.values))[rows, None]
+        if self._learns:
+            known = np.concatenate([self._squares[rows, None], lead**2], axis=1).cumsum(axis=1)
+            number = self._counted[rows, None] + np.concatenate([[0], np.cumsum(counted)])
+            self._squares[rows], self._counted[rows] = known[:, -1], number[:, -1]
+            variance = (PRIOR_TRIALS * variance + known[:, :-1]) / (PRIOR_TRIALS + number[:, :-1])
+        most = MOST / self._weight.max()
+        value = self.values[rows, None, None]
+        return np.clip(self._sizes[rows, None] / variance[:, :, None], -most / (1.0 - value), most / value)
+
+    # ------------------------------------------------------------------ passes
+
+    def _pass_end(self, number: int, stop: int) -> float:
+        """Return the step by which every question has been asked `number` + 1 times; inf if after `stop`."""
+        if stop > self._scanned:
+            repeat = self._asked(self._scanned, stop)[2]
+            while True:
+                this = len(self._ends)
+                before = self._begun[this] if this < self._begun.size else 0
+                places = np.flatnonzero(repeat == this)
+                missing = int(self._offset[-1] - before)
+                if places.size < missing:
+                    break
+                self._ends.append(self._scanned + int(places[missing - 1]) + 1 if missing else self._scanned)
+            most = max(int(repeat.max()) + 1, self._begun.size)
+            self._begun = np.pad(self._begun, (0, most - self._begun.size))
+            self._begun += np.bincount(repeat, minlength=most)
+            self._scanned = stop
+        end = self._ends[number] if number < len(self._ends) else inf
+        return end if end <= stop else inf
+
+    def _close_pass(self, rows: Ints, stop: int) -> None:
+        """Settle the bets question by question on the pass that has ended, and begin the next."""
+        number = self._pass_of(rows)
+        score, _ = self._scores_of_pass(rows, number, stop)
+        if number == 0:
+            self._careful[rows] = self._plain[rows]
+        else:
+            self._careful[rows] += self._won_by_question(rows, score)
+        known = ~np.isnan(score)
+        found = np.where(known, score, 0.0)
+        self._past[:, rows] += np.stack([known.astype(np.float64), found, found * found])
+        self._passes[rows] = number + 1
+        early, asked = self._scores_of_pass(rows, number + 1, stop)
+        if asked.any():
+            weight = np.repeat(self._weight, np.diff(self._offset))[asked]
+            lead = self._lead(rows, early[:, asked], np.flatnonzero(asked), weight)
+            bets = self._bets(rows, lead, np.ones(weight.size, dtype=bool))
+            self._plain[rows] += np.log1p(bets * lead[:, :, None]).sum(axis=1)
+
+    def _scores_of_pass(self, rows: Ints, number: int, stop: int) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return the scores of trials asked after `number` others of their question, and which were asked."""
+        score = np.full((rows.size, int(self._offset[-1])), np.nan)
+        asked = np.zeros(score.shape[1], dtype=bool)
+        for task, (cells, end) in enumerate(zip(self.cells, self.schedule.local(stop), strict=True)):
+            steps = np.flatnonzero(cells.sequence.repeats(0, end) == number)
+            question = self._offset[task] + cells.sequence.question(0, end)[steps]
+            score[:, question] = _with_missing(cells, cells.categories[self.models[rows, None], steps])
+            asked[question] = True
+        return score, asked
+
+    def _won_by_question(self, rows: Ints, score: Floats) -> Floats:
+        """Return the log winnings of bets on a complete pass, with scores predicted from earlier passes."""
+        n, total, squares = self._past[:, rows]
+        mean, noise = np.empty_like(total), np.empty_like(total)
+        weight = np.repeat(self._weight, np.diff(self._offset))
+        for task, cells in enumerate(self.cells):
+            part = slice(self._offset[task], self._offset[task + 1])
+            trials, sums = n[:, part].astype(np.int64), (total[:, part], squares[:, part])
+            trials[~trials.any(axis=1)] = 1  # without any answer; what is fitted is not used then
+            prior = fit_prior(trials, *sums, *cells.category_moments).of(np.arange(rows.size)[:, None])
+            mean[:, part], noise[:, part] = prior.mean(trials, sums[0]), prior.variance(trials, *sums)
+        mean = np.where(n > 0, mean, self.values[rows, None])
+        lead = weight * (np.where(np.isnan(score), mean, score) - mean)
+        variance = np.maximum((weight**2 * noise).mean(axis=1), LEAST_NOISE)[:, None]
+        most = MOST / weight.max()
+        bets = np.clip(self._sizes[rows] / variance, -most, most)
+        shift = (weight * (mean - self.values[rows, None])).sum(axis=1)
+        won = bets * shift[:, None]
+        for piece in np.split(lead, range(256, lead.shape[1], 256), axis=1):
+            won += np.log1p(bets[:, None] * piece[:, :, None]).sum(axis=1)
+        return np.asarray(won)
+
+    # ------------------------------------------------------------------ bets on questions, or on clusters
+
+    def _read_groups(self, groups: _Groups, rows: Ints, start: int, stop: int) -> Floats:
+        task, question, _ = self._asked(start, stop)
+        change = np.zeros((rows.size, stop - start))
+        ends = zip(self.schedule.local(start), self.schedule.local(stop), strict=True)
+        for number, (begin, end) in enumerate(ends):
+            if end == begin:
+                continue
+            path = self.cells[number].path(self.models[rows], begin, end)
+            answered = self.cells[number].categories[self.models[rows], begin:end] != HOLE
+            before = np.where(path.fresh, self.values[rows, None], path.before)
+            change[:, task == number] = self._weight[number] * np.where(answered, path.after - before, 0.0)
+        most = MOST / (self._weight.max() * groups.largest)
+        value = self.values[rows, None]
+        bets = np.clip(
+            self._sizes[rows] / (value * (1.0 - value) * groups.largest), -most / (1.0 - value), most / value
+        )
+        log_e = np.empty_like(change)
+        for column, one in enumerate(question.tolist()):
+            before, after = groups.add(rows, one, change[:, column])
+            self._plain[rows] += np.log1p(bets * after[:, None]) - np.log1p(bets * before[:, None])
+            log_e[:, column] = _log_sum(self._shares[rows] + self._plain[rows])
+        return log_e
+
+
+class _Groups:
+    """By how much the questions of each cluster exceed the number, summed."""
+
+    def __init__(self, offset: Ints, clusters: Sequence[ArrayLike | None], contrasts: int) -> None:
+        numbers, first = [], 0
+        for size, names in zip(np.diff(offset).tolist(), clusters, strict=True):
+            own = np.arange(size) if names is None else np.unique(np.asarray(names), return_inverse=True)[1]
+            numbers.append(first + own)
+            first += int(own.max()) + 1
+        self._group = np.concatenate(numbers)
+        self._sum = np.zeros((contrasts, first))
+        self.largest = int(np.bincount(self._group).max())
+
+    def add(self, rows: Ints, question: int, change: Floats) -> tuple[Floats, Floats]:
+        """Return the sums of the question's cluster before and after a change."""
+        group = self._group[question]
+        before = self._sum[rows, group]
+        self._sum[rows, group] = before + change
+        return before, before + change
+
+
+def _with_missing(cells: Cells, categories: NDArray[np.integer]) -> Floats:
+    return np.where(categories < 0, np.nan, cells.scores[categories])
+
+
+def _log_sum(values: Floats) -> Floats:
+    """Return log Σ exp over the last axis."""
+    peak = values.max(axis=-1)
+    return np.asarray(peak + np.log(np.exp(values - peak[..., None]).sum(axis=-1)))

@@ -1,0 +1,91 @@
+"""Models held against a number: the level holds far into the tail that a family of many models needs.
+
+Seeds are fixed; bounds as in `test_decision_error`: the count that a rate of exactly the promised size would
+exceed with probability 1e-4.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from many_pairs import least, most
+
+from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.simulate import GivenChances, simulate
+from scorio.sequential.betting import ScoreBets
+from scorio.sequential.cells import Cells, unit_scores
+from scorio.sequential.contrasts import score_block
+from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence
+from scorio.sequential.trial_sequence import Schedule
+from scorio.study import biased_coins
+
+MODELS = 1000
+
+
+def peaks(questions: int, passes: int, value: float, seed: int, shape: float = 8.0) -> np.ndarray:
+    """Return the largest log e-value of models whose score is exactly the number: bets, and own variance."""
+    rng = np.random.default_rng(seed)
+    p = biased_coins((value,) * MODELS, questions, seed=rng, concentration=shape, correlation=0.0).p
+    schedule = Schedule([questions], seed=None)
+    cells = Cells(schedule.sequences[0], unit_scores([0.0, 1.0]), MODELS)
+    models = np.arange(MODELS)
+    bets = ScoreBets([cells], schedule, [1.0], models, np.full(MODELS, value))
+    peak = np.full((2, MODELS), -np.inf)
+    for start in range(0, questions * passes, 100):
+        stop = min(start + 100, questions * passes)
+        chance = p[:, cells.sequence.question(start, stop)]
+        cells.absorb(models, (rng.random(chance.shape) < chance).astype(np.int64))
+        own = score_block(cells.path(models, start, stop), questions).less(np.array([[value]]))
+        log_e = np.stack([bets.read(models, start, stop), log_evidence(own.difference, own.variance)])
+        peak = np.maximum(peak, np.where(own.questions >= MIN_QUESTIONS, log_e, -np.inf).max(axis=2))
+        cells.forget(stop)
+    return peak
+
+
+@pytest.mark.parametrize(
+    ("questions", "passes", "value", "shape"),
+    [(100, 6, 0.05, 8.0), (300, 2, 0.97, 8.0), (30, 20, 0.5, 0.5), (200, 3, 0.005, 8.0)],
+)
+def test_the_tail_of_bets_is_as_small_as_promised(
+    questions: int, passes: int, value: float, shape: float
+) -> None:
+    bets, _ = peaks(questions, passes, value, seed=1, shape=shape)
+    for alpha in (0.05, 0.005, 0.001, 1e-4):
+        assert (bets >= np.log(1.0 / alpha)).sum() <= most(MODELS, alpha)
+
+
+def test_evidence_with_the_models_own_variance_is_not() -> None:
+    """What the test above would see if the variance came from few successes: it can fail."""
+    _, own = peaks(100, 6, 0.05, seed=1)
+    assert (own >= np.log(1.0 / 0.001)).sum() >= least(MODELS, 0.005)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("models", "questions", "passes", "value"), [(10, 100, 15, 0.05), (20, 300, 2, 0.05), (15, 300, 3, 0.97)]
+)
+def test_any_model_of_a_family_at_the_threshold_is_called_in_at_most_five_per_cent(
+    models: int, questions: int, passes: int, value: float
+) -> None:
+    runs = 150
+    spec = SessionSpec(
+        models=tuple(ModelSpec(f"m{number}") for number in range(models)),
+        tasks=(TaskSpec("t", tuple(f"q{number}" for number in range(questions))),),
+        goal=GoalSpec("threshold", value=value),
+        stopping=StoppingSpec(max_passes=passes),
+    )
+    p = biased_coins((value,) * models, questions, seed=3, concentration=8.0, correlation=0.0).p
+    result = simulate(spec, GivenChances(p), runs, seed=4, in_flight=1, workers=1)
+    assert result.family_wise.count <= most(runs, 0.05)
+
+
+def test_models_off_the_threshold_are_found_on_their_side() -> None:
+    chances = np.repeat([[0.65], [0.35], [0.75]], 100, axis=1)
+    spec = SessionSpec(
+        models=tuple(ModelSpec(name) for name in "abc"),
+        tasks=(TaskSpec("t", tuple(f"q{number}" for number in range(100))),),
+        goal=GoalSpec("threshold", value=0.5),
+        stopping=StoppingSpec(max_passes=20),
+    )
+    result = simulate(spec, GivenChances(chances), 10, seed=5, in_flight=1, workers=1)
+    assert np.array_equal(result.verdict, np.tile([1, -1, 1], (10, 1)))

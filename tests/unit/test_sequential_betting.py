@@ -1,0 +1,105 @@
+"""Bets on scores: an e-value whatever the scores are, and the same in whatever pieces it is read."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from scorio.sequential.betting import ScoreBets, stakes
+from scorio.sequential.cells import HOLE, Cells, unit_scores
+from scorio.sequential.trial_sequence import Schedule
+
+
+def bets_on(outcomes, value, *, sizes, weights=(0.0, 1.0), shares=None, piece=10**6, **options):
+    """Return log e-values of models with these categories along the schedule, read in pieces."""
+    outcomes = np.atleast_2d(outcomes)
+    schedule = Schedule(sizes, seed=None)
+    cells = [Cells(sequence, unit_scores(weights), len(outcomes)) for sequence in schedule.sequences]
+    shares = shares or [1.0 / len(sizes)] * len(sizes)
+    models = np.arange(len(outcomes))
+    reader = ScoreBets(cells, schedule, shares, models, np.full(len(outcomes), value), **options)
+    found, steps = [], outcomes.shape[1]
+    for start in range(0, steps, piece):
+        stop = min(start + piece, steps)
+        task = schedule.task(start, stop)
+        for number, one in enumerate(cells):
+            one.absorb(models, outcomes[:, start:stop][:, task == number])
+        found.append(reader.read(models, start, stop))
+    return np.concatenate(found, axis=1)
+
+
+@pytest.mark.parametrize("chances", [(0.5, 0.5, 0.5), (0.1, 0.5, 0.9), (0.0, 0.0, 0.06)])
+def test_has_expectation_one_at_most_at_the_end_of_each_pass(chances):
+    """Every outcome of three passes over three questions whose mean is the number, with its probability."""
+    outcomes = np.array(list(product((0, 1), repeat=9)))
+    p = np.tile(chances, 3)
+    probability = np.prod(np.where(outcomes == 1, p, 1.0 - p), axis=1)
+    log_e = bets_on(outcomes, np.mean(chances), sizes=[3])
+    for end in (3, 6, 9):
+        assert probability @ np.exp(log_e[:, end - 1]) <= 1.0 + 1e-9
+
+
+def test_so_it_has_for_graded_scores_and_several_tasks():
+    """Two tasks of unequal sizes that count alike: their means are .3 and .7, the number .5."""
+    outcomes = np.array(list(product((0, 1, 2), repeat=6)))
+    chances = {0: (0.6, 0.2, 0.2), 1: (0.2, 0.2, 0.6)}
+    task = Schedule([2, 1], seed=None).task(0, 6)
+    probability = np.prod(
+        [[chances[t][k] for t, k in zip(task, row, strict=True)] for row in outcomes], axis=1
+    )
+    log_e = bets_on(outcomes, 0.5, sizes=[2, 1], weights=(0.0, 0.5, 1.0))
+    for end in (3, 6):
+        assert probability @ np.exp(log_e[:, end - 1]) <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize("sizes", [[20], [20, 7]])
+@pytest.mark.parametrize("target", ["benchmark", "population"])
+@pytest.mark.parametrize("weights", [(0.0, 1.0), (0.0, 0.3, 1.0)])
+def test_how_it_is_read_changes_no_bit(sizes, target, weights):
+    rng = np.random.default_rng(1)
+    outcomes = rng.integers(HOLE, len(weights), (3, 130))
+    whole = bets_on(outcomes, 0.4, sizes=sizes, target=target, weights=weights)
+    for piece in (1, 7):
+        pieces = bets_on(outcomes, 0.4, sizes=sizes, target=target, weights=weights, piece=piece)
+        assert np.array_equal(whole, pieces)
+    alone = bets_on(outcomes[1], 0.4, sizes=sizes, target=target, weights=weights, piece=9)
+    assert np.array_equal(whole[1:2], alone)
+
+
+def test_grows_where_the_number_is_wrong_and_not_where_it_is_right():
+    rng = np.random.default_rng(2)
+    outcomes = (rng.random((1, 600)) < 0.7).astype(int)
+    assert bets_on(outcomes, 0.5, sizes=[50])[0, -1] > 20.0
+    assert bets_on(outcomes, outcomes.mean(), sizes=[50])[0, -1] < 0.0
+
+
+def test_needs_many_failures_in_a_row_to_be_below_a_rare_success():
+    """At 5 % right, 60 wrong answers have probability .046; a normal approximation is sure after 21."""
+    log_e = bets_on(np.zeros((1, 200), dtype=int), 0.05, sizes=[500])[0]
+    first = int(np.argmax(log_e >= np.log(20.0))) + 1
+    assert 60 <= first <= 110
+
+
+def test_a_trial_without_an_answer_counts_nothing_in_the_first_pass():
+    outcomes = np.array([[1, 0, HOLE, 1, 1, HOLE, 0, 1]])
+    log_e = bets_on(outcomes, 0.5, sizes=[8])[0]
+    assert log_e[2] == log_e[1]
+    assert log_e[5] == log_e[4]
+
+
+def test_copies_of_questions_in_one_cluster_are_one_bet():
+    """Questions in clusters of ten with equal answers: as much evidence as a tenth of them gives."""
+    answers = np.repeat(np.random.default_rng(3).random(30) < 0.8, 10).astype(int)
+    clusters = [np.repeat(np.arange(30), 10)]
+    options = {"sizes": [300], "target": "population"}
+    apart = bets_on(answers, 0.5, **options)[0, -1]
+    together = bets_on(answers, 0.5, clusters=clusters, **options)[0, -1]
+    assert 0.0 < together < 0.2 * apart
+
+
+@pytest.mark.parametrize("value", [0.005, 0.5, 0.995])
+def test_stakes_lie_within_the_scores_and_are_spent_whole(value):
+    differences, shares = stakes(value)
+    assert (differences > -value).all()
+    assert (differences < 1.0 - value).all()
+    assert np.exp(shares).sum() == pytest.approx(1.0)

@@ -1,0 +1,53 @@
+"""The boundary of practical ties, and the variance that a difference has at the margin."""
+
+import numpy as np
+import pytest
+
+from scorio.sequential.evidence import log_tie_evidence, margin_variance, tie_boundary
+
+VARIANCES = np.geomspace(1e-6, 1e-2, 9)
+
+
+@pytest.mark.parametrize("equivalence", [0.01, 0.05, 0.2])
+@pytest.mark.parametrize("alpha", [0.05, 1e-4])
+def test_evidence_reaches_its_level_at_the_boundary(equivalence, alpha):
+    bound = tie_boundary(VARIANCES, equivalence, alpha)
+    possible = np.isfinite(bound)
+    assert np.array_equal(possible, equivalence**2 / (2 * VARIANCES) >= np.log(1 / alpha))
+    evidence = log_tie_evidence(bound[possible], VARIANCES[possible], equivalence)
+    assert evidence == pytest.approx(np.log(1 / alpha), rel=1e-6)
+    wider = log_tie_evidence(bound[possible] * 1.01 + 1e-9, VARIANCES[possible], equivalence)
+    assert (wider < np.log(1 / alpha)).all()
+
+
+def test_calls_ties_no_later_than_the_first_boundary_at_one_variance():
+    """ln cosh x ≤ x: what the first boundary allowed is allowed."""
+    for equivalence in (0.02, 0.1):
+        first = 0.5 * equivalence - VARIANCES * np.log(20.0) / equivalence
+        bound = tie_boundary(VARIANCES, equivalence, 0.05)
+        assert (bound[first >= 0.0] >= first[first >= 0.0]).all()
+
+
+@pytest.mark.parametrize(("better", "worse", "trials"), [(12, 9, 100), (0, 0, 50), (3, 3, 400), (40, 5, 60)])
+def test_margin_variance_is_that_of_the_most_likely_multinomial_with_that_mean(better, worse, trials):
+    """Found by search over all multinomials of differences −1, 0, 1 whose mean is the margin."""
+    margin, q = 0.08, (better + worse) / trials
+    share = np.linspace(margin, 1.0, 200_001)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = [
+            np.where(count > 0, count * np.log(chance), 0.0)
+            for count, chance in (
+                (better, (share + margin) / 2),
+                (worse, (share - margin) / 2),
+                (trials - better - worse, 1 - share),
+            )
+        ]
+    most_likely = share[np.argmax(sum(terms))]
+    found = margin_variance((better - worse) / trials, q / trials, trials, margin)
+    assert float(found) * trials == pytest.approx(most_likely, abs=1e-4)
+
+
+def test_smaller_steps_of_graded_scores_need_less_correction():
+    full = margin_variance(0.0, 0.0002, 100, 0.05)
+    graded = margin_variance(0.0, 0.0002, 100, 0.05, step=0.04)
+    assert 0.0002 < graded < 0.5 * full

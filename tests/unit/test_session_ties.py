@@ -1,0 +1,135 @@
+"""Ties: over what their error rate holds, and under which edition of the formulas a run ends."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.core.spec_checks import spec_warnings
+from adaptive_eval.errors import UsageError
+from adaptive_eval.trial import TrialOutcome
+
+RANKING = GoalSpec()
+
+
+def spec(models=4, goal=RANKING, questions=30, **stopping):
+    return SessionSpec(
+        tuple(ModelSpec(f"m{number}") for number in range(models)),
+        (TaskSpec("t", tuple(f"q{number}" for number in range(questions))),),
+        goal,
+        StoppingSpec(**stopping),
+    )
+
+
+def outcomes_of(session, *, chance=0.5, most=10**6, seed=1):
+    """Drive a session whose trials of (model, step) come out the same whatever is decided."""
+    log = []
+    while session.stopped is None and len(log) < most:
+        requests = session.ask(min(16, most - len(log)))
+        told = [
+            TrialOutcome(
+                one.key,
+                int(np.random.default_rng((seed, int(one.key.model[1:]), one.key.step)).random() < chance),
+            )
+            for one in requests
+        ]
+        session.tell(told)
+        log.append(told)
+        if sum(map(len, log)) >= most:
+            break
+    return log
+
+
+def calls(session):
+    return [(one.models, one.verdict, one.step) for one in session.decisions if one.kind == "pair"]
+
+
+def test_ties_of_a_family_take_more_evidence():
+    steps = {}
+    for ties in ("pair", "family"):
+        session = Session(spec(equivalence=0.15, ties=ties))
+        outcomes_of(session)
+        assert session.results().ties == ties
+        steps[ties] = {models: step for models, verdict, step in calls(session) if verdict == "tie"}
+    assert set(steps["pair"]) == set(steps["family"])
+    assert all(steps["family"][models] >= step for models, step in steps["pair"].items())
+    assert min(steps["family"].values()) > min(steps["pair"].values())
+
+
+def test_the_threshold_of_ties_falls_as_ties_are_called():
+    session = Session(spec(equivalence=0.15, ties="family"))
+    assert session.comparison.tie_threshold == pytest.approx(np.log(6 / 0.05))
+    outcomes_of(session)
+    tied = sum(verdict == "tie" for _, verdict, _ in calls(session))
+    assert session.comparison.tie_threshold == pytest.approx(np.log(max(6 - tied, 1) / 0.05))
+
+
+@pytest.mark.parametrize("others", [{"family": "pair"}, {"rule": "zscore"}])
+def test_a_family_of_ties_needs_an_error_rate_of_all_pairs(others):
+    with pytest.raises(UsageError, match=r"stopping\.ties"):
+        Session(spec(ties="family", equivalence=0.1, **others))
+
+
+def test_a_run_of_the_first_edition_resumes_to_its_own_ties():
+    """Replayed, its answers lead to the decisions that it had; in the second edition ties fall earlier."""
+    first = spec(models=3, equivalence=0.15, edition=1)
+    whole = Session(first)
+    log = outcomes_of(whole)
+    cut = Session(first)
+    part = outcomes_of(cut, most=sum(map(len, log)) // 2)
+    resumed = Session(first)
+    resumed.replay(part)
+    assert calls(resumed) == calls(cut)
+    outcomes_of(resumed)
+    assert calls(resumed) == calls(whole)
+    second = Session(replace(first, stopping=replace(first.stopping, edition=2)))
+    outcomes_of(second)
+    late, early = ({models: step for models, _, step in calls(one)} for one in (whole, second))
+    assert all(early[models] <= step for models, step in late.items())
+    assert early != late
+
+
+def test_answers_beyond_an_earlier_tie_are_counted_and_harm_nothing():
+    """A run of the first edition, replayed under the second: all its answers stay, its ties fall earlier."""
+    whole = Session(spec(models=3, equivalence=0.15, edition=1))
+    log = outcomes_of(whole)
+    again = Session(spec(models=3, equivalence=0.15))
+    again.replay(log)
+    assert again.stopped is not None
+    assert again.results().trials == whole.results().trials
+    assert {models for models, _, _ in calls(again)} == {models for models, _, _ in calls(whole)}
+
+
+def test_says_that_the_first_edition_is_in_force():
+    assert any("first edition" in line for line in spec_warnings(spec(equivalence=0.1, edition=1)))
+    goal = GoalSpec("threshold", value=0.5)
+    assert any("first edition" in line for line in spec_warnings(spec(goal=goal, edition=1)))
+    assert not any("first edition" in line for line in spec_warnings(spec(equivalence=0.1)))
+
+
+def test_decisions_on_a_number_do_not_depend_on_how_many_are_in_flight():
+    found = []
+    for slots in (1, 7, 64):
+        session = Session(spec(models=3, goal=GoalSpec("threshold", value=0.35), max_passes=60))
+        while session.stopped is None:
+            requests = session.ask(slots)
+            told = [
+                TrialOutcome(
+                    one.key,
+                    int(np.random.default_rng((3, int(one.key.model[1:]), one.key.step)).random() < 0.5),
+                )
+                for one in requests
+            ]
+            session.tell(told[::-1])
+        found.append(calls(session))
+    assert found[0] == found[1] == found[2]
+    assert len(found[0]) == 3
+
+
+def test_a_winner_against_a_number_has_an_interval_on_its_side():
+    session = Session(spec(models=1, goal=GoalSpec("threshold", value=0.35), max_passes=60))
+    outcomes_of(session)
+    (pair,) = session.results().pairs
+    assert (pair.verdict, pair.low >= 0.0) == ("better", True)

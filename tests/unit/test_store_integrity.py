@@ -1,0 +1,136 @@
+"""Damage to a run file: random bit flips are never a traceback and never unnoticed in a stored answer."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import run_examples as runs
+from click.testing import CliRunner
+
+from adaptive_eval.cli.check_file import command
+from adaptive_eval.errors import RunFileError
+from adaptive_eval.store import RunDamaged, RunReader, RunWriter, TrialRecord
+from adaptive_eval.store.writer import salvage
+
+FLIPS = 200
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("runs") / "whole"
+    runs.make_run(directory, {"oak": 0.9, "elm": 0.3}, missing=0.1, truncated=0.1, trials=60)
+    return directory
+
+
+def trials_of(directory: Path) -> list[TrialRecord]:
+    with RunReader(directory) as reader:
+        return list(reader.trials())
+
+
+def put(directory: Path, data: bytes) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    for left in directory.iterdir():
+        left.unlink()
+    (directory / "run.db").write_bytes(data)
+    return directory
+
+
+def flipped(data: bytes, rng: random.Random) -> bytes:
+    bits, used = bytearray(data), [place for place, byte in enumerate(data) if byte]
+    for _ in range(rng.choice((1, 1, 1, 8, 64))):
+        bits[rng.choice(used)] ^= 1 << rng.randrange(8)
+    return bytes(bits)
+
+
+def change(directory: Path, sql: str) -> None:
+    db = sqlite3.connect(directory / "run.db")
+    db.execute(sql)
+    db.commit()
+    db.close()
+
+
+def test_random_bit_flips_are_noticed_wherever_they_change_an_answer(whole, tmp_path):
+    """Seed 2026; no false alarm is possible: an answer that differs, or an error of another kind, fails."""
+    rng, data, stored = random.Random(2026), (whole / "run.db").read_bytes(), trials_of(whole)
+    found: Counter[str] = Counter()
+    for number in range(FLIPS):
+        damaged = flipped(data, rng)
+        run = put(tmp_path / "run", damaged)
+        try:
+            with RunReader(run) as reader:
+                damage = reader.damage()
+            found["damaged" if damage else "undamaged"] += 1
+            if not damage:
+                assert trials_of(run) == stored
+            RunWriter.open(run, durability="normal").close()
+            assert not damage
+        except RunFileError:
+            found["refused"] += 1
+        if number % 10:
+            continue
+        new = tmp_path / f"new {number}"
+        try:
+            salvage(put(tmp_path / "run", damaged), new)
+        except RunFileError:
+            continue
+        assert all(record in stored for record in trials_of(new))
+    assert found["damaged"] > FLIPS // 10
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE outcomes SET category = 1 - category WHERE id = 7",
+        "UPDATE outcomes SET completion_tokens = 41 WHERE id = 7",
+        "UPDATE answers SET text = text || '.' WHERE outcome = 7",
+        "UPDATE answers SET checksum = x'00' WHERE outcome = 7",
+        "DELETE FROM answers WHERE outcome = 7",
+        "DELETE FROM outcomes WHERE id = 7",
+    ],
+)
+def test_a_changed_trial_is_named_and_the_others_are_salvaged(whole, tmp_path, sql):
+    run = put(tmp_path / "run", (whole / "run.db").read_bytes())
+    change(run, sql)
+    with RunReader(run) as reader:
+        damage = reader.damage()
+    assert (damage.lost, damage.first) == (1, [7])
+    with pytest.raises(RunDamaged, match=r"1 of 60 stored trials .*numbers 7.*check-file"):
+        RunWriter.open(run)
+    assert salvage(run, tmp_path / "new").lost == 1
+    stored = trials_of(whole)
+    assert trials_of(tmp_path / "new") == stored[:7] + stored[8:]
+
+
+def test_a_renamed_model_is_noticed(whole, tmp_path):
+    run = put(tmp_path / "run", (whole / "run.db").read_bytes())
+    change(run, "UPDATE models SET name = 'oat' WHERE name = 'oak'")
+    with RunReader(run) as reader:
+        assert reader.damage().lost > 15
+
+
+def test_a_file_without_checksums_is_upgraded_and_says_so(whole, tmp_path):
+    run = put(tmp_path / "run", (whole / "run.db").read_bytes())
+    change(run, "ALTER TABLE answers DROP COLUMN checksum")
+    change(run, "PRAGMA user_version = 4")
+    assert trials_of(run) == trials_of(whole)
+    RunWriter.open(run).close()
+    with RunReader(run) as reader:
+        damage = reader.damage()
+    assert not damage
+    assert (damage.trials, damage.unprotected) == (60, 60)
+
+
+def test_the_command_checks_and_salvages(whole, tmp_path):
+    run, new = put(tmp_path / "run", (whole / "run.db").read_bytes()), tmp_path / "new"
+    sound = CliRunner().invoke(command, [str(run)], standalone_mode=False)
+    assert (sound.return_value, "60 trials" in sound.output) == (0, True)
+    change(run, "UPDATE outcomes SET prompt_tokens = prompt_tokens + 1 WHERE id IN (3, 5)")
+    broken = CliRunner().invoke(command, [str(run)], standalone_mode=False)
+    assert (broken.return_value, "2 of 60" in broken.output) == (1, True)
+    saved = CliRunner().invoke(command, [str(run), "--salvage", str(new)], standalone_mode=False)
+    assert (saved.return_value, "58 of 60" in saved.output) == (0, True)
+    assert len(trials_of(new)) == 58
