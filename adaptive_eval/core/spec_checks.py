@@ -213,8 +213,8 @@ def _allocation(spec: SessionSpec) -> Iterator[str]:
         yield "stopping.rule: exact speaks of one task and there are several; use anytime"
     if any(spec.own_rounds) and any(goal.kind == "threshold" for goal in spec.goal.parts):
         yield (
-            "allocation.questions: a model is held against a number by bets, which need passes that ask every "
-            "question equally often, and rounds ask some more often; use schedule or auto"
+            "allocation.questions: a model is held against a number by bets, which need passes that ask all "
+            "questions equally often, and rounds ask some more often; use schedule or auto"
         )
     if (any(spec.own_rounds) or questions == "shared-rounds") and rule in ("exact", "zscore"):
         # After two passes no pass is complete any more: what is read there favours the questions asked often.
