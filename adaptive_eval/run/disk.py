@@ -12,7 +12,7 @@ from adaptive_eval.config.model import SamplingConfig
 from adaptive_eval.core.results import Results, from_json
 from adaptive_eval.core.spec import ModelSpec, SessionSpec
 from adaptive_eval.errors import RunDiskFull
-from adaptive_eval.store.disk_space import free_bytes, in_words, stored_bytes, trial_bytes
+from adaptive_eval.store.disk_space import free_bytes, in_words, require_writable, stored_bytes, trial_bytes
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.run_files import RUN_FILE
 
@@ -54,6 +54,7 @@ def room_warning(built: Built, directory: Path) -> str | None:
     RunDiskFull
         If less than :data:`RESERVE` is free.
     """
+    require_writable(directory)
     free = free_bytes(directory)
     if free < RESERVE:
         raise RunDiskFull(
