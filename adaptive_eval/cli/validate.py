@@ -29,6 +29,7 @@ def command(config_file: Path, overrides: tuple[str, ...], offline: bool, probe:
     """
     from adaptive_eval.build.assembly import build
     from adaptive_eval.config import load_config
+    from adaptive_eval.core.spec_checks import spec_warnings
     from adaptive_eval.run.observers import channels_of
 
     if offline and probe:
@@ -41,7 +42,7 @@ def command(config_file: Path, overrides: tuple[str, ...], offline: bool, probe:
     click.echo(f"config     {config_file}: fine")
     for task in built.tasks:
         click.echo(f"task       {task.name}: {len(task.questions)} questions from {task.source}")
-    for words in built.notices:
+    for words in (*built.notices, *spec_warnings(built.spec)):
         click.echo(f"notice     {words}")
     for reference in built.spec.references:
         trials = sum(int(counts.sum()) for counts in reference.counts.values())
