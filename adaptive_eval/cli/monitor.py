@@ -28,7 +28,7 @@ LOOK_EVERY = 0.5
 @display_option
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON at every change, for scripts.")
 @click.option("--once", is_flag=True, help="Show the run as it is now and leave.")
-@click.option("--bayes", is_flag=True, help="Show Bayes@N mu ± sigma beside the scores.")
+@click.option("--bayes", is_flag=True, help="Show Bayes@N mu ± sigma in addition to the scores.")
 @click.option(
     "--until",
     type=click.Choice(["resolved", "stopped"]),
@@ -41,7 +41,7 @@ LOOK_EVERY = 0.5
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address the page listens on. Whoever reaches another than the default and knows the printed "
+    help="Address the page listens on. Anyone who can reach another than the default and knows the printed "
     "address, which holds a random token, can read the run; nobody can change it.",
 )
 @click.option(
@@ -67,7 +67,7 @@ def command(
     The run file is only read: watching, and leaving with Ctrl-C, changes nothing about the run.
     """
     if web:
-        _refuse_beside_web(display, as_json, once, until)
+        _refuse_with_web(display, as_json, once, until)
         _serve(run, host, port)
         return 0
     if once and until is not None:
@@ -134,7 +134,7 @@ def _watch(views: Iterator[RunView], run: Path, display: str | None, bayes: bool
     return view
 
 
-def _refuse_beside_web(display: str | None, as_json: bool, once: bool, until: str | None) -> None:
+def _refuse_with_web(display: str | None, as_json: bool, once: bool, until: str | None) -> None:
     others = {
         "--display": display is not None,
         "--json": as_json,
@@ -155,7 +155,7 @@ def _serve(run: Path, host: str, port: int) -> None:
     def announce(address: str) -> None:
         click.echo(f"Open {address}")
         if not is_loopback(host):
-            click.echo("Whoever has this address and reaches this machine can read the run.", err=True)
+            click.echo("Anyone who has this address and can reach this machine can read the run.", err=True)
         click.echo("Ctrl-C stops the page; the run itself is not affected.", err=True)
 
     try:

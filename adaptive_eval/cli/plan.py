@@ -46,10 +46,10 @@ MARGINS = (0.02, 0.03, 0.05, 0.1)
 )
 @click.option(
     "--from",
-    "earlier",
+    "previous",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="Assume what an earlier run's directory, or a file of recorded outcomes, says.",
+    help="Assume the scores of a previous run, or of a file of recorded outcomes.",
 )
 @click.option(
     "--margin",
@@ -57,7 +57,7 @@ MARGINS = (0.02, 0.03, 0.05, 0.1)
     multiple=True,
     type=click.FloatRange(min=0.0, min_open=True),
     metavar="E",
-    help="Equivalence margins to compare, beside the config's own. Repeatable.",
+    help="Equivalence margin to compare with the config's, in score units. Repeatable.",
 )
 @click.option("--spread", type=float, metavar="X", help="How alike the questions are (a Beta concentration).")
 @click.option(
@@ -90,7 +90,7 @@ def command(config_file: Path, overrides: tuple[str, ...], **options: Any) -> No
     assumed = assume(
         built,
         stated=options["stated"],
-        earlier=options["earlier"],
+        previous=options["previous"],
         concentration=options["spread"],
         correlation=options["correlation"],
         prompt_tokens=options["prompt_tokens"],
