@@ -215,9 +215,9 @@ def _in_words(place: str, counts: Mapping[str, Counts], left_out: Sequence[str],
         trials = np.concatenate([table.sum(axis=1) for table in tables.values()])
         low, high = int(trials.min()), int(trials.max())
         number = f"{high}" if low == high else f"{low} to {high}"
-        groups.setdefault(f"{number} earlier trial{'' if high == 1 else 's'} a question", []).append(name)
+        groups.setdefault(f"{number} previous trial{'' if high == 1 else 's'} a question", []).append(name)
     parts = [f"{words} of {', '.join(names)}" for words, names in groups.items()]
     text = f"{'; '.join(parts)}, from {place}"
     if left_out:
         text += f"; none of {', '.join(left_out)}"
-    return f"{text}; the early ranking uses all earlier trials" if transfer else text
+    return f"{text}; the early ranking uses all previous trials" if transfer else text

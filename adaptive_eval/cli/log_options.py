@@ -18,17 +18,19 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _OPTIONS = (
     click.option("--model", metavar="NAME", help="The model, for files that name none."),
-    click.option("--task", metavar="NAME", help="Call the task so, whatever the files call it."),
+    click.option("--task", metavar="NAME", help="Name of the task, in place of the files' own."),
     click.option("--rename", "renamed", multiple=True, metavar="OLD=NEW", help="Rename a model. Repeatable."),
     click.option("--id", "question_id", metavar="FIELD", help="The dataset's field that names a question."),
-    click.option("--metric", metavar="NAME", help="Of several metrics or scorers of the log, this one."),
-    click.option("--filter", "chosen", metavar="NAME", help="Of several filters (lm-eval), this one."),
+    click.option("--metric", metavar="NAME", help="Metric or scorer to take, where the log has several."),
+    click.option(
+        "--filter", "chosen", metavar="NAME", help="Filter to take, where the log has several (lm-eval)."
+    ),
     click.option(
         "--scorer",
         metavar="SCORER",
         help="Score the answers again: a scorer's kind, or a mapping with kind and options.",
     ),
-    click.option("--incomplete", is_flag=True, help="Take logs of evaluations that have not finished."),
+    click.option("--incomplete", is_flag=True, help="Take logs of unfinished evaluations too."),
 )
 
 

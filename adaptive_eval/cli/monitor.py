@@ -27,7 +27,7 @@ LOOK_EVERY = 0.5
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
 @display_option
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON at every change, for scripts.")
-@click.option("--once", is_flag=True, help="Show the run as it is now and leave.")
+@click.option("--once", is_flag=True, help="Show the run once and exit.")
 @click.option("--bayes", is_flag=True, help="Show Bayes@N mu ± sigma in addition to the scores.")
 @click.option(
     "--until",
@@ -36,7 +36,7 @@ LOOK_EVERY = 0.5
     "process runs it. resolved: wait through interruptions, until the goal is reached or a budget, a cap or "
     "its endpoints have ended the run.",
 )
-@click.option("--web", is_flag=True, help="Serve a live page instead; RUN may then be a folder of runs.")
+@click.option("--web", is_flag=True, help="Serve a live web page; RUN may be a folder of runs.")
 @click.option(
     "--host",
     default="127.0.0.1",
@@ -49,7 +49,7 @@ LOOK_EVERY = 0.5
     type=click.IntRange(0, 65535),
     default=0,
     show_default=True,
-    help="Its port; 0 takes a free one.",
+    help="Port of the page; 0 takes a free one.",
 )
 def command(
     run: Path,
@@ -62,7 +62,7 @@ def command(
     host: str,
     port: int,
 ) -> int:
-    """Watch the run in the directory RUN until it stops; any number of watchers may.
+    """Watch the run in the directory RUN until it stops. Any number of processes can watch.
 
     The run file is only read: watching, and leaving with Ctrl-C, changes nothing about the run.
     """

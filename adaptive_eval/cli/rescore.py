@@ -50,7 +50,7 @@ __all__ = ["command"]
 @click.option(
     "--ray",
     metavar="ADDRESS",
-    help="Score on a cluster of Ray: auto, local or HOST:PORT. The result is the same.",
+    help="Score on a Ray cluster: auto, local or HOST:PORT. The result is the same.",
 )
 @click.option("--dry-run", is_flag=True, help="Show the ranking and store nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
