@@ -16,19 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval import __version__
-from adaptive_eval.build.model_clients import endpoints_of, lanes_of, server_limits
-from adaptive_eval.build.previous_runs import Previous, previous_of
-from adaptive_eval.build.prompts import InspectPrompts, RenderedPrompts, answer_key
-from adaptive_eval.build.question_policy import ROUNDS, SHARED_ROUNDS, question_policy
-from adaptive_eval.build.rubrics import dump_thresholds, require_same_scoring, rubrics_of
-from adaptive_eval.build.samples_per_prompt import samples_per_prompt_of
-from adaptive_eval.build.scorers import (
+from adaptive_eval.build.grading import (
     Grading,
     ScorersAllowance,
     connected,
     model_graded,
     scorer_endpoints,
 )
+from adaptive_eval.build.model_clients import endpoints_of, lanes_of, server_limits
+from adaptive_eval.build.previous_runs import Previous, previous_of
+from adaptive_eval.build.prompts import InspectPrompts, RenderedPrompts, answer_key
+from adaptive_eval.build.question_policy import ROUNDS, SHARED_ROUNDS, question_policy
+from adaptive_eval.build.rubrics import dump_thresholds, require_same_scoring, rubrics_of
+from adaptive_eval.build.samples_per_prompt import samples_per_prompt_of
 from adaptive_eval.build.session_spec import deadlines_of, session_spec
 from adaptive_eval.build.stored_answers import AnsweringFromStore, StoredAnswers
 from adaptive_eval.config import RunConfig, TaskConfig, difference, parse_config
@@ -71,32 +71,14 @@ SCORERS.update({"inspect": InspectScorer, "lm-eval": LmEvalScorer})
 
 @dataclass(frozen=True)
 class Built:
-    """A config with its data loaded and checked; nothing is started or spent yet.
-
-    Parameters
-    ----------
-    config : RunConfig
-        The config.
-    tasks : tuple of Task
-        Its tasks.
-    scorers : mapping of str to Scorer
-        The scorer of each task.
-    rubrics : mapping of str to Rubric
-        The rubric of each task; thresholds that a pilot has to find are still open.
-    stored : StoredAnswers, optional
-        Answers that a pilot has paid for already.
-    continued : mapping, optional
-        Description of the run file that is continued.
-    discoveries : mapping of str to Discovery
-        How servers are found, for the models whose servers are (:mod:`adaptive_eval.build.server_discovery`).
-    """
+    """A config with its data loaded and checked; nothing is started or spent yet."""
 
     config: RunConfig
     tasks: tuple[Task, ...]
     scorers: Mapping[str, Scorer]
-    rubrics: Mapping[str, Rubric]
-    stored: StoredAnswers | None = None
-    continued: Mapping[str, str] | None = None
+    rubrics: Mapping[str, Rubric]  # thresholds that a pilot has to find are open
+    stored: StoredAnswers | None = None  # answers of the pilot
+    continued: Mapping[str, str] | None = None  # description of the run file that is continued
     discoveries: Mapping[str, Discovery] = field(default_factory=dict)
 
     @cached_property

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from adaptive_eval.build.assembly import Built, make_importable
+from adaptive_eval.build.grading import connected
 from adaptive_eval.build.rubrics import (
     observed_thresholds,
     rubric_of,
     stored_thresholds,
     with_stored_thresholds,
 )
-from adaptive_eval.build.scorers import connected
 from adaptive_eval.config import RubricConfig
 from adaptive_eval.core.results import Results, to_json
 from adaptive_eval.core.session import Session
