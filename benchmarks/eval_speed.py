@@ -2,9 +2,9 @@
 
 Both packages are called ``scorio``, so each runs in its own interpreter: ours in this one's, the published
 in a virtual environment that has it (``--python PATH``), or in a temporary one that pip fills. The two take
-turns on every function and the best of the turns counts, in processor time: a busy machine slows both alike. Exits 1 where a
-promise fails: no function slower, and `mg_pass_at_k_ci` and `max_at_k_ci`, where the published package
-loops for ``k > 1``, at least five times faster.
+turns on every function and the best of the turns counts, in processor time: a busy machine slows both alike.
+Exits 1 where a promise fails: no function slower, and `mg_pass_at_k_ci` and `max_at_k_ci`, where the
+published package loops for ``k > 1``, at least five times faster.
 
     python benchmarks/eval_speed.py --python /path/to/published/bin/python
 """

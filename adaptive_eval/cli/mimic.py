@@ -75,7 +75,7 @@ def command(
     if spec_file is None:
         spec = _spec_from_options(datasets, models, seed, latency, api_key_env)
     else:
-        _refuse_options_beside_spec()
+        _refuse_options_with_spec()
         spec = _spec_from_file(spec_file)
     try:
         serve(spec, host=host, port=port, ready=lambda bound: _announce(spec, host, bound))
@@ -122,7 +122,7 @@ def _variable(name: str) -> str:
     return value
 
 
-def _refuse_options_beside_spec() -> None:
+def _refuse_options_with_spec() -> None:
     context = click.get_current_context()
     given = click.core.ParameterSource.COMMANDLINE
     for option in context.command.params:
