@@ -142,7 +142,7 @@ _TIES = {
     "pair": (
         "This holds for each pair by itself: two models that far apart, or farther, are called tied with "
         "probability at most {error}. Among many models some tie may be wrong more often (of nine models "
-        "spaced by the margin, in up to a quarter of runs); `ties: family` holds it for all together."
+        "spaced by the margin, in about 30 % of runs); `ties: family` holds it for all together."
     ),
     "family": (
         "All ties together share the error rate as separated pairs do: the probability that any two models "
