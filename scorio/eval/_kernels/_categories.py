@@ -147,19 +147,26 @@ def bayes_mean(
     question_weights: FloatArray | None = None,
 ) -> FloatArray:
     """The mean of `bayes` alone."""
-    return avg_mean((counts if prior_counts is None else counts + prior_counts) + 1, w, question_weights)
+    return _mean(counts if prior_counts is None else counts + prior_counts, 1, w, question_weights)
 
 
 def avg_mean(
     counts: NDArray[np.integer], w: FloatArray, question_weights: FloatArray | None = None
 ) -> FloatArray:
     """The mean of `avg` alone."""
+    return _mean(counts, 0, w, question_weights)
+
+
+def _mean(
+    counts: NDArray[np.integer], more: int, w: FloatArray, question_weights: FloatArray | None
+) -> FloatArray:
+    """Mean reward of the questions' counts with `more` trials in every category."""
     w, unit = _in_range(w)
     n = row_sums(counts)
     if question_weights is None and (n == n[..., :1]).all():
-        pooled = row_sums(np.swapaxes(counts, -1, -2))
-        return unit * np.asarray(_sum(_columns(pooled), w) / n.sum(axis=-1))
-    columns = _columns(counts)
+        pooled = row_sums(np.swapaxes(counts, -1, -2)) + more * n.shape[-1]
+        return unit * np.asarray(_sum(_columns(pooled), w) / pooled.sum(axis=-1))
+    columns = _columns(counts) + more
     total = _sum(columns)
     return unit * _mean_reward(columns, total, _sum(columns, w) / total, w, question_weights)
 
