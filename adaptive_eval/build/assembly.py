@@ -1,4 +1,4 @@
-"""From a config to the parts of a run: the only file that names concrete classes together."""
+"""From a config to the parts of a run."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval import __version__
-from adaptive_eval.build.model_clients import endpoints_of, lanes_of, prompt_bound, server_limits
-from adaptive_eval.build.previous_runs import Previous, previous_of
-from adaptive_eval.build.question_policy import ROUNDS, SHARED_ROUNDS, question_policy
-from adaptive_eval.build.rubrics import dump_thresholds, require_same_scoring, rubrics_of
-from adaptive_eval.build.samples_per_prompt import answers_in_a_row
-from adaptive_eval.build.scorers import (
+from adaptive_eval.build.grading import (
     Grading,
     ScorersAllowance,
     connected,
     model_graded,
     scorer_endpoints,
 )
-from adaptive_eval.build.stored_answers import AnsweringFromEarlier, EarlierAnswers
-from adaptive_eval.config import ModelConfig, RunConfig, TaskConfig, difference, parse_config
+from adaptive_eval.build.model_clients import endpoints_of, lanes_of, server_limits
+from adaptive_eval.build.previous_runs import Previous, previous_of
+from adaptive_eval.build.prompts import InspectPrompts, RenderedPrompts, answer_key
+from adaptive_eval.build.question_policy import ROUNDS, SHARED_ROUNDS, question_policy
+from adaptive_eval.build.rubrics import dump_thresholds, require_same_scoring, rubrics_of
+from adaptive_eval.build.samples_per_prompt import samples_per_prompt_of
+from adaptive_eval.build.session_spec import deadlines_of, session_spec
+from adaptive_eval.build.stored_answers import AnsweringFromStore, StoredAnswers
+from adaptive_eval.config import RunConfig, TaskConfig, difference, parse_config
 from adaptive_eval.config.section import IN_INSPECT, MIMIC
 from adaptive_eval.core.plugins import POLICY_GROUP, RULE_GROUP, package_of
 from adaptive_eval.core.results import Decision
@@ -37,18 +39,10 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import (
     POLICIES,
     RULES,
-    AllocationSpec,
-    BudgetSpec,
-    GoalSpec,
-    ModelSpec,
-    Price,
     SessionSpec,
-    StoppingSpec,
-    TaskSpec,
 )
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.engine.attempts import InProcess
-from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.events import Observer
@@ -58,7 +52,7 @@ from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.errors import RunMismatch, UsageError
 from adaptive_eval.interop.inspect_score import InspectScorer
-from adaptive_eval.interop.inspect_task import SampleMessage, inspect_rows
+from adaptive_eval.interop.inspect_task import inspect_rows
 from adaptive_eval.interop.lm_eval_score import LmEvalScorer
 from adaptive_eval.interop.lm_eval_task import lm_eval_rows
 from adaptive_eval.mock_server.process import MockServerProcess
@@ -67,9 +61,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks import FewShot, PromptTemplate, Task, load_task
 from adaptive_eval.tasks.sources import INSPECT, LM_EVAL, LOADERS
-from adaptive_eval.tasks.task import target_option
 from adaptive_eval.text.determinism_words import once_only_words
-from adaptive_eval.trial import Message, Question, TrialRequest
 
 __all__ = ["Built", "build", "config_of_run", "continue_run", "make_importable"]
 
@@ -79,38 +71,20 @@ SCORERS.update({"inspect": InspectScorer, "lm-eval": LmEvalScorer})
 
 @dataclass(frozen=True)
 class Built:
-    """A config with its data loaded and checked; nothing is started or spent yet.
-
-    Parameters
-    ----------
-    config : RunConfig
-        The config.
-    tasks : tuple of Task
-        Its tasks.
-    scorers : mapping of str to Scorer
-        The scorer of each task.
-    rubrics : mapping of str to Rubric
-        The rubric of each task; thresholds that a pilot has to find are still open.
-    earlier : EarlierAnswers, optional
-        Answers that a pilot has paid for already.
-    continued : mapping, optional
-        Description of the run file that is continued.
-    discoveries : mapping of str to Discovery
-        How servers are found, for the models whose servers are (:mod:`adaptive_eval.build.server_discovery`).
-    """
+    """A config with its data loaded and checked; nothing is started or spent yet."""
 
     config: RunConfig
     tasks: tuple[Task, ...]
     scorers: Mapping[str, Scorer]
-    rubrics: Mapping[str, Rubric]
-    earlier: EarlierAnswers | None = None
-    continued: Mapping[str, str] | None = None
+    rubrics: Mapping[str, Rubric]  # thresholds that a pilot has to find are open
+    stored: StoredAnswers | None = None  # answers of the pilot
+    continued: Mapping[str, str] | None = None  # description of the run file that is continued
     discoveries: Mapping[str, Discovery] = field(default_factory=dict)
 
     @cached_property
     def spec(self) -> SessionSpec:
         """The session's view of the run."""
-        spec = _session_spec(self.config, self.tasks, self.in_a_row)
+        spec = session_spec(self.config, self.tasks, self.in_a_row)
         chosen = replace(spec.allocation, questions=question_policy(self.config, self.continued))
         # A run file that names no edition of the formulas began under the first.
         edition = spec.stopping.edition if self.continued is None else int(self.continued.get("edition", "1"))
@@ -119,7 +93,7 @@ class Built:
 
     @cached_property
     def previous(self) -> Previous:
-        """What the run takes from earlier runs."""
+        """What the run takes from previous runs."""
         return previous_of(self.config, self.tasks, self.rubrics, self.continued)
 
     @cached_property
@@ -138,7 +112,7 @@ class Built:
     @cached_property
     def in_a_row(self) -> int:
         """How many times in a row the schedule asks a question."""
-        return answers_in_a_row(self.config, self.tasks)
+        return samples_per_prompt_of(self.config, self.tasks)
 
     @property
     def drives_inspect(self) -> bool:
@@ -152,7 +126,7 @@ class Built:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What a person has to know before the run starts."""
+        """Notices for a person, before the run starts."""
         coded = ((task, one) for task, one in self.scorers.items() if isinstance(one, CodeScorer))
         notices = [f"task {task}: {scorer.notice()}" for task, scorer in coded]
         if self.spec.allocation.questions == "shared-rounds":
@@ -220,20 +194,10 @@ class Built:
         asked = asked or any(scorer.endpoint == MIMIC for scorer in model_graded(self.scorers).values())
         if mimic is None or not asked:
             return None
-        questions = [known for task in self.tasks for known in self._answer_key(task)]
+        questions = [
+            known for task in self.tasks for known in answer_key(task, self.config.task(task.name).scorer)
+        ]
         return stack.enter_context(MockServerProcess(mimic.spec(questions))).base_url
-
-    def _answer_key(self, task: Task) -> Iterator[dict[str, Any]]:
-        """Yield the questions of a task as the mimic reads them; it knows a question by its prompt."""
-        scorer = self.config.task(task.name).scorer
-        scorer = getattr(scorer, "is_correct", None) or scorer
-        kind = {"numeric": "numeric", "choice": "choice"}.get(scorer.kind, "text")
-        for question in task.questions:
-            yield {
-                "id": f"{task.name}/{question.id}",
-                "dataset": task.name,
-                **_known_as(task, question, kind),
-            }
 
     def audit(self) -> IndependenceAudit:
         """Return an audit of the models' answers that has not seen any."""
@@ -274,8 +238,8 @@ class Built:
         The `executor` makes the attempts and scores the answers; default: this process.
         """
         executor = executor or InProcess(self.grading)
-        if self.earlier is not None:
-            executor = AnsweringFromEarlier(executor, self.earlier)
+        if self.stored is not None:
+            executor = AnsweringFromStore(executor, self.stored)
         if audit is not None:
             executor = AuditedExecutor(executor, audit)
         retry = self.config.retry
@@ -291,10 +255,10 @@ class Built:
             writer,
             lanes_of(self.config, endpoints, retry, samples, self.discoveries),
             servers=server_limits(self.config, endpoints),
-            prompts=_Samples(self.tasks) if self.drives_inspect else _Prompts(self.tasks),
+            prompts=InspectPrompts(self.tasks) if self.drives_inspect else RenderedPrompts(self.tasks),
             executor=executor,
             options=RunnerOptions(
-                deadlines=_deadlines(self.config),
+                deadlines=deadlines_of(self.config),
                 at_deadline=self.config.budget.at_deadline,
                 elapsed=elapsed,
             ),
@@ -307,7 +271,7 @@ class Built:
     @property
     def grading(self) -> Grading:
         """The scorers at work in this process."""
-        return Grading(self.tasks, self.scoring, self.earlier)
+        return Grading(self.tasks, self.scoring, self.stored)
 
     @property
     def scoring(self) -> dict[str, TaskScoring]:
@@ -371,16 +335,16 @@ def _names_functions(config: RunConfig) -> bool:
 
 
 def make_importable(folder: Path) -> None:
-    """Let the functions that a config names lie beside it in `folder`, as its other files do.
+    """Let Python import the functions that a config names from its `folder`.
 
-    The folder comes first, before those of configs that the process has built earlier.
+    The folder comes before those of configs that the process has built previously.
     """
     place = str(folder.resolve())
     sys.path[:] = [place, *(other for other in sys.path if other != place)]
 
 
 def continue_run(built: Built, directory: Path) -> RunWriter:
-    """Open the run in `directory` to go on with it under the given config.
+    """Open the run in `directory` to continue it under the given config.
 
     Raises
     ------
@@ -427,103 +391,3 @@ def config_of_run(reader: RunReader, overrides: Sequence[str] = ()) -> RunConfig
             "Import the logs again with another --scorer, or name the run in references or prior of a config"
         )
     return parse_config(meta["config"], meta["source"], meta["base_dir"], overrides)
-
-
-def _session_spec(config: RunConfig, tasks: Sequence[Task], in_a_row: int) -> SessionSpec:
-    stopping = config.stopping
-    return SessionSpec(
-        models=tuple(_model_spec(model) for model in config.models),
-        tasks=tuple(
-            TaskSpec(
-                task.name,
-                tuple(question.id for question in task.questions),
-                config.task(task.name).rubric.category_weights,
-                _clusters(config, task),
-                prompt_bounds=tuple(prompt_bound(task.render(question)) for question in task.questions),
-                prompt_varies=task.shuffles_options,
-                budget=BudgetSpec(**config.task(task.name).budget.limits()),
-                weight=config.task(task.name).weight,
-            )
-            for task in tasks
-        ),
-        goal=_goal_spec(config.goal.model_dump()),
-        stopping=StoppingSpec(**stopping.model_dump()),
-        allocation=AllocationSpec(**config.allocation.model_dump(), in_a_row=in_a_row),
-        budget=BudgetSpec(**config.budget.limits()),
-        seed=config.seed,
-        overall=config.overall,
-        usage_on_failure=config.budget.usage_on_failure,
-    )
-
-
-def _deadlines(config: RunConfig) -> Deadlines:
-    """Return the limits of running time."""
-    tasks, models = (
-        {one.name: one.budget.wall_clock for one in section if one.budget.wall_clock is not None}
-        for section in (config.tasks, config.models)
-    )
-    return Deadlines(config.budget.wall_clock, tasks, models)
-
-
-def _clusters(config: RunConfig, task: Task) -> tuple[str, ...] | None:
-    """Return the cluster of each question where questions are a sample, and the dataset says it."""
-    if config.stopping.target != "population" or "cluster" not in config.task(task.name).fields:
-        return None
-    return tuple(str(question.fields["cluster"]) for question in task.questions)
-
-
-def _goal_spec(goal: Mapping[str, Any]) -> GoalSpec:
-    parts = tuple(_goal_spec(part) for part in goal.get("goals", ()))
-    return GoalSpec(**{**goal, "goals": parts})
-
-
-def _model_spec(model: ModelConfig) -> ModelSpec:
-    price = None
-    if model.price is not None:
-        price = Price(model.price.input, model.price.output, model.price.cached_input)
-    limits = BudgetSpec(**model.budget.limits())
-    said = model.deterministic
-    greedy = temperature_of({**model.sampling.as_sent(), **model.extra_body}) is None
-    return ModelSpec(model.name, model.sampling.token_limit, price, limits, greedy if said is None else said)
-
-
-def _known_as(task: Task, question: Question, kind: str) -> dict[str, Any]:
-    """Return a question as a mimic is to recognise and answer it."""
-    if task.shuffles_options:  # it does not see the order, so it answers by text
-        place = target_option(question)
-        right = question.choices[place] if place is not None else question.target
-        return {"question": question.fields["input"], "target": right, "choices": [], "kind": "text"}
-    asked = task.render(question)[-1].content
-    return {"question": asked, "target": question.target, "choices": list(question.choices), "kind": kind}
-
-
-class _Samples:
-    """The samples of Inspect that are the questions."""
-
-    def __init__(self, tasks: Sequence[Task]) -> None:
-        self._tasks = {task.name: task for task in tasks}
-
-    def messages(self, request: TrialRequest) -> Sequence[Message]:
-        question = self._tasks[request.task].by_id[request.question]
-        text, epoch = str(question.fields["input"]), request.repeat + 1
-        return (SampleMessage("user", text, request.task, request.question, epoch),)
-
-
-class _Prompts:
-    """The messages of every question, rendered once."""
-
-    def __init__(self, tasks: Sequence[Task]) -> None:
-        self._tasks = {task.name: task for task in tasks}
-        self._messages = {
-            (task.name, question.id): task.render(question)
-            for task in tasks
-            if not task.shuffles_options
-            for question in task.questions
-        }
-
-    def messages(self, request: TrialRequest) -> Sequence[Message]:
-        known = self._messages.get((request.task, request.question))
-        if known is not None:
-            return known
-        task = self._tasks[request.task]
-        return task.render(task.asked(task.by_id[request.question], request.seed))

@@ -1,7 +1,7 @@
-"""What a run takes from earlier runs: models to compare with, and a prior. Taken once, and kept with the run.
+"""What a run takes from previous runs: models to compare with, and a prior; stored with the run.
 
-The run file holds what was taken, so that a run that goes on decides as before, whatever has become of the
-earlier one.
+The run file holds what was taken, so that a continued run decides as before even if the previous run has
+changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.scoring import Rubric
 from adaptive_eval.tasks import Task
 
-if TYPE_CHECKING:  # reading earlier trials needs much that a run without them does not
+if TYPE_CHECKING:  # reading previous trials needs much that a run without them does not
     from adaptive_eval.build.previous_trials import PreviousTrials, Wanted
 
 __all__ = ["META", "Previous", "previous_of"]
@@ -34,7 +34,7 @@ Counts = Mapping[str, NDArray[np.int64]]
 
 @dataclass(frozen=True, eq=False)
 class Previous:
-    """What a run takes from earlier runs.
+    """What a run takes from previous runs.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Previous:
     references : tuple of ReferenceSpec
         Models to compare with.
     prior : PriorSpec or None
-        Earlier trials of the models.
+        Previous trials of the models.
     """
 
     settings: Mapping[str, Any]
@@ -117,7 +117,7 @@ def previous_of(
     rubrics: Mapping[str, Rubric],
     meta: Mapping[str, str] | None = None,
 ) -> Previous:
-    """Return what a run takes from earlier runs.
+    """Return what a run takes from previous runs.
 
     Parameters
     ----------
@@ -134,9 +134,9 @@ def previous_of(
     Raises
     ------
     UsageError
-        If the earlier results lack a model or a task, or are not results on the same questions.
+        If the previous results lack a model or a task, or are not results on the same questions.
     RunFileError
-        If an earlier run cannot be read.
+        If a previous run cannot be read.
     """
     settings = {
         "references": [one.model_dump(mode="json") for one in config.references],
@@ -209,15 +209,15 @@ def _prior(section: PriorConfig, config: RunConfig, wanted: Sequence[Wanted]) ->
 
 
 def _in_words(place: str, counts: Mapping[str, Counts], left_out: Sequence[str], *, transfer: bool) -> str:
-    """Say how many earlier trials a question are used, of which models, and where from."""
+    """Say how many previous trials a question are used, of which models, and where from."""
     groups: dict[str, list[str]] = {}
     for name, tables in counts.items():
         trials = np.concatenate([table.sum(axis=1) for table in tables.values()])
         low, high = int(trials.min()), int(trials.max())
         number = f"{high}" if low == high else f"{low} to {high}"
-        groups.setdefault(f"{number} earlier trial{'' if high == 1 else 's'} a question", []).append(name)
+        groups.setdefault(f"{number} previous trial{'' if high == 1 else 's'} a question", []).append(name)
     parts = [f"{words} of {', '.join(names)}" for words, names in groups.items()]
     text = f"{'; '.join(parts)}, from {place}"
     if left_out:
         text += f"; none of {', '.join(left_out)}"
-    return f"{text}; the early ranking uses all earlier trials" if transfer else text
+    return f"{text}; the early ranking uses all previous trials" if transfer else text

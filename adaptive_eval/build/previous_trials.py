@@ -1,4 +1,4 @@
-"""Trials of earlier runs, in the order in which they were made, on the questions of this run."""
+"""Trials of previous runs on the questions of this run, in the order in which they were made."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Trials = NDArray[np.int16]
 
 @dataclass(frozen=True)
 class Wanted:
-    """A task of this run, as earlier trials have to fit it."""
+    """A task of this run, as previous trials have to fit it."""
 
     task: Task
     config: TaskConfig
@@ -47,7 +47,7 @@ class Wanted:
 
 @dataclass(frozen=True, eq=False)
 class PreviousTrials:
-    """Earlier trials.
+    """Previous trials.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class PreviousTrials:
 def trials_of_run(
     directory: Path, shown: str, wanted: Sequence[Wanted], *, all_tasks: bool
 ) -> PreviousTrials:
-    """Read the trials of an earlier run: of each model, those before the first gap of its walk.
+    """Read the trials of a previous run: of each model, those before the first gap in its trial sequence.
 
     An imported run does not say what exactly was asked: like those of a file, its questions are known by
     their ids.
@@ -115,7 +115,7 @@ def trials_of_run(
     Parameters
     ----------
     directory : Path
-        The earlier run's directory.
+        The previous run's directory.
     shown : str
         What to call it.
     wanted : sequence of Wanted
@@ -231,7 +231,7 @@ def _table(question: NDArray[np.int64], category: NDArray[np.int64], questions: 
 
 
 def trials_of_file(path: Path, shown: str, wanted: Sequence[Wanted], *, all_tasks: bool) -> PreviousTrials:
-    """Read earlier trials from a file.
+    """Read previous trials from a file.
 
     It may be any file of recorded outcomes (:func:`adaptive_eval.interop.recorded_files.read_recorded`),
     or a NumPy archive with an array ``counts`` (models x questions x categories) in place of single trials.

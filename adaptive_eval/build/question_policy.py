@@ -17,7 +17,7 @@ SHARED_ROUNDS: Final = (
     "this run began with rounds that all models share, and is continued with them: they call two equal "
     "models different in up to 10 % of runs, not in 5 %; run --new starts again with rounds that keep 5 %"
 )
-"""What a person must know who continues a run of an earlier version."""
+"""Notice for a run that an older version started."""
 
 
 def question_policy(config: RunConfig, continued: Mapping[str, str] | None) -> QuestionPolicy:

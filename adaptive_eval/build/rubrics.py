@@ -26,12 +26,12 @@ __all__ = [
 
 
 def rubrics_of(config: RunConfig) -> dict[str, Rubric]:
-    """Return the rubric of every task; what a pilot is to find is still open.
+    """Return the rubric of every task; thresholds that a pilot has to find are open.
 
     Raises
     ------
     UsageError
-        If thresholds are to come from an earlier run that has none.
+        If thresholds are to come from a previous run that has none.
     """
     return {task.name: _with_source(rubric_of(task.rubric), task, config) for task in config.tasks}
 
@@ -147,7 +147,7 @@ def with_stored_thresholds(rubrics: Mapping[str, Rubric], meta: Mapping[str, str
 
 
 def require_same_scoring(directory: Path, stored: Mapping[str, Any] | None, now: Mapping[str, Any]) -> None:
-    """Refuse to go on with a run under another scorer or rubric: its categories would not be comparable.
+    """Refuse to continue a run under another scorer or rubric: its categories would not be comparable.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def require_same_scoring(directory: Path, stored: Mapping[str, Any] | None, now:
     if differences:
         listed = "\n".join(f"  {line}" for line in differences)
         raise RunMismatch(
-            f"{directory}: its answers were scored otherwise than the config now says:\n{listed}\n"
-            f"To rank the stored answers anew: adaptive-eval rescore {directory}. To go on, undo the "
+            f"{directory}: its answers were scored in another way than the config now says:\n{listed}\n"
+            f"To rank the stored answers by it: adaptive-eval rescore {directory}. To continue, undo the "
             "change, or start a new run with run --new."
         )

@@ -1,4 +1,4 @@
-"""How many times in a row a run asks a question, where ``samples_per_request: auto`` leaves that to it."""
+"""Samples per prompt where ``samples_per_request: auto`` leaves their number to the run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from adaptive_eval.config import RunConfig
 from adaptive_eval.tasks.task import Task
 
-__all__ = ["answers_in_a_row", "best_in_a_row", "further_answers"]
+__all__ = ["best_samples_per_prompt", "further_answers", "samples_per_prompt_of"]
 
 MOST = 8
 """The most that ``auto`` takes: with more, a decision that comes early takes half as many answers again."""
@@ -47,7 +47,7 @@ def further_answers(number: int, passes: float) -> float:
     return 0.17 * (number / passes) ** 2 if number > 1 else 0.0
 
 
-def best_in_a_row(prompt: float, answer: float) -> int:
+def best_samples_per_prompt(prompt: float, answer: float) -> int:
     """Return how many answers with one request cost least, all that a decision takes together.
 
     Parameters
@@ -60,12 +60,12 @@ def best_in_a_row(prompt: float, answer: float) -> int:
     Returns
     -------
     int
-        From 1, where prompts are short beside answers, to 8.
+        From 1, where prompts are much shorter than answers, to 8.
 
     Examples
     --------
-    >>> best_in_a_row(100.0, 4096.0), best_in_a_row(300.0, 200.0), best_in_a_row(700.0, 64.0)
-    (1, 4, 8)
+    >>> [best_samples_per_prompt(*tokens) for tokens in ((100.0, 4096.0), (300.0, 200.0), (700.0, 64.0))]
+    [1, 4, 8]
     """
 
     def cost(number: int) -> float:
@@ -74,12 +74,12 @@ def best_in_a_row(prompt: float, answer: float) -> int:
     return min(range(1, MOST + 1), key=cost)
 
 
-def answers_in_a_row(config: RunConfig, tasks: Sequence[Task]) -> int:
+def samples_per_prompt_of(config: RunConfig, tasks: Sequence[Task]) -> int:
     """Return how many times in a row the schedule asks a question: what the models' requests can ask for.
 
-    The largest number that a model has. Where ``auto`` stands beside no number above 1, it follows from the
-    prompts and from the longest answers of these models; from nothing that may change between two sittings,
-    since it orders the schedule.
+    It is the largest number that a model has. Where a model has ``auto`` and none a number above 1,
+    it follows from the prompts and longest answers of these models, which cannot change between sessions of a
+    run: it orders the questions.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def answers_in_a_row(config: RunConfig, tasks: Sequence[Task]) -> int:
     shared = sum(tokens for tokens, alone in lengths if not alone) / len(lengths)
     own = sum(tokens for tokens, alone in lengths if alone) / len(lengths)
     longest = [model.sampling.token_limit or ASSUMED_ANSWER for model in asking]
-    return best_in_a_row(shared, sum(longest) / len(longest) + PROMPT_WEIGHT * own)
+    return best_samples_per_prompt(shared, sum(longest) / len(longest) + PROMPT_WEIGHT * own)
 
 
 def _tokens(task: Task, position: int) -> float:

@@ -1,4 +1,4 @@
-"""Answers that an earlier phase of the same run has paid for, handed out instead of asking again."""
+"""Answers that a pilot has paid for, returned in place of new requests."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Completion, Message, Score, TrialRequest
 
-__all__ = ["AnsweringFromEarlier", "EarlierAnswers"]
+__all__ = ["AnsweringFromStore", "StoredAnswers"]
 
 
 @dataclass(frozen=True)
-class EarlierAnswers:
+class StoredAnswers:
     """Stored answers by model and trial seed, with the request each one answered.
 
     Parameters
@@ -32,7 +32,7 @@ class EarlierAnswers:
     scores: Mapping[tuple[str, int], Score]
 
     @classmethod
-    def read(cls, directory: Path) -> EarlierAnswers:
+    def read(cls, directory: Path) -> StoredAnswers:
         """Return every answer stored in the run in `directory`."""
         answers, scores = {}, {}
         with RunReader(directory) as reader:
@@ -56,27 +56,27 @@ class EarlierAnswers:
         return self.scores.get(key) if found is not None and found[1] is completion else None
 
 
-class AnsweringFromEarlier:
-    """An executor that has only those requests made that have not been answered before.
+class AnsweringFromStore:
+    """An executor that returns stored answers and makes only the other requests.
 
     Parameters
     ----------
     executor : Executor
         Who makes the rest, and scores.
-    earlier : EarlierAnswers
-        What has been answered.
+    stored : StoredAnswers
+        The stored answers.
     """
 
-    def __init__(self, executor: Executor, earlier: EarlierAnswers) -> None:
+    def __init__(self, executor: Executor, stored: StoredAnswers) -> None:
         self._executor = executor
-        self._earlier = earlier
+        self._stored = stored
 
     async def attempt(
         self, endpoint: Endpoint, messages: Sequence[Message], requests: Sequence[TrialRequest]
     ) -> Sequence[Completion]:
-        """Return the earlier answers to these very requests; or ask, where the first has none.
+        """Return the stored answers to these requests; ask where the first has none.
 
-        Where only some have one, fewer answers come than requests: the others are asked for singly.
+        Where only some have one, fewer answers are returned than requests: the others are asked one by one.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class AnsweringFromEarlier:
             As the executor raises it.
         """
         body = endpoint.body(messages, seed=requests[0].seed)
-        found = [self._earlier.find(one.key.model, one.seed, body) for one in requests]
+        found = [self._stored.find(one.key.model, one.seed, body) for one in requests]
         if any(found):
             return [answer for answer in takewhile(bool, found) if answer] or await self._executor.attempt(
                 endpoint, messages, requests[:1]

@@ -13,8 +13,8 @@ from contextlib import (
 from typing import Protocol
 
 from adaptive_eval.build.assembly import Built
+from adaptive_eval.build.grading import Grading, model_graded
 from adaptive_eval.build.model_clients import endpoint_at
-from adaptive_eval.build.scorers import Grading, model_graded
 from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.protocols import Executor
 from adaptive_eval.executors.mail import Setup

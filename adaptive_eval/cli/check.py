@@ -27,9 +27,15 @@ __all__ = ["command"]
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
 @click.option("--not-worse", metavar="NEW:OLD", multiple=True, help="NEW is not worse than OLD. Repeatable.")
 @click.option(
-    "--margin", type=click.FloatRange(min=0.0), default=0.0, show_default=True, help="By more than this."
+    "--margin",
+    type=click.FloatRange(min=0.0),
+    default=0.0,
+    show_default=True,
+    help="Margin for --not-worse, in score units.",
 )
-@click.option("--at-least", metavar="MODEL:SCORE", multiple=True, help="MODEL scores at least so much.")
+@click.option(
+    "--at-least", metavar="MODEL:SCORE", multiple=True, help="MODEL scores at least SCORE. Repeatable."
+)
 def command(run: Path, not_worse: tuple[str, ...], margin: float, at_least: tuple[str, ...]) -> int:
     """Say whether claims about the models of the run in the directory RUN hold.
 

@@ -32,20 +32,23 @@ __all__ = ["command"]
 @click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SOURCES…")
 @click.option(
     "--out", required=True, type=click.Path(file_okay=False, path_type=Path), metavar="RUN",
-    help="The run's directory; it must not be there yet.",
+    help="The run's directory, which must not exist.",
 )  # fmt: skip
 @log_options
-@click.option("--right-from", type=click.FloatRange(0.0, 1.0), metavar="X", help="Least score that is right.")
+@click.option(
+    "--right-from", type=click.FloatRange(0.0, 1.0), metavar="X", help="Lowest score that counts as right."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the order of questions.")
 @decision_options(watched=False, some_models=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(**options: Any) -> None:
     """Write results of other tools as a run that report, monitor, analyze and the others take.
 
-    SOURCES are files, or the folders that a tool writes to; what they are is seen from their content: samples
-    of lm-evaluation-harness (--log_samples), Inspect logs (.eval, .json), lighteval details, evalscope
-    reviews, promptfoo results, tables with a row a trial (CSV, JSONL, Parquet, npz), runs of adaptive-eval.
-    Several become one table of models, questions and trials. Nothing is imported where anything is wrong.
+    SOURCES are files, or the folders that a tool writes to; their format is recognised by content:
+    samples of lm-evaluation-harness (--log_samples), Inspect logs (.eval, .json), lighteval details,
+    evalscope reviews, promptfoo results, tables with a row a trial (CSV, JSONL, Parquet, npz), runs of
+    adaptive-eval. Several become one table of models, questions and trials. A mistake in one of them is
+    an error, and nothing is imported.
     """
     from adaptive_eval.interop.detect import open_logs
     from adaptive_eval.interop.import_run import import_logs
@@ -90,6 +93,7 @@ def _show(imported: Imported, logs: int, *, as_json: bool) -> None:
             "logs": logs,
             "trials": imported.trials,
             "missing": imported.missing,
+            "copies": imported.copies,
             "absent": imported.absent,
             "notes": list(imported.notes),
             "models": {line.model: line.score for line in imported.results.models},
@@ -97,12 +101,13 @@ def _show(imported: Imported, logs: int, *, as_json: bool) -> None:
         }
         click.echo(json.dumps(data, indent=2))
         return
-    missing = f", {imported.missing:,} without an answer" if imported.missing else ""
+    lacking = imported.missing - imported.copies
+    missing = f", {lacking:,} without an answer" if lacking else ""
     click.echo(f"{imported.directory}: {imported.trials:,} trials{missing}, from {count(logs, 'log')}.")
     for note in imported.notes:
         click.echo(f"note: {note}")
     if imported.absent:
         trials = count(imported.absent, "trial")
-        click.echo(f"note: the models' walks along the questions pass {trials} that no log has")
+        click.echo(f"note: the models' trial sequences have {trials} that no log has")
     click.echo(verdict)
     click.echo(f"Report: adaptive-eval report {imported.directory}")

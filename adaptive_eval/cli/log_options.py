@@ -1,4 +1,4 @@
-"""What a person decides about reading logs of other tools, for the commands that read them."""
+"""Options of the commands that read logs of other tools."""
 
 from __future__ import annotations
 
@@ -18,25 +18,31 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _OPTIONS = (
     click.option("--model", metavar="NAME", help="The model, for files that name none."),
-    click.option("--task", metavar="NAME", help="Call the task so, whatever the files call it."),
+    click.option("--task", metavar="NAME", help="Name of the task, in place of the files' own."),
     click.option("--rename", "renamed", multiple=True, metavar="OLD=NEW", help="Rename a model. Repeatable."),
     click.option("--id", "question_id", metavar="FIELD", help="The dataset's field that names a question."),
-    click.option("--metric", metavar="NAME", help="Of several metrics or scorers of the log, this one."),
-    click.option("--filter", "chosen", metavar="NAME", help="Of several filters (lm-eval), this one."),
-    click.option("--scorer", metavar="SCORER", help="Score the answers anew: a kind, or a mapping."),
-    click.option("--incomplete", is_flag=True, help="Take logs of evaluations that have not finished."),
+    click.option("--metric", metavar="NAME", help="Metric or scorer to take, where the log has several."),
+    click.option(
+        "--filter", "chosen", metavar="NAME", help="Filter to take, where the log has several (lm-eval)."
+    ),
+    click.option(
+        "--scorer",
+        metavar="SCORER",
+        help="Score the answers again: a scorer's kind, or a mapping with kind and options.",
+    ),
+    click.option("--incomplete", is_flag=True, help="Take logs of unfinished evaluations too."),
 )
 
 
 def log_options(command: Command) -> Command:
-    """Add the options that say what a log leaves open."""
+    """Add the options for what a log does not say."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def choices_of(options: Mapping[str, Any]) -> Choices:
-    """Return what the options decide; nothing for a command that does not have them.
+    """Return the choices that the options hold; none for a command without these options.
 
     Raises
     ------

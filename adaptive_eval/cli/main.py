@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
@@ -22,6 +23,7 @@ __all__ = ["COMMANDS", "cli", "main"]
 COMMANDS = {
     "run": "Run a config: ask, score, decide, stop. Continues a run of the same name.",
     "resume": "Continue a run from its run file.",
+    "runs": "List the runs of a folder: state, trials, cost, verdict.",
     "monitor": "Watch a live or finished run: in the terminal, as a web page, or for scripts.",
     "report": "Write the report of a run again.",
     "samples": "Show trials of a run: prompt, answer, extraction, category, and why.",
@@ -40,6 +42,10 @@ COMMANDS = {
 """Every command with its one-line help, so that --help imports none of them."""
 
 
+_ALIASES = {"compare": "report"}
+"""Other names of commands: ``compare A B`` is ``report A B``."""
+
+
 class _LazyGroup(click.Group):
     """Imports a command's module when the command is called."""
 
@@ -55,6 +61,16 @@ class _LazyGroup(click.Group):
         command = import_module(f"adaptive_eval.cli.{module}").command
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = _ALIASES.get(args[0], args[0])
+        if name not in COMMANDS and not name.startswith("-"):
+            near = get_close_matches(name, [*COMMANDS, *_ALIASES], n=1)
+            hint = f"; did you mean {near[0]}?" if near else "; --help lists the commands"
+            raise click.UsageError(f"there is no command {name!r}{hint}", ctx)
+        return super().resolve_command(ctx, [name, *args[1:]])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -6,11 +6,14 @@ import json
 import math
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from adaptive_eval.errors import UsageError, in_words
-from adaptive_eval.mock_server.mock_spec import MockServerSpec, spec_from_data, spec_from_json
+
+if TYPE_CHECKING:
+    from adaptive_eval.mock_server.mock_spec import MockServerSpec
 
 __all__ = ["command"]
 
@@ -72,7 +75,7 @@ def command(
     if spec_file is None:
         spec = _spec_from_options(datasets, models, seed, latency, api_key_env)
     else:
-        _refuse_options_beside_spec()
+        _refuse_options_with_spec()
         spec = _spec_from_file(spec_file)
     try:
         serve(spec, host=host, port=port, ready=lambda bound: _announce(spec, host, bound))
@@ -87,6 +90,8 @@ def _spec_from_options(
     latency: float | None,
     api_key_env: str | None,
 ) -> MockServerSpec:
+    from adaptive_eval.mock_server.mock_spec import spec_from_data
+
     wait = {"median": 0.2 if latency is None else latency}
     if not 0 <= wait["median"] < math.inf:
         raise UsageError(f"--latency {latency} is not a number of seconds from 0")
@@ -117,7 +122,7 @@ def _variable(name: str) -> str:
     return value
 
 
-def _refuse_options_beside_spec() -> None:
+def _refuse_options_with_spec() -> None:
     context = click.get_current_context()
     given = click.core.ParameterSource.COMMANDLINE
     for option in context.command.params:
@@ -126,6 +131,8 @@ def _refuse_options_beside_spec() -> None:
 
 
 def _spec_from_file(path: str) -> MockServerSpec:
+    from adaptive_eval.mock_server.mock_spec import spec_from_json
+
     try:
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

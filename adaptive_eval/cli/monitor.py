@@ -27,8 +27,8 @@ LOOK_EVERY = 0.5
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
 @display_option
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON at every change, for scripts.")
-@click.option("--once", is_flag=True, help="Show the run as it is now and leave.")
-@click.option("--bayes", is_flag=True, help="Show Bayes@N mu ± sigma beside the scores.")
+@click.option("--once", is_flag=True, help="Show the run once and exit.")
+@click.option("--bayes", is_flag=True, help="Show Bayes@N mu ± sigma in addition to the scores.")
 @click.option(
     "--until",
     type=click.Choice(["resolved", "stopped"]),
@@ -36,12 +36,12 @@ LOOK_EVERY = 0.5
     "process runs it. resolved: wait through interruptions, until the goal is reached or a budget, a cap or "
     "its endpoints have ended the run.",
 )
-@click.option("--web", is_flag=True, help="Serve a live page instead; RUN may then be a folder of runs.")
+@click.option("--web", is_flag=True, help="Serve a live web page; RUN may be a folder of runs.")
 @click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address the page listens on. Whoever reaches another than the default and knows the printed "
+    help="Address the page listens on. Anyone who can reach another than the default and knows the printed "
     "address, which holds a random token, can read the run; nobody can change it.",
 )
 @click.option(
@@ -49,7 +49,7 @@ LOOK_EVERY = 0.5
     type=click.IntRange(0, 65535),
     default=0,
     show_default=True,
-    help="Its port; 0 takes a free one.",
+    help="Port of the page; 0 takes a free one.",
 )
 def command(
     run: Path,
@@ -62,12 +62,12 @@ def command(
     host: str,
     port: int,
 ) -> int:
-    """Watch the run in the directory RUN until it stops; any number of watchers may.
+    """Watch the run in the directory RUN until it stops. Any number of processes can watch.
 
     The run file is only read: watching, and leaving with Ctrl-C, changes nothing about the run.
     """
     if web:
-        _refuse_beside_web(display, as_json, once, until)
+        _refuse_with_web(display, as_json, once, until)
         _serve(run, host, port)
         return 0
     if once and until is not None:
@@ -134,7 +134,7 @@ def _watch(views: Iterator[RunView], run: Path, display: str | None, bayes: bool
     return view
 
 
-def _refuse_beside_web(display: str | None, as_json: bool, once: bool, until: str | None) -> None:
+def _refuse_with_web(display: str | None, as_json: bool, once: bool, until: str | None) -> None:
     others = {
         "--display": display is not None,
         "--json": as_json,
@@ -155,7 +155,7 @@ def _serve(run: Path, host: str, port: int) -> None:
     def announce(address: str) -> None:
         click.echo(f"Open {address}")
         if not is_loopback(host):
-            click.echo("Whoever has this address and reaches this machine can read the run.", err=True)
+            click.echo("Anyone who has this address and can reach this machine can read the run.", err=True)
         click.echo("Ctrl-C stops the page; the run itself is not affected.", err=True)
 
     try:

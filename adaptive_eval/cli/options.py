@@ -37,7 +37,7 @@ display_option = click.option(
 disk_option = click.option(
     "--disk-check/--no-disk-check",
     default=True,
-    help="Whether to look first if the run has room on its disk. Default: yes.",
+    help="Check first that the run has room on its disk. Default: check.",
 )
 
 
@@ -48,7 +48,7 @@ def config_options(command: Command) -> Command:
 
 
 def metrics_options(command: Command) -> Command:
-    """Add the options that say where metrics go."""
+    """Add the options for metrics."""
     port = click.option(
         "--metrics-port",
         metavar="[HOST:]PORT",

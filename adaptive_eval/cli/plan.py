@@ -46,10 +46,10 @@ MARGINS = (0.02, 0.03, 0.05, 0.1)
 )
 @click.option(
     "--from",
-    "earlier",
+    "previous",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="Assume what an earlier run's directory, or a file of recorded outcomes, says.",
+    help="Assume the scores of a previous run, or of a file of recorded outcomes.",
 )
 @click.option(
     "--margin",
@@ -57,25 +57,34 @@ MARGINS = (0.02, 0.03, 0.05, 0.1)
     multiple=True,
     type=click.FloatRange(min=0.0, min_open=True),
     metavar="E",
-    help="Equivalence margins to compare, beside the config's own. Repeatable.",
+    help="Equivalence margin to compare with the config's, in score units. Repeatable.",
 )
-@click.option("--spread", type=float, metavar="X", help="How alike the questions are (a Beta concentration).")
 @click.option(
-    "--correlation", type=float, metavar="R", help="How much the same questions are hard for all, 0 to 1."
+    "--spread",
+    type=float,
+    metavar="X",
+    help="Beta concentration of the questions' difficulty: larger is more alike.",
 )
-@click.option("--prompt-tokens", type=click.FloatRange(min=0.0), metavar="N", help="Tokens of a prompt.")
-@click.option("--answer-tokens", type=click.FloatRange(min=0.0), metavar="N", help="Tokens of an answer.")
-@click.option("--latency", type=click.FloatRange(min=0.0), metavar="S", help="Mean seconds of an answer.")
+@click.option(
+    "--correlation", type=float, metavar="R", help="Correlation of difficulty between models, from 0 to 1."
+)
+@click.option("--prompt-tokens", type=click.FloatRange(min=0.0), metavar="N", help="Mean tokens of a prompt.")
+@click.option(
+    "--answer-tokens", type=click.FloatRange(min=0.0), metavar="N", help="Mean tokens of an answer."
+)
+@click.option(
+    "--latency", type=click.FloatRange(min=0.0), metavar="S", help="Mean latency of an answer, in seconds."
+)
 @click.option(
     "--fixed", type=click.IntRange(min=1), metavar="N",
-    help="Trials a question of the run of fixed length. Default: max_passes.",
+    help="Trials per question of the run of fixed length to compare with. Default: max_passes.",
 )  # fmt: skip
 @simulation_options(200)
 def command(config_file: Path, overrides: tuple[str, ...], **options: Any) -> None:
     """Simulate the config CONFIG: expected trials, tokens, USD, hours, bytes, errors, per policy and margin.
 
-    Nothing is sent. Without --assume or --from, the scores of real models are taken to be spread evenly from
-    0.3 to 0.7; the closer your models are, the more they will take.
+    Nothing is sent. Without --assume or --from, the scores of real models are assumed to lie evenly between
+    0.3 and 0.7; closer models take more trials.
     """
     from adaptive_eval.build.assembly import build
     from adaptive_eval.cli.planning import assume
@@ -90,7 +99,7 @@ def command(config_file: Path, overrides: tuple[str, ...], **options: Any) -> No
     assumed = assume(
         built,
         stated=options["stated"],
-        earlier=options["earlier"],
+        previous=options["previous"],
         concentration=options["spread"],
         correlation=options["correlation"],
         prompt_tokens=options["prompt_tokens"],

@@ -39,7 +39,7 @@ class Assumptions:
     means : mapping of str to float
         Stated mean unit scores by model.
     recorded : RecordedOutcomes or None
-        Earlier outcomes, for models without a stated mean.
+        Previous outcomes, for models without a stated mean.
     concentration, correlation : float
         Of the stated models' coins.
     workload : tuple of Workload
@@ -77,14 +77,14 @@ def assume(
     built: Built,
     *,
     stated: Sequence[str],
-    earlier: Path | None,
+    previous: Path | None,
     concentration: float | None,
     correlation: float | None,
     prompt_tokens: float | None,
     answer_tokens: float | None,
     latency: float | None,
 ) -> Assumptions:
-    """Gather the assumptions: what is given beside the config, else an earlier run, else the config's mimic.
+    """Gather the assumptions: given means, else those of a previous run, else the config's mock server.
 
     Parameters
     ----------
@@ -92,15 +92,15 @@ def assume(
         The config.
     stated : sequence of str
         ``NAME=MEAN``.
-    earlier : Path or None
-        The directory of an earlier run, or a file of recorded outcomes.
+    previous : Path or None
+        The directory of a previous run, or a file of recorded outcomes.
     concentration, correlation, prompt_tokens, answer_tokens, latency : float or None
         Given values; None to look for them elsewhere.
 
     Raises
     ------
     UsageError
-        If a stated mean is not ``NAME=MEAN``, or the earlier outcomes cannot be read.
+        If a stated mean is not ``NAME=MEAN``, or the previous outcomes cannot be read.
     """
     config, names = built.config, [model.name for model in built.spec.models]
     mimic = config.mimic
@@ -110,12 +110,12 @@ def assume(
         if model.uses_mimic and mimic is not None
     }
     means = _stated_means(stated)
-    recorded, columns = _earlier(earlier)
-    measured_bytes = None if columns is None or earlier is None else stored_bytes(earlier) / len(columns)
+    recorded, columns = _previous(previous)
+    measured_bytes = None if columns is None or previous is None else stored_bytes(previous) / len(columns)
     sources = [f"score of {', '.join(means)}: as stated"] if means else []
     if recorded is not None:
         told = [name for name in names if name in recorded.models and name not in means]
-        sources += [f"score of {', '.join(told)}: from {earlier}"] if told else []
+        sources += [f"score of {', '.join(told)}: from {previous}"] if told else []
     else:
         drawn = {name: _mean(coin) for name, coin in coins.items() if name not in means}
         sources += [f"score of {', '.join(drawn)}: the config's mimic"] if drawn else []
@@ -131,7 +131,7 @@ def assume(
         workload.append(_workload(model, spec, usage, measured_bytes))
     sources += _about_tokens(built, given, columns, coins)
     sources += [once_only_words(tested)] if (tested := built.tested) else []
-    sources += _about_disk(workload, measured_bytes, earlier)
+    sources += _about_disk(workload, measured_bytes, previous)
     spread = next((coin.spread for coin in coins.values()), 8.0)
     return Assumptions(
         means,
@@ -160,7 +160,7 @@ def _stated_means(stated: Sequence[str]) -> dict[str, float]:
     return means
 
 
-def _earlier(path: Path | None) -> tuple[RecordedOutcomes | None, OutcomeColumns | None]:
+def _previous(path: Path | None) -> tuple[RecordedOutcomes | None, OutcomeColumns | None]:
     if path is None:
         return None, None
     return read_recorded([path]), run_columns(path) if path.is_dir() else None
@@ -174,7 +174,7 @@ def _mean(coin: ModelOptions) -> float:
 
 
 def _measured(columns: OutcomeColumns | None, name: str) -> _Usage:
-    """Return the means of an earlier run."""
+    """Return the means of a previous run."""
     if columns is None or name not in columns.models:
         return _Usage()
     here = (columns.model == columns.models.index(name)) & (columns.category >= 0)
@@ -232,13 +232,13 @@ def _workload(model: ModelConfig, spec: ModelSpec, usage: _Usage, measured_bytes
 
 
 def _about_disk(
-    workload: Sequence[Workload], measured_bytes: float | None, earlier: Path | None
+    workload: Sequence[Workload], measured_bytes: float | None, previous: Path | None
 ) -> list[str]:
     """Say how large a stored trial is taken to be, and by what."""
     sizes = [work.disk_bytes for work in workload if work.disk_bytes is not None]
     if len(sizes) < len(workload):
         return []
-    basis = "by its answer's tokens, compressed" if measured_bytes is None else f"as in {earlier}"
+    basis = "by its answer's tokens, compressed" if measured_bytes is None else f"as in {previous}"
     return [f"bytes of a trial on the disk: about {in_words(float(np.mean(sizes)))}, {basis}"]
 
 

@@ -27,7 +27,7 @@ def command(run: Path, other: Path | None, output: Path | None) -> None:
     With OTHER, a later run: print as Markdown which verdicts have changed and by how much the scores differ;
     with --output write it as comparison.html, comparison.md and comparison.json.
 
-    Only the run file is read. A run that is still going on can be reported; the report says so.
+    Only the run file is read. A report on a running run says so.
     """
     if other is not None:
         _compare(run, other, output)

@@ -39,18 +39,18 @@ __all__ = ["command"]
     help="A schema's name, or a rubric as in a config. Repeatable: one ranking each.",
 )
 @click.option("--scorer", metavar="SCORER", help="A scorer's kind, or a mapping with kind and options.")
-@click.option("--task", metavar="NAME", help="Score only this task anew. Default: all.")
-@click.option("--name", metavar="NAME", help="What to call it, where it is one. Default: scorer and rubric.")
+@click.option("--task", metavar="NAME", help="Score only this task. Default: all.")
+@click.option("--name", metavar="NAME", help="Name of the ranking. Default: scorer and rubric.")
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Processes, for scorers that take long. Default: this one.",
+    help="Processes, for slow scorers. Default: 1.",
 )
 @click.option(
     "--ray",
     metavar="ADDRESS",
-    help="Score on a cluster of Ray: auto, local or HOST:PORT. The result is the same.",
+    help="Score on a Ray cluster: auto, local or HOST:PORT. The result is the same.",
 )
 @click.option("--dry-run", is_flag=True, help="Show the ranking and store nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -65,9 +65,9 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Score the stored answers of the run in the directory RUN anew and show who ranks where.
+    """Score the stored answers of the run in the directory RUN again and show the rankings.
 
-    Nothing is asked. The scoring that the run was decided by stays; the new one is stored beside it.
+    Nothing is asked. The scoring that decided the run stays; the new one is stored in addition.
     """
     from adaptive_eval.build.assembly import build, config_of_run
     from adaptive_eval.config.section import MIMIC
@@ -80,7 +80,7 @@ def command(
         built = replace(build(config_of_run(reader)), continued=reader.meta())
         asks_mimic = any(getattr(wish.scorer, "endpoint", None) == MIMIC for wish in wishes)
         mimic_url = built.start_mimic(stack) if asks_mimic else None
-        # A function of one's own is shipped to a cluster with what lies beside the config.
+        # A user's function is sent to a cluster with the files in the config's folder.
         own_code = built.config.base_dir if any(_kind(wish) == "python" for wish in wishes) else None
         pool = stack.enter_context(workers_of({"workers": workers, "ray": ray}, own_code))
         progress = partial(stack.enter_context(progress_bar()), "answers")
@@ -125,4 +125,4 @@ def _report(results: list[Rescoring], run: Path, *, stored: bool) -> None:
         if result.unscored:
             click.echo(f"{result.name}: {result.unscored:,} answers lack what it needs and count as missing.")
     if stored:
-        click.echo(f"Stored beside the run's own scoring in {run}.")
+        click.echo(f"Stored in {run}, in addition to the scoring that decided the run.")

@@ -28,8 +28,8 @@ def command(
 ) -> int:
     """Continue the run in the directory RUN, with the config stored there.
 
-    What was launched but never answered is asked again; what is stored is not. With -o a budget can be
-    raised: adaptive-eval resume runs/NAME -o budget.trials=40000
+    Trials without an answer are asked again; stored answers are not. With -o a budget can be raised:
+    adaptive-eval resume runs/NAME -o budget.trials=40000
     """
     from adaptive_eval.build.assembly import config_of_run
     from adaptive_eval.store.reader import RunReader

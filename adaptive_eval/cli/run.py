@@ -62,7 +62,7 @@ def run_to_the_end(
 ) -> int:
     """Run or continue the run in `directory` on this terminal; return the exit code."""
     from adaptive_eval.build.assembly import build
-    from adaptive_eval.cli.terminal import Terminal, lasting_streams
+    from adaptive_eval.cli.run_terminal import Terminal, lasting_streams
     from adaptive_eval.run.execution import RunOptions, execute, set_aside
     from adaptive_eval.run.observers import MetricsOptions
 

@@ -39,7 +39,7 @@ def command(
 ) -> None:
     """Show trials of the run in the directory RUN: prompt, answer, extraction, category, and why.
 
-    The run may still be going on.
+    The run may still be running.
     """
     from adaptive_eval.build.describe import describe_run
     from adaptive_eval.report.sample_views import sample_data, sample_lines
@@ -69,7 +69,7 @@ def command(
                 click.echo("\n".join([*([""] if shown else []), *sample_lines(record, *known, full=full)]))
             shown += 1
     if not shown and not as_json:
-        click.echo("No stored trial is like that.", err=True)
+        click.echo("No stored trial matches.", err=True)
 
 
 def _known(option: str, name: str | None, names: list[str]) -> None:

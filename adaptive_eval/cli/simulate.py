@@ -55,7 +55,8 @@ __all__ = ["command"]
     default=8.0,
     show_default=True,
     metavar="X",
-    help="How alike the questions are (a Beta concentration); below 2 most are always or never solved.",
+    help="Beta concentration of the questions' difficulty: larger is more alike; below 2 most are "
+    "always or never solved.",
 )
 @click.option(
     "--correlation",
@@ -63,7 +64,7 @@ __all__ = ["command"]
     default=0.0,
     show_default=True,
     metavar="R",
-    help="How much the same questions are hard for all models, 0 to 1.",
+    help="Correlation of difficulty between models, from 0 to 1.",
 )
 @click.option(
     "--recorded",
@@ -82,14 +83,15 @@ __all__ = ["command"]
     type=click.Choice(["benchmark", "population"]),
     default="benchmark",
     show_default=True,
-    help="About these questions, or about those they are a sample of.",
+    help="Whether verdicts hold for these questions, or for the population they are a sample of.",
 )
 @click.option(
     "--policy",
     type=Offered(["round-robin", "uniform", "lowest-z", "top-two"], POLICY_GROUP),
     default="round-robin",
     show_default=True,
-    help="Which model gets the next trial: a policy of ours, or an installed package's by its name.",
+    help="Allocation policy: which model gets the next trial; built in, or the name of an installed "
+    "package's.",
 )
 @click.option(
     "--order",
@@ -104,11 +106,9 @@ __all__ = ["command"]
     default=1,
     show_default=True,
     metavar="N",
-    help="Trials in flight; no decision depends on it, but what is spent does. 1 is much the fastest.",
+    help="Trials in flight; decisions do not depend on it, trials spent do. 1 simulates fastest.",
 )
-@click.option(
-    "--latency", type=float, metavar="S", help="Median seconds of an answer, for the time it takes."
-)
+@click.option("--latency", type=float, metavar="S", help="Median latency of an answer, in seconds.")
 @click.option(
     "--latency-sigma", type=float, default=0.4, show_default=True, help="Its log standard deviation."
 )
@@ -119,12 +119,14 @@ __all__ = ["command"]
     show_default=True,
     help="A right answer takes this many times as long.",
 )
-@click.option("--fixed", type=click.IntRange(min=1), metavar="N", help="Compare with N trials a question.")
+@click.option(
+    "--fixed", type=click.IntRange(min=1), metavar="N", help="Compare with a run of N trials per question."
+)
 @simulation_options(1000)
 def command(**options: Any) -> None:
     """Measure a stopping rule: wrong calls, ties, trials.
 
-    The code that decides a real run decides simulated ones in virtual time, against biased coins or recorded
+    The code that decides real runs decides simulated ones, in virtual time, with biased coins or recorded
     outcomes. Nothing is sent.
     """
     from adaptive_eval.cli.simulated_result import result_data, show_result

@@ -86,10 +86,14 @@ def simulation_options(replicates: int) -> Callable[[Command], Command]:
             click.option(
                 "--ray",
                 metavar="ADDRESS",
-                help="Run them on a cluster of Ray: auto, local or HOST:PORT. The results are the same.",
+                help="Simulate on a Ray cluster: auto, local or HOST:PORT. The results are the same.",
             ),
             click.option(
-                "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of everything."
+                "--seed",
+                type=click.IntRange(min=0),
+                default=0,
+                show_default=True,
+                help="Seed of all random numbers.",
             ),
             click.option(
                 "--replicates",
@@ -97,7 +101,7 @@ def simulation_options(replicates: int) -> Callable[[Command], Command]:
                 default=replicates,
                 show_default=True,
                 metavar="N",
-                help="Simulated runs; the error of a rate goes with one over their square root.",
+                help="Number of simulated runs; the error of a rate falls with its square root.",
             ),
         ):
             command = option(command)
@@ -121,14 +125,17 @@ def decision_options(*, watched: bool, some_models: bool = True) -> Callable[[Co
     def add(command: Command) -> Command:
         for option in (
             click.option(
-                "--equivalence", type=float, metavar="E", help="Margin within which models are tied."
+                "--equivalence",
+                type=float,
+                metavar="E",
+                help="Equivalence margin, in score units: models within it are tied. Default: no ties.",
             ),
             click.option(
                 "--family",
                 type=click.Choice(["holm", "ebh", "pair"]),
                 default="holm",
                 show_default=True,
-                help="Over what the error rate is held.",
+                help="Pairs over which the error rate holds.",
             ),
             click.option(
                 "--confidence", type=float, default=0.95, show_default=True, help="1 minus the error rate."
@@ -138,7 +145,7 @@ def decision_options(*, watched: bool, some_models: bool = True) -> Callable[[Co
                 type=Offered(rules, RULE_GROUP),
                 default="anytime",
                 show_default=True,
-                help="When a pair counts as decided: one of ours, or an installed package's by its name.",
+                help="Stopping rule: built in, or the name of an installed package's.",
             ),
             click.option(
                 "--goal",
@@ -154,7 +161,7 @@ def decision_options(*, watched: bool, some_models: bool = True) -> Callable[[Co
         ):
             command = option(command)
         if some_models:
-            words = "Of the recorded models only these, by commas."
+            words = "Only these of the recorded models, separated by commas."
             command = click.option("--only", metavar="NAMES", help=words)(command)
         return command
 

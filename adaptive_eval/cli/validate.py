@@ -15,7 +15,7 @@ __all__ = ["command"]
 
 @click.command("validate")
 @config_options
-@click.option("--offline", is_flag=True, help="Leave the endpoints alone.")
+@click.option("--offline", is_flag=True, help="Do not contact the endpoints.")
 @click.option(
     "--probe",
     is_flag=True,
@@ -24,24 +24,23 @@ __all__ = ["command"]
 def command(config_file: Path, overrides: tuple[str, ...], offline: bool, probe: bool) -> None:
     """Check the config CONFIG, its datasets and its endpoints.
 
-    Every mistake of the config is reported at once. Nothing is asked that costs anything, except with
+    Every mistake of the config is reported at once. Nothing that costs anything is asked, except with
     --probe.
     """
     from adaptive_eval.build.assembly import build
     from adaptive_eval.config import load_config
+    from adaptive_eval.core.spec_checks import spec_warnings
     from adaptive_eval.run.observers import channels_of
 
     if offline and probe:
-        raise click.UsageError(
-            "--probe asks the endpoints, which --offline leaves alone; keep one of the two"
-        )
+        raise click.UsageError("--probe asks the endpoints and --offline forbids that; give one of the two")
     config = load_config(config_file, overrides)
     channels_of(config.notify)
     built = build(config)
     click.echo(f"config     {config_file}: fine")
     for task in built.tasks:
         click.echo(f"task       {task.name}: {len(task.questions)} questions from {task.source}")
-    for words in built.notices:
+    for words in (*built.notices, *spec_warnings(built.spec)):
         click.echo(f"notice     {words}")
     for reference in built.spec.references:
         trials = sum(int(counts.sum()) for counts in reference.counts.values())

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from adaptive_eval.config.discovery_config import check_discovery
 from adaptive_eval.config.document import Place
 from adaptive_eval.config.limits_config import NO_LIMITS
+from adaptive_eval.config.number_bounds import check_numbers
 from adaptive_eval.config.previous import check_references, reference_names
 from adaptive_eval.config.problems import did_you_mean
 from adaptive_eval.config.rubric_checks import check_rubric, rubric_name, score_range
@@ -390,4 +391,5 @@ _CHECKS: tuple[Callable[[Mapping[str, Any]], Found], ...] = (
     _references,
     _tasks,
     _mock_models,
+    check_numbers,
 )

@@ -7,6 +7,7 @@ loader keeps one of them or stops at the first) and every value keeps its line.
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,6 +26,12 @@ Place: TypeAlias = tuple[str | int, ...]
 
 MAX_VALUES = 100_000
 """Values a config may have with its aliases written out; a bound against aliases that multiply."""
+
+MAX_CHARACTERS = 300_000
+"""Longest text: it takes about ten seconds to read."""
+
+MAX_DEPTH = 500
+"""Brackets that may be open at once; the parser's time grows with their square."""
 
 _TAG = "tag:yaml.org,2002:"
 
@@ -88,6 +95,11 @@ def read_document(text: str) -> Document:
     >>> print(*document.problems)
     line 3: a: this key is already on line 1; keep one of the two
     """
+    if len(text) > MAX_CHARACTERS:
+        words = f"the text has {len(text):,} characters; a config has at most {MAX_CHARACTERS:,}"
+        return Document(None, (Problem("", words),))
+    if _is_deep(text):
+        return Document(None, (_TOO_DEEP,))
     yaml = YAML(typ="safe", pure=True)
     try:
         with warnings.catch_warnings():
@@ -110,7 +122,20 @@ def read_document(text: str) -> Document:
             None, (Problem("", "not readable as YAML: a control character is in the text", line),)
         )
     except RecursionError:
-        return Document(None, (Problem("", "the text is nested too deeply to be a config"),))
+        return Document(None, (_TOO_DEEP,))
+
+
+_TOO_DEEP = Problem("", "the text is nested too deeply to be a config")
+
+
+def _is_deep(text: str) -> bool:
+    """Tell whether brackets are nested deeply, quoted ones included: a text has few that are not closed."""
+    depth = 0
+    for bracket in re.finditer(r"[\[\]{}]", text):
+        depth = depth + 1 if bracket[0] in "[{" else max(0, depth - 1)
+        if depth > MAX_DEPTH:
+            return True
+    return False
 
 
 def write_document(data: Any) -> str:

@@ -107,7 +107,7 @@ class MathScorerConfig(_AnswerScorer):
         default="auto",
         description="Where the answer is: auto takes a box, else a stated answer, else the whole text.",
     )
-    time_limit: float = Field(default=5.0, gt=0, le=600, description="Seconds that one comparison may take.")
+    time_limit: float = Field(default=5.0, gt=0, le=600, description="Seconds of CPU time of one comparison.")
 
 
 class RegexScorerConfig(_AnswerScorer):

@@ -12,6 +12,7 @@ from adaptive_eval.engine.attempts import TrialRunner
 from adaptive_eval.engine.clock import Alarm
 from adaptive_eval.engine.discovery import PoolChanges
 from adaptive_eval.engine.dispatch import Dispatch
+from adaptive_eval.engine.independence import COPY
 from adaptive_eval.engine.limits import Gate, ServerLimits
 from adaptive_eval.engine.model_client import ModelClient, OfServers, Pools
 from adaptive_eval.engine.no_answers import NoAnswers
@@ -228,7 +229,8 @@ class InFlightTrials:
             self._consecutive_missing[model] = 0
             return "scored"
         if failure is None:
-            self._consecutive_missing[model] += 1
+            if trial.score is None or COPY not in trial.score.signals:  # a copy is an answer
+                self._consecutive_missing[model] += 1
             return "unscored"
         if isinstance(failure, PermanentEndpointError) and model in self._open:
             self.drop(trial)

@@ -2,24 +2,34 @@
 
 A proxy that caches, or a server with a fixed seed, answers the same question with the same text whatever the
 trial's seed is. Nothing fails then, and every repeat looks like evidence although it tells nothing new. The
-audit compares each answer with the one before it of the same model to the same question, and warns when they
-are the same more often than independent answers would be.
+audit compares each answer with the one before it of the same model to the same question. A repeat that is the
+same text counts only once the model has been seen to vary, and no longer once the model's answers come again
+more often than independent answers would. A copy is stored as a missing trial: no decision rests on it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from adaptive_eval.engine.protocols import Endpoint, Executor
+from adaptive_eval.errors import PermanentEndpointError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Completion, Message, Score, TrialRequest
 from scorio.sequential.copies import CopyEvidence
 
-__all__ = ["FALSE_ALARM", "AuditedExecutor", "IndependenceAudit", "coincidence", "temperature_of"]
+__all__ = ["COPY", "FALSE_ALARM", "AuditedExecutor", "IndependenceAudit", "coincidence", "temperature_of"]
+
+COPY: Final = "copy"
+"""Signal of an answer that is a copy of an earlier one."""
+
+COPY_REASON: Final = "a copy of the answer before to this question"
+
+Repeat: TypeAlias = Literal["first", "different", "same", "copy"]
+"""What an answer is beside the one before it: `copy` is the same text and too long to be so by chance."""
 
 FALSE_ALARM: Final = 0.001
 """Chance of a false warning about a model in a sitting, at most, whenever one looks."""
@@ -39,6 +49,16 @@ _OWN_ID: Final = 8
 
 _QUESTIONS: Final = 5_000
 """Questions of a model that are watched: enough to find copies, in memory that does not grow further."""
+
+_UNLIKELY: Final = 0.5
+"""A coincidence held to be no more likely than this is a copy at once."""
+
+_TOLD: Final = 20
+"""Repeats without any variation after which a person is told."""
+
+_POINTLESS: Final = 300
+"""Copies in a row after which a model is asked nothing more: a model that varies in 2 % of its repeats gives
+so many with probability 0.2 %, one that varies in 5 % with 2e-7."""
 
 _SEED: Final = 20_000
 """Stored answers, about, from which the audit of a resumed run starts."""
@@ -104,6 +124,14 @@ class _Model:
     same_ids: int = 0
     latest: _Answer | None = None
     earlier: _Answer | None = None
+    in_a_row: int = 0
+    varied: bool = False
+    copies: int = 0
+
+    @property
+    def suspected(self) -> bool:
+        """Whether a repeat that is the same text is taken for a copy."""
+        return not self.varied or _alarmed(self)
 
     def elsewhere(self, question: tuple[str, str]) -> _Answer | None:
         """Return the latest answer to another question."""
@@ -128,9 +156,13 @@ class IndependenceAudit:
     assumed, and no two responses share an id, this happens to a model in a sitting with probability at most
     0.001, whenever one looks.
 
-    Short answers are naturally identical and count for nothing: the first 300 bytes of an answer are free,
+    Short answers are naturally identical and add no evidence: the first 300 bytes of an answer are free,
     and so is what it shares at either end with the model's latest answer to another question (a template,
-    a disclaimer). Only a response id can show that short answers come from a cache.
+    a disclaimer). For them a second rule holds: until one answer of a model differs from the one before it
+    to the same question, repeats are copies. So a cache of letters gives no evidence beyond its first
+    pass, a model that varies loses the few repeats before its first variation, and one that never varies
+    loses all of them. A longer answer (700 bytes at temperature 0.7) that comes again is a copy at once: a
+    coincidence of at most 0.5. Not found is a cache of short answers that serves only some of the repeats.
 
     Watched are the first 5,000 questions that a model answers.
 
@@ -157,8 +189,12 @@ class IndependenceAudit:
             if temperature is not None
         }
 
-    def observe(self, model: str, question: tuple[str, str], completion: Completion) -> None:
-        """Take in an answer.
+    def watch(self, model: str) -> None:
+        """Audit a model whose temperature is not known."""
+        self._models.setdefault(model, _Model(_UNKNOWN_TEMPERATURE))
+
+    def observe(self, model: str, question: tuple[str, str], completion: Completion) -> bool:
+        """Take in an answer; return whether it is a copy, which must not count, by what is known now.
 
         Parameters
         ----------
@@ -171,16 +207,40 @@ class IndependenceAudit:
         """
         known = self._models.get(model)
         if known is None or (question not in known.digests and len(known.digests) >= _QUESTIONS):
-            return
+            return False
+        repeat = self.compare(model, question, completion)
+        copy = repeat == "copy" or (repeat == "same" and known.suspected)
+        known.copies += copy
+        return copy
+
+    def compare(self, model: str, question: tuple[str, str], completion: Completion) -> Repeat:
+        """Take in an answer, and say what it is beside the one before it to the same question."""
+        known = self._models[model]
         answer = _Answer(question, completion.text.encode("utf-8", "surrogatepass"), completion.response_id)
         digests = _digest(answer.text), _digest(answer.response_id.encode())
         before = known.digests.get(question)
         known.digests[question] = digests
+        found: Repeat = "first"
         if before is not None:
-            self._compare(known, answer, same=before[0] == digests[0], same_id=before[1] == digests[1])
+            same = before[0] == digests[0]
+            chance = self._compare(known, answer, same=same, same_id=before[1] == digests[1])
+            found = "different" if not same else "copy" if chance <= _UNLIKELY else "same"
         known.remember(answer)
+        return found
 
-    def _compare(self, known: _Model, answer: _Answer, *, same: bool, same_id: bool) -> None:
+    def suspected(self, model: str) -> bool:
+        """Return whether repeats of a model that are the same text are copies, by all that was observed."""
+        known = self._models.get(model)
+        return known is not None and known.suspected
+
+    def pointless(self, model: str) -> str | None:
+        """Return why asking a model again tells nothing new; None where it may."""
+        known = self._models.get(model)
+        if known is None or known.in_a_row < _POINTLESS or not known.suspected:
+            return None
+        return f"the last {known.in_a_row:,} answers to questions asked again were copies. {_CAUSES}"
+
+    def _compare(self, known: _Model, answer: _Answer, *, same: bool, same_id: bool) -> float:
         chance = 1.0
         if same:
             elsewhere = known.elsewhere(answer.question)
@@ -189,6 +249,9 @@ class IndependenceAudit:
             known.same_bytes += len(answer.text)
             known.same_ids += cached
         known.evidence.add(same=same, chance=chance)
+        known.in_a_row = known.in_a_row + 1 if same else 0
+        known.varied |= not same
+        return chance
 
     def read(self, reader: RunReader) -> None:
         """Take in stored answers: all of as many questions as give about 20,000 of them."""
@@ -196,8 +259,12 @@ class IndependenceAudit:
             self.observe(model, question, completion)
 
     def warnings(self) -> tuple[str, ...]:
-        """Return a warning for each model whose answers come again too often."""
-        return tuple(_words(name, known) for name, known in self._models.items() if _alarmed(known))
+        """Return a warning for each model whose answers come again too often, or never vary."""
+        return tuple(
+            _words(name, known)
+            for name, known in self._models.items()
+            if _alarmed(known) or (not known.varied and known.evidence.pairs >= _TOLD)
+        )
 
 
 class AuditedExecutor:
@@ -218,16 +285,29 @@ class AuditedExecutor:
         self._executor = executor
         self._audit = audit
 
-    def attempt(
+    async def attempt(
         self, endpoint: Endpoint, messages: Sequence[Message], requests: Sequence[TrialRequest]
-    ) -> Coroutine[Any, Any, Sequence[Completion]]:
-        """Ask `endpoint` once for the answers to `requests`."""
-        return self._executor.attempt(endpoint, messages, requests)
+    ) -> Sequence[Completion]:
+        """Ask `endpoint` once for the answers to `requests`.
+
+        Raises
+        ------
+        PermanentEndpointError
+            If the model gives nothing but copies, which stops it.
+        EndpointError
+            As the executor raises it.
+        """
+        why = self._audit.pointless(requests[0].key.model) if requests[0].repeat else None
+        if why is not None:
+            raise PermanentEndpointError(why, kind="copies")
+        return await self._executor.attempt(endpoint, messages, requests)
 
     async def score(self, request: TrialRequest, completion: Completion) -> Score:
-        """Return the category of `completion` as an answer to the trial's question."""
+        """Return the category of `completion` as an answer to the trial's question; a copy has none."""
         score = await self._executor.score(request, completion)
-        self._audit.observe(request.key.model, (request.task, request.question), completion)
+        if self._audit.observe(request.key.model, (request.task, request.question), completion):
+            signals = {**score.signals, COPY: True}
+            return Score(None, score.extracted, signals, COPY_REASON)
         return score
 
 
@@ -261,12 +341,23 @@ def _alarmed(known: _Model) -> bool:
     return known.evidence.peak >= -math.log(FALSE_ALARM)
 
 
+_CAUSES = (
+    "Does a proxy cache, or the server keep one seed? Where the model answers alike by nature, "
+    "`deterministic: true` in its section says so"
+)
+
+
 def _words(name: str, known: _Model) -> str:
-    found, size = known.evidence, known.same_bytes // known.evidence.same
+    found = known.evidence
+    counted = f"{known.copies:,} copies do not count. {_CAUSES}"
+    if not _alarmed(known):
+        return (
+            f"{name}: all {found.pairs:,} answers to a question asked again are the same text as the one "
+            f"before: they tell nothing new. {counted}"
+        )
     ids = f", {known.same_ids:,} of them under the same response id" if known.same_ids else ""
     return (
         f"{name}: {found.same:,} of {found.pairs:,} answers to a question asked again are the same text as "
-        f"the one before ({size:,} bytes on average{ids}), more than independent answers at temperature "
-        f"{known.temperature:g} would be. Does a proxy cache, or the server keep one seed? Such repeats tell "
-        "nothing new, and intervals are narrower than they should be"
+        f"the one before ({known.same_bytes // found.same:,} bytes on average{ids}), more than independent "
+        f"answers at temperature {known.temperature:g} would be. {counted}"
     )

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from adaptive_eval.engine.independence import COPY_REASON, IndependenceAudit
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.found import Flaw, Found, Log, checked, flawed
+from adaptive_eval.trial import Completion
 
 __all__ = ["Cells", "Gathered", "Gatherer"]
 
@@ -27,14 +29,15 @@ PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
 CREATE TABLE trials (
     id INTEGER PRIMARY KEY, model INTEGER, question INTEGER, series INTEGER, number INTEGER,
-    category INTEGER, score REAL, missing TEXT, rest TEXT, UNIQUE (model, question, series, number)
+    category INTEGER, score REAL, missing TEXT, rest TEXT, repeat TEXT,
+    UNIQUE (model, question, series, number)
 );
 CREATE TABLE prompts (question INTEGER PRIMARY KEY, prompt TEXT, target TEXT);
 """
 
 _INSERT = """
-INSERT INTO trials (model, question, series, number, category, score, missing, rest)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO trials (model, question, series, number, category, score, missing, rest, repeat)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 _REST = ("text", "finish_reason", "extracted", "reason", "tokens", "latency", "finished_at")
@@ -77,7 +80,9 @@ class Gathered:
     weights : mapping of str to tuple of float
         What the logs themselves say the categories are worth.
     notes : tuple of str
-        What a person should know: questions that not all models were asked.
+        What a person should know: copies, and questions that not all models were asked.
+    copies : int
+        Answers that are copies of earlier ones; they are missing trials.
     """
 
     models: tuple[str, ...]
@@ -86,6 +91,7 @@ class Gathered:
     scores: Mapping[str, tuple[float, ...]]
     weights: Mapping[str, tuple[float, ...]]
     notes: tuple[str, ...]
+    copies: int = 0
 
 
 @dataclass
@@ -101,9 +107,18 @@ class _Task:
 
 
 class Gatherer:
-    """Takes one log after another."""
+    """Takes one log after another.
 
-    def __init__(self, folder: Path) -> None:
+    Parameters
+    ----------
+    folder : Path
+        Where the table is.
+    audit : bool
+        Whether answers that are copies of earlier ones are to be missing trials.
+    """
+
+    def __init__(self, folder: Path, *, audit: bool = False) -> None:
+        self._audit = IndependenceAudit({}) if audit else None
         self._db = sqlite3.connect(folder / "gathered.db", isolation_level=None)
         self._db.executescript(_SCHEMA)
         self._models: dict[str, int] = {}
@@ -164,7 +179,17 @@ class Gatherer:
         try:
             self._db.execute(
                 _INSERT,
-                (model, question, series, number, found.category, found.score, found.missing, rest),
+                (
+                    model,
+                    question,
+                    series,
+                    number,
+                    found.category,
+                    found.score,
+                    found.missing,
+                    rest,
+                    self._repeat(found),
+                ),
             )
         except sqlite3.IntegrityError:
             raise UsageError(
@@ -172,6 +197,30 @@ class Gatherer:
                 f"{found.question!r} is there twice"
             ) from None
         return self._differing(log, found, question)
+
+    def _repeat(self, found: Found) -> str:
+        """Return what an answer is beside the one before it; empty where there is no text."""
+        if self._audit is None or not found.text:
+            return ""
+        self._audit.watch(found.model)
+        return self._audit.compare(found.model, (found.task, found.question), Completion(found.text, ""))
+
+    def _copies(self) -> dict[str, int]:
+        """Mark the answers that are copies, by all that was read; return how many each model has."""
+        counts = {}
+        for model, number in self._models.items():
+            kinds = ["copy"]
+            if self._audit is not None and self._audit.suspected(model):
+                kinds.append("same")
+            marks = ",".join("?" * len(kinds))
+            marked = self._db.execute(
+                "UPDATE trials SET category = NULL, score = NULL, missing = ? "  # noqa: S608
+                f"WHERE model = ? AND missing IS NULL AND repeat IN ({marks})",
+                [COPY_REASON, number, *kinds],
+            )
+            if marked.rowcount:
+                counts[model] = marked.rowcount
+        return counts
 
     def _question(self, task: _Task, found: Found) -> int:
         known = self._questions.get((found.task, found.question))
@@ -222,13 +271,22 @@ class Gatherer:
     def gathered(self) -> Gathered:
         """Return what all logs hold together."""
         tasks = {name: task for name, task in self._tasks.items() if task.questions}
+        copies = self._copies()
         return Gathered(
             tuple(self._models),
             {name: tuple(task.questions) for name, task in tasks.items()},
             {name: task.categories for name, task in tasks.items()},
             {name: tuple(sorted(task.scores)) for name, task in tasks.items()},
             {name: task.weights for name, task in tasks.items() if task.weights is not None},
-            tuple(self._notes(tasks)),
+            (
+                *(
+                    f"model {model!r}: {count:,} answers are copies of the one before to the same question "
+                    "and do not count. Did the tool ask with one seed, or a cache answer?"
+                    for model, count in copies.items()
+                ),
+                *self._notes(tasks),
+            ),
+            sum(copies.values()),
         )
 
     def _notes(self, tasks: Mapping[str, _Task]) -> Iterator[str]:

@@ -51,8 +51,10 @@ class Imported:
         The run.
     trials, missing : int
         Trials of the logs with an answer, and without one.
+    copies : int
+        Those of the missing that are copies of earlier answers.
     absent : int
-        Steps of the walks that no log has a trial for, such as the early repeats of a first pass.
+        Indices of the trial sequences that no log has a trial for, such as the early repeats of a first pass.
     results : Results
         The ranking.
     notes : tuple of str
@@ -62,6 +64,7 @@ class Imported:
     directory: Path
     trials: int
     missing: int
+    copies: int
     absent: int
     results: Results
     notes: tuple[str, ...]
@@ -117,7 +120,7 @@ def _write(
     decide: Callable[[tuple[str, ...], tuple[TaskSpec, ...]], SessionSpec],
     progress: Progress,
 ) -> Imported:
-    gatherer = Gatherer(stage)
+    gatherer = Gatherer(stage, audit=True)
     try:
         counts = []
         for number, log in enumerate(logs):
@@ -189,7 +192,9 @@ class _Copy:
         results = self.session.results()
         self.writer.snapshot(SnapshotRecord(now, 0.0, results.trials, to_json(results)))
         self.writer.commit()
-        return Imported(out, self.trials, self.missing, self.absent, results, self.gathered.notes)
+        return Imported(
+            out, self.trials, self.missing, self.gathered.copies, self.absent, results, self.gathered.notes
+        )
 
     def _batches(self) -> Iterator[list[TrialOutcome | Missing]]:
         total = self.sequences.row.size

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.detect import open_logs
 from adaptive_eval.interop.found import DEFAULT_TASK, Choices, Found, Log, checked
 from adaptive_eval.interop.tabular import archive_outcomes
 from adaptive_eval.simulate.recorded import NO_TRIAL, RecordedOutcomes
+from adaptive_eval.trial import Completion
 
 __all__ = ["DEFAULT_TASK", "Trial", "read_recorded", "recorded_weights", "tabulate"]
 
@@ -73,6 +75,7 @@ def recorded_weights(paths: Sequence[Path]) -> tuple[float, ...] | None:
 def _trials(logs: Iterable[Log]) -> Iterator[Trial]:
     """Yield the trials of logs; those of a log follow those before it, unless their numbers count for all."""
     following: dict[tuple[str, str, str], int] = {}
+    audit = IndependenceAudit({})
     for log in logs:
         first: dict[tuple[str, str, str], int] = {}
         for found in checked(log):
@@ -84,8 +87,14 @@ def _trials(logs: Iterable[Log]) -> Iterator[Trial]:
                 number = begin + found.number
             if not log.numbered or found.number is None:
                 following[cell] = max(following.get(cell, 0), number + 1)
-            if found.missing is None:
+            if found.missing is None and not _is_copy(audit, found):
                 yield Trial(*cell, number, _category(log, found))
+
+
+def _is_copy(audit: IndependenceAudit, found: Found) -> bool:
+    audit.watch(found.model)
+    question = found.task, found.question
+    return bool(found.text) and audit.observe(found.model, question, Completion(found.text, ""))
 
 
 def _category(log: Log, found: Found) -> int:

@@ -94,9 +94,19 @@ def write_csv(rows: Iterable[Mapping[str, Any]], file: TextIO) -> None:
     writer: csv.DictWriter[str] | None = None
     for row in rows:
         if writer is None:
-            writer = csv.DictWriter(file, list(row), lineterminator="\n")
+            writer = csv.DictWriter(_Lines(file), list(row), lineterminator="\r\n")
             writer.writeheader()
         writer.writerow({name: _cell(value) for name, value in encodable(row).items()})
+
+
+class _Lines:
+    """Ends rows with a line feed; the csv module, told so, would not quote a carriage return in a cell."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, row: str) -> int:
+        return self._file.write(row.removesuffix("\r\n") + "\n")
 
 
 def _cell(value: Any) -> Any:

@@ -79,7 +79,7 @@ def _read_jsonl(dataset: DatasetSpec) -> list[tuple[str, KnownQuestion]]:
 def _json_object(line: str, place: str) -> Mapping[str, Any]:
     try:
         row = json.loads(line, parse_float=str, parse_int=_Position)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise DatasetError(f"{place}: not JSON: {error}") from None
     if not isinstance(row, dict):
         raise DatasetError(f"{place}: not a JSON object")

@@ -271,7 +271,7 @@ class _MockServer:
         """Answer ``POST /mimic/faults``."""
         try:
             body = json.loads(await request.body())
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ApiError(400, f"The body is not JSON: {error}") from None
         if not isinstance(body, dict) or not body.keys() <= {"faults", "model"} or "faults" not in body:
             raise ApiError(400, "The body must be an object with faults and, for one model, its model.")

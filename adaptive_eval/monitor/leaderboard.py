@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -73,7 +74,7 @@ def leaderboard(view: RunView, width: int, height: int, *, bayes: bool = False) 
     rows = models if len(models) <= room else models[: max(1, room - 1)]
     lines = _table(view, rows, width, bayes)
     if len(rows) < len(models) and len(lines) < height:
-        lines.append(line(_missing_words(models[len(rows) :]), width=width))
+        lines.append(line(_below_words(view, models[len(rows) :]), width=width))
     return lines
 
 
@@ -146,8 +147,7 @@ def _state(word: str) -> Text:
     return Text(word, style={"stopped": BAD, "active": GOOD}.get(word, ""))
 
 
-def _missing_words(rest: Sequence[ModelResult]) -> str:
-    states = ("active", "retired", "stopped", "reference")
-    counts = [(state, sum(row.state == state for row in rest)) for state in states]
-    words = listing([f"{n} {state}" for state, n in counts if n])
-    return f"⋯ {len(rest)} more below ({words})"
+def _below_words(view: RunView, rest: Sequence[ModelResult]) -> str:
+    running = view.state == "running"
+    counts = Counter(state_word(row, view.results, running=running) for row in rest)
+    return f"⋯ {len(rest)} more below ({listing([f'{n} {state}' for state, n in counts.items()])})"

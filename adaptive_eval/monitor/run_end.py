@@ -17,7 +17,7 @@ from adaptive_eval.text.determinism_words import exact_pairs
 from adaptive_eval.text.inert import inert
 from adaptive_eval.text.numbers import count, duration, short, usd
 from adaptive_eval.text.outlook import chances_words
-from adaptive_eval.text.verdicts import fixed_words, saved_words
+from adaptive_eval.text.verdicts import decided_trials, fixed_words, saved_words
 
 __all__ = ["render_summary"]
 
@@ -87,7 +87,13 @@ class _Ending:
 def _used_words(view: RunView) -> str:
     tokens = sum(model.prompt_tokens + model.completion_tokens for model in view.models)
     costs = [model.usd for model in view.models if model.usd is not None]
-    used = [count(view.results.trials, "trial"), f"{short(tokens)} tokens", duration(view.elapsed)]
+    late = view.results.trials - decided_trials(view.results)
+    after = f" ({late:,} answered after the stop)" if late else ""
+    used = [
+        f"{count(view.results.trials, 'trial')}{after}",
+        f"{short(tokens)} tokens",
+        duration(view.elapsed),
+    ]
     if costs:
         used.insert(2, usd(sum(costs)))
     stop = view.stop

@@ -26,7 +26,7 @@ from adaptive_eval.text.decision_words import note_words
 from adaptive_eval.text.headline import headline
 from adaptive_eval.text.missing_words import missing_warnings
 from adaptive_eval.text.outlook import Outlook, outlook
-from adaptive_eval.text.verdicts import oriented, pair_order, rule_words
+from adaptive_eval.text.verdicts import model_order, oriented, pair_order, rule_words
 
 __all__ = [
     "BudgetUse",
@@ -225,7 +225,7 @@ def run_view(
         at=snapshot.at,
         elapsed=snapshot.elapsed,
         results=results,
-        models=tuple(sorted(results.models, key=lambda line: line.rank)),
+        models=model_order(results),
         open_pairs=tuple(sorted(open_pairs, key=lambda one: -one.nearness)),
         decided_pairs=tuple(pair for pair in pair_order(results) if pair.verdict != "open"),
         budgets=tuple(budget_use(line, then, span) for line in results.budgets),

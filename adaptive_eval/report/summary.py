@@ -15,7 +15,7 @@ from adaptive_eval.text.headline import headline
 from adaptive_eval.text.missing_words import missing_warnings
 from adaptive_eval.text.promises import Promises, promises
 from adaptive_eval.text.stored import CONFIG, NAME, decision_from, started_at
-from adaptive_eval.text.verdicts import pair_order, tied_groups
+from adaptive_eval.text.verdicts import model_order, pair_order, tied_groups
 
 __all__ = ["AS_RUN", "Summary", "TimedDecision", "summarise"]
 
@@ -196,5 +196,4 @@ def _with_threshold(pair: PairResult, thresholds: Mapping[tuple[frozenset[str], 
 
 
 def _ordered(results: Results) -> Results:
-    models = tuple(sorted(results.models, key=lambda line: line.rank))
-    return replace(results, models=models, pairs=pair_order(results))
+    return replace(results, models=model_order(results), pairs=pair_order(results))

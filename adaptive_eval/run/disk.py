@@ -1,4 +1,4 @@
-"""Whether a run has room on its disk, said before anything is asked."""
+"""Whether a run has room on its disk, checked before anything is asked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from adaptive_eval.config.model import SamplingConfig
 from adaptive_eval.core.results import Results, from_json
 from adaptive_eval.core.spec import ModelSpec, SessionSpec
 from adaptive_eval.errors import RunDiskFull
-from adaptive_eval.store.disk_space import free_bytes, in_words, stored_bytes, trial_bytes
+from adaptive_eval.store.disk_space import free_bytes, in_words, require_writable, stored_bytes, trial_bytes
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.run_files import RUN_FILE
 
@@ -24,7 +24,7 @@ RESERVE = 100_000_000
 
 @dataclass(frozen=True)
 class Need:
-    """What the rest of a run will take at most, as far as that can be said.
+    """The most that the rest of a run can take on the disk, where that is bounded.
 
     Parameters
     ----------
@@ -54,6 +54,7 @@ def room_warning(built: Built, directory: Path) -> str | None:
     RunDiskFull
         If less than :data:`RESERVE` is free.
     """
+    require_writable(directory)
     free = free_bytes(directory)
     if free < RESERVE:
         raise RunDiskFull(
@@ -76,7 +77,7 @@ def forecast(built: Built, directory: Path) -> Need | None:
         return _before_the_start(built)
     with RunReader(directory) as reader:
         stored, latest = reader.count(), reader.latest_snapshot()
-        built = replace(built, continued=reader.meta())  # it has what it takes from earlier runs
+        built = replace(built, continued=reader.meta())  # with what it takes from previous runs
     if not stored or latest is None:
         return _before_the_start(built)
     results = from_json(latest.results)
@@ -95,7 +96,7 @@ def alternatives(sampling: SamplingConfig) -> int:
 
 
 def _before_the_start(built: Built) -> Need | None:
-    """Take every answer for as long as it may be; under a budget of tokens there are fewer of such."""
+    """Assume that every answer has the most tokens; a budget of tokens then allows fewer of them."""
     spec = built.spec
     if any(model.max_tokens is None for model in spec.models):
         return None

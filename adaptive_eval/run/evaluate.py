@@ -6,7 +6,7 @@ import asyncio
 import json
 import tempfile
 import warnings
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from os import PathLike
@@ -104,6 +104,7 @@ def evaluate(
     budget: Mapping[str, Any] | None = None,
     out: Place | None = None,
     concurrency: int = 8,
+    deterministic: Collection[str] = (),
     seed: int = 0,
     name: str | None = None,
     observer: Callable[[Event], None] | None = None,
@@ -130,6 +131,9 @@ def evaluate(
         The run's directory, for its report, and to continue a previous call there. Default: none is kept.
     concurrency : int
         Calls of each function at once.
+    deterministic : collection of str
+        Names of functions that give the same answer to the same question every time: each question is asked
+        once and then known. Without it, answers that never vary are taken for copies, which do not count.
     seed : int
         Seed of the order of questions.
     name : str, optional
@@ -168,6 +172,7 @@ def evaluate(
             budget=budget,
             out=out,
             concurrency=concurrency,
+            deterministic=deterministic,
             seed=seed,
             name=name,
             observer=observer,
@@ -185,18 +190,28 @@ async def evaluate_async(
     budget: Mapping[str, Any] | None = None,
     out: Place | None = None,
     concurrency: int = 8,
+    deterministic: Collection[str] = (),
     seed: int = 0,
     name: str | None = None,
     observer: Callable[[Event], None] | None = None,
 ) -> Evaluation:
     """Do what :func:`evaluate` does, within a running event loop."""
+    unknown = [one for one in deterministic if one not in models]
+    if unknown:
+        raise UsageError(f"deterministic: there is no model {unknown[0]!r}; there are {', '.join(models)}")
     with ExitStack() as stack:
         folder = _scratch(stack) if out is None else _absolute(out)
         data = {
             "name": name or (folder.name if out is not None else "evaluation"),
             "seed": seed,
             "models": [
-                {"name": one, "endpoints": [IN_PROCESS], "concurrency": concurrency} for one in models
+                {
+                    "name": one,
+                    "endpoints": [IN_PROCESS],
+                    "concurrency": concurrency,
+                    **({"deterministic": True} if one in deterministic else {}),
+                }
+                for one in models
             ],
             "tasks": [_task(task, scorer, folder)],
             "goal": goal,

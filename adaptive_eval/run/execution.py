@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 from adaptive_eval.build.assembly import Built, continue_run
-from adaptive_eval.build.scorers import resume_accounts
+from adaptive_eval.build.grading import resume_accounts
 from adaptive_eval.build.server_discovery import Finder
 from adaptive_eval.build.workplace import Workplace, workplace_of
 from adaptive_eval.core.results import Decision, Results, StopVerdict, from_json, to_json
@@ -23,7 +23,6 @@ from adaptive_eval.engine.events import Event, Observer
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.errors import UsageError
 from adaptive_eval.report import ReportPaths, write_reports
-from adaptive_eval.run.console import Console, LogConsole
 from adaptive_eval.run.disk import room_warning
 from adaptive_eval.run.observers import MetricsOptions, Outlets
 from adaptive_eval.run.pilot import (
@@ -37,6 +36,7 @@ from adaptive_eval.run.pilot import (
 )
 from adaptive_eval.run.probe import probe_all, require_usable
 from adaptive_eval.run.rescoring import track
+from adaptive_eval.run.run_console import Console, LogConsole
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.run_files import RUN_FILE

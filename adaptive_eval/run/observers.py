@@ -28,7 +28,7 @@ __all__ = ["MetricsOptions", "Outlets", "channels_of", "trackers_of"]
 
 @dataclass(frozen=True)
 class MetricsOptions:
-    """Where metrics go, as given on the command line.
+    """Where Prometheus metrics go.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def trackers_of(notify: NotifyConfig | None, name: str) -> list[Tracker]:
 class Outlets:
     """Passes the events of a run on; a context manager that opens and closes what it passes them to.
 
-    An error that leaves the context is told as well.
+    An error that leaves the context is sent too.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from adaptive_eval.build.rubrics import (
     stored_signals,
     with_stored_thresholds,
 )
-from adaptive_eval.build.stored_answers import EarlierAnswers
+from adaptive_eval.build.stored_answers import StoredAnswers
 from adaptive_eval.config import BudgetGoal, RubricConfig
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.errors import EndpointError, EndpointsUnusable, Interrupted, UsageError
@@ -73,7 +73,7 @@ def pilot_of(built: Built, directory: Path) -> tuple[Built, Path, int] | None:
             "tasks": tuple(task.model_copy(update={"rubric": RubricConfig()}) for task in config.tasks),
         }
     )
-    pilot = replace(built, config=config, rubrics=rubrics_of(config), earlier=None, continued=None)
+    pilot = replace(built, config=config, rubrics=rubrics_of(config), stored=None, continued=None)
     return pilot, directory / PILOT, wanted
 
 
@@ -110,7 +110,7 @@ def freeze_thresholds(built: Built, folder: Path, say: Callable[[str], None]) ->
                 values = ", ".join(f"{name} {value:.4g}" for name, value in rubric.thresholds.items())
                 say(f"Thresholds of {task}: {values}")
             frozen[task] = rubric
-    return replace(built, rubrics=frozen, earlier=EarlierAnswers.read(folder))
+    return replace(built, rubrics=frozen, stored=StoredAnswers.read(folder))
 
 
 def resumed(built: Built, directory: Path) -> Built:
@@ -118,8 +118,8 @@ def resumed(built: Built, directory: Path) -> Built:
     with RunReader(directory) as reader:
         rubrics = with_stored_thresholds(built.rubrics, reader.meta())
     folder = directory / PILOT
-    earlier = EarlierAnswers.read(folder) if pilot_passes(built) and folder.exists() else None
-    return replace(built, rubrics=rubrics, earlier=earlier)
+    stored = StoredAnswers.read(folder) if pilot_passes(built) and folder.exists() else None
+    return replace(built, rubrics=rubrics, stored=stored)
 
 
 def is_adopted(built: Built) -> bool:

@@ -1,4 +1,4 @@
-"""Asking servers whether they are there, and on request what they make of the parameters of a request."""
+"""Ask servers whether they answer, and on request which parameters they honour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranking stored answers under another scorer or rubric, without asking anything."""
+"""Rank stored answers by another scorer or rubric, without asking anything."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from adaptive_eval.build.assembly import Built, make_importable
+from adaptive_eval.build.grading import connected
 from adaptive_eval.build.rubrics import (
     observed_thresholds,
     rubric_of,
     stored_thresholds,
     with_stored_thresholds,
 )
-from adaptive_eval.build.scorers import connected
 from adaptive_eval.config import RubricConfig
 from adaptive_eval.core.results import Results, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
+from adaptive_eval.engine.independence import COPY
 from adaptive_eval.errors import (
     AdaptiveEvalError,
     EndpointsUnusable,
@@ -68,7 +69,7 @@ class Rescoring:
     results : Results
         The ranking, by the run's own stopping rule.
     rows : tuple of Rescored
-        One for each answer that was scored anew.
+        One for each answer that was scored again.
     body : mapping
         How it was scored, and the results, for the run file.
     unscored : int
@@ -104,7 +105,7 @@ def rescore(
     workers: int | Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Rescoring]:
-    """Score the stored answers anew, once for each wish, and rank the models by each.
+    """Score the stored answers again, once for each wish, and rank the models by each.
 
     Parameters
     ----------
@@ -115,12 +116,12 @@ def rescore(
     wishes : sequence of Wish
         What is asked for; wishes of one scorer share one reading of the answers.
     task : str, optional
-        Score only this task anew.
+        Score only this task again.
     mimic_url : str, optional
         Where the run's mimic is, for a scorer that asks it.
     workers : int or Executor, optional
-        Processes, or who has them. Default: this process, and those that some scorers have of their own. To
-        send an answer elsewhere costs as much as the simple scorers do.
+        Processes. Default: this one, and those that some scorers start. To send an answer to another process
+        costs as much as a simple scorer does.
     progress : callable, optional
         Called with the trials that are scored and their number.
 
@@ -220,11 +221,11 @@ class _Answers:
         total = reader.count()
         batches = iter(lambda: list(islice(trials, _BATCH)), [])
         for records, found in score((batch, _to_score(batch, known)) for batch in batches):
-            anew = iter(found)
+            scores = iter(found)
             for record in records:
                 answers.keys.append((record.request.key, record.request.task, record.usage))
                 answers.reasons.append(record.missing or "")
-                answers.scores.append(_with(record, next(anew)) if _is_due(record, known) else record.score)
+                answers.scores.append(_with(record, next(scores)) if _is_due(record, known) else record.score)
             if progress is not None:
                 progress(len(answers.keys), total)
         return answers
@@ -285,8 +286,10 @@ class _Answers:
 
 
 def _is_due(record: TrialRecord, tasks: Mapping[str, Task]) -> bool:
-    """Return whether a trial has an answer to one of the `tasks` that are scored anew."""
-    return record.score is not None and record.completion is not None and record.request.task in tasks
+    """Return whether a trial has an answer to one of the `tasks` that are scored again."""
+    if record.score is None or record.completion is None or COPY in record.score.signals:
+        return False
+    return record.request.task in tasks
 
 
 def _to_score(records: Sequence[TrialRecord], tasks: Mapping[str, Task]) -> Answers:
@@ -300,13 +303,13 @@ def _to_score(records: Sequence[TrialRecord], tasks: Mapping[str, Task]) -> Answ
     return answers
 
 
-def _with(record: TrialRecord, anew: Score) -> Score:
-    """Return a new score of a trial with the signals that its old one has beside."""
+def _with(record: TrialRecord, score: Score) -> Score:
+    """Return a trial's new score with the further signals of its old one."""
     assert record.score is not None
     assert record.completion is not None
     kept = {name: value for name, value in record.score.signals.items() if name not in _OF_ONE_SCORER}
-    signals = {**kept, **attempt_signals(record.completion), **anew.signals}
-    return replace(anew, signals=signals)
+    signals = {**kept, **attempt_signals(record.completion), **score.signals}
+    return replace(score, signals=signals)
 
 
 @contextmanager
@@ -366,7 +369,7 @@ def _ranked(
     built: Built, outcomes: Sequence[TrialOutcome | Missing], weights: Mapping[str, tuple[float, ...]]
 ) -> Results:
     spec = replace(built.spec.rescored(weights), prior=None)
-    if spec.references:  # their answers are not here to be scored anew
+    if spec.references:  # their answers are not here to be scored again
         spec = replace(spec, references=(), goal=GoalSpec("ranking"))
     session = Session(spec)
     session.replay([outcomes])

@@ -1,4 +1,4 @@
-"""What stored answers shall be scored by: rubrics and scorers, as written in a command or in a config."""
+"""Rubrics and scorers for stored answers, as written in a command or in a config."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def read_scorer(text: str) -> Any:
 
 
 def tracked(config: RunConfig) -> list[Wish]:
-    """Return the rubrics that a config tracks beside those that steer, one wish for each name."""
+    """Return the rubrics that a config tracks in addition to those that decide, one wish for each name."""
     by_name: dict[str, dict[str, RubricConfig]] = {}
     for task in config.tasks:
         for rubric in task.track:

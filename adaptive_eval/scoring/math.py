@@ -41,7 +41,7 @@ class MathScorer(AnswerScorer):
     extract : {'auto', 'boxed', 'stated', 'whole'}
         Where the answer is, as for ``exact``.
     time_limit : float
-        Seconds that one comparison may take; beyond them the answer is wrong, with a reason that says so.
+        Seconds of CPU time of one comparison; beyond them the answer is wrong, with a reason that says so.
 
     Examples
     --------

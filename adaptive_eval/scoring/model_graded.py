@@ -127,7 +127,7 @@ class ModelGradedScorer:
         """The model that is asked; made on first use, and the same from then on."""
         if self._grading_model is None:
             if "openai" not in MODELS:
-                raise UsageError(f"the {self.kind} has no client: import adaptive_eval.build.scorers first")
+                raise UsageError(f"the {self.kind} has no client: import adaptive_eval.build.grading first")
             object.__setattr__(self, "_grading_model", MODELS["openai"](self))
         assert self._grading_model is not None
         return self._grading_model

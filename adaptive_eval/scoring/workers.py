@@ -27,7 +27,7 @@ from adaptive_eval.scoring.scorer import Undecided
 __all__ = ["LIMIT", "Home", "bound_workers", "in_worker", "require_workers"]
 
 LIMIT = 5.0
-"""Seconds that one comparison may take."""
+"""Seconds of CPU time that one comparison may take."""
 
 MEMORY = 4 * 2**30
 """Bytes of address space of a worker; an expression that needs more fails."""
@@ -40,6 +40,9 @@ _STARTS = 3
 
 _DEATHS = 2
 """Processes that may die over one answer: the first may have been killed for another reason."""
+
+_PATIENCE = 10.0
+"""Wall-clock time that work may take, as a multiple of its CPU time: a busy machine makes no answer wrong."""
 
 _GLANCE = 1.0
 """Seconds between two checks that the pool with the work is alive."""
@@ -99,7 +102,7 @@ def in_worker(
     function : callable
         A module-level function; its arguments and result can be pickled.
     limit : float
-        Seconds until the process is killed.
+        Seconds of CPU time until the process is killed; for a user function, which may wait, of the clock.
     imports : str
         A module that the process imports when it starts, so that no answer spends time on it.
     home : Home, optional
@@ -126,19 +129,22 @@ def in_worker(
     except RecursionError as error:  # an answer may be nested to any depth
         raise Undecided(_words(error)) from None
     starts = deaths = 0
+    wall, cpu = (_PATIENCE * limit, limit) if home is None else (limit, None)
     while True:
         pool, begun = _pool(key), time.monotonic()
         try:
-            reply = _reply_of(pool, limit, work)
+            reply = _reply_of(pool, work, wall, cpu)
         except _PoolBroken:
             _retire(key, pool)
             starts += 1
             if starts == _STARTS:
                 raise _unavailable() from None
         except TimeoutError:
-            if time.monotonic() - begun >= limit:  # else the machine slept, or its clock was set
+            if time.monotonic() - begun >= wall:  # else the machine slept, or its clock was set
                 raise Undecided(f"took longer than {limit:g} s") from None
         except expired as error:
+            if error.exitcode == -signal.SIGPROF:
+                raise Undecided(f"took longer than {limit:g} s") from None
             deaths += 1
             if deaths == _DEATHS:
                 raise Undecided(_words(error)) from None
@@ -175,13 +181,13 @@ class _Key(NamedTuple):
     environment: tuple[tuple[str, str], ...]
 
 
-def _reply_of(pool: Any, limit: float, work: bytes) -> _Reply:
+def _reply_of(pool: Any, work: bytes, wall: float, cpu: float | None) -> _Reply:
     """Return the reply of a worker of `pool`; an exception is about the worker, not about the function.
 
     Work and reply are bytes: an object that the pool cannot pickle would break it.
     """
     try:
-        future: Future[bytes] = pool.schedule(_reply_to, args=(work,), timeout=limit)
+        future: Future[bytes] = pool.schedule(_reply_to, args=(work, cpu), timeout=wall)
     except RuntimeError:  # it broke or was retired after it was found
         raise _PoolBroken from None
     is_left = False
@@ -201,7 +207,8 @@ def _reply_of(pool: Any, limit: float, work: bytes) -> _Reply:
         raise error
 
 
-def _reply_to(work: bytes) -> bytes:
+def _reply_to(work: bytes, cpu: float | None) -> bytes:
+    signal.setitimer(signal.ITIMER_PROF, cpu or 0.0)  # its signal ends the process
     try:
         function, arguments = pickle.loads(work)  # noqa: S301 - of our own process
         return pickle.dumps(_Reply(function(*arguments)))
@@ -211,6 +218,8 @@ def _reply_to(work: bytes) -> bytes:
         reply = _Reply(None, UsageError, str(error))
     except Exception as error:  # noqa: BLE001 - any function
         reply = _Reply(None, Undecided, _words(error))
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
     return pickle.dumps(reply)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
+import tempfile
 from pathlib import Path
 
 from adaptive_eval.store.file_errors import translated
 from adaptive_eval.store.run_files import RunFiles
 
-__all__ = ["free_bytes", "in_words", "stored_bytes", "trial_bytes"]
+__all__ = ["free_bytes", "in_words", "require_writable", "stored_bytes", "trial_bytes"]
 
 ROW_BYTES = 300.0
 """A trial without its answer: launch, attempt, outcome and what they are found by."""
@@ -36,11 +38,29 @@ def trial_bytes(completion_tokens: float, alternatives: int = 0) -> float:
 
 def free_bytes(directory: Path | str) -> int:
     """Return how many bytes may be written where `directory` is or would be made."""
+    with translated(Path(directory), "looking at the disk of"):
+        return shutil.disk_usage(_existing(directory)).free
+
+
+def require_writable(directory: Path | str) -> None:
+    """Raise RunFileError, with the cause, where `directory` cannot be made or written to."""
+    with translated(Path(directory), "writing to"):
+        place = _existing(directory)
+        if not place.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, f"{place} is a file")
+        try:
+            with tempfile.TemporaryDirectory(dir=place, prefix=".adaptive-eval-"):
+                pass
+        except FileNotFoundError as error:  # what /proc and its like say
+            raise PermissionError(errno.EACCES, f"{place} takes no files") from error
+
+
+def _existing(directory: Path | str) -> Path:
+    """Return the directory, or the nearest one above it that exists."""
     place = Path(directory).absolute()
     while not place.exists() and place != place.parent:
         place = place.parent
-    with translated(place, "looking at the disk of"):
-        return shutil.disk_usage(place).free
+    return place
 
 
 def stored_bytes(directory: Path | str) -> int:

@@ -72,7 +72,8 @@ _BY_ERRNO: dict[int | None, tuple[type[RunFileError], str]] = {
     errno.EPERM: _READ_ONLY,
     errno.EROFS: _READ_ONLY,
     errno.EEXIST: (RunFileError, "a file of this name is where the run's directory should be"),
-    errno.ENOTDIR: (RunFileError, "a part of the path is a file, not a directory"),
+    errno.ENOTDIR: (RunFileError, "a part of the path is a file, not a directory. Choose another place"),
+    errno.ENAMETOOLONG: (RunFileError, "the path, or a name in it, is too long. Choose a shorter one"),
     errno.EISDIR: (RunFileError, "a directory is where a file should be"),
 }
 

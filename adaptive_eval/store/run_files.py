@@ -109,7 +109,9 @@ class RunFiles:
 
     def require_present(self) -> None:
         """Raise RunNotFound where there is no run."""
-        if not self.database.exists():
+        with translated(self.directory, "reading"):
+            is_there = self.database.exists()
+        if not is_there:
             raise RunNotFound(f"no run at {self.directory}: {self._in_place_of_a_run()}")
 
     def _in_place_of_a_run(self) -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from adaptive_eval.core.results import ContrastKind, ModelResult, PairResult, Results
 from adaptive_eval.text.numbers import count, decimals_for, fixed, interval, listing
 from adaptive_eval.text.verdicts import (
+    decided_trials,
     established,
     flipped,
     is_single,
@@ -76,7 +77,10 @@ def headline(results: Results, names: Mapping[str, str] | None = None) -> str:
     clauses += _own_clauses(results)
     if not clauses:
         clauses = [_best_words(results)]
-    return "; ".join([*clauses, f"{resolved_words(results)} after {count(results.trials, 'trial')}"]) + "."
+    return (
+        "; ".join([*clauses, f"{resolved_words(results)} after {count(decided_trials(results), 'trial')}"])
+        + "."
+    )
 
 
 def _renamed(results: Results, names: Mapping[str, str]) -> Results:

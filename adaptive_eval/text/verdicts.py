@@ -9,6 +9,7 @@ from adaptive_eval.core.results import ContrastKind, ModelResult, PairResult, Re
 from adaptive_eval.text.numbers import count, percent, trimmed
 
 __all__ = [
+    "decided_trials",
     "established",
     "family_words",
     "fixed_length",
@@ -17,6 +18,7 @@ __all__ = [
     "is_single",
     "is_width",
     "left_open",
+    "model_order",
     "of_kind",
     "oriented",
     "pair_name",
@@ -101,21 +103,40 @@ def flipped(pair: PairResult) -> PairResult:
 
 
 def oriented(pair: PairResult) -> PairResult:
-    """Return `pair` seen from its better model: by the verdict, or by the difference while there is none.
+    """Return a decided pair seen from its better model, any other in its own direction, which stays."""
+    return flipped(pair) if pair.kind == "pair" and pair.verdict == "worse" else pair
 
-    What is asked of one model by itself is seen from the model.
+
+def model_order(results: Results) -> tuple[ModelResult, ...]:
+    """Return the models, best first; of neighbours that are declared tied, the order is that of the config.
+
+    So rows of tied models do not change places with every answer.
     """
-    if pair.kind != "pair":
-        return pair
-    behind = pair.difference is not None and pair.difference < 0
-    turn = pair.verdict == "worse" or (pair.verdict != "better" and behind)
-    return flipped(pair) if turn else pair
+    lines = sorted(results.models, key=lambda line: line.rank)
+    place = {line.model: number for number, line in enumerate(results.models)}
+    tied = {frozenset((pair.first, pair.second)) for pair in results.pairs if pair.verdict == "tie"}
+    ordered: list[ModelResult] = []
+    for line in lines:
+        at = len(ordered)
+        while (
+            at
+            and frozenset((ordered[at - 1].model, line.model)) in tied
+            and place[line.model] < place[ordered[at - 1].model]
+        ):
+            at -= 1
+        ordered.insert(at, line)
+    return tuple(ordered)
+
+
+def decided_trials(results: Results) -> int:
+    """Return the trials on which the verdicts rest: without those answered after the stop."""
+    return results.trials - sum(line.after_stop for line in results.models)
 
 
 def pair_order(results: Results) -> tuple[PairResult, ...]:
     """Return all pairs seen from their better model, in leaderboard order."""
-    place = {line.model: (line.rank, i) for i, line in enumerate(results.models)}
-    last = (len(place) + 1, 0)
+    place = {line.model: number for number, line in enumerate(model_order(results))}
+    last = len(place)
     return tuple(
         sorted(
             (oriented(pair) for pair in results.pairs),
@@ -190,11 +211,15 @@ def left_open(results: Results) -> frozenset[str]:
 
 
 def state_word(line: ModelResult, results: Results, *, running: bool) -> str:
-    """Return a model's state as a view shows it: what it is doing, and of a run at rest how it stands."""
-    if line.state in ("stopped", "reference") or running:
+    """Return a model's state as a view shows it: ``resolved`` once no open pair needs it.
+
+    A model that is asked nothing more, because the other model of an open pair has stopped, is unresolved.
+    """
+    if line.state in ("stopped", "reference"):
         return line.state
-    is_resolved = line.state == "retired" and line.model not in left_open(results)
-    return "resolved" if is_resolved else "unresolved"
+    if line.state == "retired":
+        return "unresolved" if line.model in left_open(results) else "resolved"
+    return "active" if running else "unresolved"
 
 
 def tied_groups(results: Results) -> tuple[tuple[str, ...], ...]:

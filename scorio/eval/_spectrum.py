@@ -12,8 +12,6 @@ from ._interval import credible_interval
 __all__ = [
     "geo_spectrum_at_k",
     "geo_spectrum_at_k_ci",
-    "geo_spectrum_star_at_k",
-    "geo_spectrum_star_at_k_ci",
     "threshold_spectrum_at_k",
     "threshold_spectrum_at_k_ci",
 ]
@@ -246,87 +244,3 @@ def geo_spectrum_at_k_ci(
         trials.question_weights,
     )
     return credible_interval(mu, sigma, confidence, bounds)
-
-
-def geo_spectrum_star_at_k(
-    R: ArrayLike | None,
-    k: int,
-    *,
-    counts: ArrayLike | None = None,
-    missing: Missing = None,
-    question_weights: ArrayLike | None = None,
-) -> float:
-    """GeoSpectrum*: `geo_spectrum_at_k` with its default coupling and weights.
-
-    Parameters
-    ----------
-    R, k, counts, missing, question_weights
-        As in `pass_at_k`.
-
-    Returns
-    -------
-    float
-        In [0, 1].
-
-    Raises
-    ------
-    ValueError
-        As `pass_at_k`.
-
-    Examples
-    --------
-    >>> from scorio.eval import geo_spectrum_star_at_k
-    >>> round(geo_spectrum_star_at_k([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 3), 6)
-    0.408248
-    """
-    return geo_spectrum_at_k(R, k, counts=counts, missing=missing, question_weights=question_weights)
-
-
-def geo_spectrum_star_at_k_ci(
-    R: ArrayLike | None,
-    k: int,
-    confidence: float = 0.95,
-    bounds: tuple[float, float] = (0.0, 1.0),
-    alpha0: float = 1.0,
-    beta0: float = 1.0,
-    *,
-    counts: ArrayLike | None = None,
-    missing: Missing = None,
-    question_weights: ArrayLike | None = None,
-) -> tuple[float, float, float, float]:
-    """Approximate posterior summary of GeoSpectrum*, the default of `geo_spectrum_at_k_ci`.
-
-    Parameters
-    ----------
-    R, confidence, bounds, alpha0, beta0, counts, missing, question_weights
-        As in `pass_at_k_ci`.
-    k : int
-        New trials, any ``k >= 1``.
-
-    Returns
-    -------
-    mu, sigma, lo, hi : float
-
-    Raises
-    ------
-    ValueError
-        As `pass_at_k_ci`.
-
-    Examples
-    --------
-    >>> from scorio.eval import geo_spectrum_star_at_k_ci
-    >>> mu, sigma, lo, hi = geo_spectrum_star_at_k_ci([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 3)
-    >>> round(mu, 6), round(sigma, 6)
-    (0.447288, 0.114255)
-    """
-    return geo_spectrum_at_k_ci(
-        R,
-        k,
-        confidence=confidence,
-        bounds=bounds,
-        alpha0=alpha0,
-        beta0=beta0,
-        counts=counts,
-        missing=missing,
-        question_weights=question_weights,
-    )

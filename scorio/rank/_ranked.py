@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
@@ -11,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import scorio.eval as metrics
+from scorio._documented import completed
 from scorio.rank._ties import Ranks, TieMethod, rank_scores
 
 __all__ = ["Ranking", "documented", "fitted", "ranked"]
@@ -79,20 +78,7 @@ ValueError
 
 
 def documented(function: Function) -> Function:
-    """Complete a docstring by the result, the errors and the parameters it does not describe itself."""
-    parts = re.split(r"\n\n(?=\w+\n---)", inspect.cleandoc(function.__doc__ or ""))
-    own = "".join(part.split("\n", 2)[2] + "\n" for part in parts if part.startswith("Parameters"))
-    rest = [part for part in parts[1:] if not part.startswith("Parameters")]
-    named = re.findall(r"^(\w.*) : ", own, flags=re.MULTILINE)
-    described = {name for names in named for name in names.split(", ")}
-    shared = {
-        name: f"{name} : {PARAMETERS[name]}\n"
-        for name in inspect.signature(function).parameters
-        if name in PARAMETERS and name not in described
-    }
-    leading = "".join(shared.pop(name, "") for name in ("R", "k"))
-    parameters = f"Parameters\n----------\n{leading}{own}{''.join(shared.values())}".rstrip()
+    """Complete a ranking's docstring by the shared parameters, the result and the errors."""
     name = function.__name__
     scores = f": values of :func:`scorio.eval.{name}`" if hasattr(metrics, name) else ""
-    function.__doc__ = "\n\n".join([parts[0], parameters, _RESULT.format(scores=scores), *rest]) + "\n"
-    return function
+    return completed(function, PARAMETERS, _RESULT.format(scores=scores))

@@ -99,8 +99,8 @@ def test_a_prior_is_in_the_report_and_in_no_decision(folder: Path) -> None:
     without, primed = report(folder / "runs/plain"), report(folder / "runs/primed")
     assert without["prior"] is None
     assert primed["prior"] == (
-        "2 earlier trials a question of sage, novice, from runs/first; none of student; the early ranking "
-        "uses all earlier trials"
+        "2 previous trials a question of sage, novice, from runs/first; none of student; the early ranking "
+        "uses all previous trials"
     )
     lines = {line["model"]: line for line in primed["models"]}
     assert [lines[name]["early_rank"] for name in ("sage", "student", "novice")] == [1, 2, 3]

@@ -157,9 +157,10 @@ def test_the_readme_shows_what_the_quickstart_really_prints(tmp_path: Path) -> N
 
 
 def timeless(text: str) -> Counter[str]:
-    """Count the words of a summary, with bars, and figures that depend on the clock, left out.
+    """Count the words of a summary, with bars, and what depends on the clock, left out.
 
     Which of two tied models comes first depends on the clock too.
     """
+    text = re.sub(r"\s+\([\d,]+\s+answered\s+after\s+the\s+stop\)", "", text)
     words = re.sub(r"[├─●┤]+", " ", text).split()
     return Counter(word for word in words if not re.fullmatch(r"[\d,.k]+%?", word.rstrip(".);:").lstrip("(")))

@@ -263,7 +263,7 @@ def test_a_bug_is_not_taken_for_a_failure(mimic: MockServerProcess, monkeypatch:
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("adaptive_eval.build.scorers.Grading.score", broken)
+    monkeypatch.setattr("adaptive_eval.build.grading.Grading.score", broken)
     with pytest.raises(RuntimeError, match="ZeroDivisionError: a bug"):
         asked(built, range(1), lambda _: desks.executor())
 

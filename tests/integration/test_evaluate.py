@@ -73,7 +73,7 @@ class TestEvaluate:
         assert first.results.trials == 40
         second = evaluate(out=tmp_path / "run", goal="budget", budget={"trials": 60})
         assert second.results.trials == 60
-        assert read_recorded([tmp_path / "run"]).trials == 60
+        assert 58 <= read_recorded([tmp_path / "run"]).trials <= 60  # the first repeats may be copies
 
     def test_a_judges_budget_is_not_spent_anew_by_the_next_call(self, tmp_path):
         with scripted_chat() as make:
@@ -111,9 +111,9 @@ class TestEvaluate:
             calls["n"] += 1
             if calls["n"] % 5 == 0:
                 raise ConnectionError("gone")
-            return str(2 * int(prompt.split()[0]))
+            return f"{'about ' * (calls['n'] % 3)}{2 * int(prompt.split()[0])}"
 
-        found = evaluate(models={"flaky": flaky, "wrong": lambda prompt: "none"})
+        found = evaluate(models={"flaky": flaky, "wrong": coin(0.1)})
         assert found.model("flaky").score == 1.0
 
     def test_a_mistake_in_a_function_is_not_hidden(self):

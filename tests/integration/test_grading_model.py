@@ -8,7 +8,7 @@ import json
 import pytest
 from scripted_chat import scripted_chat
 
-from adaptive_eval.build.scorers import grading_model_of
+from adaptive_eval.build.grading import grading_model_of
 from adaptive_eval.endpoints.transport import LEAST_BODY
 from adaptive_eval.errors import ScorerUnavailable
 from adaptive_eval.scoring import build_scorer

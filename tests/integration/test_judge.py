@@ -10,7 +10,7 @@ from mimic_runs import command, installed, mimic_config, run_config
 from scripted_chat import scripted_chat
 
 from adaptive_eval.build.assembly import build, config_of_run
-from adaptive_eval.build.scorers import grading_model_of
+from adaptive_eval.build.grading import grading_model_of
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import ScorerUnavailable
 from adaptive_eval.scoring import build_scorer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -16,7 +17,11 @@ from adaptive_eval.store import RunReader
 from adaptive_eval.trial import Completion, Usage
 
 ROWS = [{"input": f"{n} + {n}?", "target": str(2 * n)} for n in range(12)]
-MODELS = {"right": lambda prompt: str(2 * int(prompt.split()[0])), "wrong": lambda prompt: "none"}
+NUMBERS = itertools.count()
+MODELS = {
+    "right": lambda prompt: f"{next(NUMBERS) % 7 * ' '}{2 * int(prompt.split()[0])}",
+    "wrong": lambda prompt: f"none {next(NUMBERS) % 7 * ' '} of them",
+}
 
 
 @pytest.fixture
@@ -121,3 +126,26 @@ def test_python_refuses_a_full_disk_too(tmp_path: Path, monkeypatch: pytest.Monk
         adaptive_eval.evaluate(MODELS, ROWS, out=tmp_path / "run")
     with pytest.raises(RunDiskFull):
         adaptive_eval.run_config(mimic_config(), out=tmp_path / "run")
+
+
+def test_functions_that_answer_everything_with_one_text_decide_nothing_on_copies(tmp_path: Path) -> None:
+    models = {"good": lambda prompt: "4", "bad": lambda prompt: "no"}
+    rows = [{"input": f"{n}?", "target": "4" if n < 3 else "5"} for n in range(12)]
+    with pytest.warns(adaptive_eval.EvaluationWarning, match="copies do not count"):
+        found = adaptive_eval.evaluate(models, rows, budget={"trials": 2000}, out=tmp_path / "run")
+    assert not found.resolved
+    assert found.results.trials < 2 * (300 + 12) + 50, "a model of nothing but copies is stopped"
+    with RunReader(tmp_path / "run") as reader:
+        counted = [record for record in reader.trials() if record.missing is None]
+    assert len(counted) == 2 * len(rows)
+
+
+def test_deterministic_functions_are_asked_each_question_once_and_known(tmp_path: Path) -> None:
+    rows = [{"input": f"{n}?", "target": "4" if n < 30 else "5"} for n in range(40)]
+    models = {"good": lambda prompt: "4", "bad": lambda prompt: "5"}
+    found = adaptive_eval.evaluate(models, rows, deterministic=list(models), budget={"trials": 2000})
+    assert found.ranking == ("good", "bad")
+    assert found.resolved
+    assert found.results.trials <= 100
+    with pytest.raises(UsageError, match="no model 'nobody'"):
+        adaptive_eval.evaluate(models, rows, deterministic=["nobody"])

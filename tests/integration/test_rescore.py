@@ -191,7 +191,7 @@ def test_samples_name_what_there_is(run):
     result = command("samples", run, "--model", "sag")
     assert result.exit_code == 2
     assert "the run has sage, novice" in result.stderr
-    assert "No stored trial is like that" in command("samples", run, "--missing").stderr
+    assert "No stored trial matches" in command("samples", run, "--missing").stderr
 
 
 def test_what_a_model_wrote_does_nothing_to_the_terminal(tmp_path):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from config_texts import problems_of, with_changes
 
+from adaptive_eval.config.document import read_document
+
 
 def test_every_mistake_is_reported_at_once_in_file_order():
     problems = problems_of(
@@ -304,3 +306,32 @@ def test_one_mistake_gives_one_clear_message(changes, expected):
 )
 def test_what_is_no_config_is_named(text, expected):
     assert expected in problems_of(text)[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"tasks__0__limit": 10**20}, "tasks[0].limit"),
+        ({"models__0__sampling__max_tokens": 10**23}, "models[0].sampling.max_tokens"),
+        ({"models__0__sampling__max_completion_tokens": 2**31}, "models[0].sampling.max_completion_tokens"),
+        ({"stopping": {"max_passes": 10**7}}, "stopping.max_passes"),
+        ({"stopping": {"equivalence": 1e300}}, "stopping.equivalence"),
+        ({"budget": {"usd": 1e300}}, "budget.usd"),
+        ({"mimic": {"models": {"x": {"mean": 0.5, "context_length": 10**4000}}}}, "context_length"),
+    ],
+)
+def test_an_absurd_number_is_refused_at_its_place(changes, place):
+    problems = [problem for problem in problems_of(with_changes(**changes)) if "is too large" in problem]
+    assert len(problems) == 1
+    assert place in problems[0]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{a: " * 30_000, "- " * 50_000, "[" * 50_000 + "]" * 50_000])
+def test_deep_nesting_is_refused_before_it_is_parsed(text):
+    (problem,) = read_document(text).problems
+    assert "nested too deeply" in problem.message
+
+
+def test_a_text_too_long_for_a_config_is_refused_before_it_is_parsed():
+    (problem,) = read_document("a: 1\n" * 100_000).problems
+    assert "500,000 characters" in problem.message

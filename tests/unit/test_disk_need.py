@@ -16,11 +16,17 @@ from adaptive_eval.build.assembly import Built, build
 from adaptive_eval.cli.main import cli
 from adaptive_eval.config import config_from_data
 from adaptive_eval.config.model import SamplingConfig
-from adaptive_eval.errors import RunDiskFull
+from adaptive_eval.errors import RunDiskFull, RunFileError
 from adaptive_eval.run import disk
 from adaptive_eval.run.disk import alternatives, forecast, room_warning
 from adaptive_eval.store import RunReader
-from adaptive_eval.store.disk_space import free_bytes, in_words, stored_bytes, trial_bytes
+from adaptive_eval.store.disk_space import (
+    free_bytes,
+    in_words,
+    require_writable,
+    stored_bytes,
+    trial_bytes,
+)
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -163,3 +169,30 @@ def test_the_disk_of_a_run_that_is_not_there_yet_is_that_of_its_folder(tmp_path)
 @pytest.mark.parametrize(("size", "words"), [(0, "0 B"), (999, "999 B"), (5e6, "5 MB"), (2.5e12, "2.5 TB")])
 def test_sizes_in_words(size, words):
     assert in_words(size) == words
+
+
+@pytest.mark.parametrize(
+    ("directory", "words"),
+    [
+        ("a file/run", "a file, not a directory"),
+        ("a file", "a file, not a directory"),
+        ("n" * 300, "too long"),
+        ("/proc/run", "cannot be written to"),
+    ],
+)
+def test_a_place_that_takes_no_files_is_named_for_what_it_is(tmp_path, directory, words):
+    (tmp_path / "a file").touch()
+    with pytest.raises(RunFileError) as caught:
+        require_writable(tmp_path / directory)
+    assert words in str(caught.value)
+    assert "free" not in str(caught.value)
+
+
+def test_looking_whether_a_place_can_be_written_to_leaves_nothing(tmp_path):
+    require_writable(tmp_path / "runs" / "new")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_whose_name_is_too_long_is_one_clear_error(tmp_path):
+    with pytest.raises(RunFileError, match="too long"):
+        RunReader(tmp_path / ("n" * 300))

@@ -136,7 +136,7 @@ def test_trials_of_a_question_have_neighbouring_seeds_and_no_two_the_same():
         assert seed == seeds[model, question, 0] + repeat
 
 
-def test_exact_reads_every_pass_of_answers_in_a_row():
+def test_exact_reads_every_pass_of_samples_per_prompt_of():
     """Passes that are complete together count like passes one after the other."""
     decided = {}
     for in_a_row in (1, 4):

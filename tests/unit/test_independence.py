@@ -20,6 +20,11 @@ def essay(seed, words=150):
     return " ".join(random.Random(seed).choices(WORDS, k=words))
 
 
+def varying(text, question, repeat):
+    """Return `text`, and one time in 50 another one."""
+    return text if (QUESTIONS.index(question) + 7 * repeat) % 50 else f"{text} or not"
+
+
 def audited(
     answer, *, temperature=0.7, passes=4, response_id=lambda question, repeat: f"cmpl-{question}-{repeat}"
 ):
@@ -60,14 +65,16 @@ def test_a_proxy_that_caches_half_of_the_time_is_found():
     "answer",
     [
         lambda question, repeat: essay(f"{question}/{repeat}"),
-        lambda question, repeat: "B",
-        lambda question, repeat: "",
-        lambda question, repeat: f"The answer is \\boxed{{{QUESTIONS.index(question)}}}.",
-        lambda question, repeat: "I'm sorry, but I cannot help with that. " * 4,
+        lambda question, repeat: varying("B", question, repeat),
+        lambda question, repeat: varying("", question, repeat),
+        lambda question, repeat: varying(f"\\boxed{{{QUESTIONS.index(question)}}}.", question, repeat),
+        lambda question, repeat: varying("I'm sorry, but I cannot help with that. " * 4, question, repeat),
         # The same page for all: it tells nothing about repeats.
-        lambda question, repeat: essay("one"),
+        lambda question, repeat: varying(essay("one"), question, repeat),
         # A long template around a short answer.
-        lambda question, repeat: f'{essay("head")} {{"answer": "{question}"}} {essay("tail")}',
+        lambda question, repeat: (
+            f'{essay("head")} {{"answer": "{varying(question, question, repeat)}"}} {essay("tail")}'
+        ),
         # One in ten short explanations comes again word for word.
         lambda question, repeat: essay(f"{question}/{repeat if repeat % 10 else 0}", words=60),
     ],
@@ -82,8 +89,11 @@ def test_greedy_answers_are_not_audited():
 
 
 def test_the_lower_the_temperature_the_more_may_come_again():
-    assert audited(lambda question, repeat: essay(question, words=90), temperature=0.01) == ()
-    assert audited(lambda question, repeat: essay(question, words=90), temperature=1.0)
+    def answer(question, repeat):
+        return varying(essay(question, words=90), question, repeat)
+
+    assert audited(answer, temperature=0.01) == ()
+    assert audited(answer, temperature=1.0)
 
 
 def test_short_answers_under_the_same_id_come_from_a_cache():
@@ -95,7 +105,53 @@ def test_short_answers_under_the_same_id_come_from_a_cache():
 
 @pytest.mark.parametrize("name", ["", "chatcmpl-of-this-server", "7"])
 def test_a_server_that_calls_all_responses_the_same_proves_nothing(name):
-    assert audited(lambda question, repeat: "B", response_id=lambda question, repeat: name) == ()
+    letters = audited(lambda question, repeat: varying("B", question, repeat), response_id=lambda *_: name)
+    assert letters == ()
+
+
+@pytest.mark.parametrize("answer", ["B", "", "refused " * 20, essay("one")])
+def test_answers_that_never_vary_are_told_of(answer):
+    (warning,) = audited(lambda question, repeat: answer)
+    assert warning.startswith("m: all 120 answers to a question asked again are the same text")
+    assert "120 copies do not count" in warning
+    assert "deterministic: true" in warning
+
+
+def copies_among(answer, passes, audit=None):
+    """Return which repeats are copies, in the order of asking."""
+    audit = audit or IndependenceAudit({"m": 0.7})
+    return [
+        audit.observe("m", ("t", question), Completion(answer(question, repeat), "stop"))
+        for repeat in range(passes)
+        for question in QUESTIONS
+    ]
+
+
+def test_short_copies_count_from_the_first_variation_on():
+    def letters(question, repeat):
+        return "C" if (question, repeat) == ("q10", 2) else "B"
+
+    found = copies_among(letters, 4)
+    assert found == [False] * 40 + [True] * 50 + [False] * 70
+
+
+def test_long_copies_never_count():
+    def half(question, repeat):
+        return essay(question if QUESTIONS.index(question) % 2 else f"{question}/{repeat}")
+
+    found = copies_among(half, 3)
+    assert sum(found[40:]) == 40, "those of every other question, in both later passes"
+    assert not any(found[:40])
+
+
+def test_a_model_of_nothing_but_copies_is_asked_no_more():
+    audit = IndependenceAudit({"m": 0.7})
+    copies_among(lambda question, repeat: "B", 8, audit)
+    assert audit.pointless("m") is None
+    copies_among(lambda question, repeat: "B", 1, audit)
+    assert "the last 320 answers" in audit.pointless("m")
+    copies_among(lambda question, repeat: varying("B", question, 0), 1, audit)
+    assert audit.pointless("m") is None
 
 
 def test_the_memory_of_the_audit_is_bounded(monkeypatch):
@@ -119,8 +175,8 @@ def test_answers_of_one_question_after_the_other_are_told_from_its_template():
     """As with several answers of one request: the latest answer is to the same question."""
     audit = IndependenceAudit({"m": 0.7})
     for question in QUESTIONS:
-        for _ in range(8):
-            text = f"{essay('head')} {question} {essay('tail')}"
+        for repeat in range(8):
+            text = f"{essay('head')} {varying(question, question, repeat)} {essay('tail')}"
             audit.observe("m", ("t", question), Completion(text, "stop"))
     assert audit.warnings() == ()
 

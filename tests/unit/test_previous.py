@@ -156,19 +156,19 @@ class TestPriors:
         prior = built(folder, "a", "b", prior={"from": "first", "depth": 2}).spec.prior
         assert set(prior.counts) == {"a"}
         assert np.array_equal(prior.counts["a"]["t"], expected_counts(trials, "a", depth=2))
-        assert prior.source == "2 earlier trials a question of a, from first; none of b"
+        assert prior.source == "2 previous trials a question of a, from first; none of b"
         assert prior.transfer is None
 
     def test_the_early_ranking_takes_all_of_them(self, folder):
         trials = stored_run(folder, "first", {"a": 0.8})
         prior = built(folder, "a", "b", prior={"from": "first", "transfer": True}).spec.prior
         assert np.array_equal(prior.transfer["a"]["t"], expected_counts(trials, "a"))
-        assert prior.source.endswith("; the early ranking uses all earlier trials")
+        assert prior.source.endswith("; the early ranking uses all previous trials")
 
     def test_says_where_trials_are_fewer_than_asked_for(self, folder):
         stored_run(folder, "first", {"a": 0.8}, steps=QUESTIONS + 4)
         prior = built(folder, "a", "b", prior={"from": "first", "depth": 4}).spec.prior
-        assert prior.source.startswith("1 to 2 earlier trials a question of a")
+        assert prior.source.startswith("1 to 2 previous trials a question of a")
 
     def test_one_shared_task_is_enough(self, folder):
         stored_run(folder, "first", {"a": 0.8})

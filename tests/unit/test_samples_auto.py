@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_eval.build.assembly import build
-from adaptive_eval.build.samples_per_prompt import MOST, best_in_a_row
+from adaptive_eval.build.samples_per_prompt import MOST, best_samples_per_prompt
 from adaptive_eval.config import config_from_data
 
 LENGTHS = st.floats(1.0, 100_000.0)
@@ -17,15 +17,15 @@ LENGTHS = st.floats(1.0, 100_000.0)
 
 @given(prompt=LENGTHS, answer=LENGTHS, factor=st.floats(1.0, 50.0))
 def test_longer_prompts_ask_for_more_and_longer_answers_for_less(prompt, answer, factor):
-    best = best_in_a_row(prompt, answer)
+    best = best_samples_per_prompt(prompt, answer)
     assert 1 <= best <= MOST
-    assert best_in_a_row(factor * prompt, answer) >= best
-    assert best_in_a_row(prompt, factor * answer) <= best
+    assert best_samples_per_prompt(factor * prompt, answer) >= best
+    assert best_samples_per_prompt(prompt, factor * answer) <= best
 
 
 @given(prompt=LENGTHS, answer=LENGTHS)
 def test_only_the_ratio_counts(prompt, answer):
-    assert best_in_a_row(prompt, answer) == best_in_a_row(2.0 * prompt, 2.0 * answer)
+    assert best_samples_per_prompt(prompt, answer) == best_samples_per_prompt(2.0 * prompt, 2.0 * answer)
 
 
 def built(folder, question, *, wanted=("auto", "auto"), tokens=64, **changes):

@@ -1,4 +1,4 @@
-"""Processes that score: what becomes of an answer when they die, and where own functions are found."""
+"""Processes that score: what happens to an answer when they die, and where user functions are found."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from adaptive_eval.build.assembly import make_importable
 from adaptive_eval.errors import ScorerUnavailable, UsageError
-from adaptive_eval.scoring import build_scorer
+from adaptive_eval.scoring import Undecided, build_scorer
 from adaptive_eval.scoring.workers import in_worker
 from adaptive_eval.trial import Completion, Question
 
@@ -48,6 +48,12 @@ def test_workers_that_are_killed_while_they_wait_cost_no_answer():
     assert in_worker(divmod, 7, 2) == (3, 1)
     kill_all_workers()
     assert [in_worker(divmod, 7, 2) for _ in range(3)] == [(3, 1)] * 3
+
+
+def test_a_comparison_is_bounded_in_cpu_time_and_not_by_a_busy_machine():
+    assert in_worker(time.sleep, 0.6, limit=0.5) is None
+    with pytest.raises(Undecided, match=r"took longer than 0\.2 s"):
+        in_worker(pow, 9, 9**9, limit=0.2)
 
 
 def test_a_worker_that_is_killed_over_an_answer_once_costs_no_answer(tmp_path):

@@ -18,7 +18,8 @@ from adaptive_eval.monitor.web import plotly_library as library
 from adaptive_eval.monitor.web.app import create_app
 from adaptive_eval.monitor.web.feed import PARTS_EVERY, PLOTS_EVERY, SHARE, Feed, News
 from adaptive_eval.monitor.web.folder import LIST_EVERY, Folder, open_folder
-from adaptive_eval.monitor.web.guard import new_token
+from adaptive_eval.monitor.web.guard import content_security_policy, new_token
+from adaptive_eval.monitor.web.plotly_library import plotly_styles
 from adaptive_eval.monitor.web.stream import event, follow
 from adaptive_eval.monitor.web.watch import LOOK_EVERY, RunWatch
 from adaptive_eval.store import RunReader, RunWriter
@@ -326,3 +327,12 @@ def test_decisions_are_told_in_order(tmp_path):
         feed = Feed(tmp_path / "run")
         assert feed.news().decisions == tuple(describe(decision) for decision in told)
         feed.close()
+
+
+def test_the_policy_allows_the_styles_that_the_plots_are_drawn_with_and_no_others():
+    styles = plotly_styles()
+    assert styles
+    assert all(b"{" in style for style in styles)
+    policy = content_security_policy(styles)
+    assert "unsafe-inline" not in policy
+    assert policy.count("sha256-") == len(styles) + 2

@@ -27,7 +27,7 @@ from adaptive_eval.monitor.web.feed import Feed, News
 from adaptive_eval.monitor.web.folder import Folder
 from adaptive_eval.monitor.web.guard import Guard
 from adaptive_eval.monitor.web.pages import FIGURES, render, run_context
-from adaptive_eval.monitor.web.plotly_library import plotly_script
+from adaptive_eval.monitor.web.plotly_library import plotly_script, plotly_styles
 from adaptive_eval.monitor.web.stream import follow
 from adaptive_eval.monitor.web.trial_pages import prompt_text
 from adaptive_eval.store import RunReader
@@ -76,7 +76,7 @@ def create_app(folder: Folder, token: str, closing: Callable[[], bool] = lambda:
         middleware=[Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=5)],
         exception_handlers={RunFileError: _unreadable, HTTPException: _refused},
     )
-    return Guard(app, token)
+    return Guard(app, token, plotly_styles())
 
 
 def _file(path: Path) -> Callable[[Request], Response]:

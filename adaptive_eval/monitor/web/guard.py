@@ -5,33 +5,40 @@ from __future__ import annotations
 import base64
 import hashlib
 import secrets
+from collections.abc import Iterable
 
 from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["CONTENT_SECURITY_POLICY", "Guard", "new_token"]
+__all__ = ["Guard", "content_security_policy", "new_token"]
 
-_EMPTY = f"'sha256-{base64.b64encode(hashlib.sha256(b'').digest()).decode()}'"
+_EMPTY = b""
 
-CONTENT_SECURITY_POLICY = "; ".join(
-    (
+
+def content_security_policy(styles: Iterable[bytes] = ()) -> str:
+    """Return the policy of the pages; `styles` are the style sheets that a script may write into them."""
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(style).digest()).decode()}'" for style in (_EMPTY, *styles)
+    )
+    empty = hashes.split(" ", 1)[0]
+    parts = (
         "default-src 'none'",
         "script-src 'self'",
-        # The plotting library makes an empty style element, and empty style attributes, and fills them by
-        # script: that is allowed, styles written into the page are not.
-        f"style-src 'self' {_EMPTY}",
-        f"style-src-attr 'unsafe-hashes' {_EMPTY}",
+        # The plotting library makes style elements, one empty, and empty style attributes, and fills them by
+        # script: these are allowed, other styles written into the page are not.
+        f"style-src 'self' {hashes}",
+        f"style-src-attr 'unsafe-hashes' {empty}",
         "img-src 'self' data:",  # heat maps are drawn as images that the page itself makes
         "connect-src 'self'",
         "form-action 'self'",
         "base-uri 'none'",
         "frame-ancestors 'none'",
     )
-)
+    return "; ".join(parts)
+
 
 _HEADERS = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",  # the address holds the token
@@ -54,10 +61,13 @@ class Guard:
         What is guarded; it sees the whole path.
     token : str
         The token.
+    styles : iterable of bytes
+        Style sheets that a script may write into the pages.
     """
 
-    def __init__(self, app: ASGIApp, token: str) -> None:
+    def __init__(self, app: ASGIApp, token: str, styles: Iterable[bytes] = ()) -> None:
         self._app = app
+        self._headers = {"Content-Security-Policy": content_security_policy(styles), **_HEADERS}
         self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,7 +79,7 @@ class Guard:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
+                for name, value in self._headers.items():
                     headers[name] = value
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)

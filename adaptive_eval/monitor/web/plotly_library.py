@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from adaptive_eval.errors import UsageError
 
-__all__ = ["plotly_script", "require_libraries"]
+__all__ = ["plotly_script", "plotly_styles", "require_libraries"]
 
 _NEEDED = ("jinja2", "plotly")
 
@@ -36,3 +38,13 @@ def plotly_script() -> Path:
         if script.is_file():
             return script
     raise UsageError("the installed plotly has no plotly.min.js: install it again with pip install plotly")
+
+
+@cache
+def plotly_styles() -> tuple[bytes, ...]:
+    """Return the style sheets that the plotting library's script writes into a page."""
+    text = plotly_script().read_text(encoding="utf-8")
+    return tuple(
+        re.sub(r"\\(.)", r"\1", sheet).encode()
+        for sheet in re.findall(r"\.textContent='((?:[^'\\]|\\.)*)'", text)
+    )

@@ -49,7 +49,7 @@ _NEXT: dict[StopReason, str] = {
 
 
 class Terminal:
-    """The console of ``adaptive-eval run`` (:class:`adaptive_eval.run.console.Console`).
+    """The console of ``adaptive-eval run`` (:class:`adaptive_eval.run.run_console.Console`).
 
     Parameters
     ----------

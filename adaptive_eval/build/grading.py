@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from adaptive_eval.build.grading_model import GradingModelClient
-from adaptive_eval.build.stored_answers import EarlierAnswers
+from adaptive_eval.build.stored_answers import StoredAnswers
 from adaptive_eval.config.section import MIMIC
 from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
@@ -76,7 +76,7 @@ class Grading:
         The tasks.
     scoring : mapping of str to TaskScoring
         Scorer and rubric of each.
-    earlier : EarlierAnswers, optional
+    stored : StoredAnswers, optional
         Answers that a pilot has had scored: another model is not asked about them again.
     threads : ThreadPoolExecutor, optional
         For scorers that ask no other model. Default: those of the event loop.
@@ -86,13 +86,13 @@ class Grading:
         self,
         tasks: Sequence[Task],
         scoring: Mapping[str, TaskScoring],
-        earlier: EarlierAnswers | None = None,
+        stored: StoredAnswers | None = None,
         threads: ThreadPoolExecutor | None = None,
     ) -> None:
         self._threads = threads
         self._tasks = {task.name: task for task in tasks}
         self._scoring = scoring
-        self._earlier = earlier
+        self._stored = stored
         self._graded = model_graded({task: one.scorer for task, one in scoring.items()})
         self._places = {task: asyncio.Semaphore(one.concurrency) for task, one in self._graded.items()}
 
@@ -116,7 +116,7 @@ class Grading:
         without = scoring.not_scored(completion)
         if without is not None:
             return without
-        known = None if self._earlier is None else self._earlier.score(request, completion)
+        known = None if self._stored is None else self._stored.score(request, completion)
         if known is None:
             async with self._places[request.task]:
                 known = await scorer.grade(completion, question)

@@ -1,0 +1,83 @@
+"""From a config and its tasks to what the session and the runner are told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adaptive_eval.build.model_clients import prompt_bound
+from adaptive_eval.config import ModelConfig, RunConfig
+from adaptive_eval.core.spec import (
+    AllocationSpec,
+    BudgetSpec,
+    GoalSpec,
+    ModelSpec,
+    Price,
+    SessionSpec,
+    StoppingSpec,
+    TaskSpec,
+)
+from adaptive_eval.engine.clock import Deadlines
+from adaptive_eval.engine.independence import temperature_of
+from adaptive_eval.tasks import Task
+
+__all__ = ["deadlines_of", "session_spec"]
+
+
+def session_spec(config: RunConfig, tasks: Sequence[Task], in_a_row: int) -> SessionSpec:
+    """Return the session's view of a config; `in_a_row` is its samples per prompt."""
+    stopping = config.stopping
+    return SessionSpec(
+        models=tuple(_model_spec(model) for model in config.models),
+        tasks=tuple(
+            TaskSpec(
+                task.name,
+                tuple(question.id for question in task.questions),
+                config.task(task.name).rubric.category_weights,
+                _clusters(config, task),
+                prompt_bounds=tuple(prompt_bound(task.render(question)) for question in task.questions),
+                prompt_varies=task.shuffles_options,
+                budget=BudgetSpec(**config.task(task.name).budget.limits()),
+                weight=config.task(task.name).weight,
+            )
+            for task in tasks
+        ),
+        goal=_goal_spec(config.goal.model_dump()),
+        stopping=StoppingSpec(**stopping.model_dump()),
+        allocation=AllocationSpec(**config.allocation.model_dump(), in_a_row=in_a_row),
+        budget=BudgetSpec(**config.budget.limits()),
+        seed=config.seed,
+        overall=config.overall,
+        usage_on_failure=config.budget.usage_on_failure,
+    )
+
+
+def deadlines_of(config: RunConfig) -> Deadlines:
+    """Return the limits of running time."""
+    tasks, models = (
+        {one.name: one.budget.wall_clock for one in section if one.budget.wall_clock is not None}
+        for section in (config.tasks, config.models)
+    )
+    return Deadlines(config.budget.wall_clock, tasks, models)
+
+
+def _clusters(config: RunConfig, task: Task) -> tuple[str, ...] | None:
+    """Return the cluster of each question where questions are a sample, and the dataset says it."""
+    if config.stopping.target != "population" or "cluster" not in config.task(task.name).fields:
+        return None
+    return tuple(str(question.fields["cluster"]) for question in task.questions)
+
+
+def _goal_spec(goal: Mapping[str, Any]) -> GoalSpec:
+    parts = tuple(_goal_spec(part) for part in goal.get("goals", ()))
+    return GoalSpec(**{**goal, "goals": parts})
+
+
+def _model_spec(model: ModelConfig) -> ModelSpec:
+    price = None
+    if model.price is not None:
+        price = Price(model.price.input, model.price.output, model.price.cached_input)
+    limits = BudgetSpec(**model.budget.limits())
+    said = model.deterministic
+    greedy = temperature_of({**model.sampling.as_sent(), **model.extra_body}) is None
+    return ModelSpec(model.name, model.sampling.token_limit, price, limits, greedy if said is None else said)

@@ -1,0 +1,33 @@
+"""The list of runs, and commands that are written a little wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from mimic_runs import command, mimic_config
+
+
+def test_runs_are_listed_with_state_and_trials(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(json.dumps(mimic_config(budget={"trials": 10})), encoding="utf-8")
+    assert command("run", config, "--out", tmp_path / "runs" / "one", "--display", "none").exit_code == 3
+    (tmp_path / "runs" / "broken").mkdir()
+    (tmp_path / "runs" / "broken" / "run.db").write_text("no database")
+    done = command("runs", tmp_path / "runs", "--json")
+    found = {row["run"]: row for row in map(json.loads, done.output.splitlines())}
+    assert (found["one"]["stop"], found["one"]["trials"]) == ("budget", 10)
+    assert "error" in found["broken"]
+    assert "one: budget, 10 trials" in command("runs", tmp_path / "runs").output
+    compared = command("compare", tmp_path / "runs" / "one", tmp_path / "runs" / "one")
+    assert (compared.exit_code, compared.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("reprot", "report"), ("validat", "validate"), ("runz", "run")]
+)
+def test_an_unknown_command_suggests_the_nearest(written: str, meant: str) -> None:
+    done = command(written)
+    assert done.exit_code == 2
+    assert f"did you mean {meant}" in done.stderr
