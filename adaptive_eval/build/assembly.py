@@ -23,7 +23,7 @@ from adaptive_eval.build.grading import (
     model_graded,
     scorer_endpoints,
 )
-from adaptive_eval.build.model_clients import endpoints_of, lanes_of, server_limits
+from adaptive_eval.build.model_clients import endpoints_of, model_clients_of, server_limits
 from adaptive_eval.build.previous_runs import Previous, previous_of
 from adaptive_eval.build.prompts import InspectPrompts, RenderedPrompts, answer_key
 from adaptive_eval.build.question_policy import ROUNDS, SHARED_ROUNDS, question_policy
@@ -253,7 +253,7 @@ class Built:
         return Runner(
             session,
             writer,
-            lanes_of(self.config, endpoints, retry, samples, self.discoveries),
+            model_clients_of(self.config, endpoints, retry, samples, self.discoveries),
             servers=server_limits(self.config, endpoints),
             prompts=InspectPrompts(self.tasks) if self.drives_inspect else RenderedPrompts(self.tasks),
             executor=executor,

@@ -1,4 +1,4 @@
-"""From a config to the ways on which its models are asked: endpoints, limits, and when to give up."""
+"""From a config to model clients: endpoints, limits, and when trials are dropped."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.text.numbers import listing
 from adaptive_eval.trial import Message
 
-__all__ = ["endpoint_at", "endpoints_of", "lanes_of", "limits_of", "prompt_bound", "server_limits"]
+__all__ = ["endpoint_at", "endpoints_of", "limits_of", "model_clients_of", "prompt_bound", "server_limits"]
 
 
 def endpoints_of(
@@ -63,7 +63,7 @@ def endpoints_of(
     return pools
 
 
-def lanes_of(
+def model_clients_of(
     config: RunConfig,
     endpoints: Mapping[str, Sequence[Endpoint]],
     retry: RetryConfig,

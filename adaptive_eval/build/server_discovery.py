@@ -1,4 +1,4 @@
-"""From a config to the sources that name its servers, and to clients for whoever they name."""
+"""From a config to the sources that name its servers, and to their clients."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Finder:
         return client
 
     def client(self, model: ModelConfig, url: str) -> OpenAIEndpoint:
-        """Return the client for `model` at `url`, whoever may be there."""
+        """Return the client for `model` at `url`."""
         key = model.name, url
         if key not in self._clients:
             self._clients[key] = endpoint_at(model, url)

@@ -338,7 +338,7 @@ def test_a_source_that_cannot_be_read_keeps_its_servers_and_is_told_of_once():
     verdict, ended = play(scene, found)
     assert verdict.reason == "resolved"
     assert ended == pytest.approx(75.0, abs=3.0)
-    assert remarks(seen) == ["servers.txt: no such file; the servers known last stay"]
+    assert remarks(seen) == ["servers.txt: no such file; the last known servers are kept"]
     assert told(scene) == [f"a: server {ONE} joined"]
     last = [event for event in seen if isinstance(event, Progress)][-1]
     assert last.results.warnings == ()
