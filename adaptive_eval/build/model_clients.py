@@ -43,13 +43,7 @@ __all__ = ["endpoint_at", "endpoints_of", "limits_of", "model_clients_of", "prom
 def endpoints_of(
     models: Iterable[ModelConfig], mimic_url: str | None
 ) -> dict[str, tuple[OpenAIEndpoint, ...]]:
-    """Return the pool of servers of each of `models`; `mimic_url` stands for the word mimic.
-
-    Raises
-    ------
-    UsageError
-        If environment variables that models name are not set; all of them are named.
-    """
+    """Return the pool of servers of each of `models`; `mimic_url` stands for the word mimic."""
     pools: dict[str, tuple[OpenAIEndpoint, ...]] = {}
     wrong: dict[str, list[str]] = {}
     for model in models:
@@ -70,21 +64,7 @@ def model_clients_of(
     samples: Mapping[str, int] = MappingProxyType({}),
     discoveries: Mapping[str, Discovery] = MappingProxyType({}),
 ) -> dict[str, ModelClient]:
-    """Return how every model is asked.
-
-    Parameters
-    ----------
-    config : RunConfig
-        The config.
-    endpoints : mapping of str to sequence of Endpoint
-        The servers of every model.
-    retry : RetryConfig
-        How long a trial is tried.
-    samples : mapping of str to int
-        Most trials of a question that share one request, for models where it is not 1.
-    discoveries : mapping of str to Discovery
-        How servers are found, for models that have no endpoints.
-    """
+    """Return how every model is asked."""
     policy = RetryPolicy(attempts=retry.attempts, total_wait=retry.max_seconds)
     return {
         model.name: ModelClient(
@@ -143,13 +123,7 @@ def _rate(limit: RateLimitConfig | None) -> RateLimit:
 
 
 def endpoint_at(model: ModelConfig, address: str) -> OpenAIEndpoint:
-    """Return the client for `model` at a base URL.
-
-    Raises
-    ------
-    UsageError
-        If an environment variable that the model names is not set.
-    """
+    """Return the client for `model` at a base URL."""
     headers = {name: _header(name, header) for name, header in model.headers.items()}
     api = OpenAIChat if model.api == "chat" else OpenAICompletions
     return api(

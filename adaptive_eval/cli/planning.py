@@ -38,23 +38,7 @@ BYTES_PER_TOKEN = 4.0
 
 @dataclass(frozen=True)
 class Assumptions:
-    """What is assumed of a run.
-
-    Parameters
-    ----------
-    means : mapping of str to float
-        Stated mean unit scores by model.
-    recorded : RecordedOutcomes or None
-        Previous outcomes, for models without a stated mean.
-    concentration, correlation : float
-        Of the stated models' coins.
-    workload : tuple of Workload
-        Of each model.
-    sources : tuple of str
-        Where each assumption comes from, one line each.
-    gaps : tuple of float
-        Distances of neighbouring models to compare, as unit scores, where nothing is known of the scores.
-    """
+    """What is assumed of a run."""
 
     means: Mapping[str, float]
     recorded: RecordedOutcomes | None
@@ -93,24 +77,7 @@ def assume(
     answer_tokens: float | None,
     latency: float | None,
 ) -> Assumptions:
-    """Gather the assumptions: given means, else those of a previous run, else the config's mock server.
-
-    Parameters
-    ----------
-    built : Built
-        The config.
-    stated : sequence of str
-        ``NAME=MEAN``.
-    previous : Path or None
-        The directory of a previous run, or a file of recorded outcomes.
-    concentration, correlation, prompt_tokens, answer_tokens, latency : float or None
-        Given values; None to look for them elsewhere.
-
-    Raises
-    ------
-    UsageError
-        If a stated mean is not ``NAME=MEAN``, or the previous outcomes cannot be read.
-    """
+    """Gather the assumptions: given means, else those of a previous run, else the config's mock server."""
     config, names = built.config, [model.name for model in built.spec.models]
     mimic = config.mimic
     coins = {
