@@ -355,11 +355,14 @@ class AllocationSpec:
         ask for so many answers; the same for all models.
     in_rounds : tuple of str, optional
         Tasks that a run which is continued has asked in rounds; they stay so, whatever ``auto`` would choose.
+    run_ahead : int, 'auto' or None
+        Most trials of a model beyond its common prefix, which alone decides; None for no limit.
     """
 
     models: PolicyName | str = "round-robin"
     questions: QuestionPolicy = "schedule"
     in_a_row: int = 1
+    run_ahead: int | Literal["auto"] | None = "auto"
     in_rounds: tuple[str, ...] | None = None
 
 

@@ -70,6 +70,8 @@ def test_real_gaps_are_found_and_their_sign_is_right() -> None:
         (PairSetting(30, 80, 0.5, gap=0.1), 0.1),
         (PairSetting(30, 80, 0.5, gap=0.1, shape=0.5), 0.1),
         (PairSetting(500, 6, 0.7, gap=0.1), 0.1),
+        (PairSetting(500, 1, 0.91, gap=0.08), 0.08),
+        (PairSetting(200, 5, 0.01, gap=0.05), 0.05),
     ],
     ids=str,
 )
@@ -153,6 +155,15 @@ def test_any_wrong_winner_on_a_board_in_at_most_five_per_cent(means: tuple[float
     spec = board(len(means), max_passes=40)
     result = simulate(spec, BiasedCoins(means, correlation=0.5), 150, seed=9, in_flight=1, workers=1)
     assert result.family_wise.count <= most(150, ALPHA)
+
+
+@pytest.mark.slow
+def test_any_wrong_tie_on_a_board_in_at_most_five_per_cent_with_a_family_of_ties() -> None:
+    """Nine models, each a margin better than the last: every tie is wrong."""
+    means = tuple(0.5 + 0.1 * np.arange(-4, 5))
+    spec = board(9, max_passes=60, equivalence=0.1, ties="family")
+    result = simulate(spec, BiasedCoins(means, correlation=0.5), 100, seed=10, in_flight=1, workers=1)
+    assert result.wrong_tie.any(axis=1).sum() <= most(100, ALPHA)
 
 
 def test_latency_that_depends_on_the_outcome_biases_nothing() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from scorio.eval import _kernels
+from scorio.eval._kernels import _categories
 
 K = 5
 BINARY: dict[str, tuple[Any, ...]] = {
@@ -101,3 +102,17 @@ def test_a_table_is_read_only() -> None:
 
     with pytest.raises(ValueError, match="read-only"):
         hat_table(10, 3)[0] = 1.0
+
+
+@pytest.mark.parametrize("name", ["bayes", "avg"])
+def test_many_questions_are_weighed_by_how_often_their_counts_come_up(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = np.random.default_rng(3).binomial(4, 0.3, (3, 5000))
+    counts = np.stack([4 - right, right], axis=-1)
+    kernel, w = getattr(_kernels, name), np.array([-1.0, 2.5])
+    fast = kernel(counts, w)
+    assert [part[1] for part in fast] == [float(part) for part in kernel(counts[1], w)]
+    monkeypatch.setattr(_categories, "_MANY", 1 << 30)
+    slow = kernel(counts, w)
+    np.testing.assert_allclose(fast, slow, rtol=1e-12)

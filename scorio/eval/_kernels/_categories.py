@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +23,13 @@ __all__ = [
     "max_at_k_posterior",
 ]
 
-_COMPARED_CATEGORIES = 12
+Moments: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+
+_COMPARED_CATEGORIES = 4
 _LARGE = 1 << 13
 """Up to so many categories and from so many trials on, comparing by category is faster than a histogram."""
+_MANY = 4096
+"""From so many questions on, counting equal questions is faster than sums over all."""
 
 
 def category_counts(R: NDArray[np.integer], size: int) -> IntArray:
@@ -79,13 +84,13 @@ def bayes(
     w, unit = _in_range(w)
     trials = counts if prior_counts is None else counts + prior_counts
 
-    def variance(columns: FloatArray) -> FloatArray:
-        return _dirichlet_moments(columns + 1.0, _sum(columns) + len(columns), w)[1]
+    def moments(columns: FloatArray) -> Moments:
+        posterior = columns + 1.0
+        total = _sum(posterior)
+        value, variance = _dirichlet_moments(posterior, total, w)
+        return posterior, total, value, variance
 
-    return (
-        bayes_mean(trials, unit * w, None, question_weights),
-        unit * _deviation(variance, trials, question_weights),
-    )
+    return _summary(moments, trials, w, unit, question_weights)
 
 
 def avg(
@@ -108,36 +113,43 @@ def avg(
     """
     w, unit = _in_range(w)
 
-    def variance(columns: FloatArray) -> FloatArray:
+    def moments(columns: FloatArray) -> Moments:
         n = _sum(columns)
         total = n + len(columns)
-        return np.asarray(_dirichlet_moments(columns + 1.0, total, w)[1] * (total / n) ** 2)
+        variance = _dirichlet_moments(columns + 1.0, total, w)[1] * (total / n) ** 2
+        return columns, n, _sum(columns, w) / n, variance
 
-    return (
-        avg_mean(counts, unit * w, question_weights),
-        unit * _deviation(variance, counts, question_weights),
-    )
+    return _summary(moments, counts, w, unit, question_weights)
 
 
-def _deviation(
-    variance: Callable[[FloatArray], FloatArray],
+def _summary(
+    moments: Callable[[FloatArray], Moments],
     counts: NDArray[np.integer],
+    w: FloatArray,
+    unit: float,
     question_weights: FloatArray | None,
-) -> FloatArray:
-    """Standard deviation of the mean over questions; `variance` takes columns of counts.
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and deviation over questions; `moments` of columns: what is pooled, its sum, mean and variance.
 
-    Where many questions have as many trials in two categories, its few values are weighed by how often they
-    come up, which is faster than to sum them in an order of their own.
+    Where many questions have as many right and wrong trials, the moments of their few counts are weighed by
+    how often these come up, which is faster than sums over the questions.
     """
-    n = int(counts[..., 0, :].sum(axis=-1).flat[0]) if counts.size else 0
-    questions = counts.shape[-2]
-    if question_weights is None and counts.shape[-1] == 2 and questions > n and (row_sums(counts) == n).all():
+    *models, questions, size = counts.shape
+    n = row_sums(counts[..., :1, :]) if question_weights is None and size == 2 and questions > _MANY else None
+    if n is not None and (row_sums(counts) == n.flat[0]).all():
+        most = int(n.flat[0])
         right = counts[..., 1].reshape(-1, questions)
-        codes = right + (n + 1) * np.arange(len(right))[:, None]
-        times = np.bincount(codes.ravel(), minlength=len(right) * (n + 1)).reshape(*counts.shape[:-2], n + 1)
-        table = variance(np.stack([np.arange(n, -1.0, -1.0), np.arange(n + 1.0)]))
-        return np.asarray(np.sqrt(np.cumsum(times * table, axis=-1)[..., -1]) / questions)
-    return standard_deviation(variance(_columns(counts)), question_weights)
+        codes = (right + (most + 1) * np.arange(len(right))[:, None]).ravel()
+        times = np.bincount(codes, minlength=len(right) * (most + 1)).reshape(*models, most + 1)
+        pooled, total, _, variance = moments(np.stack([np.arange(most, -1.0, -1.0), np.arange(most + 1.0)]))
+        mean = _sum((pooled[:, None] * times.reshape(-1, most + 1)).sum(axis=-1), w) / (questions * total[0])
+        spread = np.sqrt(np.cumsum(times * variance, axis=-1)[..., -1]) / questions
+        return unit * mean.reshape(models), unit * np.asarray(spread)
+    pooled, total, value, variance = moments(_columns(counts))
+    return (
+        unit * _mean_reward(pooled, total, value, w, question_weights),
+        unit * standard_deviation(variance, question_weights),
+    )
 
 
 def bayes_mean(
@@ -147,19 +159,26 @@ def bayes_mean(
     question_weights: FloatArray | None = None,
 ) -> FloatArray:
     """The mean of `bayes` alone."""
-    return avg_mean((counts if prior_counts is None else counts + prior_counts) + 1, w, question_weights)
+    return _mean(counts if prior_counts is None else counts + prior_counts, 1, w, question_weights)
 
 
 def avg_mean(
     counts: NDArray[np.integer], w: FloatArray, question_weights: FloatArray | None = None
 ) -> FloatArray:
     """The mean of `avg` alone."""
+    return _mean(counts, 0, w, question_weights)
+
+
+def _mean(
+    counts: NDArray[np.integer], more: int, w: FloatArray, question_weights: FloatArray | None
+) -> FloatArray:
+    """Mean reward of the questions' counts with `more` trials in every category."""
     w, unit = _in_range(w)
     n = row_sums(counts)
     if question_weights is None and (n == n[..., :1]).all():
-        pooled = row_sums(np.swapaxes(counts, -1, -2))
-        return unit * np.asarray(_sum(_columns(pooled), w) / n.sum(axis=-1))
-    columns = _columns(counts)
+        pooled = row_sums(np.swapaxes(counts, -1, -2)) + more * n.shape[-1]
+        return unit * np.asarray(_sum(_columns(pooled), w) / pooled.sum(axis=-1))
+    columns = _columns(counts) + more
     total = _sum(columns)
     return unit * _mean_reward(columns, total, _sum(columns, w) / total, w, question_weights)
 
