@@ -23,7 +23,7 @@ from adaptive_eval.build.grading import (
     model_graded,
     scorer_endpoints,
 )
-from adaptive_eval.build.model_clients import endpoints_of, lanes_of, server_limits
+from adaptive_eval.build.model_clients import endpoints_of, model_clients_of, server_limits
 from adaptive_eval.build.previous_runs import Previous, previous_of
 from adaptive_eval.build.prompts import InspectPrompts, RenderedPrompts, answer_key
 from adaptive_eval.build.question_policy import ROUNDS, SHARED_ROUNDS, question_policy
@@ -253,7 +253,7 @@ class Built:
         return Runner(
             session,
             writer,
-            lanes_of(self.config, endpoints, retry, samples, self.discoveries),
+            model_clients_of(self.config, endpoints, retry, samples, self.discoveries),
             servers=server_limits(self.config, endpoints),
             prompts=InspectPrompts(self.tasks) if self.drives_inspect else RenderedPrompts(self.tasks),
             executor=executor,
@@ -283,13 +283,7 @@ class Built:
 
 
 def build(config: RunConfig) -> Built:
-    """Load and check the data of a config.
-
-    Raises
-    ------
-    DatasetError
-        With every mistake of the first dataset that has any.
-    """
+    """Load and check the data of a config."""
     if _names_functions(config):
         make_importable(config.base_dir)
     if any(task.dataset.startswith(INSPECT) for task in config.tasks):
@@ -344,15 +338,7 @@ def make_importable(folder: Path) -> None:
 
 
 def continue_run(built: Built, directory: Path) -> RunWriter:
-    """Open the run in `directory` to continue it under the given config.
-
-    Raises
-    ------
-    RunMismatch
-        If the config would change what a stored trial is; the message names every difference.
-    RunFileError
-        If the run file cannot be used.
-    """
+    """Open the run in `directory` to continue it under the given config."""
     writer = RunWriter.open(directory)
     try:
         with writer.reader() as reader:
@@ -377,13 +363,7 @@ def continue_run(built: Built, directory: Path) -> RunWriter:
 
 
 def config_of_run(reader: RunReader, overrides: Sequence[str] = ()) -> RunConfig:
-    """Return the config stored in a run file, with `overrides` (``key=value``) applied.
-
-    Raises
-    ------
-    UsageError
-        If the run is one of imported results, which have none.
-    """
+    """Return the config stored in a run file, with `overrides` (``key=value``) applied."""
     meta = reader.meta()
     if "config" not in meta:
         raise UsageError(

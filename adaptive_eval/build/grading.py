@@ -69,17 +69,6 @@ class Grading:
     """Scores the answers of a run: as many at once as a grading model is to be asked, others in threads.
 
     To be left as an asynchronous context where a scorer asks another model: its connections are closed then.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-        The tasks.
-    scoring : mapping of str to TaskScoring
-        Scorer and rubric of each.
-    stored : StoredAnswers, optional
-        Answers that a pilot has had scored: another model is not asked about them again.
-    threads : ThreadPoolExecutor, optional
-        For scorers that ask no other model. Default: those of the event loop.
     """
 
     def __init__(
@@ -126,15 +115,7 @@ class Grading:
 
 
 class ScorersAllowance:
-    """What judges and verifiers may still spend, for the runner.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-        The tasks.
-    scorers : mapping of str to Scorer
-        The scorer of each.
-    """
+    """What judges and verifiers may still spend, for the runner."""
 
     def __init__(self, tasks: Sequence[Task], scorers: Mapping[str, Scorer]) -> None:
         self._scorers = model_graded(scorers)

@@ -37,11 +37,6 @@ class GradingModelClient:
     A request that may have been billed although no answer came, or none with a report of tokens, counts at
     its worst. What an answer without a score has cost is put on the bill of the next answer, since a run
     file keeps the bills alone.
-
-    Parameters
-    ----------
-    scorer : ModelGradedScorer
-        The scorer.
     """
 
     def __init__(self, scorer: ModelGradedScorer) -> None:

@@ -1,4 +1,4 @@
-"""From a config to the ways on which its models are asked: endpoints, limits, and when to give up."""
+"""From a config to model clients: endpoints, limits, and when trials are dropped."""
 
 from __future__ import annotations
 
@@ -37,19 +37,13 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.text.numbers import listing
 from adaptive_eval.trial import Message
 
-__all__ = ["endpoint_at", "endpoints_of", "lanes_of", "limits_of", "prompt_bound", "server_limits"]
+__all__ = ["endpoint_at", "endpoints_of", "limits_of", "model_clients_of", "prompt_bound", "server_limits"]
 
 
 def endpoints_of(
     models: Iterable[ModelConfig], mimic_url: str | None
 ) -> dict[str, tuple[OpenAIEndpoint, ...]]:
-    """Return the pool of servers of each of `models`; `mimic_url` stands for the word mimic.
-
-    Raises
-    ------
-    UsageError
-        If environment variables that models name are not set; all of them are named.
-    """
+    """Return the pool of servers of each of `models`; `mimic_url` stands for the word mimic."""
     pools: dict[str, tuple[OpenAIEndpoint, ...]] = {}
     wrong: dict[str, list[str]] = {}
     for model in models:
@@ -63,28 +57,14 @@ def endpoints_of(
     return pools
 
 
-def lanes_of(
+def model_clients_of(
     config: RunConfig,
     endpoints: Mapping[str, Sequence[Endpoint]],
     retry: RetryConfig,
     samples: Mapping[str, int] = MappingProxyType({}),
     discoveries: Mapping[str, Discovery] = MappingProxyType({}),
 ) -> dict[str, ModelClient]:
-    """Return how every model is asked.
-
-    Parameters
-    ----------
-    config : RunConfig
-        The config.
-    endpoints : mapping of str to sequence of Endpoint
-        The servers of every model.
-    retry : RetryConfig
-        How long a trial is tried.
-    samples : mapping of str to int
-        Most trials of a question that share one request, for models where it is not 1.
-    discoveries : mapping of str to Discovery
-        How servers are found, for models that have no endpoints.
-    """
+    """Return how every model is asked."""
     policy = RetryPolicy(attempts=retry.attempts, total_wait=retry.max_seconds)
     return {
         model.name: ModelClient(
@@ -143,13 +123,7 @@ def _rate(limit: RateLimitConfig | None) -> RateLimit:
 
 
 def endpoint_at(model: ModelConfig, address: str) -> OpenAIEndpoint:
-    """Return the client for `model` at a base URL.
-
-    Raises
-    ------
-    UsageError
-        If an environment variable that the model names is not set.
-    """
+    """Return the client for `model` at a base URL."""
     headers = {name: _header(name, header) for name, header in model.headers.items()}
     api = OpenAIChat if model.api == "chat" else OpenAICompletions
     return api(

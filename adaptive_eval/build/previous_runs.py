@@ -34,17 +34,7 @@ Counts = Mapping[str, NDArray[np.int64]]
 
 @dataclass(frozen=True, eq=False)
 class Previous:
-    """What a run takes from previous runs.
-
-    Parameters
-    ----------
-    settings : mapping
-        The sections of the config that ask for it, as JSON-able data.
-    references : tuple of ReferenceSpec
-        Models to compare with.
-    prior : PriorSpec or None
-        Previous trials of the models.
-    """
+    """What a run takes from previous runs."""
 
     settings: Mapping[str, Any]
     references: tuple[ReferenceSpec, ...]
@@ -117,27 +107,7 @@ def previous_of(
     rubrics: Mapping[str, Rubric],
     meta: Mapping[str, str] | None = None,
 ) -> Previous:
-    """Return what a run takes from previous runs.
-
-    Parameters
-    ----------
-    config : RunConfig
-        The run's config.
-    tasks : sequence of Task
-        Its tasks.
-    rubrics : mapping of str to Rubric
-        The rubric of each task.
-    meta : mapping, optional
-        Description of the run file that is to be continued. What it has taken stays, unless the config now
-        asks for something else.
-
-    Raises
-    ------
-    UsageError
-        If the previous results lack a model or a task, or are not results on the same questions.
-    RunFileError
-        If a previous run cannot be read.
-    """
+    """Return what a run takes from previous runs."""
     settings = {
         "references": [one.model_dump(mode="json") for one in config.references],
         "prior": None if config.prior is None else config.prior.model_dump(mode="json", by_alias=True),

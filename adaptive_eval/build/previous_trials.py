@@ -47,19 +47,10 @@ class Wanted:
 
 @dataclass(frozen=True, eq=False)
 class PreviousTrials:
-    """Previous trials.
-
-    Parameters
-    ----------
-    shown : str
-        Where they come from, as the config says it.
-    tables : mapping of (str, str) to ndarray of int, shape (M, N)
-        By model and task the categories of the trials of each question of this run, in their order;
-        :data:`NO_TRIAL` after the last.
-    """
+    """Previous trials."""
 
     shown: str
-    tables: Mapping[tuple[str, str], Trials]
+    tables: Mapping[tuple[str, str], Trials]  # by model and task: categories, (M, N), NO_TRIAL after the last
 
     @property
     def models(self) -> list[str]:
@@ -67,27 +58,7 @@ class PreviousTrials:
         return list(dict.fromkeys(model for model, _ in self.tables))
 
     def counts(self, model: str, wanted: Wanted, depth: int | None = None) -> NDArray[np.int64] | None:
-        """Return how often each category came up on each question, shape (M, C + 1).
-
-        Parameters
-        ----------
-        model : str
-            The model's name.
-        wanted : Wanted
-            The task.
-        depth : int, optional
-            Count the first so many trials of a question.
-
-        Returns
-        -------
-        ndarray or None
-            None where the model has no trial of the task.
-
-        Raises
-        ------
-        UsageError
-            If a category has no place in the rubric.
-        """
+        """Return how often each category came up on each question, shape (M, C + 1)."""
         table = self.tables.get((model, wanted.task.name))
         if table is None:
             return None
@@ -111,24 +82,6 @@ def trials_of_run(
 
     An imported run does not say what exactly was asked: like those of a file, its questions are known by
     their ids.
-
-    Parameters
-    ----------
-    directory : Path
-        The previous run's directory.
-    shown : str
-        What to call it.
-    wanted : sequence of Wanted
-        The tasks of this run.
-    all_tasks : bool
-        Whether it must have all of them, or at least one.
-
-    Raises
-    ------
-    RunFileError
-        If there is no run, or it cannot be read.
-    UsageError
-        If it lacks a task, or asked or judged otherwise what is called the same here.
     """
     with RunReader(directory) as reader:
         meta, columns = reader.meta(), reader.outcomes()
@@ -237,18 +190,6 @@ def trials_of_file(path: Path, shown: str, wanted: Sequence[Wanted], *, all_task
     or a NumPy archive with an array ``counts`` (models x questions x categories) in place of single trials.
     Rows without a task belong to the only task of the run; an archive without names of questions has them
     in the dataset's order. A file does not say what was asked or how it was judged: that is believed.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    shown, wanted, all_tasks
-        As for :func:`trials_of_run`.
-
-    Raises
-    ------
-    UsageError
-        If it cannot be read, or lacks a task or a question of this run.
     """
     recorded = _from_counts(path) or read_recorded([path])
     return _of_recorded(recorded, shown, wanted, all_tasks=all_tasks)

@@ -21,15 +21,7 @@ SHARED_ROUNDS: Final = (
 
 
 def question_policy(config: RunConfig, continued: Mapping[str, str] | None) -> QuestionPolicy:
-    """Return how questions are chosen.
-
-    Parameters
-    ----------
-    config : RunConfig
-        The config at hand.
-    continued : mapping of str to str, optional
-        What the run file says about the run that is continued.
-    """
+    """Return how questions are chosen."""
     wanted = config.allocation.questions
     if continued is None or wanted == "schedule":
         return wanted

@@ -26,13 +26,7 @@ __all__ = [
 
 
 def rubrics_of(config: RunConfig) -> dict[str, Rubric]:
-    """Return the rubric of every task; thresholds that a pilot has to find are open.
-
-    Raises
-    ------
-    UsageError
-        If thresholds are to come from a previous run that has none.
-    """
+    """Return the rubric of every task; thresholds that a pilot has to find are open."""
     return {task.name: _with_source(rubric_of(task.rubric), task, config) for task in config.tasks}
 
 
@@ -64,22 +58,7 @@ def _with_source(rubric: Rubric, task: TaskConfig, config: RunConfig) -> Rubric:
 def observed_thresholds(
     rubric: Rubric, records: Sequence[Mapping[str, Signal]], task: str, source: str
 ) -> Rubric:
-    """Return the rubric with its open thresholds taken from the signals of attempts.
-
-    Parameters
-    ----------
-    rubric : Rubric
-        The rubric.
-    records : sequence of mapping
-        Signals of each attempt.
-    task, source : str
-        The task and where the attempts are stored, for messages.
-
-    Raises
-    ------
-    UsageError
-        If they cannot give a threshold that is needed.
-    """
+    """Return the rubric with its open thresholds taken from the signals of attempts."""
     if not records:
         raise UsageError(
             f"{source} has no scored answer to task {task!r}: there is nothing to find thresholds in"
@@ -128,13 +107,7 @@ def stored_thresholds(meta: Mapping[str, str]) -> dict[str, dict[str, Any]]:
 
 
 def with_stored_thresholds(rubrics: Mapping[str, Rubric], meta: Mapping[str, str]) -> dict[str, Rubric]:
-    """Return the rubrics with the thresholds that the run of `meta` has frozen.
-
-    Raises
-    ------
-    RunFileError
-        If the run has none for a rubric that needs them.
-    """
+    """Return the rubrics with the thresholds that the run of `meta` has frozen."""
     stored = stored_thresholds(meta)
     frozen = {}
     for task, rubric in rubrics.items():
@@ -147,20 +120,7 @@ def with_stored_thresholds(rubrics: Mapping[str, Rubric], meta: Mapping[str, str
 
 
 def require_same_scoring(directory: Path, stored: Mapping[str, Any] | None, now: Mapping[str, Any]) -> None:
-    """Refuse to continue a run under another scorer or rubric: its categories would not be comparable.
-
-    Parameters
-    ----------
-    directory : Path
-        The run, for the message.
-    stored, now : mapping or None
-        Scorer and rubric of each task; None for a run file that does not say.
-
-    Raises
-    ------
-    RunMismatch
-        If they differ; every difference is named.
-    """
+    """Refuse to continue a run under another scorer or rubric: its categories would not be comparable."""
     differences = [] if stored is None else difference({"tasks": stored}, {"tasks": now})
     if differences:
         listed = "\n".join(f"  {line}" for line in differences)

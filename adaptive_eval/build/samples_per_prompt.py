@@ -26,19 +26,6 @@ _PASSES = 8.0
 def further_answers(number: int, passes: float) -> float:
     """Return the share of further answers that a decision takes where a question is asked `number` in a row.
 
-    Parameters
-    ----------
-    number : int
-        Answers in a row.
-    passes : float
-        Passes that a decision takes without them.
-
-    Returns
-    -------
-    float
-        Fitted to simulated decisions: 3 % and 12 % with 4 and 8 in a row where it takes 10 passes, 17 % and
-        67 % where it takes 4 (docs/endpoints.md).
-
     Examples
     --------
     >>> [round(further_answers(number, passes), 2) for passes in (10, 4) for number in (1, 4, 8)]
@@ -49,18 +36,6 @@ def further_answers(number: int, passes: float) -> float:
 
 def best_samples_per_prompt(prompt: float, answer: float) -> int:
     """Return how many answers with one request cost least, all that a decision takes together.
-
-    Parameters
-    ----------
-    prompt : float
-        Mean tokens of a prompt that all answers to a question share.
-    answer : float
-        Mean tokens of an answer, with what of a prompt they do not share.
-
-    Returns
-    -------
-    int
-        From 1, where prompts are much shorter than answers, to 8.
 
     Examples
     --------
@@ -80,13 +55,6 @@ def samples_per_prompt_of(config: RunConfig, tasks: Sequence[Task]) -> int:
     It is the largest number that a model has. Where a model has ``auto`` and none a number above 1,
     it follows from the prompts and longest answers of these models, which cannot change between sessions of a
     run: it orders the questions.
-
-    Parameters
-    ----------
-    config : RunConfig
-        The config.
-    tasks : sequence of Task
-        Its tasks.
     """
     written = config.samples_written
     asking = [model for model in config.models if model.samples_per_request == "auto"]

@@ -1,4 +1,4 @@
-"""From a config to the sources that name its servers, and to clients for whoever they name."""
+"""From a config to the sources that name its servers, and to their clients."""
 
 from __future__ import annotations
 
@@ -36,21 +36,6 @@ class Finder:
     """How the servers are found of the models that do not name them; a context that closes their clients.
 
     Models whose sections name the same source share it.
-
-    Parameters
-    ----------
-    config : RunConfig
-        The config.
-
-    Raises
-    ------
-    UsageError
-        An environment variable that such a model names is not set.
-
-    Attributes
-    ----------
-    discoveries : dict of str to Discovery
-        By model.
     """
 
     def __init__(self, config: RunConfig) -> None:
@@ -70,15 +55,7 @@ class Finder:
             )
 
     async def connect(self, model: ModelConfig, url: str) -> OpenAIEndpoint:
-        """Return the client for `model` at `url`, once the server there has said that it serves the model.
-
-        Raises
-        ------
-        TransientEndpointError
-            It does not answer.
-        PermanentEndpointError
-            It does not serve the model, or refuses.
-        """
+        """Return the client for `model` at `url`, once the server there has said that it serves the model."""
         client = self.client(model, url)
         try:
             async with asyncio.timeout(_PATIENCE):
@@ -89,7 +66,7 @@ class Finder:
         return client
 
     def client(self, model: ModelConfig, url: str) -> OpenAIEndpoint:
-        """Return the client for `model` at `url`, whoever may be there."""
+        """Return the client for `model` at `url`."""
         key = model.name, url
         if key not in self._clients:
             self._clients[key] = endpoint_at(model, url)

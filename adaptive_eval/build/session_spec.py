@@ -44,7 +44,12 @@ def session_spec(config: RunConfig, tasks: Sequence[Task], in_a_row: int) -> Ses
         ),
         goal=_goal_spec(config.goal.model_dump()),
         stopping=StoppingSpec(**stopping.model_dump()),
-        allocation=AllocationSpec(**config.allocation.model_dump(), in_a_row=in_a_row),
+        allocation=AllocationSpec(
+            config.allocation.models,
+            config.allocation.questions,
+            in_a_row,
+            None if config.allocation.run_ahead == "unlimited" else config.allocation.run_ahead,
+        ),
         budget=BudgetSpec(**config.budget.limits()),
         seed=config.seed,
         overall=config.overall,

@@ -18,15 +18,7 @@ __all__ = ["AnsweringFromStore", "StoredAnswers"]
 
 @dataclass(frozen=True)
 class StoredAnswers:
-    """Stored answers by model and trial seed, with the request each one answered.
-
-    Parameters
-    ----------
-    answers : mapping
-        (model, seed) to (body as sent, completion).
-    scores : mapping
-        (model, seed) to what the scorer said of the answer.
-    """
+    """Stored answers by model and trial seed, with the request each one answered."""
 
     answers: Mapping[tuple[str, int], tuple[Mapping[str, Any], Completion]]
     scores: Mapping[tuple[str, int], Score]
@@ -57,15 +49,7 @@ class StoredAnswers:
 
 
 class AnsweringFromStore:
-    """An executor that returns stored answers and makes only the other requests.
-
-    Parameters
-    ----------
-    executor : Executor
-        Who makes the rest, and scores.
-    stored : StoredAnswers
-        The stored answers.
-    """
+    """An executor that returns stored answers and makes only the other requests."""
 
     def __init__(self, executor: Executor, stored: StoredAnswers) -> None:
         self._executor = executor
@@ -77,11 +61,6 @@ class AnsweringFromStore:
         """Return the stored answers to these requests; ask where the first has none.
 
         Where only some have one, fewer answers are returned than requests: the others are asked one by one.
-
-        Raises
-        ------
-        EndpointError
-            As the executor raises it.
         """
         body = endpoint.body(messages, seed=requests[0].seed)
         found = [self._stored.find(one.key.model, one.seed, body) for one in requests]

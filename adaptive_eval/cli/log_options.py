@@ -42,13 +42,7 @@ def log_options(command: Command) -> Command:
 
 
 def choices_of(options: Mapping[str, Any]) -> Choices:
-    """Return the choices that the options hold; none for a command without these options.
-
-    Raises
-    ------
-    UsageError
-        If one cannot be read.
-    """
+    """Return the choices that the options hold; none for a command without these options."""
     from adaptive_eval.interop.found import Choices
 
     if "renamed" not in options:

@@ -83,14 +83,14 @@ MARGINS = (0.02, 0.03, 0.05, 0.1)
 def command(config_file: Path, overrides: tuple[str, ...], **options: Any) -> None:
     """Simulate the config CONFIG: expected trials, tokens, USD, hours, bytes, errors, per policy and margin.
 
-    Nothing is sent. Without --assume or --from, the scores of real models are assumed to lie evenly between
-    0.3 and 0.7; closer models take more trials.
+    Nothing is sent. Without --assume or --from, a table first shows what gaps between the models take, from
+    the margin on: a gap near the margin takes the most trials.
     """
     from adaptive_eval.build.assembly import build
     from adaptive_eval.cli.planning import assume
     from adaptive_eval.config import load_config
     from adaptive_eval.simulate import BiasedCoins
-    from adaptive_eval.simulate.assumptions import assumed_answers
+    from adaptive_eval.simulate.assumptions import assumed_answers, means_apart
     from adaptive_eval.simulate.plan_forecast import plan
 
     built = build(load_config(config_file, overrides))
@@ -123,6 +123,7 @@ def command(config_file: Path, overrides: tuple[str, ...], **options: Any) -> No
             BiasedCoins((middle,) * len(spec.models), **shape),
             workers,
             report,
+            {gap: BiasedCoins(means_apart(len(spec.models), gap), **shape) for gap in assumed.gaps},
         )
     if options["as_json"]:
         print_json({"assumptions": assumed.sources, **asdict(planned)})
@@ -161,6 +162,12 @@ def _show(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates: in
     for line in assumed.sources:
         click.echo(f"  {line}")
     click.echo()
+    if planned.gaps:
+        print_table(
+            ("gap", "trials", "80 % of runs", "goal reached", "won/tied/open"),
+            [_gap_row(gap, row) for gap, row in planned.gaps],
+            title="What the run takes by the gap between neighbouring models (share of the range of scores)",
+        )
     print_table(
         ("<policy", "margin", "trials", "80 % of runs", "tokens", "USD", "time", "disk", "goal reached",
          "won/tied/open", "any wrong"),
@@ -196,6 +203,16 @@ def _show_room(planned: Plan) -> None:
         click.echo(
             f"The largest of these takes about {in_words(largest)} on the disk; {in_words(free)} are free."
         )
+
+
+def _gap_row(gap: float, row: PlanRow) -> tuple[str, ...]:
+    return (
+        f"{gap:g}",
+        f"{row.trials.median:,.0f}",
+        f"{row.trials.low:,.0f}–{row.trials.high:,.0f}",
+        f"{row.resolved.share:.0%}",
+        f"{row.winners:.0%}/{row.ties:.0%}/{row.open:.0%}",
+    )
 
 
 def _row(row: PlanRow) -> tuple[str, ...]:

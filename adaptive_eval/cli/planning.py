@@ -17,7 +17,7 @@ from adaptive_eval.interop.imported_runs import run_columns
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.mock_server.mock_spec import ModelOptions
 from adaptive_eval.run.disk import alternatives
-from adaptive_eval.simulate.assumptions import default_means
+from adaptive_eval.simulate.assumptions import means_apart
 from adaptive_eval.simulate.budget_limits import Workload
 from adaptive_eval.simulate.recorded import RecordedOutcomes
 from adaptive_eval.store.columns import OutcomeColumns
@@ -26,27 +26,19 @@ from adaptive_eval.text.determinism_words import once_only_words
 
 __all__ = ["Assumptions", "assume"]
 
+GAPS = (1.0, 1.5, 2.0, 3.0, 5.0, 0.5, 0.0)
+"""Gaps between neighbouring models that are compared, in margins: the margin first, a tie last."""
+
+UNIT_MARGIN = 0.05
+"""The margin that gaps are counted in where the config has none."""
+
 BYTES_PER_TOKEN = 4.0
 """Rule of thumb for prompts that nobody has counted yet."""
 
 
 @dataclass(frozen=True)
 class Assumptions:
-    """What is assumed of a run.
-
-    Parameters
-    ----------
-    means : mapping of str to float
-        Stated mean unit scores by model.
-    recorded : RecordedOutcomes or None
-        Previous outcomes, for models without a stated mean.
-    concentration, correlation : float
-        Of the stated models' coins.
-    workload : tuple of Workload
-        Of each model.
-    sources : tuple of str
-        Where each assumption comes from, one line each.
-    """
+    """What is assumed of a run."""
 
     means: Mapping[str, float]
     recorded: RecordedOutcomes | None
@@ -54,6 +46,7 @@ class Assumptions:
     correlation: float
     workload: tuple[Workload, ...]
     sources: tuple[str, ...]
+    gaps: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,24 +77,7 @@ def assume(
     answer_tokens: float | None,
     latency: float | None,
 ) -> Assumptions:
-    """Gather the assumptions: given means, else those of a previous run, else the config's mock server.
-
-    Parameters
-    ----------
-    built : Built
-        The config.
-    stated : sequence of str
-        ``NAME=MEAN``.
-    previous : Path or None
-        The directory of a previous run, or a file of recorded outcomes.
-    concentration, correlation, prompt_tokens, answer_tokens, latency : float or None
-        Given values; None to look for them elsewhere.
-
-    Raises
-    ------
-    UsageError
-        If a stated mean is not ``NAME=MEAN``, or the previous outcomes cannot be read.
-    """
+    """Gather the assumptions: given means, else those of a previous run, else the config's mock server."""
     config, names = built.config, [model.name for model in built.spec.models]
     mimic = config.mimic
     coins = {
@@ -120,9 +96,15 @@ def assume(
         drawn = {name: _mean(coin) for name, coin in coins.items() if name not in means}
         sources += [f"score of {', '.join(drawn)}: the config's mimic"] if drawn else []
         means = {**drawn, **means}
+    gaps: tuple[float, ...] = ()
     if not means and recorded is None:
-        means = dict(zip(names, default_means(len(names)), strict=True))
-        sources.append("score of all models: evenly from 0.3 to 0.7; state your own with --assume NAME=MEAN")
+        margin = _unit_margin(built)
+        gaps = tuple(round(share * margin, 6) for share in GAPS)
+        means = dict(zip(names, means_apart(len(names), 2.0 * margin), strict=True))
+        sources.append(
+            f"score of all models: unknown, so neighbours are taken to be {2.0 * margin:g} apart around 0.5, "
+            "and other gaps are compared first; state your own with --assume NAME=MEAN"
+        )
     given = _Usage(prompt_tokens, answer_tokens, latency)
     workload = []
     for model, spec in zip(config.models, built.spec.models, strict=True):
@@ -142,7 +124,14 @@ def assume(
         else (mimic.correlation if mimic is not None and coins else 0.0),
         tuple(workload),
         tuple(sources),
+        gaps,
     )
+
+
+def _unit_margin(built: Built) -> float:
+    """Return the margin, or what stands for one, as a share of the range of scores."""
+    equivalence = built.spec.stopping.equivalence
+    return UNIT_MARGIN if equivalence is None else equivalence / built.spec.scale[1]
 
 
 def _stated_means(stated: Sequence[str]) -> dict[str, float]:

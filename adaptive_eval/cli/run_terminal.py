@@ -49,13 +49,7 @@ _NEXT: dict[StopReason, str] = {
 
 
 class Terminal:
-    """The console of ``adaptive-eval run`` (:class:`adaptive_eval.run.run_console.Console`).
-
-    Parameters
-    ----------
-    display : {'full', 'compact', 'plain', 'none'}, optional
-        How to show the run; default: what standard output is able to.
-    """
+    """The console of ``adaptive-eval run`` (:class:`adaptive_eval.run.run_console.Console`)."""
 
     def __init__(self, display: str | None) -> None:
         output = sys.stdout
@@ -169,16 +163,6 @@ class Stream:
 
     A pipe into ``head``, a closed terminal and a full disk do not end a run at once: the answers in flight
     are paid for, and are stored first.
-
-    Parameters
-    ----------
-    stream : TextIO
-        Where to write.
-
-    Attributes
-    ----------
-    on_lost : callable
-        Called once, when the reader has gone; a full disk has no reader.
     """
 
     def __init__(self, stream: TextIO) -> None:

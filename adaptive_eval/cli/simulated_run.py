@@ -28,13 +28,7 @@ _SPEC_OPTIONS = (
 
 
 def what_to_run(options: Mapping[str, Any]) -> tuple[SessionSpec, Answers]:
-    """Return the session and the answers that the command line asks for.
-
-    Raises
-    ------
-    UsageError
-        If options are out of range or cannot be combined.
-    """
+    """Return the session and the answers that the command line asks for."""
     from adaptive_eval.core.spec import TaskSpec
     from adaptive_eval.simulate import BiasedCoins
     from adaptive_eval.simulate.assumptions import default_means
@@ -89,13 +83,7 @@ def _weights(options: Mapping[str, Any]) -> tuple[float, ...]:
 def session_spec(
     options: Mapping[str, Any], names: tuple[str, ...], tasks: tuple[TaskSpec, ...]
 ) -> SessionSpec:
-    """Return the session that the options for decisions ask for.
-
-    Raises
-    ------
-    UsageError
-        If one is out of range.
-    """
+    """Return the session that the options for decisions ask for."""
     from adaptive_eval.core.spec import AllocationSpec, ModelSpec, SessionSpec, StoppingSpec
 
     confidence, margin = options["confidence"], options["equivalence"]
@@ -149,13 +137,7 @@ def _goal(text: str, names: tuple[str, ...]) -> GoalSpec:
 
 
 def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
-    """Return the session and the answers of recorded outcomes.
-
-    Raises
-    ------
-    UsageError
-        If a file cannot be read, an option is out of range, or no question is answered by all models.
-    """
+    """Return the session and the answers of recorded outcomes."""
     from adaptive_eval.interop.recorded_files import read_recorded, recorded_weights
     from adaptive_eval.simulate import RecordedAnswers
 

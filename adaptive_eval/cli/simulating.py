@@ -37,15 +37,7 @@ __all__ = [
 
 
 class Offered(click.Choice[str]):
-    """One of some names, or a name that an installed package offers.
-
-    Parameters
-    ----------
-    known : sequence of str
-        Our own names.
-    group : str
-        The entry points among which the others are.
-    """
+    """One of some names, or a name that an installed package offers."""
 
     def __init__(self, known: Sequence[str], group: str) -> None:
         super().__init__(known)
@@ -111,15 +103,7 @@ def simulation_options(replicates: int) -> Callable[[Command], Command]:
 
 
 def decision_options(*, watched: bool, some_models: bool = True) -> Callable[[Command], Command]:
-    """Add what is asked and when it counts as decided.
-
-    Parameters
-    ----------
-    watched : bool
-        Whether to offer rules without a promise too.
-    some_models : bool
-        Whether models can be left out.
-    """
+    """Add what is asked and when it counts as decided."""
     rules = ["anytime", "directional", "budgeted", "exact", *(["zscore"] if watched else [])]
 
     def add(command: Command) -> Command:
@@ -171,11 +155,6 @@ def decision_options(*, watched: bool, some_models: bool = True) -> Callable[[Co
 def numbers(text: str, option: str) -> tuple[float, ...]:
     """Return comma-separated numbers.
 
-    Raises
-    ------
-    click.BadParameter
-        If one is none.
-
     Examples
     --------
     >>> numbers("0.3, 0.5", "--means")
@@ -191,13 +170,7 @@ def numbers(text: str, option: str) -> tuple[float, ...]:
 
 @contextmanager
 def workers_of(options: Mapping[str, Any], own_code: Path | None = None) -> Iterator[Workers]:
-    """Yield who does the work: processes here, or a cluster, to which the sources in `own_code` are shipped.
-
-    Raises
-    ------
-    UsageError
-        If both are asked for, Ray is not installed, or there is no cluster.
-    """
+    """Yield processes of this machine, or a Ray cluster that gets the sources in `own_code`."""
     if options["ray"] is None:
         yield options["workers"]
         return
@@ -211,13 +184,7 @@ def workers_of(options: Mapping[str, Any], own_code: Path | None = None) -> Iter
 
 @contextmanager
 def progress_bar() -> Iterator[Report]:
-    """Show how far the simulations are, on standard error; nothing where that is no terminal.
-
-    Yields
-    ------
-    Report
-        Shows what it is called with.
-    """
+    """Show how far the simulations are, on standard error; nothing where that is no terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

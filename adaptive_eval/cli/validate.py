@@ -31,6 +31,7 @@ def command(config_file: Path, overrides: tuple[str, ...], offline: bool, probe:
     from adaptive_eval.config import load_config
     from adaptive_eval.core.spec_checks import spec_warnings
     from adaptive_eval.run.observers import channels_of
+    from adaptive_eval.text.ceiling import ceiling_words, unbounded_words
 
     if offline and probe:
         raise click.UsageError("--probe asks the endpoints and --offline forbids that; give one of the two")
@@ -42,6 +43,10 @@ def command(config_file: Path, overrides: tuple[str, ...], offline: bool, probe:
         click.echo(f"task       {task.name}: {len(task.questions)} questions from {task.source}")
     for words in (*built.notices, *spec_warnings(built.spec)):
         click.echo(f"notice     {words}")
+    if (ceiling := ceiling_words(built.spec)) is not None:
+        click.echo(f"ceiling    {ceiling}")
+    if (unbounded := unbounded_words(built.spec)) is not None:
+        click.echo(f"warning    {unbounded}")
     for reference in built.spec.references:
         trials = sum(int(counts.sum()) for counts in reference.counts.values())
         click.echo(f"reference  {reference.name}: {trials:,} trials {reference.source}")

@@ -353,11 +353,14 @@ class AllocationSpec:
     in_a_row : int
         How many times the schedule asks a question in a row after the first pass, so that one request can
         ask for so many answers; the same for all models.
+    run_ahead : int, 'auto' or None
+        Most trials of a model beyond its common prefix, which alone decides; None for no limit.
     """
 
     models: PolicyName | str = "round-robin"
     questions: QuestionPolicy = "schedule"
     in_a_row: int = 1
+    run_ahead: int | Literal["auto"] | None = "auto"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """Sources that say which servers are there: files, a command, a name in the DNS.
 
-Each of them is an :class:`adaptive_eval.engine.discovery.Source`: it is read again and again while a run goes
-on, raises nothing, and stays with what it said last where it cannot be read.
+Each is an :class:`adaptive_eval.engine.discovery.Source`: it is read repeatedly during a run, never raises,
+and keeps its last answer where it cannot be read.
 """

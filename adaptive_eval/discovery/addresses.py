@@ -39,22 +39,6 @@ class AddressForm:
     def read(self, text: str) -> tuple[str, ...]:
         r"""Return the base addresses in a text: a line holds ``host:port`` or a URL; ``#`` begins a comment.
 
-        Parameters
-        ----------
-        text : str
-            Any number of lines; those without an address are passed over.
-
-        Returns
-        -------
-        tuple of str
-            In the order of the lines, each once.
-
-        Raises
-        ------
-        ValueError
-            A line holds something else, or a URL with credentials; the message names the line, and does not
-            show what may be a key.
-
         Examples
         --------
         >>> AddressForm().read("gpu1:8000\n\n# the big one\nhttps://gpu2/qwen/v1/\ngpu1:8000")

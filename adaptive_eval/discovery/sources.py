@@ -19,19 +19,11 @@ from adaptive_eval.discovery.addresses import AddressForm
 from adaptive_eval.endpoints.redaction import Redactor, shorten
 from adaptive_eval.engine.discovery import Reading
 
-__all__ = ["Beside", "CommandSource", "DnsSource", "FileSource", "Remembering"]
+__all__ = ["CachedSource", "CommandSource", "DnsSource", "FileSource", "InThread"]
 
 
-class Remembering(ABC):
-    """A source that is read as a whole, and stays with its last answer where that fails.
-
-    Parameters
-    ----------
-    name : str
-        What it is, in words for people.
-    every : float
-        Seconds from one reading to the next.
-    """
+class CachedSource(ABC):
+    """A source that keeps its last answer where a reading fails."""
 
     def __init__(self, name: str, every: float) -> None:
         self.name = name
@@ -39,7 +31,7 @@ class Remembering(ABC):
         self._last: tuple[str, ...] = ()
 
     async def read(self) -> Reading:
-        """Read it anew."""
+        """Read it."""
         try:
             self._last = await self.addresses()
         except (OSError, ValueError) as error:
@@ -59,21 +51,14 @@ def _words(error: Exception) -> str:
 T = TypeVar("T")
 
 
-class Beside(Generic[T]):
-    """Does a piece of work in a thread, never twice at once.
+class InThread(Generic[T]):
+    """Runs blocking work in a daemon thread, one call at a time.
 
-    The thread is none of a pool: the end of a process waits for the threads of pools, however long they hang.
-
-    Parameters
-    ----------
-    work : callable
-        Done in the thread; may raise OSError or ValueError.
-    timeout : float
-        Seconds for which :meth:`result` waits.
+    Not in a pool: a process waits at its end for the threads of pools, even for those that hang.
 
     Examples
     --------
-    >>> asyncio.run(Beside(lambda: 6 * 7, timeout=60.0).result())
+    >>> asyncio.run(InThread(lambda: 6 * 7, timeout=60.0).result())
     42
     """
 
@@ -83,15 +68,7 @@ class Beside(Generic[T]):
         self._pending: Future[T] | None = None
 
     async def result(self) -> T:
-        """Do the work and return its result; where the last time still hangs, wait for that.
-
-        Raises
-        ------
-        TimeoutError
-            It takes too long. It goes on, and the next call waits for it again.
-        OSError, ValueError
-            The work has raised it.
-        """
+        """Do the work and return its result; where the last time still hangs, wait for that."""
         pending = self._pending = self._pending or self._begin()
         try:
             async with asyncio.timeout(self._timeout):
@@ -102,7 +79,7 @@ class Beside(Generic[T]):
 
     def _begin(self) -> Future[T]:
         future: Future[T] = Future()
-        # From now on it cannot be cancelled: who waits may give up, the thread goes on.
+        # From now on it cannot be cancelled: a caller may stop waiting, the thread continues.
         future.set_running_or_notify_cancel()
 
         def run() -> None:
@@ -124,24 +101,11 @@ _MAGIC = frozenset("*?[")
 
 
 class FileSource:
-    """One file, or all that a pattern matches, read again and again; their lines are addresses.
+    """One file, or all files that match a pattern, read repeatedly; their lines are addresses.
 
     A file that cannot be read, or holds a line that is no address (it may be half written), is taken as it
     was when it could be read last; an empty one too, unless it is still empty the next time. Where a pattern
     is given, a file that is gone takes its servers with it; a single file that is gone does not.
-
-    Parameters
-    ----------
-    pattern : str
-        The file, or a pattern with ``*``, ``?``, ``[...]`` or ``**`` for any folders.
-    folder : Path
-        Where relative ones begin.
-    form : AddressForm
-        What makes a base address of host and port.
-    every : float
-        Seconds from one reading to the next.
-    timeout : float
-        Seconds after which a file system counts as hanging.
     """
 
     def __init__(
@@ -156,10 +120,10 @@ class FileSource:
         self._rest = "/".join(parts[len(plain) :])
         self._last: dict[Path, tuple[str, ...]] = {}
         self._empty: set[Path] = set()
-        self._reader = Beside(self._read, timeout)
+        self._reader = InThread(self._read, timeout)
 
     async def read(self) -> Reading:
-        """Read everything anew."""
+        """Read all files."""
         try:
             return await self._reader.result()
         except TimeoutError:
@@ -215,29 +179,15 @@ class FileSource:
         return ()
 
 
-class DnsSource(Remembering):
-    """All addresses (A and AAAA records) of a name, each with the same port.
-
-    Parameters
-    ----------
-    host : str
-        The name.
-    port : int
-        Where the servers listen.
-    form : AddressForm
-        What makes a base address of them.
-    every : float
-        Seconds from one look-up to the next.
-    timeout : float
-        Seconds that a look-up may take.
-    """
+class DnsSource(CachedSource):
+    """All addresses (A and AAAA records) of a name, each with the same port."""
 
     def __init__(self, host: str, port: int, form: AddressForm, *, every: float, timeout: float) -> None:
         super().__init__(f"the name {host}", every)
         self._host = host
         self._port = port
         self._form = form
-        self._look_up = Beside(self._resolve, timeout)
+        self._look_up = InThread(self._resolve, timeout)
 
     async def addresses(self) -> tuple[str, ...]:
         """Look the name up."""
@@ -249,33 +199,18 @@ class DnsSource(Remembering):
         return tuple(self._form.url(host, self._port) for host in hosts)
 
 
-_LAST_BREATH = 10.0
-"""Seconds that a killed command may take to be gone."""
+_KILL_TIMEOUT = 10.0
+"""Seconds that a killed command may take to end."""
 
 _LAST_WORDS = 200
 """Characters of what a failing command has said that are shown."""
 
 
-class CommandSource(Remembering):
-    """A command that is run again and again; the lines of its output are addresses.
+class CommandSource(CachedSource):
+    """A command that is run repeatedly; the lines of its output are addresses.
 
-    It runs in a session of its own and is killed, with all that it has started, at its limit of time. Only
-    what a command writes that ends with exit code 0 counts.
-
-    Parameters
-    ----------
-    command : sequence of str
-        Program and arguments; no shell is between.
-    folder : Path
-        Where it runs.
-    form : AddressForm
-        What makes a base address of host and port.
-    every : float
-        Seconds from one run to the next.
-    timeout : float
-        Seconds that it may take.
-    redact : Redactor, optional
-        Hides the secrets of the run in what a failing command says.
+    It runs in its own process group, which is killed at the time limit. Only the output of a command that
+    ends with exit code 0 counts.
     """
 
     def __init__(
@@ -336,7 +271,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     with suppress(TimeoutError):
-        async with asyncio.timeout(_LAST_BREATH):
+        async with asyncio.timeout(_KILL_TIMEOUT):
             for stream in (process.stdout, process.stderr):
                 while stream is not None and await stream.read(65_536):
                     pass
@@ -344,13 +279,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 async def _all_of(stream: asyncio.StreamReader) -> str:
-    """Return everything that comes out of a stream.
-
-    Raises
-    ------
-    ValueError
-        It is too much to be a list of servers.
-    """
+    """Return everything that comes out of a stream."""
     parts, size = [], 0
     while part := await stream.read(65_536):
         size += len(part)

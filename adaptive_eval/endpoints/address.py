@@ -1,4 +1,4 @@
-"""The address of an endpoint and what is sent to prove who asks: checked before anything is sent."""
+"""The address and credentials of an endpoint, checked before anything is sent."""
 
 from __future__ import annotations
 
@@ -34,13 +34,7 @@ class Address:
 
     @classmethod
     def read(cls, url: str) -> Self:
-        """Take `url` apart.
-
-        Raises
-        ------
-        UsageError
-            `url` is no HTTP address, or holds a user name or password.
-        """
+        """Take `url` apart."""
         if "@" in url.partition("://")[2].partition("/")[0]:
             raise UsageError(
                 "endpoint: the address holds a user name or password; "
@@ -83,23 +77,6 @@ class Address:
 def read_key(variable: str | None, environ: Mapping[str, str]) -> str | None:
     r"""Look up an API key.
 
-    Parameters
-    ----------
-    variable : str or None
-        Name of the environment variable; None for a server without a key.
-    environ : mapping of str to str
-        The environment.
-
-    Returns
-    -------
-    str or None
-        The key, without white space around it.
-
-    Raises
-    ------
-    UsageError
-        The variable is not set, or its value cannot be sent. The value is not shown.
-
     Examples
     --------
     >>> read_key("VLLM_API_KEY", {"VLLM_API_KEY": "sk-1234\n"})
@@ -116,11 +93,6 @@ def read_key(variable: str | None, environ: Mapping[str, str]) -> str | None:
 
 def check_header(place: str, value: str) -> None:
     """Refuse a value that cannot stand in a header, without showing it.
-
-    Raises
-    ------
-    UsageError
-        `value` has characters beyond printable ASCII.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Read the answers out of a response body, whoever wrote the server."""
+"""Read answers from a response body, for all servers in use."""
 
 from __future__ import annotations
 
@@ -35,39 +35,6 @@ def read_completions(
     context: int | None = None,
 ) -> tuple[Completion, ...]:
     """Turn the JSON body of an answer into completions.
-
-    Parameters
-    ----------
-    body : object
-        The parsed body.
-    text_of : callable
-        :func:`chat_text` or :func:`plain_text`.
-    latency : float
-        Seconds from sending the request to the last byte.
-    redact : Redactor
-        Hides the secrets of this endpoint, should the server echo one.
-    most : int
-        Answers that were asked for; a server may give more.
-    limit : int, optional
-        Most tokens of an answer.
-    context : int, optional
-        Most tokens of prompt and answer together, where the server has told.
-
-    Returns
-    -------
-    tuple of Completion
-        One for each choice, in the order of their indices; at least one. Of several choices, those that
-        cannot be read are left out; what they cost is charged to the others. Each of several has its share
-        of the usage (:mod:`~adaptive_eval.endpoints.shares`), and its number behind the response id. A
-        missing text (a model that
-        stops at once, one that thinks until the length limit) is the empty text; a missing usage is zero
-        tokens, and so is one that cannot be (:func:`read_usage`), with `impossible_usage` set.
-
-    Raises
-    ------
-    EndpointError
-        Kind ``malformed`` where there is no choice to read, ``aborted`` where the server broke the answer
-        off, else the kind of the error the body holds.
 
     Examples
     --------
@@ -133,21 +100,6 @@ def plain_text(choice: dict[str, Any], redact: Redactor) -> str:
 
 def read_usage(usage: Any, context: int | None = None, answers: int = 1) -> Usage | None:
     """Read the tokens that an answer reports.
-
-    Parameters
-    ----------
-    usage : object
-        The field ``usage``. What is missing or is no count (negative, a text, an object) is 0.
-    context : int, optional
-        Most tokens of prompt and answer together.
-    answers : int
-        Answers of the request.
-
-    Returns
-    -------
-    Usage or None
-        None where a count is beyond the context, or beyond :data:`MOST_TOKENS`: then nothing it says is
-        believed.
 
     Examples
     --------

@@ -38,23 +38,6 @@ def from_connection(
     The libraries stacked here (openai, httpx2, aiohttp) rename each other's exceptions, and not faithfully:
     a refused connection arrives as a timeout. So the whole chain of causes is read.
 
-    Parameters
-    ----------
-    error : BaseException
-        What the client raised where there was no HTTP response.
-    url : str
-        The endpoint's address without credentials, for the message.
-    connect_timeout : float
-        Seconds allowed for connecting, for the message.
-    redact : Redactor
-        Hides the secrets of this endpoint.
-
-    Returns
-    -------
-    EndpointError
-        Permanent for an address no client can use and for a TLS failure that a second try will not mend
-        (an unknown certificate, TLS spoken to a plain port); else transient.
-
     Examples
     --------
     >>> no_secrets = Redactor([])

@@ -1,4 +1,4 @@
-"""Requests to one server: its address, what proves who asks, the client under it, timeouts, and failures."""
+"""Requests to one server: address, credentials, HTTP client, timeouts and failures."""
 
 from __future__ import annotations
 
@@ -35,30 +35,6 @@ class Exchange:
     One client and one pool of connections, opened with the first request. Nothing is retried. The typed
     methods of the client (``chat.completions.create``) check and convert parameters and answer at the cost
     of another request, and would not pass on parameters that they do not know; so its plain ones are used.
-
-    Parameters
-    ----------
-    url : str
-        Base address, such as ``http://gpu1:8000/v1``; may have a path prefix and a query.
-    headers : mapping of str to str
-        Further headers. Their values are treated as secrets.
-    api_key_env : str or None
-        Name of the environment variable that holds the key.
-    environ : mapping of str to str
-        Where to look it up.
-    connect_timeout, total_timeout : float
-        Seconds to get a connection; seconds from sending a request to the last byte of the answer.
-    idle_timeout : float or None
-        Seconds of silence after which a stream is given up.
-    connections : int
-        Connections that are kept.
-    most_bytes : int
-        Most bytes of a response, decompressed.
-
-    Raises
-    ------
-    UsageError
-        An argument is wrong: no HTTP address, a variable that is not set, a header that cannot be sent.
 
     Examples
     --------
@@ -116,7 +92,7 @@ class Exchange:
         return self.json(response), _limits(response.headers)
 
     async def stream(self, path: str, body: Mapping[str, Any]) -> tuple[Any, Mapping[str, str]]:
-        """Send `body`, which asks for a stream; return what :meth:`post` would of the same answer whole."""
+        """Send `body`, which asks for a stream; return the same as :meth:`post` without streaming."""
         import httpx2
         import openai
 
@@ -138,13 +114,7 @@ class Exchange:
         return assembly.body(), _limits(response.headers)
 
     def json(self, response: httpx2.Response) -> Any:
-        """Return the parsed body of `response`.
-
-        Raises
-        ------
-        TransientEndpointError
-            It is no JSON.
-        """
+        """Return the parsed body of `response`."""
         try:
             return json.loads(response.content)
         except (ValueError, RecursionError):
@@ -216,7 +186,7 @@ class Exchange:
 
 
 def _limits(headers: httpx2.Headers) -> dict[str, str]:
-    """Return the headers about rate limits. Read raw: the client decodes all headers anew for each look."""
+    """Return the headers about rate limits; read raw, since the client decodes them at every access."""
     return {
         name.decode("latin-1").lower(): value.decode("latin-1")
         for name, value in headers.raw

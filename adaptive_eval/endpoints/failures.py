@@ -37,26 +37,6 @@ def from_status(
 ) -> EndpointError:
     """Map an HTTP error response to the error to raise.
 
-    Parameters
-    ----------
-    status : int
-        HTTP status, 3xx to 5xx.
-    headers : mapping of str to str
-        Response headers with lower-case names.
-    body : str
-        Response body.
-    now : float
-        Unix time, to turn a date in ``Retry-After`` into seconds.
-    redact : Redactor
-        Hides the secrets of this endpoint.
-
-    Returns
-    -------
-    EndpointError
-        :class:`~adaptive_eval.errors.TransientEndpointError` for 408, 409, 425, 429 and 5xx, else
-        :class:`~adaptive_eval.errors.PermanentEndpointError`. A 429 that says that the account has no
-        credit left is permanent.
-
     Examples
     --------
     >>> error = from_status(429, {"retry-after": "7"}, "", now=0.0, redact=Redactor([]))
@@ -85,18 +65,6 @@ def from_answer(body: Any, *, redact: Redactor) -> EndpointError | None:
     Some gateways answer 200 and put the failure of the server behind them into the body, with its status
     as ``error.code``.
 
-    Parameters
-    ----------
-    body : object
-        The parsed JSON body.
-    redact : Redactor
-        Hides the secrets of this endpoint.
-
-    Returns
-    -------
-    EndpointError or None
-        None when the body reports no error.
-
     Examples
     --------
     >>> error = from_answer({"error": {"code": 502, "message": "upstream died"}}, redact=Redactor([]))
@@ -117,15 +85,6 @@ def from_answer(body: Any, *, redact: Redactor) -> EndpointError | None:
 def malformed(problem: str, said: str = "", *, redact: Redactor) -> TransientEndpointError:
     """Return the error for an answer that is not a chat completion.
 
-    Parameters
-    ----------
-    problem : str
-        What is wrong with it.
-    said : str
-        What came instead, whole: it is shortened here, once no secret is in it that a cut could disguise.
-    redact : Redactor
-        Hides the secrets of the endpoint.
-
     Examples
     --------
     >>> str(malformed("no choices in the answer", redact=Redactor([])))
@@ -137,17 +96,6 @@ def malformed(problem: str, said: str = "", *, redact: Redactor) -> TransientEnd
 
 def server_message(body: str) -> str:
     """Extract what a server said about a failure from the shapes in use.
-
-    Parameters
-    ----------
-    body : str
-        ``{"error": {"message": …}}`` (OpenAI, vLLM), ``{"error": "…"}`` (vLLM's 401), ``{"detail": …}``
-        (FastAPI), ``{"message": …}``, an HTML page or plain text.
-
-    Returns
-    -------
-    str
-        The words, empty where there are none.
 
     Examples
     --------
@@ -167,20 +115,6 @@ def server_message(body: str) -> str:
 
 def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
     """Read how long the server asks to wait.
-
-    Parameters
-    ----------
-    headers : mapping of str to str
-        Response headers with lower-case names.
-    now : float
-        Unix time, used where the response has no ``Date`` of its own.
-
-    Returns
-    -------
-    float or None
-        Seconds from ``retry-after-ms``, ``Retry-After`` (seconds or HTTP date [1]_), else from the
-        ``x-ratelimit-reset`` family (a delay such as ``6m0s``, a number of seconds, or a Unix time in
-        seconds or milliseconds). Never negative; None where nothing readable is given.
 
     References
     ----------
@@ -215,21 +149,6 @@ def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
 
 def pause_after(headers: Mapping[str, str], *, tokens: int, now: float) -> float:
     """Read from the headers of an answer for how long no further request is allowed.
-
-    Parameters
-    ----------
-    headers : mapping of str to str
-        Response headers with lower-case names.
-    tokens : int
-        Tokens that the answer took, prompt included: the next one may take as many.
-    now : float
-        Unix time.
-
-    Returns
-    -------
-    float
-        Seconds until what is used up is there again, as the ``x-ratelimit-remaining`` and
-        ``x-ratelimit-reset`` headers say; 0 where enough is left, or nothing is said.
 
     Examples
     --------

@@ -22,7 +22,7 @@ Answerer: TypeAlias = Callable[[str], Answer | Awaitable[Answer]]
 """From the prompt to the answer; an ``async`` function, or a plain one, which runs in a thread."""
 
 _OTHER_LOOP = re.compile("event loop is closed|(?:different|another) (?:event )?loop", re.IGNORECASE)
-"""What asyncio says to somebody who uses what was made in another loop."""
+"""Messages of asyncio where an object of another event loop is used."""
 
 
 class FunctionEndpoint:
@@ -30,13 +30,6 @@ class FunctionEndpoint:
 
     A ``TimeoutError`` or ``OSError`` (``ConnectionError`` among them) that it raises is a failed request,
     which is tried again; any other exception is a mistake in the function and ends the evaluation.
-
-    Parameters
-    ----------
-    name : str
-        The model's name.
-    function : callable
-        Gets the user message; returns the text, or a :class:`~adaptive_eval.trial.Completion` to say more.
 
     Examples
     --------
@@ -68,15 +61,7 @@ class FunctionEndpoint:
         return True
 
     async def complete(self, messages: Sequence[Message], *, seed: int | None) -> Completion:
-        """Ask once.
-
-        Raises
-        ------
-        TransientEndpointError
-            If the function raises a ``TimeoutError`` or an ``OSError``.
-        UsageError
-            If it returns neither text nor a completion, or uses what belongs to another event loop.
-        """
+        """Ask once."""
         started = time.monotonic()
         try:
             answer = await self._answer(messages[-1].content)
@@ -87,7 +72,7 @@ class FunctionEndpoint:
             if not _OTHER_LOOP.search(str(error)):
                 raise
             raise UsageError(
-                f"model {self._name!r}: {error}. Every call of evaluate has an event loop of its own, and an "
+                f"model {self._name!r}: {error}. Every call of evaluate has its own event loop, and an "
                 "asynchronous client belongs to the loop that first used it: make the client within the "
                 "function, or await evaluate_async for all evaluations in one loop"
             ) from error

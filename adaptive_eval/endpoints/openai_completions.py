@@ -1,4 +1,4 @@
-"""A model behind an OpenAI-compatible ``/completions``: it goes on with a text, as base models do."""
+"""A model behind an OpenAI-compatible ``/completions``: it continues a text, as base models do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What OpenAI-compatible endpoints share: sampling, one request for answers, the probe."""
+"""The common part of OpenAI-compatible endpoints: requests for answers, and the probe."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class OpenAIEndpoint(ABC):
     connect_timeout, total_timeout : float
         Seconds to get a connection; seconds from sending a request to the last byte of the answer.
     idle_timeout : float, optional
-        Ask for a stream, and give a request up when so many seconds pass without anything of it: a hung
-        generation is noticed by its silence. None: the answer arrives whole.
+        Ask for a stream, and fail a request after this many seconds without an event, which notices a hung
+        generation. None: no stream.
     concurrency : int
         Requests that may be in flight; as many connections are kept.
     send_seed : bool
@@ -303,7 +303,7 @@ class OpenAIEndpoint(ABC):
         return Probe(served, latency, context_length=self._context)
 
     async def offers(self, path: str) -> bool:
-        """Return whether the server answers a GET of `path`, such as ``/health``, beside its ``/v1``."""
+        """Return whether the server answers a GET of `path`, such as ``/health``, next to its ``/v1``."""
         try:
             await self._exchange.get(self._exchange.address.root + path)
         except EndpointError:

@@ -78,11 +78,6 @@ async def examine(endpoint: OpenAIEndpoint) -> Examination:
 
     Sends at most :data:`REQUESTS` requests, one after the other, with answers of at most :data:`TOKENS`
     tokens, under the sampling parameters that the endpoint is configured with.
-
-    Raises
-    ------
-    EndpointError
-        The first request, which has nothing special in it, fails.
     """
     asker = _Asker(endpoint)
     first = await asker.ask(_SEED)
@@ -191,15 +186,7 @@ def judge_seed(first: str, again: Answers, others: Sequence[Answers]) -> Finding
 
 
 def judge_n(answers: Answers, *, varied: bool) -> Finding:
-    """Say whether two answers came where two were asked for, told apart and counted.
-
-    Parameters
-    ----------
-    answers : sequence of Completion or EndpointError
-        What came of a request with ``n: 2``.
-    varied : bool
-        Whether answers with different seeds differ.
-    """
+    """Say whether two answers came where two were asked for, told apart and counted."""
     if isinstance(answers, EndpointError):
         return _failed("n", answers)
     if len(answers) < 2:

@@ -21,11 +21,6 @@ class Redactor:
     escaped as in HTML, and as in a JSON string, once or (JSON quoted within JSON) twice. A text has to be
     shown to it whole: nothing is found of a secret whose end was cut off.
 
-    Parameters
-    ----------
-    secrets : iterable of str
-        Values to hide. Those shorter than four characters are ignored.
-
     Examples
     --------
     >>> Redactor(["sk-1234"])("Incorrect API key provided: sk-1234.")
@@ -77,19 +72,6 @@ def storable(text: str) -> str:
 
 def shorten(text: str, limit: int = 500) -> str:
     r"""Return `text` on one line, with at most `limit` characters.
-
-    Parameters
-    ----------
-    text : str
-        Any text, such as an error page.
-    limit : int
-        Longest result, in characters.
-
-    Returns
-    -------
-    str
-        `text` with runs of white space collapsed and control characters and lone surrogates replaced; cut
-        with an ellipsis where it was longer.
 
     Examples
     --------

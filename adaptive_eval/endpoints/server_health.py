@@ -19,20 +19,6 @@ _WAITING = re.compile(r"^vllm:num_requests_waiting(?:\{[^}\n]*\})? +([0-9.eE+]+)
 async def is_there(get: Callable[[str], Awaitable[object]], root: str) -> bool:
     """Ask a server whether it is there: its ``/health`` where it has one, as vLLM does, else its models.
 
-    Parameters
-    ----------
-    get : callable
-        Requests a path below the base address, or a whole address, and raises EndpointError for all but a
-        response with status 2xx.
-    root : str
-        The base address without the ``/v1`` at its end.
-
-    Returns
-    -------
-    bool
-        True where it answers. Being refused (no such path, a wrong key) is an answer; an error of the server
-        is none, nor is silence.
-
     Examples
     --------
     >>> async def get(path):
@@ -59,16 +45,6 @@ async def is_there(get: Callable[[str], Awaitable[object]], root: str) -> bool:
 
 def requests_waiting(metrics: str) -> int | None:
     """Read how many requests wait in a vLLM server's queue.
-
-    Parameters
-    ----------
-    metrics : str
-        What it answers to ``GET /metrics``: Prometheus text.
-
-    Returns
-    -------
-    int or None
-        The sum of ``vllm:num_requests_waiting`` over all engines; None where it is not there.
 
     Examples
     --------

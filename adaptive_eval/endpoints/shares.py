@@ -16,15 +16,6 @@ def whole_usage(usage: Usage, finish_reasons: Sequence[str], limit: int | None) 
     Some servers (llama.cpp's) report the tokens of a single answer then. That is certain where the answers
     that met the length limit have more tokens together than are reported; each is taken to have so many.
 
-    Parameters
-    ----------
-    usage : Usage
-        As the server reports it.
-    finish_reasons : sequence of str
-        Why each answer ended.
-    limit : int or None
-        Most tokens of an answer, where one is set.
-
     Examples
     --------
     >>> whole_usage(Usage(10, 32), ["length", "length", "stop"], limit=32)
@@ -40,22 +31,6 @@ def whole_usage(usage: Usage, finish_reasons: Sequence[str], limit: int | None) 
 
 def share_usage(usage: Usage, lengths: Sequence[int], limit: int | None = None) -> list[Usage]:
     """Divide the usage of a request among its answers.
-
-    Parameters
-    ----------
-    usage : Usage
-        What the server reports: the prompt once, the tokens of all answers together.
-    lengths : sequence of int
-        Characters of each answer; at least one answer.
-    limit : int, optional
-        Most tokens of an answer: what lies beyond it falls on others that have room.
-
-    Returns
-    -------
-    list of Usage
-        One for each answer, together exactly `usage`. The prompt is charged to the first answer. Of the
-        tokens of the answers each gets one, as far as they go, and the rest in proportion to its length:
-        exact in the sum, an estimate for the single answer.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Put an answer together that arrives event by event, so that it can be read like one that arrived whole."""
+"""Assemble the events of a streamed answer into the body of an unstreamed one."""
 
 from __future__ import annotations
 
@@ -20,12 +20,7 @@ _OF_BODY = ("id", "model", "prompt_logprobs")
 
 
 class Assembly:
-    """Takes the lines of an event stream, and gives the body that the same answer would have had whole.
-
-    Parameters
-    ----------
-    redact : Redactor
-        Hides the secrets of this endpoint, should the server echo one.
+    """Turns the lines of an event stream into the body of the same answer without streaming.
 
     Examples
     --------
@@ -44,13 +39,7 @@ class Assembly:
         self._done = False
 
     def feed(self, line: str) -> None:
-        """Take one line; those that hold no data (comments, names of events) are passed over.
-
-        Raises
-        ------
-        EndpointError
-            The line holds no event of an answer, or the server's word that it has failed.
-        """
+        """Take one line; those that hold no data (comments, names of events) are passed over."""
         if not line.startswith(_DATA):
             return
         data = line[len(_DATA) :].strip()
@@ -68,13 +57,7 @@ class Assembly:
             self._take(event)
 
     def body(self) -> dict[str, Any]:
-        """Return the body of the whole answer.
-
-        Raises
-        ------
-        TransientEndpointError
-            Kind ``dropped``, where the stream broke off before its end.
-        """
+        """Return the body of the whole answer."""
         choices = [self._choices[index] for index in sorted(self._choices)]
         if not self._done and not (choices and all(choice.get("finish_reason") for choice in choices)):
             raise TransientEndpointError("the stream ended in the middle of the answer", kind="dropped")

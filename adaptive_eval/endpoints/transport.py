@@ -42,15 +42,6 @@ class BodyTooLarge(OSError):
 def body_limit(parameters: Mapping[str, Any], *, n: int = 1, stream: bool = False) -> int:
     """Return how many bytes, decompressed, a response to these request parameters may have.
 
-    Parameters
-    ----------
-    parameters : mapping
-        Fields of the request; the token limit and the log-probabilities asked for count.
-    n : int
-        Most answers of a request.
-    stream : bool
-        Whether the answer arrives event by event.
-
     Examples
     --------
     >>> body_limit({"max_tokens": 1024}) == LEAST_BODY
@@ -74,20 +65,6 @@ def open_http_client(*, connections: int, connect_timeout: float, most_bytes: in
 
     Proxies and the CA bundle are taken from the environment as httpx does (``HTTPS_PROXY``, ``NO_PROXY``,
     ``SSL_CERT_FILE``). Redirects are not followed: a header that holds a key must not go to another host.
-
-    Parameters
-    ----------
-    connections : int
-        Most connections at a time: at least as many as requests in flight, or they wait for each other.
-    connect_timeout : float
-        Seconds to wait for a connection. How long an answer may take is up to the caller.
-    most_bytes : int
-        Most bytes of any response, decompressed; reading one that has more raises :class:`BodyTooLarge`.
-
-    Returns
-    -------
-    httpx2.AsyncClient
-        To be closed by the caller with ``aclose()``.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from adaptive_eval.trial import Completion, Message, Score, TrialRequest
 __all__ = ["InProcess", "TrialRunner"]
 
 _GLANCE = 1.0
-"""Seconds between two looks at whether a wait for a scorer is still wanted."""
+"""Seconds after which a wait for a scorer checks whether it is still wanted."""
 
 AttemptObserver: TypeAlias = Callable[
     [TrialTask, Member, Sequence[AttemptRecord], Sequence[Completion] | EndpointError], None
@@ -26,23 +26,7 @@ AttemptObserver: TypeAlias = Callable[
 
 
 class TrialRunner:
-    """Runs trials; each in a task of its own.
-
-    Parameters
-    ----------
-    clock : Clock
-        Tells the time of attempts and waits between them.
-    dispatch : Dispatch
-        Says where each request goes.
-    executor : Executor
-        Makes the attempts and scores the answers.
-    jitter : callable
-        Returns a uniform random number in [0, 1).
-    on_attempt : callable
-        Called after every attempt, with a record for each trial that it was made for, and the answers.
-    on_end : callable
-        Called when the trial has ended, scored or given up; not for one that was abandoned.
-    """
+    """Runs trials, one asyncio task each."""
 
     def __init__(
         self,
@@ -62,7 +46,7 @@ class TrialRunner:
         self._on_end = on_end
 
     async def run(self, trial: TrialTask) -> None:
-        """Run `trial` to its end. Only an exception that is a bug gets out."""
+        """Run `trial` to its end; only bugs raise."""
         try:
             if trial.completion is None:
                 trial.completion = await self._answer(trial)
@@ -79,7 +63,7 @@ class TrialRunner:
         self._on_end(trial)
 
     async def _answer(self, trial: TrialTask) -> Completion:
-        """Return the answer to a trial: of the request that it shares, where it does, or of its own."""
+        """Return the answer to a trial, from a shared request or its own."""
         shared = trial.shared
         if shared is None:
             return await self._own_answer(trial)
@@ -114,7 +98,7 @@ class TrialRunner:
         )
 
     async def _score(self, trial: TrialTask, completion: Completion) -> None:
-        """Score an answer; a scorer that asks another model is given as long as an endpoint."""
+        """Score an answer, with the retries of an endpoint where the scorer asks another model."""
         lacking: EndpointError | None = None
 
         async def attempt() -> Completion:
@@ -123,7 +107,7 @@ class TrialRunner:
                 trial.score = await self._executor.score(trial.request, completion)
             except ScorerUnavailable:
                 raise
-            except EndpointError as error:  # the answer lacks something: only another one would help
+            except EndpointError as error:  # the answer lacks something; only another answer helps
                 lacking = error
             return completion
 
@@ -143,7 +127,7 @@ class TrialRunner:
             raise lacking
 
     async def _attempt(self, trial: TrialTask) -> Completion:
-        """Ask once; again, wherever the failure is one of the server and another server is there."""
+        """Ask once; ask another server where the failure is the server's."""
         failed: set[Member] = set()
         while True:
             if trial.recorded is not None:
@@ -186,7 +170,7 @@ class TrialRunner:
         started: float,
         result: Sequence[Completion] | EndpointError,
     ) -> None:
-        """Report an attempt, for every trial that it was made for."""
+        """Report an attempt for every trial of its request."""
         latency = self._clock.now() - started
         records = []
         for place, one in enumerate(trial.group):
@@ -209,20 +193,14 @@ def _outcome(
 
 
 def _enter(phase: Phase, trial: TrialTask, member: Member | None = None) -> None:
-    """Let a trial, and those that wait for its request, enter a phase; at `member` where they are asked."""
+    """Set the phase of a trial and of those that share its request."""
     for one in trial.group:
         one.phase = phase
         one.asked = member if member is not None else one.asked
 
 
 class InProcess:
-    """Asks the endpoints and scores the answers here.
-
-    Parameters
-    ----------
-    scoring : Scoring
-        Scores the answers.
-    """
+    """Asks the endpoints and scores the answers here."""
 
     def __init__(self, scoring: Scoring) -> None:
         self._scoring = scoring

@@ -52,15 +52,6 @@ class Stopwatch:
     was held up. Otherwise the machine was suspended or the process stopped, and the pause does not count,
     whether the clock ran on or not. Changes of the wall clock make no difference.
 
-    Parameters
-    ----------
-    clock : Clock
-        Read about once a second.
-    elapsed : float
-        Seconds of running time of previous sessions of the run.
-    processor : callable
-        Returns the seconds of processor time that this process has used.
-
     Examples
     --------
     >>> class Clock:
@@ -107,15 +98,7 @@ class Stopwatch:
 
 
 class Alarm:
-    """Rings at the earliest of the moments it is set to; after that it has to be set again.
-
-    Parameters
-    ----------
-    clock : Clock
-        Waits.
-    ring : callable
-        Called at that moment.
-    """
+    """One-shot timer: calls `ring` at the earliest moment it was set to."""
 
     def __init__(self, clock: Clock, ring: Callable[[], None]) -> None:
         self._clock = clock
@@ -124,14 +107,14 @@ class Alarm:
         self._task: asyncio.Task[None] | None = None
 
     def set(self, at: float, tasks: asyncio.TaskGroup) -> None:
-        """Ring at monotonic time `at`, unless it rings before; infinity is never."""
+        """Call at monotonic time `at`, unless an earlier moment is set; infinity means never."""
         if at < self._at:
             self.close()
             self._at = at
             self._task = tasks.create_task(self._wait())
 
     def close(self) -> None:
-        """Ring no more."""
+        """Cancel the timer."""
         self._at = math.inf
         if self._task is not None:
             self._task.cancel()
@@ -145,16 +128,16 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Limits of running time, in seconds, earlier sittings included.
+    """Limits of running time in seconds, previous sessions of the run included.
 
     Parameters
     ----------
     run : float, optional
         Of the run.
     tasks : mapping of str to float
-        Of single tasks. Every model walks all tasks side by side, so the first of these ends the run too.
+        Of single tasks. All models answer all tasks in parallel, so the first of these limits ends the run.
     models : mapping of str to float
-        Of single models, which stop at it; the run goes on with the others.
+        Of single models, which stop then; the run continues with the others.
 
     Examples
     --------

@@ -25,10 +25,10 @@ class Reading:
     Parameters
     ----------
     addresses : tuple of str
-        Base addresses of the servers that are there, without repetition. Where the source cannot be read,
-        or only in part, the last known ones stand for what is lacking.
+        Base addresses of the servers that are there, without repetition. What cannot be read is replaced by
+        the last known addresses.
     problems : tuple of str
-        Why something could not be read, in words; empty where all was.
+        Why something could not be read; empty where everything was.
     """
 
     addresses: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Source(Protocol):
         ...
 
     async def read(self) -> Reading:
-        """Read it anew. It raises nothing, holds nobody up, and ends within its own limit of time."""
+        """Read it; never raises, never blocks the event loop, and ends within its time limit."""
         ...
 
 
@@ -60,14 +60,14 @@ class Discovery:
     Parameters
     ----------
     source : Source
-        Names them.
+        Names the servers.
     connect : callable
         Returns the endpoint at an address once it has said that it serves the model; raises EndpointError
         where it does not. Asked again for an address, it may return the same endpoint.
     patience : float
         Seconds without any server after which the model is stopped.
     limits : callable
-        Returns fresh limits for a server that has none of its own.
+        Returns limits for a server that has none in the config.
 
     Raises
     ------
@@ -105,25 +105,10 @@ class Change:
 
 
 class PoolMembers:
-    """Lets the servers that a source names into the pool of one model, and takes the others out.
+    """Adds the servers that a source names to the pool of one model, and removes the others.
 
-    A server is let in once it has said that it serves the model; until then it is asked again and again. One
-    that leaves gets nothing more, and what is out there may come back.
-
-    Parameters
-    ----------
-    model : str
-        The model.
-    discovery : Discovery
-        How its servers are found.
-    pool : Pool
-        Its pool.
-    enrol : callable
-        Returns the member that asks through this endpoint.
-    clock : Clock
-        Waits.
-    on_change : callable
-        Called when something has changed.
+    A server joins once it has answered that it serves the model; until then it is asked repeatedly. A server
+    that leaves gets no more requests; those in flight finish.
     """
 
     def __init__(
@@ -147,8 +132,8 @@ class PoolMembers:
         self._changes: list[Change] = []
         self._was_read = False
 
-    def heed(self, addresses: Sequence[str], tasks: asyncio.TaskGroup) -> None:
-        """Bring the pool in line with what the source says; servers that are new are asked in `tasks`."""
+    def follow(self, addresses: Sequence[str], tasks: asyncio.TaskGroup) -> None:
+        """Update the pool to these addresses; new servers are asked in `tasks`."""
         self._was_read = True
         named = set(addresses)
         for url in [url for url in self._candidates if url not in named]:
@@ -161,10 +146,10 @@ class PoolMembers:
         for url in addresses:
             known = self._members.get(url)
             if url not in self._candidates and (known is None or known.left_at is not None):
-                self._candidates[url] = tasks.create_task(self._let_in(url))
+                self._candidates[url] = tasks.create_task(self._join_when_ready(url))
 
     def close(self) -> None:
-        """Ask nobody any more."""
+        """Stop asking servers to join."""
         for task in self._candidates.values():
             task.cancel()
 
@@ -175,7 +160,7 @@ class PoolMembers:
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """Why there is no server that could be asked, in words; empty where there is one, or it is early."""
+        """Why no server can be asked; empty where one can, or before all have been tried."""
         usable = any(member.usable for member in self._pool.members)
         if usable or not self._was_read or not self._why_not.keys() >= self._candidates.keys():
             return ()
@@ -183,7 +168,7 @@ class PoolMembers:
 
     @property
     def refusals(self) -> Iterator[str]:
-        """Why servers that the source names are not asked, in words."""
+        """Why servers that the source names are not asked."""
         for url, error in self._why_not.items():
             yield str(error) if url in str(error) else f"{url}: {error}"
         for member in self._pool.members:
@@ -191,7 +176,7 @@ class PoolMembers:
                 yield member.says(member.presence.reason)
 
     def health(self, now: float) -> Iterator[EndpointHealth]:
-        """Yield the state of the servers that are not in the pool: not let in yet, or gone of late."""
+        """Yield the state of servers outside the pool: those that are joining or left recently."""
         for url in self._candidates:
             refuses = isinstance(self._why_not.get(url), PermanentEndpointError)
             state = "refused" if refuses else "joining"
@@ -201,8 +186,8 @@ class PoolMembers:
             if gone and (member.in_flight or now - (member.left_at or 0.0) <= _REMEMBERED):
                 yield member.monitor.health(now=now, in_flight=member.in_flight, limit=0, state="left")
 
-    async def _let_in(self, url: str) -> None:
-        """Ask a server until it serves the model, and let it in; one that refuses is told of once."""
+    async def _join_when_ready(self, url: str) -> None:
+        """Ask a server until it serves the model, then add it; a refusal is noted once."""
         wait = _FIRST_WAIT
         while True:
             try:
@@ -240,21 +225,7 @@ _NAMED = 4
 
 
 class PoolChanges:
-    """The rosters of all models whose servers are found; each source is read once for all of them.
-
-    Parameters
-    ----------
-    discoveries : mapping of str to Discovery
-        How the servers of these models are found.
-    pools : mapping of str to Pool
-        The pool of each of them.
-    enrol : callable
-        Returns the member of a model's pool that asks through an endpoint.
-    clock : Clock
-        Waits.
-    on_change : callable
-        Called when a server has joined or left, or something is to be told.
-    """
+    """The pool members of all models with discovered servers; each source is read once for all of them."""
 
     def __init__(
         self,
@@ -283,14 +254,14 @@ class PoolChanges:
             self._readers.append(tasks.create_task(self._follow(source, tasks)))
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop reading the sources."""
         for reader in self._readers:
             reader.cancel()
         for members in self._pool_members.values():
             members.close()
 
     def drop(self, model: str) -> None:
-        """Let nobody join the pool of `model` any more: it has been stopped."""
+        """Let no more servers join the pool of `model`: it is stopped."""
         members = self._pool_members.pop(model, None)
         if members is not None:
             members.close()
@@ -308,7 +279,7 @@ class PoolChanges:
         return decisions
 
     def remarks(self) -> tuple[str, ...]:
-        """Return what a reader has to know now: sources that cannot be read, models without a server."""
+        """Return warnings: sources that cannot be read, models without a server."""
         return tuple(dict.fromkeys([*self._of_sources(), *self._of_models()]))
 
     def news(self) -> list[str]:
@@ -318,12 +289,12 @@ class PoolChanges:
         return news
 
     def lacking(self, model: str) -> tuple[str, ...]:
-        """Return why `model` has no server that could be asked; empty where it has one, or fixed ones."""
+        """Return why `model` has no server that can be asked; empty where it has one."""
         members = self._pool_members.get(model)
         return () if members is None else members.lacking
 
     def health(self) -> Iterator[EndpointHealth]:
-        """Yield the state of servers that are named and not in a pool yet, or have left one of late."""
+        """Yield the state of servers that are joining a pool or left one recently."""
         now = self._clock.now()
         for members in self._pool_members.values():
             yield from members.health(now)
@@ -331,7 +302,7 @@ class PoolChanges:
     def _of_sources(self) -> Iterator[str]:
         for problems in self._problems.values():
             for problem in problems:
-                yield f"{problem}; the servers known last stay"
+                yield f"{problem}; the last known servers are kept"
 
     def _of_models(self) -> Iterator[str]:
         alike: dict[tuple[float, tuple[str, ...]], list[str]] = {}
@@ -348,7 +319,7 @@ class PoolChanges:
             self._problems[source] = reading.problems
             for members in pool_members:
                 if members.model in self._pool_members:  # it may have been stopped meanwhile
-                    members.heed(reading.addresses, tasks)
+                    members.follow(reading.addresses, tasks)
             self._announce()
             await self._clock.sleep(source.every)
         self._problems.pop(source, None)

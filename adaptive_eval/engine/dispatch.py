@@ -1,4 +1,4 @@
-"""Which trial goes to which server, and which waits for a place."""
+"""Sends trials to servers with a free place; the others wait in order."""
 
 from __future__ import annotations
 
@@ -17,15 +17,7 @@ __all__ = ["Dispatch"]
 
 
 class Dispatch:
-    """Gives the places that are free to the trials that want one, first come, first served.
-
-    Parameters
-    ----------
-    pools : mapping of str to Pool
-        The servers of each model.
-    clock : Clock
-        For holds and rates.
-    """
+    """Gives free places to trials, first come, first served."""
 
     def __init__(self, pools: Mapping[str, Pool], clock: Clock) -> None:
         self._pools = pools
@@ -41,17 +33,12 @@ class Dispatch:
 
         Where models share a server, what is free there is divided among them, one each in turn; those first
         that have had the fewest.
-
-        Parameters
-        ----------
-        wanted : mapping of str to int
-            Requests by model.
         """
         now = self._clock.now()
         places = dict.fromkeys(wanted, 0)
         shares = {model: _Share(self._pools[model], self._tokens[model], now) for model in wanted}
         rooms: dict[Server, float] = {}
-        # Where some wait already, more would only wait behind them.
+        # Where trials wait already, more would only wait behind them.
         open_models = [
             model for model in self._in_turn() if wanted.get(model, 0) and not self._waiting[model]
         ]
@@ -64,7 +51,7 @@ class Dispatch:
         return places
 
     def free_at(self, models: Collection[str]) -> float:
-        """Return when time alone gives a place to one of `models` or to one that waits, or infinity."""
+        """Return when time alone frees a place for `models` or a waiting trial; infinity if never."""
         now = self._clock.now()
         times = []
         for model, pool in self._pools.items():
@@ -75,27 +62,19 @@ class Dispatch:
         return min((at for at in times if at > now), default=math.inf)
 
     def take(self, trial: TrialTask) -> bool:
-        """Give `trial` a place, unless none is free or others have waited for one before."""
+        """Give `trial` a place, unless none is free or other trials wait already."""
         model = trial.request.key.model
         return not self._waiting[model] and self._choose(trial) is not None
 
     async def admit(self, trial: TrialTask) -> Member:
-        """Wait until `trial` has a place, and return where; it may have one already."""
+        """Wait until `trial` has a place, and return the server."""
         if trial.place is None and not self.take(trial):
             await self._wait(trial)
         assert trial.place is not None
         return trial.place
 
     def release(self, trial: TrialTask, used: int | None = None) -> None:
-        """Take back the place of `trial`, if it has one, and give it to who waits.
-
-        Parameters
-        ----------
-        trial : TrialTask
-            Whose request has ended.
-        used : int, optional
-            Tokens it took; None where that is unknown, and the most that it could take is counted.
-        """
+        """Free the place of `trial` for the next one; `used` is its tokens (None: those reserved)."""
         member = trial.place
         if member is not None:
             trial.place = None
@@ -105,7 +84,7 @@ class Dispatch:
             self.serve()
 
     def serve(self) -> None:
-        """Give all free places to those who wait."""
+        """Give all free places to the trials that wait."""
         if not any(self._waiting.values()):
             return
         for model in self._in_turn():
@@ -156,7 +135,7 @@ class Dispatch:
 
 
 class _Share:
-    """What one model may still start, while places are being divided."""
+    """What one model may still start while places are divided."""
 
     def __init__(self, pool: Pool, tokens: int, now: float) -> None:
         self._members = {member: member.free(now) for member in pool.members}

@@ -1,7 +1,6 @@
-"""What a run tells those who watch it, as plain data.
+"""Events of a run for observers, as plain data.
 
-An observer is called in the event loop, after the fact and never for the result; it must be quick. Whoever
-needs time keeps the event and works elsewhere.
+Observers are called in the event loop and must return quickly; slow work belongs elsewhere.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Decided:
 class Progress:
     """The results of the moment, as they are stored about once a second.
 
-    `elapsed` is seconds of running time, earlier sittings included.
+    `elapsed` is seconds of running time, previous sessions of the run included.
     """
 
     at: float
@@ -65,7 +64,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """Nothing more is launched; `in_flight` trials are waited for."""
+    """Nothing more is launched; `in_flight` trials are awaited."""
 
     reason: StopReason
     in_flight: int
@@ -73,7 +72,7 @@ class Draining:
 
 @dataclass(frozen=True, slots=True)
 class Remarked:
-    """A person should know this now: the run goes on, and may need them. Each text comes once."""
+    """A message for people while the run continues; each text is sent once."""
 
     at: float
     text: str

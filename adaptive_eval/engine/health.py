@@ -1,4 +1,4 @@
-"""How a server is doing: rolling statistics of its answers, and whether it is there."""
+"""Health of a server: rolling statistics of its answers, and whether it is available."""
 
 from __future__ import annotations
 
@@ -38,11 +38,6 @@ class _Second:
 class HealthMonitor:
     """Rolling statistics of one model at one server.
 
-    Parameters
-    ----------
-    model, endpoint : str
-        Whose health this is.
-
     Examples
     --------
     >>> from adaptive_eval.trial import Usage
@@ -78,7 +73,7 @@ class HealthMonitor:
         return self._errors[IMPOSSIBLE_USAGE]
 
     def withheld(self, answers: int) -> None:
-        """Count answers that a request was to bring and did not."""
+        """Count answers that were asked for and not returned."""
         if answers:
             self._errors[FEWER_CHOICES] += answers
 
@@ -87,22 +82,7 @@ class HealthMonitor:
         self._errors[error.kind] += 1
 
     def health(self, *, now: float, in_flight: int, limit: int, state: str = "in") -> EndpointHealth:
-        """Return the figures at time `now`.
-
-        Parameters
-        ----------
-        now : float
-            Monotonic seconds.
-        in_flight, limit : int
-            Requests in flight, and how many there may be.
-        state : str
-            Whether it is there, as :class:`~adaptive_eval.store.records.EndpointHealth` says.
-
-        Returns
-        -------
-        EndpointHealth
-            Rates are over the last minute, or since the first answer where that is shorter.
-        """
+        """Return the figures at time `now`."""
         self._forget(now)
         first = now if self._first is None else self._first
         # A rate over less than a second says nothing.
@@ -154,10 +134,10 @@ def _percentile(classes: Counter[int], share: float) -> float | None:
 
 
 State: TypeAlias = Literal["in", "trial", "out", "refused"]
-"""In use; back, and on trial until its first answer; out, and probed; refuses this model for good."""
+"""In use; available again and on trial; out and probed; refuses this model permanently."""
 
 FAILURES = 8
-"""So many trials that fail one after the other, with no answer in between, take a server out."""
+"""Consecutive failed trials that take a server out."""
 
 PLACES_ON_TRIAL = 4
 """Requests that a server on trial may have in flight."""
@@ -169,16 +149,15 @@ _LOST = frozenset({"connection", "dropped"})
 """Failures that take a server out at once: no connection, or one that broke."""
 
 _COUNTED = frozenset({"server", "timeout", "too_large"})
-"""Failures that take a server out when there are many: it is there, and does not do its work."""
+"""Failures that take a server out when there are many: it answers, but not usefully."""
 
 
 class Presence:
     """The state of one server towards one model.
 
-    A failed connection takes it out at once: where it was nothing, the first probe, which follows without a
-    wait, brings it back. Errors and timeouts of several trials in a row take it out as well. A server that
-    is back is on trial until it has answered: it gets few requests, and one failure takes it out again, with
-    longer waits between the probes each time.
+    A failed connection takes it out at once; the first probe follows without a wait. Errors and timeouts of
+    several consecutive trials take it out too. A server that answers a probe is on trial until it answers a
+    request: it gets few requests, and one failure takes it out again, with longer waits between probes.
 
     Examples
     --------
@@ -215,24 +194,14 @@ class Presence:
         return 0.0 if self._probes == 0 else min(_LONGEST_WAIT, 2.0 ** (self._probes - 1))
 
     def answered(self) -> None:
-        """Take note of an answer; one that was under way when the server went out changes nothing."""
+        """Count an answer; one from before the server went out changes nothing."""
         if self.usable:
             self.state, self.out_since, self.reason = "in", None, ""
             self._failed.clear()
             self._probes = 0
 
     def failed(self, error: EndpointError, trial: Hashable, *, now: float) -> bool:
-        """Take note of a failed attempt; return whether the server has gone out with it.
-
-        Parameters
-        ----------
-        error : EndpointError
-            How it failed.
-        trial : hashable
-            Whose attempt it was: one question that no server can answer is counted once.
-        now : float
-            Monotonic seconds.
-        """
+        """Count a failed attempt of `trial`; return whether it takes the server out."""
         if not self.usable:
             return False
         if error.kind in _COUNTED:
@@ -246,11 +215,11 @@ class Presence:
         return True
 
     def refused(self, error: EndpointError) -> None:
-        """Take note that the server will never answer for this model."""
+        """Note that the server refuses this model permanently."""
         self.state, self.reason = "refused", str(error)
 
     def probed(self, *, there: bool) -> None:
-        """Take note of a probe of a server that is out."""
+        """Count a probe of a server that is out."""
         self._probes += 1
         if there and self.state == "out":
             self.state = "trial"

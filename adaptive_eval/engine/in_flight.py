@@ -27,38 +27,11 @@ __all__ = ["End", "InFlightTrials"]
 
 End: TypeAlias = Literal["scored", "unscored", "missing", "refused", "requeued", "abandoned"]
 """How a trial ended: with a score; with an answer that could not be scored; without an answer for good; with
-a refusal that concerns the whole model; given up for now; or with a failure that no longer matters, because
-its model or the run has stopped."""
+a refusal that concerns the whole model; queued again; or dropped: its model or the run has stopped."""
 
 
 class InFlightTrials:
-    """The trials in flight of all models. Nothing here awaits, but the tasks of the trials themselves.
-
-    Parameters
-    ----------
-    clients : mapping of str to ModelClient
-        How each model is asked.
-    servers : mapping of str to ServerLimits
-        Limits of servers, by their address.
-    clock : Clock
-        For attempts, waits and rates.
-    executor : Executor
-        Makes the attempts and scores the answers.
-    jitter : callable
-        Returns a uniform random number in [0, 1).
-    on_change : callable
-        Called when a trial has ended and waits in :meth:`ended`, and when a server is back.
-    presume : callable
-        Called when an attempt has come to nothing and may have been billed; returns whether the budgets allow
-        the trial another.
-    no_answers : NoAnswers
-        Counts the answers that are none.
-
-    Attributes
-    ----------
-    pool_changes : PoolChanges
-        Which servers join and leave, where they are found.
-    """
+    """The trials in flight of all models. Nothing here awaits, but the tasks of the trials themselves."""
 
     def __init__(
         self,
@@ -69,7 +42,7 @@ class InFlightTrials:
         executor: Executor,
         jitter: Callable[[], float],
         on_change: Callable[[], None],
-        presume: Callable[[TrialKey], bool],
+        assume_billed: Callable[[TrialKey], bool],
         no_answers: NoAnswers,
     ) -> None:
         self._open = dict(clients)
@@ -92,7 +65,7 @@ class InFlightTrials:
             on_attempt=self._on_attempt,
             on_end=self._on_end,
         )
-        self._presume = presume
+        self._assume_billed = assume_billed
         self.no_answers = no_answers
         self._dropped: list[tuple[TrialKey, bool]] = []
         self._unrecorded: list[asyncio.Event] = []
@@ -121,17 +94,17 @@ class InFlightTrials:
 
     @property
     def unfinished(self) -> int:
-        """How many trials have begun and are not settled, those that wait in a queue among them."""
+        """How many trials have begun and are not settled, queued ones included."""
         return len(self) + sum(map(len, self._queues.values()))
 
     @property
     def held(self) -> bool:
-        """Whether a model could start nothing now, even alone: only time can tell what comes."""
+        """Whether a model can start nothing now, even alone, until time passes."""
         return any(not self._dispatch.places({model: 1})[model] for model in self._open)
 
     @contextmanager
     def in_tasks(self, tasks: asyncio.TaskGroup) -> Iterator[None]:
-        """Run all trials and probes in `tasks`; when this is left, nothing is probed any more."""
+        """Run all trials and probes in `tasks`; probes end with the context."""
         self._tasks = tasks
         for pool in self._pools.values():
             for member in pool.members:
@@ -172,12 +145,12 @@ class InFlightTrials:
         return [model for model, free in self._places().items() if free < self._gates[model].free]
 
     def wake_when_free(self) -> None:
-        """Announce the moment at which a rate limit or a silence ends that holds a model up."""
+        """Set a timer for the end of a rate limit or pause that delays a model."""
         assert self._tasks is not None
         self._alarm.set(self._dispatch.free_at(self.constrained), self._tasks)
 
     def relaunch(self) -> None:
-        """Start again what has come back to the queue, as far as there are free places."""
+        """Start queued trials again, as far as there are free places."""
         self._dispatch.serve()
         for model, free in self._places().items():
             queue = self._queues[model]
@@ -185,7 +158,7 @@ class InFlightTrials:
                 self.start(queue.popleft())
 
     def start(self, trial: TrialTask) -> None:
-        """Start `trial` in a task of its own."""
+        """Start `trial` as an asyncio task."""
         assert self._tasks is not None
         trial.failure = None
         self._gates[trial.request.key.model].enter()
@@ -208,9 +181,9 @@ class InFlightTrials:
         return unrecorded
 
     def take_dropped(self) -> list[tuple[TrialKey, bool]]:
-        """Return the trials given up without an outcome since the last call; True: one may have been billed.
+        """Return the trials dropped without an outcome since the last call; True: may have been billed.
 
-        Each has left a word in the attempts, so that a later sitting knows of it too.
+        Each is also stored as an attempt, so that later sessions of the run know of it.
         """
         gone, self._dropped = self._dropped, []
         return gone
@@ -221,7 +194,12 @@ class InFlightTrials:
             yield self._ended.popleft()
 
     def settle(self, trial: TrialTask) -> End:
-        """Say how `trial` ended; put it back into the queue where it has a further chance."""
+        """Return how `trial` ended, and queue it again where it may be attempted again.
+
+        The one place that decides what a failure means for the trial: a permanent one stops the model, a
+        transient one queues the trial again until its requeues are used up, an answer that no scorer could
+        score yet is kept.
+        """
         model, failure = trial.request.key.model, trial.failure
         if failure is None and trial.score is not None:
             self.no_answers.add(model, trial.score)
@@ -248,7 +226,7 @@ class InFlightTrials:
         return "unscored" if paid else "missing"
 
     def lost(self) -> dict[str, str]:
-        """Return the models none of whose servers has been there for longer than is waited, and why."""
+        """Return the models without a server for longer than their patience, and why."""
         now, who = self._clock.now(), self.pool_changes
         reasons = {
             model: self._pools[model].lost(now, client.patience, who.lacking(model))
@@ -257,7 +235,7 @@ class InFlightTrials:
         return {model: reason for model, reason in reasons.items() if reason is not None}
 
     def answers_nothing(self, model: str) -> bool:
-        """Return whether too many trials of `model` in a row are missing: its servers are of no use."""
+        """Return whether too many consecutive trials of `model` are missing."""
         client = self._open.get(model)
         return client is not None and self._consecutive_missing[model] >= client.outage
 
@@ -267,24 +245,24 @@ class InFlightTrials:
         return self._open.keys()
 
     def stop_model(self, model: str) -> None:
-        """Start nothing more of `model`; requests that are out come back, waits are broken off."""
+        """Start nothing more of `model`; requests in flight finish, waits are cancelled."""
         self._open.pop(model, None)
         self.pool_changes.drop(model)
         self._empty(self._queues[model])
         self._each(TrialTask.finish_attempt, model)
 
     def drain(self) -> None:
-        """Let all requests that are out come back, and break off the waits."""
+        """Let all requests in flight finish, and cancel the waits."""
         for queue in self._queues.values():
             self._empty(queue)
         self._each(TrialTask.finish_attempt)
 
     def abandon(self) -> None:
-        """Cancel all that is in flight, but what is already answered."""
+        """Cancel all trials in flight except those already answered."""
         self._each(TrialTask.abandon)
 
     def drop(self, trial: TrialTask) -> None:
-        """Note that `trial` leaves no outcome, and whether what it has cost is unknown."""
+        """Note that `trial` has no outcome, and whether it may have been billed."""
         billed = trial.completion is not None or (trial.abandoned and trial.phase == "asking")
         key = trial.request.key
         self._dropped.append((key, billed))
@@ -293,7 +271,7 @@ class InFlightTrials:
         self._attempts.append(AttemptRecord(key, trial.attempts + 1, trial.url, now, 0.0, None, kind))
 
     def _empty(self, queue: deque[TrialTask]) -> None:
-        """Give up what waits for another attempt; an answer that waits for its scorer ends unscored."""
+        """Drop the queued trials; an answer that waits for its scorer ends unscored."""
         while queue:
             trial = queue.popleft()
             if trial.completion is None:
@@ -304,7 +282,7 @@ class InFlightTrials:
                 self._announce()
 
     def remarks(self) -> tuple[str, ...]:
-        """Return what a person has to know now of servers, in words."""
+        """Return warnings about servers and answers."""
         return (*self.pool_changes.remarks(), *self._impossible_usages(), *self.no_answers.remarks())
 
     def _impossible_usages(self) -> Iterator[str]:
@@ -354,7 +332,7 @@ class InFlightTrials:
         self._announce()
 
     def _enrol(self, model: str, endpoint: Endpoint) -> Member:
-        """Return a member that has just been found."""
+        """Return the member for a newly discovered server."""
         assert self._tasks is not None
         member = self._known.member(model, endpoint)
         self._queue_watch.watch(member, self._tasks)
@@ -395,7 +373,7 @@ class InFlightTrials:
         One request was made for all of `group`, and one would be again: what is counted for any of them may
         forbid it.
         """
-        verdicts = [self._presume(trial.request.key) for trial in group]
+        verdicts = [self._assume_billed(trial.request.key) for trial in group]
         recorded = asyncio.Event()
         for trial in group:
             trial.last_attempt = trial.last_attempt or not all(verdicts)

@@ -18,24 +18,14 @@ from adaptive_eval.trial import TrialRequest
 __all__ = ["Committer", "Ledger", "ThreadCommitter"]
 
 _LINGER_RATIO = 1.0
-"""Results gather for as long as the last commits took, so that commits take half of the time at most."""
+"""Results gather for as long as the last commits took: commits take at most half of the time."""
 
 _LONGEST_LINGER = 0.02
-"""Seconds that a result waits for others at most: nothing against the seconds a model takes to answer."""
+"""Most seconds that a result waits for others; a model takes far longer to answer."""
 
 
 class Ledger:
-    """Writes to the recorder, and says how long to let results gather for the next commit.
-
-    Parameters
-    ----------
-    recorder : Recorder
-        The store.
-    clock : Clock
-        Tells when, and how long commits take.
-    committer : Committer
-        Makes the commits. Nothing else is asked of the recorder meanwhile.
-    """
+    """Writes to the recorder, and groups results into commits."""
 
     def __init__(self, recorder: Recorder, clock: Clock, committer: Committer) -> None:
         self._recorder = recorder
@@ -57,13 +47,7 @@ class Ledger:
             self._recorder.attempt(record)
 
     def outcome(self, trial: TrialTask, *, missing: str | None, after_stop: bool) -> TrialRecord:
-        """Add a trial that is scored, or missing for the reason given; an answer without a category is kept.
-
-        Raises
-        ------
-        SessionError
-            If it has an outcome already: the controller asked for the same trial twice.
-        """
+        """Add a finished trial; `missing` says why it has no category."""
         record = TrialRecord(
             request=trial.request,
             finished_at=self._clock.time(),
@@ -102,7 +86,7 @@ class Ledger:
         self._cost += self._committed_at - started
 
     async def gather(self) -> None:
-        """Let results gather for the next commit, in proportion to what the last ones cost."""
+        """Wait for more results before the next commit, in proportion to the cost of the last ones."""
         linger = min(_LONGEST_LINGER, _LINGER_RATIO * self._cost)
         self._cost = 0.0
         remaining = self._committed_at + linger - self._clock.now()
@@ -116,17 +100,17 @@ class Committer(Protocol):
     async def commit(self, commit: Callable[[], int]) -> None:
         """Call `commit` and return when it has returned; raise what it raises.
 
-        Even when cancelled it does not return before: what follows must not meet a commit under way.
+        It waits for the commit even when cancelled: later calls must not meet a commit in progress.
         """
         ...
 
     def close(self) -> None:
-        """Let go of what is held."""
+        """Release what is held."""
         ...
 
 
 class ThreadCommitter:
-    """Makes commits in a thread of its own: a sync to the disk takes milliseconds, and seconds on a bad day.
+    """Makes commits in a thread: a sync to the disk takes milliseconds, at worst seconds.
 
     Examples
     --------

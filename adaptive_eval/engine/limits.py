@@ -33,7 +33,7 @@ class ConcurrencyLimit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FixedConcurrency:
-    """The same number of requests in flight for ever.
+    """A fixed number of requests in flight.
 
     Raises
     ------
@@ -57,11 +57,6 @@ class Gate:
     """Counts a model's trials in flight and says how many more may start.
 
     A trial that waits before its next attempt keeps its place: a server in trouble gets fewer requests.
-
-    Parameters
-    ----------
-    limit : ConcurrencyLimit
-        How many may be in flight.
 
     Examples
     --------
@@ -102,7 +97,7 @@ _WORTH = 0.25
 """A growth is worth it when throughput grows by this share of it: twice the requests, 25 % more answers."""
 
 _SLOWER = 1.5
-"""Answers that take so many times as long, without more requests, are a sign that others use the server."""
+"""Answers that take this many times as long, without more requests: others use the server too."""
 
 _QUEUED = 0.125
 """The share of the limit that may wait in the server's queue."""
@@ -132,25 +127,13 @@ class _Round:
 class AdaptiveConcurrency:
     """Additive increase, multiplicative decrease [1]_.
 
-    The limit doubles every round (as many answers as requests may be in flight) until a first sign that the
-    server has enough, and then grows by 4 a round. It is halved on 429, 503 and timeouts, once for all
-    requests that were out together. It goes back where more requests brought hardly more answers a second,
-    which is what a queue looks like from outside; where answers take half as long again without more
-    requests; and where the server says that requests wait.
+    The limit doubles every round (one answer per request that may be in flight) until the first sign of
+    overload, then grows by 4 a round. It is halved on 429, 503 and timeouts, once for all requests that were
+    in flight together. It decreases where more requests brought hardly more answers a second, the sign of a
+    queue; where answers take 1.5 times as long without more requests; and where the server reports waiting
+    requests.
 
-    What an answer takes is measured per token, so that long answers are no sign of anything.
-
-    Parameters
-    ----------
-    start : int
-        Requests in flight at first.
-    most : int
-        Requests in flight at most.
-
-    Raises
-    ------
-    UsageError
-        `start` is below 1, or above `most`.
+    Durations are measured per token, so that long answers are not taken for overload.
 
     References
     ----------
@@ -186,17 +169,7 @@ class AdaptiveConcurrency:
         return int(self._limit)
 
     def answered(self, *, sent_at: float, now: float, tokens: int, in_flight: int) -> None:
-        """Take note of an answer.
-
-        Parameters
-        ----------
-        sent_at, now : float
-            Monotonic seconds at which the request was sent and answered.
-        tokens : int
-            Tokens generated; 0 where that is unknown.
-        in_flight : int
-            Requests in flight at the server when it came, itself included.
-        """
+        """Count an answer; times are monotonic seconds, `tokens` 0 where unknown."""
         this = self._round
         if sent_at < this.began:
             return
@@ -208,12 +181,12 @@ class AdaptiveConcurrency:
             self._end_round(now)
 
     def failed(self, error: EndpointError, *, sent_at: float, now: float) -> None:
-        """Take note of a failure; a request that was sent before the last cut tells of the same trouble."""
+        """Count a failure; a request sent before the last cut reports the same overload."""
         if (error.kind in _OVERLOAD or error.status == 503) and sent_at >= self._cut_at:
             self._cut(0.5, now)
 
     def waiting(self, requests: int, *, in_flight: int, now: float) -> None:
-        """Take note of how many requests wait in the server's own queue."""
+        """Count the requests that wait in the server's own queue."""
         self._queued = requests > 0
         # Not again while the last cut is still on its way.
         if requests > max(1.0, _QUEUED * self._limit) and in_flight <= self.slots:
@@ -241,7 +214,7 @@ class AdaptiveConcurrency:
             self._limit = min(float(self.most), 2 * self._limit if self._doubling else self._limit + _STEP)
 
     def _cut(self, factor: float, now: float) -> None:
-        """Decrease the limit, and measure anew."""
+        """Decrease the limit and restart the measurement."""
         self._limit = max(1.0, factor * self._limit)
         self._doubling = False
         self._cut_at = now
@@ -268,13 +241,6 @@ class ServerLimits:
 
 class Server:
     """Counts what is in flight at one server, and says how much more may start.
-
-    Parameters
-    ----------
-    url : str
-        Its base address.
-    limits : ServerLimits, optional
-        Default: none.
 
     Examples
     --------
@@ -303,12 +269,12 @@ class Server:
         return self.concurrency if isinstance(self.concurrency, AdaptiveConcurrency) else None
 
     def answered(self, *, sent_at: float, now: float, tokens: int) -> None:
-        """Take note of an answer, before its request is counted as ended."""
+        """Count an answer, before its request is counted as ended."""
         if self.adaptive is not None:
             self.adaptive.answered(sent_at=sent_at, now=now, tokens=tokens, in_flight=self.in_flight)
 
     def failed(self, error: EndpointError, *, sent_at: float, now: float) -> None:
-        """Take note of a failure."""
+        """Count a failure."""
         if self.adaptive is not None:
             self.adaptive.failed(error, sent_at=sent_at, now=now)
 
@@ -329,11 +295,6 @@ class Server:
 
 class Servers:
     """All servers of a run by their address; models that name the same address share the server.
-
-    Parameters
-    ----------
-    limits : mapping of str to ServerLimits
-        Limits by address.
 
     Examples
     --------

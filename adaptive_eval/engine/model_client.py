@@ -19,7 +19,7 @@ __all__ = ["ModelClient", "OfServers", "Pools"]
 
 
 def _unknown(messages: Sequence[Message]) -> int:
-    """Return 0: where tokens are not limited, nobody has to know how many there may be."""
+    """Return 0: without a limit of tokens their number is not needed."""
     return 0
 
 
@@ -30,17 +30,17 @@ class ModelClient:
     Parameters
     ----------
     endpoints : sequence of Endpoint
-        Who answers: one or more servers of the same model; none where they are found.
+        One or more servers of the same model; none where they are discovered.
     limit : ConcurrencyLimit, optional
-        Trials in flight. None: as many as its servers can take, each of which gets a limit that adapts
-        itself where it has none.
+        Trials in flight. None: as many as its servers can take; a server without a limit gets an adaptive
+        one.
     retry : RetryPolicy
-        How long one trial is tried before it gives its place to others.
+        How long one trial is attempted before it frees its place.
     requeues : int
-        How many times a trial that was given up comes back to the queue; after that it is missing.
+        How often a trial without an answer is queued again; after that it is missing.
     outage : int
-        After so many missing trials in a row the model is stopped: a server that answers nothing that can be
-        used must not turn the whole schedule into holes.
+        After this many consecutive missing trials the model is stopped: a server without usable answers must
+        not turn the whole trial sequence into missing trials.
     samples : int
         Most trials of a question that share one request.
     rate : RateLimit
@@ -50,7 +50,7 @@ class ModelClient:
     answer_tokens : int
         Most tokens of one answer; needed where tokens are limited.
     discovery : Discovery, optional
-        How its servers are found, where they come and go.
+        How its servers are discovered, where they come and go.
 
     Raises
     ------
@@ -89,22 +89,7 @@ class ModelClient:
 
 
 class Pools:
-    """The pool of every model as a run begins; models that name the same address share the server.
-
-    Parameters
-    ----------
-    clients : mapping of str to ModelClient
-        How each model is asked.
-    limits : mapping of str to ServerLimits
-        Limits of servers, by their address.
-    clock : Clock
-        Tells when.
-
-    Attributes
-    ----------
-    of : dict of str to Pool
-        The pools.
-    """
+    """The pool of every model as a run begins; models that name the same address share the server."""
 
     def __init__(
         self, clients: Mapping[str, ModelClient], limits: Mapping[str, ServerLimits], clock: Clock
@@ -128,7 +113,7 @@ class Pools:
         }
 
     def member(self, model: str, endpoint: Endpoint) -> Member:
-        """Return who asks `model` through `endpoint`."""
+        """Return the pool member that asks `model` through `endpoint`."""
         client = self._clients[model]
         limits = ServerLimits if client.discovery is None else client.discovery.limits
         server = self._servers.at(endpoint.url, limits)

@@ -28,14 +28,6 @@ _ADVICE = {
 class NoAnswers:
     """Counts answers that are none.
 
-    Parameters
-    ----------
-    stored : mapping of str to (int, mapping of str to int), optional
-        Of each model how many answers previous sessions of the run have stored, and how many are none, by
-        cause.
-    ranked : bool
-        Whether a model is ranked although nearly all of its answers are none.
-
     Examples
     --------
     >>> counts = NoAnswers({"quiet": (40, {"reasoning": 39})})

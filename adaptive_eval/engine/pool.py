@@ -34,9 +34,9 @@ class Member:
     in_flight : int
         Requests of the model in flight there.
     held_until : float
-        Monotonic seconds before which nothing may start: the server has asked for silence.
+        Monotonic seconds before which nothing may start: the server asked for a pause.
     last_chosen : int
-        Number of the choice that fell on it last, so that equals take turns.
+        Number of the last choice that fell on it, so that equal servers take turns.
     left_at : float, optional
         Monotonic seconds when it left the pool; None while it belongs to it.
     """
@@ -52,7 +52,7 @@ class Member:
 
     @property
     def usable(self) -> bool:
-        """Whether requests may go there, now or when a silence that it has asked for ends."""
+        """Whether requests may go there, now or after the pause that it asked for."""
         return self.left_at is None and self.presence.usable
 
     def hold(self, until: float) -> None:
@@ -65,7 +65,7 @@ class Member:
         return words if words.startswith(url) else f"{url}: {words}"
 
     def open(self, now: float) -> bool:
-        """Return whether it is there and has not asked for silence."""
+        """Return whether it is there and has not asked for a pause."""
         return self.usable and now >= self.held_until
 
     def free(self, now: float) -> float:
@@ -76,17 +76,7 @@ class Member:
 
 
 class Pool:
-    """The servers of one model, and how many requests and tokens a minute it may take.
-
-    Parameters
-    ----------
-    members : sequence of Member
-        At least one, unless others may join.
-    rate : RateLimit, optional
-        Of the model, over all its servers.
-    open_since : float, optional
-        Monotonic seconds from which on others may join; None where there are these and no others.
-    """
+    """The servers of one model, and how many requests and tokens a minute it may take."""
 
     def __init__(
         self, members: Sequence[Member], rate: RateLimit | None = None, *, open_since: float | None = None
@@ -102,13 +92,13 @@ class Pool:
         return self._changed_at is not None
 
     def join(self, member: Member, *, now: float) -> None:
-        """Let a server in, or in again."""
+        """Add a server, or add it again."""
         member.left_at = None
         self.members = (*self.members, member)
         self._changed_at = now
 
     def part(self, member: Member, *, now: float) -> None:
-        """Let a server go: it gets nothing more, and what is out there comes back as it may."""
+        """Remove a server: it gets no more requests; those in flight finish."""
         member.left_at = now
         self.members = tuple(one for one in self.members if one is not member)
         self._changed_at = now
@@ -119,22 +109,7 @@ class Pool:
         return int(sum(member.server.slots for member in self.members))
 
     def choose(self, tokens: int, *, now: float, failed_at: Collection[Member] = ()) -> Member | None:
-        """Return the free server with the fewest requests in flight, those of other models included.
-
-        Parameters
-        ----------
-        tokens : int
-            The most that the request can take.
-        now : float
-            Monotonic seconds.
-        failed_at : collection of Member
-            These come last: a server that fails at once would else seem the least busy one.
-
-        Returns
-        -------
-        Member or None
-            Of several, the one that was chosen longest ago; None where none is free.
-        """
+        """Return the free server with the fewest requests in flight, those of other models included."""
         if self.rates.room(tokens, now=now) < 1:
             return None
         free = [one for one in self.members if one.free(now) >= 1 and one.server.free(tokens, now=now) >= 1]
@@ -174,17 +149,6 @@ class Pool:
         It is where the failure says that `member` is not to be asked now, and nothing about the trial: then
         the trial goes elsewhere at once, and no attempt is counted. Where others may join, one that is
         refused, or has failed at a server that has left, waits for them.
-
-        Parameters
-        ----------
-        member : Member
-            Where it failed; the failure has been noted.
-        error : EndpointError
-            How.
-        tried : collection of Member
-            Where it has failed since its last attempt was counted.
-        now : float
-            Monotonic seconds.
         """
         others = [other for other in self.members if other not in tried]
         if isinstance(error, PermanentEndpointError):
@@ -206,26 +170,7 @@ class Pool:
     def failed(
         self, member: Member, error: EndpointError, trial: Hashable, *, now: float, longest: float
     ) -> bool:
-        """Take note that a request of `trial` has failed at `member`.
-
-        Parameters
-        ----------
-        member : Member
-            Where.
-        error : EndpointError
-            How.
-        trial : hashable
-            Whose request it was.
-        now : float
-            Monotonic seconds.
-        longest : float
-            A server that asks for a longer silence, in seconds, is asked again before its end.
-
-        Returns
-        -------
-        bool
-            Whether the member has gone out with it, and is to be probed.
-        """
+        """Take note that a request of `trial` has failed at `member`."""
         member.monitor.failed(error)
         if isinstance(error, PermanentEndpointError):
             if error.kind != "bad_request":
@@ -240,15 +185,6 @@ class Pool:
         """Return why the model cannot be asked any more, None while it can be, or may be again soon.
 
         All servers are refused, or out for more than `patience` seconds; or for so long there has been none.
-
-        Parameters
-        ----------
-        now : float
-            Monotonic seconds.
-        patience : float
-            Seconds.
-        further : sequence of str
-            Why no other server has joined, where others may: said instead of what the members have said.
         """
         if any(member.usable for member in self.members):
             return None
@@ -259,20 +195,12 @@ class Pool:
             return None
         reasons = "; ".join(further or [member.says(member.presence.reason) for member in self.members])
         if self.grows:
-            return f"there has been no server for {patience:g} s: {reasons or 'none has answered yet'}"
-        return f"no server has come back within {patience:g} s: {reasons}" if out else reasons
+            return f"there was no server for {patience:g} s: {reasons or 'none has answered yet'}"
+        return f"no server answered within {patience:g} s: {reasons}" if out else reasons
 
 
 class Prober:
-    """Probes every server that has gone out until it is back; one task for each.
-
-    Parameters
-    ----------
-    clock : Clock
-        Waits between probes.
-    on_return : callable
-        Called when a server is back.
-    """
+    """Probes each server that is out until it answers; one task each."""
 
     def __init__(self, clock: Clock, on_return: Callable[[], None]) -> None:
         self._clock = clock
@@ -280,13 +208,13 @@ class Prober:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def watch(self, member: Member, tasks: asyncio.TaskGroup) -> None:
-        """Probe `member`, which has just gone out, in a task of `tasks`."""
+        """Probe `member`, which has just gone out, in `tasks`."""
         task = tasks.create_task(self._until_back(member))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
-        """Probe no more."""
+        """Stop all probes."""
         for task in self._tasks:
             task.cancel()
 
@@ -298,34 +226,28 @@ class Prober:
 
 
 _EVERY = 5.0
-"""Seconds between two questions."""
+"""Seconds between two requests."""
 
 _SILENT = 3
-"""A server that has not said it so many times in a row is not asked again."""
+"""A server that did not say it this many times in succession is not asked again."""
 
 
 class QueueWatch:
-    """Tells every limit that adapts itself how many requests wait at its server.
-
-    Parameters
-    ----------
-    clock : Clock
-        Waits between questions.
-    """
+    """Tells each adaptive limit how many requests wait at its server."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._watches: dict[Server, asyncio.Task[None]] = {}
 
     def watch(self, member: Member, tasks: asyncio.TaskGroup) -> None:
-        """Watch the server of `member`, in `tasks`, if its limit adapts itself and nobody watches it yet."""
+        """Watch the server of `member` in `tasks`, if its limit adapts and it is not watched yet."""
         server, endpoint = member.server, member.endpoint
         if server.adaptive is None or server in self._watches or not isinstance(endpoint, QueueingEndpoint):
             return
         self._watches[server] = tasks.create_task(self._watch(server, server.adaptive, endpoint))
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop asking."""
         for watch in self._watches.values():
             watch.cancel()
 

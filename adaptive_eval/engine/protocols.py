@@ -1,8 +1,4 @@
-"""What the engine needs of its neighbours, and nothing of how they do it.
-
-The runner is a client of these protocols only. A session, a scripted controller in a test, a pool of servers
-or a file of recorded answers fit in wherever they keep what is said here.
-"""
+"""The interfaces that the engine uses; the runner depends on these protocols only."""
 
 from __future__ import annotations
 
@@ -173,7 +169,7 @@ class Executor(Protocol):
     """Makes attempts and scores answers, here or elsewhere; the engine decides when, where and how often.
 
     A request has its place at a server for as long as :meth:`attempt` takes: so limits hold wherever it is
-    made. A call that is cancelled leaves nothing behind that would come back later.
+    made. A cancelled call leaves nothing that would arrive later.
     """
 
     async def attempt(
@@ -216,7 +212,7 @@ class Executor(Protocol):
 
 
 class Allowance(Protocol):
-    """What scoring may still cost, where it is not free: a budget of its own beside that of the session."""
+    """What scoring may still cost: a budget separate from the session's."""
 
     def room(self) -> int | None:
         """Return how many answers can still be scored, those that are not scored yet included; None: any."""

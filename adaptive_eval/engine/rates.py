@@ -13,7 +13,7 @@ __all__ = ["MINUTE", "RateLimit", "Rates", "SlidingWindow"]
 MINUTE = 60.0
 
 _ROUNDING = 1e-6
-"""Seconds by which a clock may come too early for a moment that it was asked for."""
+"""Seconds by which a timer may fire too early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,8 @@ class RateLimit:
 class SlidingWindow:
     """A sum that stays within `limit` over every half-open span of `span` seconds.
 
-    An amount is reserved when its use begins, and counts for as long as the use goes on; when it ends, what
-    was used counts for another `span`.
-
-    Parameters
-    ----------
-    limit : int
-        The most.
-    span : float
-        Seconds.
+    An amount is reserved when its use begins and counts until the use ends; the amount used then counts for
+    another `span`.
 
     Examples
     --------
@@ -113,11 +106,6 @@ class Rates:
     in 60/n seconds. Tokens are known when the answer is there; until then the most that a request can take is
     counted.
 
-    Parameters
-    ----------
-    limit : RateLimit
-        What is held.
-
     Examples
     --------
     >>> rates = Rates(RateLimit(requests_per_minute=120))
@@ -167,6 +155,6 @@ class Rates:
             self._tokens.use(used, reserved=self._bounded(tokens), now=now)
 
     def _bounded(self, tokens: int) -> int:
-        """Return what is reserved: a request that could take all tokens of a minute has them to itself."""
+        """Return what is reserved, at most all tokens of a minute."""
         assert self._tokens is not None
         return max(1, min(tokens, self._tokens.limit))

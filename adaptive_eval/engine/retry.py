@@ -61,25 +61,6 @@ def next_wait(
 ) -> float | None:
     """Decide whether and when a trial is tried again.
 
-    Parameters
-    ----------
-    policy : RetryPolicy
-        How long to try.
-    error : EndpointError
-        How the last attempt failed.
-    attempt : int
-        Attempts made so far, from 1.
-    waited : float
-        Seconds waited between them so far.
-    jitter : float
-        A uniform random number in [0, 1).
-
-    Returns
-    -------
-    float or None
-        Seconds to wait before the next attempt; None to give up. A wait that the server asked for is never
-        cut short; up to `policy.base` seconds are added to it, so that not all come back at once.
-
     Examples
     --------
     >>> policy = RetryPolicy(attempts=5, base=1.0, cap=10.0, total_wait=100.0)
@@ -109,29 +90,6 @@ async def with_retries(
     unwanted: Callable[[], bool],
 ) -> Completion:
     """Make attempts until one succeeds or no further one is wanted.
-
-    Parameters
-    ----------
-    attempt : callable
-        Makes one attempt.
-    policy : RetryPolicy
-        How long to try.
-    sleep : callable
-        Waits the given number of seconds.
-    jitter : callable
-        Returns a uniform random number in [0, 1).
-    unwanted : callable
-        Asked after a failure: True where no further attempt is wanted.
-
-    Returns
-    -------
-    Completion
-        Of the first attempt that succeeded.
-
-    Raises
-    ------
-    EndpointError
-        The last failure.
 
     Examples
     --------

@@ -49,7 +49,7 @@ _BURST = 16
 
 @dataclass(frozen=True, slots=True)
 class RunnerOptions:
-    """When a run shows itself, and how long it may last.
+    """How often a run stores snapshots, and how long it may take.
 
     Parameters
     ----------
@@ -58,9 +58,9 @@ class RunnerOptions:
     deadlines : Deadlines
         How long the run and its models may take.
     at_deadline : {'drain', 'cancel'}
-        What happens to the requests that are out when the time of the run is up.
+        What happens to requests in flight when the time of the run is up.
     elapsed : float
-        Seconds of running time of earlier sittings.
+        Seconds of running time of previous sessions of the run.
 
     Raises
     ------
@@ -88,38 +88,6 @@ class Runner:
     When the run ends, nothing more is launched, requests that are out come back and are stored, and waits
     between attempts are broken off. A trial that ends in neither an answer nor a verdict of missing leaves a
     launch in the store but no outcome, and is asked again by a resumed run.
-
-    Parameters
-    ----------
-    controller : Controller
-        The session.
-    recorder : Recorder
-        The store; its calls never overlap.
-    clients : mapping of str to ModelClient
-        How each model is asked.
-    servers : mapping of str to ServerLimits, optional
-        Limits of servers by their address, for all models together.
-    prompts : Prompts
-        What is asked.
-    executor : Executor
-        Makes the attempts and scores the answers.
-    clock : Clock, optional
-        Default: the machine's.
-    jitter : callable, optional
-        Returns a uniform random number in [0, 1), for the waits between attempts.
-    options : RunnerOptions, optional
-        Snapshots and deadline.
-    observer : callable, optional
-        Called with every event (:mod:`adaptive_eval.engine.events`).
-    committer : Committer, optional
-        Makes the recorder's commits. Default: in a thread, beside the event loop.
-    allowance : Allowance, optional
-        What scoring may cost: nothing is launched whose answer could not be scored within it. Default: it is
-        free.
-    no_answers : NoAnswers, optional
-        Counts the answers that are none. Default: from none on.
-    drift : DriftWatch, optional
-        Watches for models that change. Default: one that has seen nothing.
     """
 
     def __init__(
@@ -157,7 +125,7 @@ class Runner:
             executor=executor,
             jitter=jitter,
             on_change=self._wake.set,
-            presume=controller.presume,
+            assume_billed=controller.presume,
             no_answers=no_answers or NoAnswers(),
         )
         self._ending: StopVerdict | None = None
@@ -166,20 +134,7 @@ class Runner:
         self._snapshot_due = self._clock.now()
 
     async def run(self) -> StopVerdict:
-        """Run to the end; once.
-
-        Returns
-        -------
-        StopVerdict
-            Why it has ended.
-
-        Raises
-        ------
-        SessionError
-            The controller asked for what it must not ask for, or for nothing although nothing is in flight.
-        RunFileError
-            The store cannot be written to. Finished trials are handed to the recorder all the same.
-        """
+        """Run to the end; once."""
         self._running.start()
         self._snapshot_due = self._clock.now()
         try:
@@ -191,14 +146,14 @@ class Runner:
                 finally:
                     ticker.cancel()
         except BaseExceptionGroup as failures:
-            # What failed first. The others are of tasks that failed beside it.
+            # The first failure; the others follow from it.
             first = failures.exceptions[0]
             raise first from first.__cause__
         finally:
             self._committer.close()
 
     def request_stop(self) -> None:
-        """Launch nothing more and let the requests that are out come back; a second call cancels them."""
+        """Launch nothing more and let requests in flight finish; a second call cancels them."""
         if self._ending is None:
             self._end(StopVerdict("interrupted"))
         else:
@@ -207,12 +162,12 @@ class Runner:
 
     async def _loop(self) -> StopVerdict:
         try:
-            self._heed_deadline()  # earlier sittings may have used up the time
+            self._check_deadline()  # previous sessions may have used up the time
             while True:
-                self._heed_verdict()
+                self._check_verdict()
                 if self._ending is None:
                     await self._launch()
-                    self._heed_verdict()  # a budget that is spent ends the session when it is asked
+                    self._check_verdict()  # a budget that is spent ends the session when it is asked
                 if not self._in_flight:
                     if self._ending is not None:
                         return await self._finish()
@@ -223,10 +178,10 @@ class Runner:
                     await self._ledger.gather()
                 self._wake.clear()
                 await self._absorb()
-                self._heed_deadline()
+                self._check_deadline()
         except BaseException:
-            # Whatever went wrong, an answer that was paid for goes into the recorder's next commit, and all
-            # attempts with it: an outcome without the one that gave it would hide a failed one before it.
+            # Answers that were paid for still go into the recorder's next commit, with all attempts: an
+            # outcome without its attempt would hide a failed one before it.
             for trial in self._in_flight.ended():
                 if trial.score is not None and trial.score.category is not None:
                     self._ledger.outcome(trial, missing=None, after_stop=False)
@@ -234,7 +189,7 @@ class Runner:
             raise
 
     async def _tick(self) -> None:
-        """Wake the loop for what depends on time alone: snapshots, the deadline, the end of a hold."""
+        """Wake the loop for what depends on time alone: snapshots, deadlines, the end of a pause."""
         while True:
             remaining = self._until_deadline()
             pause = min(_TICK, self._options.snapshot_every)
@@ -242,19 +197,19 @@ class Runner:
             self._wake.set()
 
     async def _launch(self) -> None:
-        """Fill the free places: first with what has come back to the queue, then with what is asked for.
+        """Fill the free places, queued trials first, then those that the session asks for.
 
-        What one model does not want of a server that it shares is offered to the others.
+        Places that one model leaves free at a shared server are offered to the others.
         """
         self._in_flight.relaunch()
         content: set[str] = set()
         while self._ending is None:
             capacity = self._affordable(self._in_flight.capacity(without=content))
-            # Without any model left it is asked too: it may only now find that it has nothing to do.
+            # Asked without any model too: the session may stop only now.
             if capacity and not any(capacity.values()):
                 break
             asked = await self._launch_some(dict(capacity))
-            self._heed_verdict()
+            self._check_verdict()
             content |= {model for model, free in capacity.items() if asked[model] < free}
             if not self._in_flight.constrained:
                 break
@@ -282,7 +237,7 @@ class Runner:
         return asked
 
     def _affordable(self, capacity: dict[str, int]) -> dict[str, int]:
-        """Return the free places whose answers can be scored within the allowance, alike for every model.
+        """Return the free places whose answers can be scored within the allowance, the same for every model.
 
         Where not even one answer of each model can be, and nothing is in flight, the run ends.
         """
@@ -323,7 +278,7 @@ class Runner:
                     why = _why_missing(trial, end)
                     records.append(self._ledger.outcome(trial, missing=why, after_stop=after_stop))
                     if self._in_flight.answers_nothing(model):
-                        # An answer that no scorer can use is not the fault of the server that gave it.
+                        # An answer that no scorer can use is not the server's fault.
                         words = (
                             _said(trial, f"no answer for trial after trial: {why}")
                             if end == "missing"
@@ -347,7 +302,7 @@ class Runner:
             self._emit(lambda: Finished(tuple(records)))
             self._decided(self._controller.tell([record.outcome for record in records]))
             self._watch_drift(records, servers)
-        self._tell_of_servers()
+        self._report_servers()
         lost = self._in_flight.lost() if self._ending is None else {}
         for model, reason in {**lost, **refusals}.items():
             self._stop_model(model, reason)
@@ -366,29 +321,29 @@ class Runner:
         for text in self._drift.take_news():
             self._emit(partial(Remarked, self._clock.time(), text))
 
-    def _tell_of_servers(self) -> None:
-        """Store which servers have joined or left, and tell what a person should know of them now."""
+    def _report_servers(self) -> None:
+        """Store which servers joined or left, and emit new warnings about them."""
         self._decided(self._in_flight.pool_changes.take_decisions(self._trials))
         for text in self._in_flight.pool_changes.news():
             self._emit(partial(Remarked, self._clock.time(), text))
 
     def _stop_model(self, model: str, reason: str, *, spent: bool = False) -> None:
-        """Ask nothing more of a model, unless it was stopped before."""
+        """Stop a model, unless it is stopped already."""
         if self._in_flight.client(model) is not None:
             self._in_flight.stop_model(model)
             self._decided(self._controller.stop_model(model, reason, spent=spent))
 
     def _report_dropped(self) -> None:
-        """Tell the session what will not be told."""
+        """Tell the session which trials were dropped."""
         for key, billed in self._in_flight.take_dropped():
             self._controller.abandon(key, billed=billed)
 
-    def _heed_verdict(self) -> None:
+    def _check_verdict(self) -> None:
         verdict = self._controller.stopped
         if verdict is not None and self._ending is None:
             self._end(verdict)
 
-    def _heed_deadline(self) -> None:
+    def _check_deadline(self) -> None:
         if self._ending is not None:
             return
         deadlines, elapsed = self._options.deadlines, self._running.read()
@@ -423,7 +378,7 @@ class Runner:
         return verdict
 
     def _require_progress(self) -> None:
-        """Refuse to wait for ever."""
+        """Raise instead of waiting for ever."""
         if not self._in_flight.held:
             raise SessionError(
                 "the session asks for nothing, nothing is in flight and it has not stopped: it would wait "
@@ -442,14 +397,14 @@ class Runner:
     async def _snapshot(self) -> None:
         self._snapshot_due = self._clock.now() + self._options.snapshot_every
         elapsed = self._running.read()
-        results = self._with_what_is_known_here(self._controller.results(), elapsed)
+        results = self._with_engine_state(self._controller.results(), elapsed)
         self._trials = results.trials
         endpoints = self._in_flight.health()
         at = await self._ledger.snapshot(results, endpoints, elapsed=elapsed)
         self._emit(lambda: Progress(at, elapsed, results, endpoints))
 
-    def _with_what_is_known_here(self, results: Results, elapsed: float) -> Results:
-        """Add what a session knows nothing of: the budgets of time and of scoring, remarks on servers."""
+    def _with_engine_state(self, results: Results, elapsed: float) -> Results:
+        """Add the budgets of time and scoring, and the engine's warnings."""
         time = self._options.deadlines.lines(elapsed)
         scoring = () if self._allowance is None else tuple(self._allowance.lines())
         remarks = self._in_flight.remarks()

@@ -35,9 +35,9 @@ class TrialTask:
     attempts : int
         Attempts made so far.
     requeued : int
-        How many times it has come back to the queue.
+        How often it was queued again.
     phase : {'asking', 'waiting', 'scoring'}
-        A request is out; waiting for a place or before the next attempt; the answer is being scored.
+        A request is in flight; it waits for a place or for the next attempt; the answer is being scored.
     last_attempt : bool
         True when no attempt beyond the one under way is wanted.
     abandoned : bool
@@ -45,7 +45,7 @@ class TrialTask:
     completion, score : Completion, Score, optional
         The answer and its score. An answer whose scorer is out of reach is kept while the trial waits.
     failure : EndpointError, optional
-        Why it was given up.
+        Why it has no answer.
     place : Member, optional
         Where it has a place now.
     reserved : int
@@ -53,7 +53,7 @@ class TrialTask:
     asked : Member, optional
         Where it was sent last.
     recorded : asyncio.Event, optional
-        Set once the last attempt, which may have been billed, is on the disk: none is made before.
+        Set once the last attempt, which may have been billed, is stored; the next attempt waits for it.
     failed_at : set of Member
         Where it has failed: the next attempt goes to another server, if there is one.
     shared : SharedRequest, optional
@@ -100,7 +100,7 @@ class TrialTask:
 
     @property
     def url(self) -> str:
-        """Where it was sent last, or would have been first; empty where no server was known."""
+        """Address of its last or first server; empty where none is known."""
         if self.asked is not None:
             return self.asked.endpoint.url
         return self.client.endpoints[0].url if self.client.endpoints else ""
@@ -116,28 +116,21 @@ class TrialTask:
         return endpoint.body(self.messages, seed=seed, n=n)
 
     def abandon(self) -> None:
-        """Cancel it, unless it is already answered: an answer that was paid for is kept."""
+        """Cancel it, unless it is answered: an answer that was paid for is kept."""
         self.last_attempt = True
         if self.phase != "scoring" and self.task is not None:
             self.abandoned = True
             self.task.cancel()
 
     def finish_attempt(self) -> None:
-        """Let the request that is out come back, and wait for nothing beyond it."""
+        """Let the request in flight finish, and make no further attempt."""
         self.last_attempt = True
         if self.phase == "waiting":
             self.abandon()
 
 
 class SharedRequest:
-    """A request that the first of several trials sends for all of them.
-
-    Parameters
-    ----------
-    trials : sequence of TrialTask
-        Trials that ask the same, with seeds that follow each other. The first one sends, and tries again
-        where that fails; the others wait for it. They have no place of their own at a server meanwhile.
-    """
+    """A request that the first of several trials sends for all of them."""
 
     def __init__(self, trials: Sequence[TrialTask]) -> None:
         self.trials = tuple(trials)
@@ -150,7 +143,7 @@ class SharedRequest:
         return self.trials[0]
 
     def answered(self, answers: Sequence[Completion]) -> None:
-        """Hand out the answers in order; a trial for which there is none asks on its own."""
+        """Hand out the answers in order; a trial without one sends its own request."""
         with_seed = (self.sender.request.seed, len(self.trials))
         for trial, answer in zip(self.trials, answers, strict=False):
             trial.completion, trial.sent_with = answer, with_seed
@@ -160,18 +153,12 @@ class SharedRequest:
         self._done.set()
 
     def failed(self, failure: EndpointError | None) -> None:
-        """Let the others know that no answer comes: they fail alike, or (None) ask on their own."""
+        """End the wait without an answer: the other trials fail alike, or (None) send their own requests."""
         self._failure = failure
         self._done.set()
 
     async def wait(self, trial: TrialTask) -> Completion | None:
-        """Return the answer for `trial`, or None where it has to ask on its own.
-
-        Raises
-        ------
-        EndpointError
-            The sender has given up.
-        """
+        """Return the answer for `trial`, or None where it has to send its own request."""
         await self._done.wait()
         if self._failure is not None:
             raise self._failure

@@ -42,22 +42,6 @@ def connected(
 
     What runs there is this process's own: it ends with it, however it ends. A program that is connected
     already stays so, and its cluster is used.
-
-    Parameters
-    ----------
-    address : str
-        ``local`` to start one, ``auto`` for the one this machine belongs to, ``HOST:PORT``, ``ray://HOST:PORT``.
-    remark : callable
-        Told what is waited for, in words for people.
-    cpus : float
-        CPUs that a cluster started here has at least; otherwise as many as the machine.
-    own_code : Path, optional
-        Folder whose Python sources are shipped beside our packages.
-
-    Raises
-    ------
-    UsageError
-        If Ray is not installed, or there is no cluster at the address.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray = library("ray", "a cluster of Ray", "adaptive-eval[ray]")
@@ -65,7 +49,7 @@ def connected(
         yield
         return
     remark(f"Connecting to Ray ({address}).")
-    _require_somebody(address)
+    _require_listener(address)
     own: dict[str, Any] = {}
     if address == "local":
         own = {
@@ -91,8 +75,8 @@ def connected(
         ray.shutdown()
 
 
-def _require_somebody(address: str) -> None:
-    """Refuse an address where nobody listens at once; Ray would try for minutes."""
+def _require_listener(address: str) -> None:
+    """Refuse an address without a listener at once; Ray would try for minutes."""
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     if not colon:
         return
@@ -126,13 +110,7 @@ def _not_sources(folder: str, names: list[str]) -> set[str]:
 
 
 class Crew:
-    """Hires actors for a run.
-
-    Parameters
-    ----------
-    setup : Setup
-        What each has to know.
-    """
+    """Hires actors for a run."""
 
     def __init__(self, setup: Setup) -> None:
         import ray
@@ -144,15 +122,7 @@ class Crew:
         self._setup = ray.put(setup)
 
     async def hire(self, number: int) -> RayWorker:
-        """Return the actor for post `number`, as soon as a node has room for it and it is ready.
-
-        Raises
-        ------
-        WorkerGone
-            If it died before.
-        UsageError
-            If it cannot work where it is.
-        """
+        """Return the actor for post `number`, as soon as a node has room for it and it is ready."""
         actor = self._actor.remote(self._setup)
         try:
             place = await actor.start.remote()
@@ -166,15 +136,7 @@ class Crew:
 
 
 class RayWorker:
-    """An actor, as :class:`~adaptive_eval.executors.remote.RemoteExecutor` wants its workers.
-
-    Parameters
-    ----------
-    actor : ActorHandle
-        The actor.
-    name : str
-        What it is called.
-    """
+    """An actor, as :class:`~adaptive_eval.executors.remote.RemoteExecutor` wants its workers."""
 
     def __init__(self, actor: ActorHandle, name: str) -> None:
         self._actor = actor
@@ -189,13 +151,7 @@ class RayWorker:
         self._actor.cancel.remote(numbers)
 
     async def collect(self) -> Sequence[Event]:
-        """Wait for results, and return them.
-
-        Raises
-        ------
-        WorkerGone
-            If the actor, or its node, has died.
-        """
+        """Wait for results, and return them."""
         from ray.exceptions import RayError, RayTaskError
 
         try:
@@ -227,11 +183,6 @@ class RayPool(Executor):
 
     Whatever takes an executor of :mod:`concurrent.futures` takes this one: simulations, and the studies of
     :mod:`scorio.study`. A call whose node dies is made again elsewhere.
-
-    Attributes
-    ----------
-    workers : int
-        Calls at a time, as many as the cluster has CPUs now.
     """
 
     def __init__(self) -> None:
@@ -260,13 +211,7 @@ class RayPool(Executor):
 
 @contextmanager
 def ray_pool(address: str, remark: Callable[[str], None], own_code: Path | None = None) -> Iterator[RayPool]:
-    """Connect to a cluster and yield a pool there; `own_code` is a folder whose Python sources are shipped.
-
-    Raises
-    ------
-    UsageError
-        If Ray is not installed, or there is no cluster at the address.
-    """
+    """Connect to a cluster and yield a pool there; the Python sources in `own_code` are shipped."""
     with connected(address, remark, own_code=own_code), RayPool() as pool:
         yield pool
 

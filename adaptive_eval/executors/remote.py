@@ -53,13 +53,7 @@ class HiredWorker(Protocol):
         ...
 
     async def collect(self) -> Sequence[Event]:
-        """Wait for results, and return them.
-
-        Raises
-        ------
-        WorkerGone
-            It has died.
-        """
+        """Wait for results, and return them."""
         ...
 
     async def dismiss(self) -> None:
@@ -68,7 +62,7 @@ class HiredWorker(Protocol):
 
 
 _Due: TypeAlias = "asyncio.Future[Score | Exception]"
-"""A score that is to come, or why it does not: as a value, since nobody may be left to take an exception."""
+"""A future score, or why there is none: as a value, since an exception might never be retrieved."""
 
 
 @dataclass(slots=True, eq=False)
@@ -121,26 +115,9 @@ class RemoteExecutor:
     """Has attempts made and answers scored by workers; an asynchronous context that hires and dismisses them.
 
     A job goes to the worker that has the fewest. What a worker has in hand when it dies fails: requests as
-    transient failures of kind ``worker``, presumed billed, which are no failures of the server; scores as
+    transient failures of kind ``worker``, assumed billed, which are no failures of the server; scores as
     :class:`~adaptive_eval.errors.ScorerUnavailable`, and the answer is kept. The engine has both done again.
     Another worker is hired in its place.
-
-    Parameters
-    ----------
-    hire : callable
-        Given the number of a post, hires a worker for it; may wait for as long as there is no room for one.
-    posts : int
-        How many workers there are to be.
-    most : int
-        Jobs that one worker has at most; others wait here.
-    patience : float
-        Seconds without any worker after which the run ends.
-    scored : collection of str
-        The tasks whose answers workers score.
-    scoring : Scoring
-        Scores the answers of all others, here.
-    remark : callable
-        Told, in words for people, when a worker has gone.
     """
 
     def __init__(
@@ -172,15 +149,7 @@ class RemoteExecutor:
         self._lost: Exception | None = None
 
     async def __aenter__(self) -> Self:
-        """Hire the workers; the first is waited for.
-
-        Raises
-        ------
-        WorkersLost
-            If there is none within the time that is waited.
-        UsageError
-            If none can work, as a variable is not set where they are.
-        """
+        """Hire the workers; the first is waited for."""
         loop = asyncio.get_running_loop()
         self._first = loop.create_future()
         self._keepers = [loop.create_task(self._keep(number)) for number in range(self._size)]
@@ -207,15 +176,7 @@ class RemoteExecutor:
     async def attempt(
         self, endpoint: Endpoint, messages: Sequence[Message], requests: Sequence[TrialRequest]
     ) -> Sequence[Completion]:
-        """Have `endpoint` asked once for the answers to `requests`.
-
-        Raises
-        ------
-        EndpointError
-            As the endpoint raises it; of kind ``worker`` where the worker has died.
-        WorkersLost
-            If there are no workers any more.
-        """
+        """Have `endpoint` asked once for the answers to `requests`."""
         scored = len(requests) if requests[0].task in self._scored else 0
         order = self._order(endpoint.url, tuple(messages), tuple(requests), None, scored)
         try:
@@ -230,17 +191,7 @@ class RemoteExecutor:
         return answers
 
     async def score(self, request: TrialRequest, completion: Completion) -> Score:
-        """Return the category of `completion`: as it came, or is still to come, with the answer.
-
-        Raises
-        ------
-        ScorerUnavailable
-            The worker has died.
-        EndpointError
-            As the scorer raises it.
-        WorkersLost
-            If there are no workers any more.
-        """
+        """Return the category of `completion`: as it came, or is still to come, with the answer."""
         if request.task not in self._scored:
             return await self._scoring.score(request, completion)
         answer, due = self._due.pop(request.key, (None, None))
@@ -293,14 +244,14 @@ class RemoteExecutor:
                 post.worker.submit(jobs[start : start + _CHUNK])
 
     def _withdraw(self, order: _Order) -> None:
-        """Forget an order that nobody waits for any more."""
+        """Forget an order that is no longer awaited."""
         if order in self._queue:
             self._queue.remove(order)
         elif order.post is not None and order.post.orders.pop(order.job.number, None) is not None:
             order.post.worker.cancel([order.job.number])
 
     async def _keep(self, number: int) -> None:
-        """Keep a post filled, until those hired for it have died too often in a row."""
+        """Keep a post filled, until too many consecutive workers have died there."""
         deaths = 0
         while deaths < _DEATHS:
             try:
@@ -352,7 +303,7 @@ class RemoteExecutor:
             self._wait_for_a_worker(words)
 
     def _wait_for_a_worker(self, reason: str) -> None:
-        words = f"there has been no worker for {self._patience:g} s ({reason}); resume goes on with the run"
+        words = f"there has been no worker for {self._patience:g} s ({reason}); resume continues the run"
         loop = asyncio.get_running_loop()
         self._despair = loop.call_later(self._patience, self._give_up, WorkersLost(words))
 
@@ -367,7 +318,7 @@ class RemoteExecutor:
         elif isinstance(error, Exception):
             self._give_up(error)
         if all(one.done() for one in self._keepers) and not self._posts:
-            words = "no worker is left: each died, and so did those hired in its place; resume goes on"
+            words = "no worker is left: each died, and so did its replacements; resume continues the run"
             self._give_up(WorkersLost(words))
 
     def _give_up(self, why: Exception) -> None:

@@ -1,4 +1,4 @@
-"""A worker: makes requests with clients of its own and scores their answers. It decides nothing."""
+"""A worker: makes requests and scores their answers; it decides nothing."""
 
 from __future__ import annotations
 
@@ -26,13 +26,7 @@ _NOWHERE = "http://nowhere.invalid/v1"
 
 
 class Worker:
-    """Takes jobs, and hands results over in batches; all of it on one event loop.
-
-    Parameters
-    ----------
-    setup : Setup
-        What it has to know of the run.
-    """
+    """Takes jobs, and hands results over in batches; all of it on one event loop."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -45,13 +39,7 @@ class Worker:
         self._handed_over = -math.inf
 
     async def start(self) -> str:
-        """Get ready, and return the name of the machine.
-
-        Raises
-        ------
-        UsageError
-            If an environment variable that a model names is not set here, or a scorer cannot work here.
-        """
+        """Get ready, and return the name of the machine."""
         for model in self._setup.models:
             self._setup.client(model, _NOWHERE)
         most = max(1, math.ceil(self._setup.cpus))
@@ -78,14 +66,14 @@ class Worker:
             task.add_done_callback(partial(self._done, job.number))
 
     async def cancel(self, numbers: Iterable[int]) -> None:
-        """Break off the jobs of these numbers; nothing more is told of them."""
+        """Cancel the jobs with these numbers; they report nothing more."""
         for number in numbers:
             job = self._jobs.get(number)
             if job is not None:
                 job.cancel()
 
     async def close(self) -> None:
-        """Break everything off, and close the connections."""
+        """Cancel everything and close the connections."""
         jobs = list(self._jobs.values())
         for job in jobs:
             job.cancel()
@@ -134,7 +122,7 @@ class Worker:
         self._tell(Scored(job.number, place, score))
 
     def _endpoint(self, model: str, url: str) -> OpenAIEndpoint:
-        """Return the client for a model at an address; servers may join while the run goes on."""
+        """Return the client for a model at an address; servers may join during the run."""
         found = self._endpoints.get((model, url))
         if found is None:
             found = self._endpoints[model, url] = self._setup.client(self._models[model], url)

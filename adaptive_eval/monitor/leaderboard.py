@@ -60,7 +60,7 @@ def leaderboard(view: RunView, width: int, height: int, *, bayes: bool = False) 
     width, height : int
         Room, in cells and lines, the heading included.
     bayes : bool
-        Whether to show Bayes@N mu ± sigma beside the decision score.
+        Whether to show Bayes@N mu ± sigma next to the decision score.
 
     Returns
     -------

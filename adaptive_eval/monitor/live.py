@@ -39,7 +39,7 @@ class LiveView:
     transient : bool
         Whether a view redrawn in place is erased at the end (a summary follows) or left standing.
     bayes : bool
-        Whether to show Bayes@N mu ± sigma beside the decision score.
+        Whether to show Bayes@N mu ± sigma next to the decision score.
 
     Raises
     ------

@@ -21,7 +21,7 @@ __all__ = ["RunMetrics"]
 PREFIX = "adaptive_eval_"
 _BUDGET_LABELS = "budget scope owner"
 _BUDGET_FIGURES = {
-    "spent": "Spent of a budget, what is presumed included.",
+    "spent": "Spent of a budget, with what is assumed billed.",
     "presumed": "Spent on requests without an answer that may have been billed, each at its worst case.",
     "reserved": "Reserved by trials in flight.",
     "limit": "Limit of a budget.",
@@ -155,7 +155,7 @@ def _counter(name: str, words: str, labels: str, rows: Iterable[tuple[Sequence[s
 
 def _run(at: float, elapsed: float, results: Results) -> Iterator[Metric]:
     yield _gauge("snapshot_timestamp_seconds", "When these figures were taken.", "", [((), at)])
-    yield _gauge("running_seconds", "Running time, all sittings together.", "", [((), elapsed)])
+    yield _gauge("running_seconds", "Running time, all sessions of the run together.", "", [((), elapsed)])
     stopped = [((results.stop.reason,), 1.0)] if results.stop is not None else []
     yield _gauge("stopped", "1, with the reason, once the run has stopped.", "reason", stopped)
     limits = results.budgets

@@ -36,7 +36,7 @@ def render_summary(
     report : path, optional
         Where the report was written.
     bayes : bool
-        Whether to show Bayes@N mu ± sigma beside the decision score.
+        Whether to show Bayes@N mu ± sigma next to the decision score.
 
     Returns
     -------

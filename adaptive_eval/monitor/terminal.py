@@ -36,7 +36,7 @@ class RunDisplay:
     compact : bool
         Whether to keep to :data:`COMPACT_HEIGHT` lines however tall the terminal is.
     bayes : bool
-        Whether to show Bayes@N mu ± sigma beside the decision score.
+        Whether to show Bayes@N mu ± sigma next to the decision score.
     """
 
     def __init__(self, view: RunView, *, compact: bool = False, bayes: bool = False) -> None:
@@ -62,7 +62,7 @@ def draw(view: RunView, width: int, height: int, *, bayes: bool = False) -> list
     width, height : int
         Cells and lines there are.
     bayes : bool
-        Whether to show Bayes@N mu ± sigma beside the decision score.
+        Whether to show Bayes@N mu ± sigma next to the decision score.
 
     Returns
     -------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +13,16 @@ from adaptive_eval.core.results import ModelResult, Results
 from adaptive_eval.store import RunReader
 from adaptive_eval.store.cells import OutcomeCells
 
-__all__ = ["ModelAccount", "QuestionAccount", "model_accounts", "question_accounts"]
+__all__ = [
+    "ModelAccount",
+    "QuestionAccount",
+    "hardest",
+    "model_accounts",
+    "most_apart",
+    "question_accounts",
+]
+
+_QUESTIONS = 10
 
 _AGREEMENT = 1e-6
 
@@ -162,14 +171,14 @@ def _counted(
     """Return trials and sums of categories by question, of the model's complete prefix that is in its score.
 
     Answers that came after the stop are among them: they are in the estimates, though in no verdict. All that
-    is stored of the model is counted up already; what its score leaves out stands at the end of its walk.
+    is stored of the model is counted already; what its score leaves out is at the end of its trial sequence.
     """
     trials, correct = np.zeros((2, len(cells.questions)))
     trials[cells.question[here]] = cells.scored[here]
     correct[cells.question[here]] = cells.category_sum[here]
     first = line.trials
     tail = reader.in_sequence(line.model, cells.end, first)
-    if int(cells.stored[here].sum()) - len(tail) < first:  # a step before it is missing: its walk ends there
+    if int(cells.stored[here].sum()) - len(tail) < first:  # the prefix ends earlier: an index is missing
         first, tail = 0, reader.in_sequence(line.model, cells.end)
     step, question, category = tail.T
     scored = category >= 0
@@ -191,3 +200,13 @@ def _quantiles(latency: npt.NDArray[np.float64] | None) -> tuple[float | None, f
         return None, None
     p50, p95 = np.quantile(latency, (0.5, 0.95))
     return float(p50), float(p95)
+
+
+def hardest(questions: Sequence[QuestionAccount]) -> list[QuestionAccount]:
+    """Return the questions that were answered right least often."""
+    return sorted(questions, key=lambda one: (one.correct, -one.trials))[:_QUESTIONS]
+
+
+def most_apart(questions: Sequence[QuestionAccount]) -> list[QuestionAccount]:
+    """Return the questions on which models differ most."""
+    return sorted(questions, key=lambda one: -one.spread)[:_QUESTIONS]

@@ -10,7 +10,6 @@ from adaptive_eval.report.charts import Scale
 from adaptive_eval.report.comparison import Comparison, ModelChange, PairChange, PairKind, comparison_words
 from adaptive_eval.report.escape import md, table
 from adaptive_eval.report.html import page
-from adaptive_eval.report.phrases import pair_words, time_words
 from adaptive_eval.report.summary import Summary
 from adaptive_eval.report.write import write_files
 from adaptive_eval.text.numbers import (
@@ -23,6 +22,7 @@ from adaptive_eval.text.numbers import (
     trimmed,
 )
 from adaptive_eval.text.plain_data import json_text
+from adaptive_eval.text.report_phrases import pair_words, time_words
 
 __all__ = ["comparison_data", "comparison_html", "comparison_markdown", "write_comparison"]
 

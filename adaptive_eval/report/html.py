@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from adaptive_eval import __version__
 from adaptive_eval.core.results import Results
-from adaptive_eval.report import phrases
+from adaptive_eval.report.accounts import hardest, most_apart
 from adaptive_eval.report.charts import (
     MOST_DECISIONS,
     MOST_TIES,
@@ -32,6 +32,7 @@ from adaptive_eval.report.paper import paper_latex, paper_markdown
 from adaptive_eval.report.rank_plot import rank_plot
 from adaptive_eval.report.summary import Summary
 from adaptive_eval.text import budgets, numbers
+from adaptive_eval.text import report_phrases as phrases
 from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.outlook import chances_words
 from adaptive_eval.text.stored import CONFIG
@@ -134,8 +135,8 @@ def to_html(summary: Summary) -> str:
         questions=questions[:_QUESTIONS],
         asked=len(questions),
         histogram=histogram([one.correct for one in questions]),
-        hard=phrases.hardest(questions),
-        apart=phrases.most_apart(questions),
+        hard=hardest(questions),
+        apart=most_apart(questions),
         rankings=ranking_rows(summary.rankings) if summary.rankings else [],
         rank_plot=rank_plot(summary.rankings) if summary.rankings else None,
         paper_markdown=paper_markdown(summary),

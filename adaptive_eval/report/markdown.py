@@ -5,27 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from adaptive_eval.core.results import ModelResult, PairResult, Results
-from adaptive_eval.report.accounts import QuestionAccount
+from adaptive_eval.report.accounts import QuestionAccount, hardest, most_apart
 from adaptive_eval.report.charts import MOST_DECISIONS, MOST_TIES, shown_pairs
 from adaptive_eval.report.escape import fenced, md, table
 from adaptive_eval.report.other_rankings import ranking_rows
 from adaptive_eval.report.paper import paper_latex, paper_markdown
-from adaptive_eval.report.phrases import (
+from adaptive_eval.report.summary import Summary
+from adaptive_eval.text.budgets import (
+    amount_words,
+    budget_name,
+    limited_budgets,
+    presumed_words,
+    used_words,
+)
+from adaptive_eval.text.decision_words import describe
+from adaptive_eval.text.numbers import count, fixed, interval, rank_interval, usd
+from adaptive_eval.text.outlook import chances_words
+from adaptive_eval.text.report_phrases import (
     TASKS_NOTE,
     bayes_words,
     bounds_words,
     course_words,
     difference_words,
-    earlier_words,
     evidence_words,
     fell_words,
-    hardest,
     kinds_words,
     level_words,
-    most_apart,
     pair_decimals,
     pair_words,
     pairs_title,
+    previous_words,
     rankings_note,
     score_decimals,
     seconds_words,
@@ -38,17 +47,6 @@ from adaptive_eval.report.phrases import (
     time_words,
     uncounted_words,
 )
-from adaptive_eval.report.summary import Summary
-from adaptive_eval.text.budgets import (
-    amount_words,
-    budget_name,
-    limited_budgets,
-    presumed_words,
-    used_words,
-)
-from adaptive_eval.text.decision_words import describe
-from adaptive_eval.text.numbers import count, fixed, interval, rank_interval, usd
-from adaptive_eval.text.outlook import chances_words
 from adaptive_eval.text.stored import CONFIG
 from adaptive_eval.text.verdicts import fixed_words, pair_name, saved_words, tie_words
 
@@ -91,9 +89,9 @@ def _head(summary: Summary) -> str:
         f"# {md(summary.name)}",
         f"**{md(summary.verdict)}**",
         md(settings_words(results)),
-        md(course_words(summary)),
+        md(course_words(results, summary.started, summary.updated, summary.elapsed)),
         md(chances_words(results) or ""),
-        uncounted_words(summary) or "",
+        uncounted_words(summary.uncounted, results) or "",
         *(f"> **Warning:** {md(text)}" for text in summary.warnings),
     ]
     return "\n\n".join(filter(None, parts))
@@ -124,7 +122,7 @@ def _ranking(summary: Summary) -> str:
         "mean over "
         "questions, decides; Bayes@N is for reference."
     )
-    parts += [md(words) for words in earlier_words(results)]
+    parts += [md(words) for words in previous_words(results)]
     return "\n\n".join(parts)
 
 
@@ -134,7 +132,7 @@ def _rankings(summary: Summary) -> str:
     head, *rows = ranking_rows(summary.rankings)
     cells = [[md(cell) for cell in row] for row in rows]
     shown = table([md(cell) for cell in head], cells, "l" + "r" * (len(head) - 1))
-    return "\n\n".join(["## Ranks by rubric", shown, md(rankings_note(summary))])
+    return "\n\n".join(["## Ranks by rubric", shown, md(rankings_note(summary.rankings, summary.results))])
 
 
 def _ranking_row(line: ModelResult, decimals: int, summary: Summary) -> list[str]:
@@ -229,11 +227,9 @@ def _answers(summary: Summary) -> str:
         for line, account in zip(summary.results.models, summary.models, strict=True)
     ]
     notes = (
-        "No answer: trials that failed for good; they are not scored. Cut off: answers that ended at the "
-        "token limit; "
-        "they are scored as they stand. After stop: answers in flight when the run stopped. Errors: failed "
-        "attempts "
-        "by kind, those made good by a later attempt included."
+        "No answer: trials that failed after all retries; they are not scored. Cut off: answers that ended "
+        "at the token limit; they are scored as they are. After stop: answers in flight at the stop. "
+        "Errors: failed attempts by kind, those made good by a later attempt included."
     )
     return "\n\n".join(["## Missing and cut-off answers", table(header, rows, "lrlrrrl"), notes])
 
@@ -274,7 +270,7 @@ def _cost(summary: Summary) -> str:
 
 
 def _budgets(results: Results) -> Iterator[str]:
-    """Yield the budgets that have a limit as a table, and what is presumed of what is spent."""
+    """Yield the budgets that have a limit as a table, and what is assumed billed."""
     lines = limited_budgets(results)
     if not lines:
         return
@@ -350,5 +346,5 @@ def _reproduce(summary: Summary) -> str:
     config = summary.meta.get(CONFIG)
     if config is not None:
         parts += ["The config:", fenced(config, "yaml")]
-    parts.append("`report.json` beside this file holds the same, with every digit and the longer settings.")
+    parts.append("`report.json` in this folder holds the same, with every digit and the longer settings.")
     return "\n\n".join(parts)

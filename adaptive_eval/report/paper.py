@@ -6,10 +6,10 @@ import re
 
 from adaptive_eval.core.results import ModelResult
 from adaptive_eval.report.escape import md, table
-from adaptive_eval.report.phrases import level_words, score_decimals
 from adaptive_eval.report.summary import Summary
 from adaptive_eval.text.inert import inert
 from adaptive_eval.text.numbers import NOTHING, fixed, interval, rank_interval
+from adaptive_eval.text.report_phrases import level_words, score_decimals
 from adaptive_eval.text.verdicts import family_words
 
 __all__ = ["paper_latex", "paper_markdown", "tex"]

@@ -42,7 +42,7 @@ class Summary:
     started, updated : float
         Unix times of the first start and of the last snapshot.
     elapsed : float
-        Seconds of running time, all sittings together.
+        Seconds of running time, all sessions of the run together.
     verdict : str
         The verdict in one sentence.
     results : Results
@@ -121,9 +121,8 @@ def summarise(reader: RunReader) -> Summary:
     snapshot = reader.latest_snapshot()
     if snapshot is None:
         raise RunFileError(
-            f"{reader.directory} has no standings to report yet. Start or resume the run, and report when it "
-            "has "
-            "asked its first questions"
+            f"{reader.directory} has no results to report yet. Start or resume the run, and report when it "
+            "has asked its first questions"
         )
     decisions = tuple(TimedDecision(record.at, decision_from(record.body)) for record in reader.decisions())
     results = _ordered(_as_called(from_json(snapshot.results), decisions))
@@ -170,7 +169,7 @@ def _target(meta: Mapping[str, str]) -> str | None:
 
 
 def _without_places(meta: Mapping[str, str]) -> dict[str, str]:
-    """Leave out places on the machine of the run, and tables of earlier trials: reports are passed on."""
+    """Leave out paths of the run's machine and tables of previous runs: reports are passed on."""
     shown = {key: value for key, value in meta.items() if key not in ("base_dir", "previous")}
     if "source" in shown:
         shown["source"] = PurePath(shown["source"]).name

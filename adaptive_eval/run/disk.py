@@ -24,17 +24,7 @@ RESERVE = 100_000_000
 
 @dataclass(frozen=True)
 class Need:
-    """The most that the rest of a run can take on the disk, where that is bounded.
-
-    Parameters
-    ----------
-    trials : float
-        Trials still to be stored under the config's limits.
-    per_trial : float
-        Bytes of one.
-    basis : str
-        What `per_trial` is taken from.
-    """
+    """The most that the rest of a run can take on the disk, where that is bounded."""
 
     trials: float
     per_trial: float
@@ -47,13 +37,7 @@ class Need:
 
 
 def room_warning(built: Built, directory: Path) -> str | None:
-    """Return a warning where the rest of a run may not fit on its disk; refuse where almost nothing does.
-
-    Raises
-    ------
-    RunDiskFull
-        If less than :data:`RESERVE` is free.
-    """
+    """Return a warning where the rest of a run may not fit on its disk; refuse where almost nothing does."""
     require_writable(directory)
     free = free_bytes(directory)
     if free < RESERVE:

@@ -28,26 +28,13 @@ __all__ = ["MetricsOptions", "Outlets", "channels_of", "trackers_of"]
 
 @dataclass(frozen=True)
 class MetricsOptions:
-    """Where Prometheus metrics go.
-
-    Parameters
-    ----------
-    port : str, optional
-        ``PORT`` or ``HOST:PORT``; without a host the loopback.
-    file : Path, optional
-        File for a textfile collector.
-    """
+    """Where Prometheus metrics go."""
 
     port: str | None = None
     file: Path | None = None
 
     def address(self) -> tuple[str, int] | None:
         """Return host and port, None where nothing is to be served.
-
-        Raises
-        ------
-        UsageError
-            If it is neither PORT nor HOST:PORT.
 
         Examples
         --------
@@ -63,13 +50,7 @@ class MetricsOptions:
 
 
 def channels_of(notify: NotifyConfig | None, environment: Mapping[str, str] = os.environ) -> list[Channel]:
-    """Return the channels that a config asks for.
-
-    Raises
-    ------
-    UsageError
-        If the variable that holds the webhook's URL is not set, or holds no URL.
-    """
+    """Return the channels that a config asks for."""
     channels: list[Channel] = []
     if notify is not None and notify.webhook_env is not None:
         url = environment.get(notify.webhook_env, "")
@@ -85,13 +66,7 @@ def channels_of(notify: NotifyConfig | None, environment: Mapping[str, str] = os
 
 
 def trackers_of(notify: NotifyConfig | None, name: str) -> list[Tracker]:
-    """Return the experiment trackers that a config asks for, each with a run of this name.
-
-    Raises
-    ------
-    UsageError
-        If a tracker's library is not installed.
-    """
+    """Return the experiment trackers that a config asks for, each with a run of this name."""
     if notify is None or (notify.wandb is None and notify.mlflow is None):
         return []
     from adaptive_eval.run.trackers import mlflow_tracker, wandb_tracker
@@ -108,20 +83,6 @@ class Outlets:
     """Passes the events of a run on; a context manager that opens and closes what it passes them to.
 
     An error that leaves the context is sent too.
-
-    Parameters
-    ----------
-    config : RunConfig
-        The run.
-    metrics : MetricsOptions
-        Where metrics go.
-    say : callable, optional
-        Told at the end what an outlet has not delivered.
-
-    Raises
-    ------
-    UsageError
-        On entering, if an outlet cannot be opened; nothing has been spent then.
     """
 
     def __init__(

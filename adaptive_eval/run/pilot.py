@@ -78,17 +78,7 @@ def pilot_of(built: Built, directory: Path) -> tuple[Built, Path, int] | None:
 
 
 def require_complete(verdict: StopVerdict) -> None:
-    """Raise unless the pilot has asked all its passes.
-
-    Raises
-    ------
-    Interrupted
-        If it was interrupted.
-    UsageError
-        If the budget ended first.
-    EndpointsUnusable
-        If the endpoints failed.
-    """
+    """Raise unless the pilot has asked all its passes."""
     if verdict.reason == "interrupted":
         raise Interrupted("interrupted in the pilot; the next run continues it")
     if verdict.reason in ("endpoints", "partial"):
@@ -137,17 +127,7 @@ def _laid_out_beforehand(built: Built) -> bool:
 
 
 def adopt_pilot(built: Built, directory: Path, writer: RunWriter) -> None:
-    """Add the pilot's trials to a run file that has none, in one commit, under the frozen rubric.
-
-    Parameters
-    ----------
-    built : Built
-        The run, its thresholds frozen.
-    directory : Path
-        Its directory.
-    writer : RunWriter
-        Its run file.
-    """
+    """Add the pilot's trials to a run file that has none, in one commit, under the frozen rubric."""
     folder = directory / PILOT
     if not is_adopted(built) or not (folder / RUN_FILE).exists():
         return

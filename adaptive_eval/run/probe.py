@@ -45,21 +45,7 @@ async def probe_all(endpoints: Mapping[str, Sequence[OpenAIEndpoint]]) -> list[P
 
 
 def require_usable(probed: Sequence[Probed], *, all_there: bool = False) -> list[str]:
-    """Raise EndpointsUnusable naming every server without which its model cannot be asked.
-
-    Parameters
-    ----------
-    probed : sequence of Probed
-        What the servers said.
-    all_there : bool
-        True where every server must be there; else a model needs one of them. A server that answers, and
-        refuses the model, is a mistake in either case.
-
-    Returns
-    -------
-    list of str
-        A remark for every server that is not there and whose model has others.
-    """
+    """Raise EndpointsUnusable naming every server without which its model cannot be asked."""
     there = {one.model for one in probed if isinstance(one.result, Probe)}
     missing: list[str] = []
     absent: list[str] = []
@@ -81,11 +67,6 @@ async def report_endpoints(
 
     Sources that name servers are read once. A server that is found and cannot be asked is no mistake: a run
     leaves it out.
-
-    Raises
-    ------
-    EndpointsUnusable
-        A model cannot be asked at one of its servers; nothing is spent then.
     """
     models = built.endpoints(mimic_url)
     endpoints = {**models, **built.connected(mimic_url).scorer_endpoints()}

@@ -60,22 +60,7 @@ _Score: TypeAlias = Callable[
 
 @dataclass(frozen=True)
 class Rescoring:
-    """What a scoring makes of a run.
-
-    Parameters
-    ----------
-    name : str
-        What it is called.
-    results : Results
-        The ranking, by the run's own stopping rule.
-    rows : tuple of Rescored
-        One for each answer that was scored again.
-    body : mapping
-        How it was scored, and the results, for the run file.
-    unscored : int
-        Answers without a category: they lack a signal the rubric needs, or no scorer could judge them. They
-        count as missing.
-    """
+    """What a scoring makes of a run."""
 
     name: str
     results: Results
@@ -105,35 +90,7 @@ def rescore(
     workers: int | Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Rescoring]:
-    """Score the stored answers again, once for each wish, and rank the models by each.
-
-    Parameters
-    ----------
-    built : Built
-        The run's config with its data.
-    reader : RunReader
-        Its run file.
-    wishes : sequence of Wish
-        What is asked for; wishes of one scorer share one reading of the answers.
-    task : str, optional
-        Score only this task again.
-    mimic_url : str, optional
-        Where the run's mimic is, for a scorer that asks it.
-    workers : int or Executor, optional
-        Processes. Default: this one, and those that some scorers start. To send an answer to another process
-        costs as much as a simple scorer does.
-    progress : callable, optional
-        Called with the trials that are scored and their number.
-
-    Raises
-    ------
-    RunMismatch
-        If a dataset has changed since: its targets may be others.
-    UsageError
-        If a scorer cannot read a target, or no stored answer has what a rubric needs.
-    EndpointsUnusable
-        If a judge or verifier cannot be asked.
-    """
+    """Score the stored answers again, once for each wish, and rank the models by each."""
     tasks = [one.name for one in built.tasks]
     if task is not None and task not in tasks:
         raise UsageError(f"there is no task {task!r}; there are {', '.join(tasks)}")
@@ -154,17 +111,7 @@ def rescore(
 
 
 def track(built: Built, directory: Path, say: Callable[[str], None]) -> None:
-    """Rank the stored answers by every tracked rubric and store what is new; a rubric that cannot is named.
-
-    Parameters
-    ----------
-    built : Built
-        The run.
-    directory : Path
-        Its directory; no other writer has it open.
-    say : callable
-        Told of a rubric that cannot rank.
-    """
+    """Rank the stored answers by every tracked rubric, and store new rankings; name a rubric that cannot."""
     wishes = tracked(built.config)
     if not wishes:
         return

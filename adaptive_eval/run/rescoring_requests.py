@@ -20,19 +20,7 @@ __all__ = ["Wish", "read_rubric", "read_scorer", "tracked"]
 
 @dataclass(frozen=True)
 class Wish:
-    """A scoring that is asked for.
-
-    Parameters
-    ----------
-    name : str
-        What to call it.
-    rubric : RubricConfig, optional
-        Categories; None for those of the run.
-    scorer : ScorerConfig, optional
-        How answers are compared with targets; None to take what the run's own scorer said.
-    by_task : mapping of str to RubricConfig
-        Categories of single tasks, before those of all.
-    """
+    """A scoring that is asked for."""
 
     name: str
     rubric: RubricConfig | None = None
@@ -49,11 +37,6 @@ class _Written(Section):
 
 def read_rubric(text: str) -> RubricConfig:
     """Read a rubric as it is written in a config: a schema's name, or a mapping.
-
-    Raises
-    ------
-    UsageError
-        If it is none; the message says why.
 
     Examples
     --------
@@ -81,11 +64,6 @@ def read_rubric(text: str) -> RubricConfig:
 
 def read_scorer(text: str) -> Any:
     """Read a scorer as it is written in a config: its kind, or a mapping with kind and options.
-
-    Raises
-    ------
-    UsageError
-        If it is none.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from adaptive_eval.simulate.recorded import RecordedOutcomes
 from scorio.sequential.cells import fit_prior, unit_scores
 from scorio.study import biased_coins
 
-__all__ = ["SPREAD_OF_MEANS", "assumed_answers", "default_means"]
+__all__ = ["SPREAD_OF_MEANS", "assumed_answers", "default_means", "means_apart"]
 
 SPREAD_OF_MEANS = (0.3, 0.7)
 """Means of the worst and the best model where nothing is known."""
@@ -34,6 +34,18 @@ def default_means(models: int) -> tuple[float, ...]:
     if models == 1:
         return (0.5 * (low + high),)
     return tuple(round(float(mean), 6) for mean in np.linspace(low, high, models))
+
+
+def means_apart(models: int, gap: float) -> tuple[float, ...]:
+    """Return means around 0.5, neighbours `gap` apart, or as far as [0.02, 0.98] has room.
+
+    Examples
+    --------
+    >>> means_apart(3, 0.1), means_apart(2, 2.0)
+    ((0.4, 0.5, 0.6), (0.02, 0.98))
+    """
+    reach = min(0.5 * gap * (models - 1), 0.48)
+    return tuple(round(float(mean), 6) for mean in np.linspace(0.5 - reach, 0.5 + reach, models))
 
 
 def assumed_answers(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -96,12 +97,15 @@ class Plan:
         contrasts decided.
     all_equal : PlanRow or None
         The config's own policy and margin if all models were equally good: the worst case for errors.
+    gaps : tuple of (float, PlanRow)
+        The config's margin under policy round-robin, where neighbouring models are so far apart.
     """
 
     truth: tuple[float, ...]
     rows: tuple[PlanRow, ...]
     budgets: tuple[tuple[float, Rate, float], ...]
     all_equal: PlanRow | None
+    gaps: tuple[tuple[float, PlanRow], ...] = ()
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return the ways to run it as columns of plain Python values, one row a way."""
@@ -123,6 +127,7 @@ def plan(
     equal: Answers | None = None,
     workers: Workers = None,
     report: Report | None = None,
+    gaps: Mapping[float, Answers] = MappingProxyType({}),
 ) -> Plan:
     """Simulate a run in several ways, under its own limits, and tabulate what each would take."""
     if len(workload) != len(spec.models):
@@ -146,7 +151,16 @@ def plan(
     worst = None
     if equal is not None:
         worst = work.row("round-robin", margins[0], work.limited(work.unlimited(equal, margins[0])))
-    return Plan(tuple(answers.truth(spec).tolist()), tuple(rows), budgets, worst)
+    apart = tuple(
+        (
+            gap,
+            work.row(
+                "round-robin", margins[0], work.limited(work.unlimited(one, margins[0], f"gap {gap:g}"))
+            ),
+        )
+        for gap, one in gaps.items()
+    )
+    return Plan(tuple(answers.truth(spec).tolist()), tuple(rows), budgets, worst, apart)
 
 
 @dataclass(frozen=True)
@@ -160,14 +174,14 @@ class _Work:
     workers: Workers
     report: Report | None
 
-    def unlimited(self, answers: Answers, margin: float | None) -> SimulationResult:
+    def unlimited(self, answers: Answers, margin: float | None, label: str = "") -> SimulationResult:
         """Simulate round-robin without a budget."""
         spec = replace(
             without_budgets(self.spec),
             stopping=replace(self.spec.stopping, equivalence=margin),
             allocation=AllocationSpec("round-robin", self.spec.allocation.questions),
         )
-        label = "no margin" if margin is None else f"margin {margin:g}"
+        label = label or ("no margin" if margin is None else f"margin {margin:g}")
         return simulate(
             spec, answers, self.replicates, self.seed, 1, None, self.workers, self._progress(label)
         )

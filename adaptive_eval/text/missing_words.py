@@ -20,6 +20,8 @@ def undone_by_missing(results: Results) -> tuple[PairResult, ...]:
     for line in results.models:
         if line.score is not None and line.worst is not None and line.best is not None:
             down[line.model], up[line.model] = line.score - line.worst, line.best - line.score
+    if not down:
+        return ()
     return tuple(
         pair for pair in map(oriented, results.pairs) if _undone(pair, down, up, results.equivalence)
     )

@@ -100,14 +100,14 @@ def _rule(results: Results) -> str:
     words = {
         "anytime": (
             "two models that are truly equal are called separated with probability at most "
-            f"{error}, although the run was looked at after every trial and stopped when it liked."
+            f"{error}, although the run was looked at after every trial and could stop at any time."
         ),
         "directional": (
             f"with probability at least {confidence} a separated pair has the right sign, at whatever moment "
             "the run stopped. Two truly equal models may be called separated more often."
         ),
         "budgeted": (
-            f"half of the error rate of {error} is spent while the run goes on, half on one last look that "
+            f"half of the error rate of {error} is spent during the run, half on one last look that "
             "was fixed before the start."
         ),
         "exact": (
@@ -167,7 +167,7 @@ def _limits(results: Results) -> tuple[str, ...]:
             "intervals are those of `anytime` and hold whatever the rule."
         )
         if not results.rule_plugin.in_family:
-            proof += " It decides every pair by a threshold of its own: the family does not apply."
+            proof += " It decides every pair by its own threshold: the family does not apply."
     elif results.rule == "exact":
         proof = "Ties follow the `anytime` rule, whose error rate is asymptotic and checked by simulation."
     else:
@@ -187,7 +187,7 @@ def _reference(results: Results, target: str | None) -> tuple[str, ...]:
         _target(results, target),
         "Trials without an answer are never scored; they are left out for both models of a pair and counted "
         "below. Answers that came after the stop are in the estimates and in no verdict.",
-        "Answers cut off at the token limit are scored as they stand, so the verdicts are about the models "
+        "Answers cut off at the token limit are scored as they are, so the verdicts are about the models "
         "with this limit.",
     )
 

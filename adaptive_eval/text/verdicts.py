@@ -154,9 +154,10 @@ def established(results: Results) -> Set[tuple[str, str]]:
     models = [line.model for line in results.models]
     place = {model: number for number, model in enumerate(models)}
     below = [0] * len(models)  # as bits: boards have hundreds of models
-    for pair in map(oriented, results.pairs):
-        if pair.verdict == "better" and pair.first in place and pair.second in place:
-            below[place[pair.first]] |= 1 << place[pair.second]
+    for pair in results.pairs:
+        if pair.verdict in ("better", "worse") and pair.first in place and pair.second in place:
+            winner, loser = (pair.first, pair.second)[:: 1 if pair.verdict == "better" else -1]
+            below[place[winner]] |= 1 << place[loser]
     for middle in range(len(models)):
         bit, losers = 1 << middle, below[middle]
         below = [mask | losers if mask & bit else mask for mask in below]

@@ -115,6 +115,25 @@ class TestSimulate:
         assert "Traceback" not in done.err
 
 
+def two_models(folder: Path) -> Path:
+    """Write a config of two models of which nothing is known."""
+    rows = [json.dumps({"id": str(n), "question": f"{n} + {n}?", "answer": str(2 * n)}) for n in range(12)]
+    (folder / "sums.jsonl").write_text("\n".join(rows), "utf-8")
+    config = folder / "two.yaml"
+    config.write_text(
+        "name: two\n"
+        "models:\n"
+        "  - {name: a, endpoints: [http://127.0.0.1:9/v1], sampling: {max_tokens: 9}}\n"
+        "  - {name: b, endpoints: [http://127.0.0.1:9/v1], sampling: {max_tokens: 9}}\n"
+        "tasks:\n"
+        "  - {name: sums, dataset: sums.jsonl, fields: {input: question, target: answer},\n"
+        "     scorer: numeric}\n"
+        "stopping: {equivalence: 0.1, max_passes: 20}\n",
+        "utf-8",
+    )
+    return config
+
+
 class TestPlan:
     def test_tabulates_policies_margins_and_budgets_and_sends_nothing(self, tmp_path: Path) -> None:
         config = short_config(tmp_path)
@@ -127,6 +146,27 @@ class TestPlan:
         assert "If all models were equally good" in done.out
         assert "the config's mimic" in done.out
         assert not (tmp_path / "runs").exists()
+
+    def test_unknown_models_get_a_table_of_gaps_near_the_margin_first(self, tmp_path: Path) -> None:
+        config = two_models(tmp_path)
+        done = in_process("plan", config, *FEW, cwd=tmp_path)
+        assert done.code == 0, done
+        table = done.out.partition("gap between")[2]
+        assert re.findall(r"^ *(0(?:\.\d+)?) +[\d,]+ +[\d,]+–", table, re.MULTILINE) == [
+            "0.1", "0.15", "0.2", "0.3", "0.5", "0.05", "0",
+        ]  # fmt: skip
+        data = as_json(in_process("plan", config, *FEW, "--json", cwd=tmp_path))
+        trials = {gap: row["trials"]["median"] for gap, row in data["gaps"]}
+        assert trials[0.1] > trials[0.3] > trials[0.5]
+
+    def test_validate_says_the_ceiling_and_what_does_not_bound_the_run(self, tmp_path: Path) -> None:
+        done = in_process("validate", two_models(tmp_path), "--offline", cwd=tmp_path)
+        assert "at most 480 trials: 20 passes × 12 questions × 2 models" in done.out
+        assert "warning" not in done.out
+        loose = in_process(
+            "validate", two_models(tmp_path), "--offline", "-o", "stopping.equivalence=null", cwd=tmp_path
+        )
+        assert "warning    neither a budget nor stopping.equivalence" in loose.out
 
     def test_assumptions_can_be_stated(self, tmp_path: Path) -> None:
         config = short_config(tmp_path)

@@ -92,7 +92,7 @@ def test_a_run_without_servers_ends_with_one_error_and_is_resumed(
     assert done.code == 4, done
     assert "wait for a server, 5 s at most: servers/*.txt names none" in done.err
     assert done.err.count("wait for a server") == 1
-    assert "there has been no server for 5 s: servers/*.txt names none" in done.said
+    assert "there was no server for 5 s: servers/*.txt names none" in done.said
     assert "adaptive-eval resume" in done.said
     with MockServerProcess(mimic_spec(latency=LATENCY)) as one:
         register(tmp_path, "job-1", one)

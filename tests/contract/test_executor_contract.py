@@ -229,7 +229,7 @@ def test_without_any_worker_the_run_ends(mimic: MockServerProcess) -> None:
         async with endpoint, desks.executor(posts=1) as executor:
             desks.hired[0].die()
             await until(lambda: not executor.workers)
-            with pytest.raises(WorkersLost, match="resume goes on"):
+            with pytest.raises(WorkersLost, match="resume continues"):
                 await executor.attempt(endpoint, messages, [trial(built, 0)])
 
     asyncio.run(main())

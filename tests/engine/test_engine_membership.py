@@ -241,9 +241,7 @@ def test_no_server_within_the_patience_stops_the_model_alone():
     scene = Scene(steps={"a": 10, "b": 10}, discoveries={"a": found.discovery(patience=120.0)})
     verdict, ended = play(scene, found)
     assert verdict.reason == "resolved"
-    assert scene.controller.stopped_models == {
-        "a": "there has been no server for 120 s: servers.txt names none"
-    }
+    assert scene.controller.stopped_models == {"a": "there was no server for 120 s: servers.txt names none"}
     assert ended == pytest.approx(121.0, abs=2.0)
     assert not scene.missing()
     assert "a" not in {key.model for key in scene.recorder.launched}
@@ -255,9 +253,7 @@ def test_all_gone_for_longer_than_the_patience_stops_the_model_and_leaves_no_hol
     verdict, ended = play(scene, found)
     assert verdict.reason == "endpoints"
     assert ended == pytest.approx(321.0, abs=3.0)
-    assert (
-        scene.controller.stopped_models["a"] == "there has been no server for 300 s: servers.txt names none"
-    )
+    assert scene.controller.stopped_models["a"] == "there was no server for 300 s: servers.txt names none"
     assert not scene.missing()
 
 
@@ -280,9 +276,7 @@ def test_servers_that_never_say_anything_are_waited_for_no_longer():
     scene = scene_of(found, patience=60.0)
     verdict, _ = play(scene, found)
     assert verdict.reason == "endpoints"
-    assert scene.controller.stopped_models["a"] == (
-        "there has been no server for 60 s: none has answered yet"
-    )
+    assert scene.controller.stopped_models["a"] == ("there was no server for 60 s: none has answered yet")
 
 
 def test_nobody_joins_a_model_that_was_stopped():
@@ -310,7 +304,7 @@ def test_servers_that_all_refuse_stop_the_model_with_what_they_said():
     verdict, _ = play(scene, found)
     assert verdict.reason == "endpoints"
     assert scene.controller.stopped_models["a"] == (
-        f"there has been no server for 60 s: {ONE} does not serve 'a'; {TWO} does not serve 'a'"
+        f"there was no server for 60 s: {ONE} does not serve 'a'; {TWO} does not serve 'a'"
     )
 
 
@@ -338,7 +332,7 @@ def test_a_source_that_cannot_be_read_keeps_its_servers_and_is_told_of_once():
     verdict, ended = play(scene, found)
     assert verdict.reason == "resolved"
     assert ended == pytest.approx(75.0, abs=3.0)
-    assert remarks(seen) == ["servers.txt: no such file; the servers known last stay"]
+    assert remarks(seen) == ["servers.txt: no such file; the last known servers are kept"]
     assert told(scene) == [f"a: server {ONE} joined"]
     last = [event for event in seen if isinstance(event, Progress)][-1]
     assert last.results.warnings == ()

@@ -213,7 +213,7 @@ def test_all_gone_for_good_stops_the_model_alone_and_leaves_no_hole():
     verdict, seconds = timed(scene)
     assert verdict.reason == "resolved"
     reason = scene.controller.stopped_models["a"]
-    assert reason.startswith("no server has come back within 300 s: http://a/v1: the connection was reset")
+    assert reason.startswith("no server answered within 300 s: http://a/v1: the connection was reset")
     assert "http://gpu2/v1" in reason
     assert not scene.missing()
     # From the moment when the last of them was lost.

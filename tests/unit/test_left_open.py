@@ -11,8 +11,8 @@ from adaptive_eval.monitor.leaderboard import leaderboard
 from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.monitor.web.pages import render, run_context
 from adaptive_eval.monitor.web.tally import Tally
-from adaptive_eval.report.phrases import state_words
 from adaptive_eval.text.decision_words import describe
+from adaptive_eval.text.report_phrases import state_words
 from adaptive_eval.text.verdicts import left_open
 
 

@@ -41,8 +41,8 @@ def test_the_table_of_earlier_trials_stays_in_the_run_file(plain):
 def test_every_report_says_what_is_in(primed):
     order = ", ".join(f"{line.model} {line.transfer_mu:.3f}" for line in primed.results.models)
     for text in (to_markdown(primed), to_html(primed)):
-        assert "starts from earlier trials, no verdict does: 2 earlier trials a question of oak" in text
-        assert f"Early ranking with the help of earlier trials, which decides nothing: {order}." in text
+        assert "starts from previous runs; no verdict does: 2 earlier trials a question of oak" in text
+        assert f"which decides nothing: {order}." in text
         assert "<b>first</b>" not in text
     data = report_data(primed)
     assert data["prior"] == SOURCE
@@ -57,5 +57,5 @@ def test_and_nothing_where_there_is_none(plain):
 
 def test_without_a_transfer_there_is_no_early_ranking(plain):
     summary = replace(plain, results=replace(plain.results, prior=SOURCE))
-    assert "starts from earlier trials" in to_markdown(summary)
+    assert "starts from previous runs" in to_markdown(summary)
     assert "Early ranking" not in to_markdown(summary)

@@ -153,7 +153,7 @@ def test_the_directory_names_a_run_without_a_name(tmp_path):
 
 def test_there_is_nothing_to_report_before_the_first_snapshot(tmp_path):
     RunWriter.create(tmp_path / "new", meta={}).close()
-    with pytest.raises(RunFileError, match="no standings to report yet"):
+    with pytest.raises(RunFileError, match="no results to report yet"):
         summary_of(tmp_path / "new")
 
 

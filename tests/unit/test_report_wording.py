@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_eval.core.results import PairResult, Results, StopVerdict
-from adaptive_eval.report.phrases import difference_words, evidence_words, span_words
 from adaptive_eval.text.headline import headline
 from adaptive_eval.text.inert import inert
 from adaptive_eval.text.numbers import (
@@ -24,6 +23,7 @@ from adaptive_eval.text.numbers import (
     signed,
     usd,
 )
+from adaptive_eval.text.report_phrases import difference_words, evidence_words, span_words
 from adaptive_eval.text.verdicts import (
     established,
     fixed_length,

@@ -10,7 +10,7 @@ from session_scripts import calls, drive, make_spec
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import TaskSpec
-from adaptive_eval.report.phrases import task_rows, task_words
+from adaptive_eval.text.report_phrases import task_rows, task_words
 
 
 def two_tasks(overall="macro", **parts):

@@ -1,4 +1,4 @@
-"""What the report says in words, before it is escaped for Markdown or HTML."""
+"""The phrases of a report, before they are escaped for Markdown or HTML."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from adaptive_eval.core.results import ModelResult, PairResult, Results, TaskResult
-from adaptive_eval.report.accounts import QuestionAccount
-from adaptive_eval.report.summary import Summary
 from adaptive_eval.text.decision_words import describe, note_words
 from adaptive_eval.text.numbers import (
     NOTHING,
@@ -29,16 +27,14 @@ __all__ = [
     "bounds_words",
     "course_words",
     "difference_words",
-    "earlier_words",
     "evidence_words",
     "fell_words",
-    "hardest",
     "kinds_words",
     "level_words",
-    "most_apart",
     "pair_decimals",
     "pair_words",
     "pairs_title",
+    "previous_words",
     "rankings_note",
     "score_decimals",
     "seconds_words",
@@ -52,7 +48,6 @@ __all__ = [
     "uncounted_words",
 ]
 
-_QUESTIONS = 10
 _KINDS = 5
 _SHORT = 200
 
@@ -107,43 +102,43 @@ def settings_words(results: Results) -> str:
     return "; ".join(parts) + "."
 
 
-def course_words(summary: Summary) -> str:
-    """Return whether and why the run has stopped, when it began, and how long it took."""
-    stop = summary.results.stop
+def course_words(results: Results, started: float, updated: float, elapsed: float) -> str:
+    """Return whether and why the run has stopped, when it started (Unix time), and how long it ran."""
+    stop = results.stop
     if stop is None:
         state = "The run is not finished: this is what it knew at its last snapshot."
     else:
         state = f"Stopped ({stop.reason.replace('_', ' ')}): {describe(stop).strip().rstrip('.')}."
     return (
-        f"{state} Started {time_words(summary.started)}, last snapshot {time_words(summary.updated)}, "
-        f"{duration(summary.elapsed)} of running time."
+        f"{state} Started {time_words(started)}, last snapshot {time_words(updated)}, "
+        f"{duration(elapsed)} of running time."
     )
 
 
-def uncounted_words(summary: Summary) -> str | None:
-    """Return what is stored and in no figure, None where there is nothing of the kind."""
-    if not summary.uncounted:
+def uncounted_words(outcomes: int, results: Results) -> str | None:
+    """Return why stored outcomes are in no figure; None where there are none."""
+    if not outcomes:
         return None
-    one = summary.uncounted == 1
+    one = outcomes == 1
     late = (
-        f"{count(summary.uncounted, 'stored outcome')} {'is' if one else 'are'} in no figure here: "
+        f"{count(outcomes, 'stored outcome')} {'is' if one else 'are'} in no figure here: "
         f"{'it' if one else 'they'} came after that snapshot, or {'waits' if one else 'wait'} for an earlier "
         "answer"
     )
-    return f"{late}. Resuming the run counts them." if summary.results.stop is None else f"{late}."
+    return f"{late}. Resuming the run counts them." if results.stop is None else f"{late}."
 
 
-def earlier_words(results: Results) -> list[str]:
-    """Return what earlier trials are in, and the early ranking they give; empty where there are none."""
+def previous_words(results: Results) -> list[str]:
+    """Return which previous runs the estimates use, and the early ranking they give; empty for none."""
     if results.prior is None:
         return []
-    words = [f"Bayes@N starts from earlier trials, no verdict does: {results.prior}."]
+    words = [f"Bayes@N starts from previous runs; no verdict does: {results.prior}."]
     placed = [line for line in results.models if line.early_rank is not None]
     if placed:
         decimals = decimals_for(line.transfer_mu for line in placed)
         order = sorted(placed, key=lambda line: line.early_rank or 0)
         figures = ", ".join(f"{line.model} {fixed(line.transfer_mu, decimals)}" for line in order)
-        words.append(f"Early ranking with the help of earlier trials, which decides nothing: {figures}.")
+        words.append(f"Early ranking with the help of previous runs, which decides nothing: {figures}.")
     return words
 
 
@@ -190,7 +185,7 @@ def pairs_title(results: Results) -> str:
 
 
 def fell_words(pair: PairResult) -> str:
-    """Return after how many trials of each model the verdict fell."""
+    """Return after how many trials of each model the pair was decided."""
     return f"not by {pair.trials:,}" if pair.decided_at is None else f"{pair.decided_at:,}"
 
 
@@ -237,16 +232,6 @@ def pair_decimals(pairs: Sequence[PairResult]) -> int:
     return decimals_for(value for pair in pairs for value in (pair.difference, pair.low, pair.high))
 
 
-def hardest(questions: Sequence[QuestionAccount]) -> list[QuestionAccount]:
-    """Return the questions that were answered right least often."""
-    return sorted(questions, key=lambda one: (one.correct, -one.trials))[:_QUESTIONS]
-
-
-def most_apart(questions: Sequence[QuestionAccount]) -> list[QuestionAccount]:
-    """Return the questions on which models differ most."""
-    return sorted(questions, key=lambda one: -one.spread)[:_QUESTIONS]
-
-
 def settings(meta: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the settings that fit a line, versions one by one, in alphabetical order."""
     shown = {key: value for key, value in meta.items() if key not in (NAME, STARTED_AT)}
@@ -256,7 +241,7 @@ def settings(meta: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _versions(text: str) -> dict[str, str]:
-    """Return the versions that were stored as a JSON object, as settings of their own."""
+    """Return the stored versions, each as a setting."""
     try:
         stored = json.loads(text)
     except ValueError:
@@ -266,13 +251,13 @@ def _versions(text: str) -> dict[str, str]:
     return {f"version of {name}": str(version) for name, version in stored.items()}
 
 
-def rankings_note(summary: Summary) -> str:
-    """Say how to read the ranks by rubric."""
-    other = [name for name, results in summary.rankings if results.trials != summary.results.trials]
+def rankings_note(rankings: Sequence[tuple[str, Results]], results: Results) -> str:
+    """Return how to read the ranks by rubric."""
+    other = [name for name, found in rankings if found.trials != results.trials]
     words = (
         "The same answers, ranked by each rubric: rank interval, score on that rubric's scale, and places "
         "moved against the ranking that the run was decided by. Only that one holds the run's error rate."
     )
     if other:
-        words += f" {', '.join(other)}: made when the run had another number of trials; rescore it anew."
+        words += f" {', '.join(other)}: made when the run had another number of trials; rescore it again."
     return words

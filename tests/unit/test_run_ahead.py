@@ -1,0 +1,66 @@
+"""The run-ahead of a model beyond its common prefix: bounded, chosen, and without a part in the decisions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from session_scripts import make_spec
+
+from adaptive_eval.core.issuing import RUN_AHEAD
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import AllocationSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.simulate import BiasedCoins, simulate
+from adaptive_eval.simulate.virtual_time import Latency
+from adaptive_eval.trial import TrialOutcome
+
+SLOW = Latency(1.0, sigma=1.5, tick=0.05)
+
+
+def board(run_ahead: object) -> SessionSpec:
+    return SessionSpec(
+        models=tuple(ModelSpec(f"m{number}") for number in range(3)),
+        tasks=(TaskSpec("t", tuple(f"q{number}" for number in range(40))),),
+        stopping=StoppingSpec(equivalence=0.08, max_passes=40),
+        allocation=AllocationSpec(run_ahead=run_ahead),  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize(("chosen", "most"), [(10, 10), ("auto", RUN_AHEAD), (None, 600)])
+def test_no_more_is_issued_beyond_the_first_trial_that_is_awaited(chosen, most):
+    spec = replace(make_spec(), allocation=AllocationSpec(run_ahead=chosen))
+    session = Session(spec)
+    for _ in range(40):  # the first trial of each model is never answered
+        requests = session.ask(dict.fromkeys(spec.names, 15))
+        outcomes = [TrialOutcome(request.key, 1) for request in requests if request.key.step]
+        session.tell(outcomes)
+    issued = session.states.issued[0]
+    assert issued <= most + 16
+    assert issued >= min(most, 500)
+    assert session.board.complete[0] == 0
+
+
+def test_the_decisions_are_the_same_and_fewer_trials_are_spent():
+    """Lognormal latencies (sigma 1.5), 256 in flight, 3 runs, seed 5, in virtual time."""
+    runs = {
+        chosen: simulate(board(chosen), BiasedCoins((0.3, 0.5, 0.6)), 3, 5, 256, SLOW, workers=1)
+        for chosen in (None, "auto", 64)
+    }
+    trials = {chosen: int(run.trials.sum()) for chosen, run in runs.items()}
+    assert trials[64] <= trials["auto"] < trials[None]
+    for run in runs.values():
+        np.testing.assert_array_equal(run.verdict, runs[None].verdict)
+        np.testing.assert_array_equal(run.decided_at, runs[None].decided_at)
+
+
+def test_a_limit_reserves_room_for_the_trial_that_everything_waits_for():
+    """A trial that was dropped is issued again although the model may run no further ahead."""
+    spec = replace(make_spec(), allocation=AllocationSpec(run_ahead=5))
+    session = Session(spec)
+    requests = session.ask(dict.fromkeys(spec.names, 5))
+    first = next(request for request in requests if request.key.step == 0)
+    session.tell([TrialOutcome(one.key, 1) for one in requests if one is not first])
+    session.abandon(first.key, billed=False)
+    again = session.ask(dict.fromkeys(spec.names, 5))
+    assert first in again
