@@ -23,7 +23,7 @@ from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.window import Evidence, EvidenceWindow
 from scorio.sequential.betting import ScoreBets
 from scorio.sequential.contrasts import FLOOR, ContrastBlock
-from scorio.sequential.evidence import MIN_QUESTIONS, confidence_radius
+from scorio.sequential.evidence import MIN_QUESTIONS, confidence_radius, score_radius
 from scorio.sequential.exact import ExactReader
 from scorio.sequential.rules import Budgeted
 
@@ -202,13 +202,13 @@ class Comparison:
     def _around(self, rows: slice | list[int], variance: Floats) -> tuple[Floats, Floats]:
         difference, measured = self.difference[rows], self.goal.measured[rows]
         radius = confidence_radius(np.minimum(variance, 1e12), self.alpha, self.margin)
-        if self.margin is not None and measured.any():
-            radius = np.where(measured, self.score_radius(variance), radius)
+        if measured.any():
+            radius = np.where(measured, self.score_radius(difference, variance), radius)
         return difference - radius, difference + radius
 
-    def score_radius(self, variance: Floats) -> Floats:
+    def score_radius(self, score: Floats, variance: Floats) -> Floats:
         """Half-width of the anytime interval of a model's own score, in unit scores."""
-        return confidence_radius(np.minimum(variance, 1e12), self.alpha)
+        return score_radius(score, np.minimum(variance, 1e12), self.alpha)
 
     # ------------------------------------------------------------------ reading
 
@@ -270,7 +270,7 @@ class Comparison:
 
     def _narrow(self, rows: Ints, block: ContrastBlock) -> Bools:
         """Return where a score's interval is as narrow as its contrast asks for."""
-        narrow = 2.0 * self.score_radius(block.variance) <= self.goal.width[rows, None]
+        narrow = 2.0 * self.score_radius(block.difference, block.variance) <= self.goal.width[rows, None]
         return np.asarray(narrow & (block.questions >= MIN_QUESTIONS))
 
     def _estimate(self, rows: Ints, start: int, stop: int) -> ContrastBlock:

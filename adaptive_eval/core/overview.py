@@ -90,7 +90,7 @@ def _tasks(spec: SessionSpec, board: Board, comparison: Comparison) -> tuple[Tas
         estimate = board.task_scores(number)
         low, unit = min(task.weights), max(task.weights) - min(task.weights)
         score = estimate.difference[:, 0]
-        radius = comparison.score_radius(estimate.variance[:, 0])
+        radius = comparison.score_radius(estimate.difference[:, 0], estimate.variance[:, 0])
         ends = [low + unit * np.clip(score + sign * radius, 0.0, 1.0) for sign in (-1, 0, 1)]
         known = estimate.questions[:, 0] > 0
         scores = tuple(
@@ -115,7 +115,8 @@ def _models(
 ) -> tuple[ModelResult, ...]:
     origin, unit = spec.scale
     estimate = board.scores()
-    score, radius = estimate.difference[:, 0], comparison.score_radius(estimate.variance[:, 0])
+    score = estimate.difference[:, 0]
+    radius = comparison.score_radius(score, estimate.variance[:, 0])
     mu, sigma = board.posterior()
     trials, seen = board.trial_counts(), board.seen()
     known = (estimate.questions[:, 0] > 0) & (trials > 0)
@@ -302,7 +303,7 @@ def _tie_margins(spec: SessionSpec, comparison: Comparison) -> Floats:
     where there is nothing to be near to.
     """
     goal, margin = comparison.goal, comparison.margin
-    had = 2.0 * comparison.score_radius(comparison.variance)
+    had = 2.0 * comparison.score_radius(comparison.difference, comparison.variance)
     near = np.clip((goal.width / had) ** 2, 0.0, 1.0)
     if margin is None or spec.stopping.rule == "zscore" or spec.stopping.own_rule:
         return np.asarray(near)

@@ -14,10 +14,10 @@ from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.errors import EndpointError, PermanentEndpointError
 from adaptive_eval.trial import Completion, Message, Usage
 
-__all__ = ["REQUESTS", "TOKENS", "Examination", "Finding", "Verdict", "examine"]
+__all__ = ["REQUESTS", "TOKENS", "Finding", "ParameterFindings", "Verdict", "probe_parameters"]
 
 REQUESTS = 7
-"""Requests of one examination at most."""
+"""Requests of one parameter probe at most."""
 
 TOKENS = 32
 """Longest answer of each, in tokens; one request asks for two answers."""
@@ -55,7 +55,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Examination:
+class ParameterFindings:
     """All findings about one endpoint, and what they have cost.
 
     Parameters
@@ -73,7 +73,7 @@ class Examination:
     usage: Usage
 
 
-async def examine(endpoint: OpenAIEndpoint) -> Examination:
+async def probe_parameters(endpoint: OpenAIEndpoint) -> ParameterFindings:
     """Find out what the server behind `endpoint` does with the parameters of a request.
 
     Sends at most :data:`REQUESTS` requests, one after the other, with answers of at most :data:`TOKENS`
@@ -94,7 +94,7 @@ async def examine(endpoint: OpenAIEndpoint) -> Examination:
         findings.append(judge_seed(first[0].text, again, others))
         distinct = {text for text in (_text(answer) for answer in (first, *others)) if text}
         findings.append(judge_n(await asker.ask(_SEED, n=2), varied=len(distinct) > 1))
-    return Examination(tuple(findings), asker.requests, asker.usage)
+    return ParameterFindings(tuple(findings), asker.requests, asker.usage)
 
 
 class _Asker:

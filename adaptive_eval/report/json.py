@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any
 
-from adaptive_eval.core.results import BudgetLine, ModelResult, PairResult, Results, StopVerdict, TaskResult
+from adaptive_eval.core.results import (
+    BudgetLine,
+    Forecast,
+    ModelResult,
+    PairResult,
+    Results,
+    StopVerdict,
+    TaskResult,
+)
 from adaptive_eval.report.accounts import ModelAccount, QuestionAccount
 from adaptive_eval.report.other_rankings import rankings_data
 from adaptive_eval.report.summary import Summary, TimedDecision
@@ -79,6 +87,7 @@ def report_data(summary: Summary) -> dict[str, Any]:
         "decisions": [_decision(one) for one in summary.decisions],
         "budgets": [_budget(line) for line in results.budgets],
         "saving": _saving(summary),
+        "forecast": _forecast(results.forecast),
         "promises": {"holds": list(summary.promises.holds), "limits": list(summary.promises.limits)},
         "warnings": list(summary.warnings),
         "prior": results.prior,
@@ -211,6 +220,13 @@ def _budget(line: BudgetLine) -> dict[str, Any]:
         "owner": line.owner,
         "presumed": line.presumed,
     }
+
+
+def _forecast(forecast: Forecast | None) -> dict[str, Any] | None:
+    if forecast is None:
+        return None
+    chances = [{"trials": one.trials, "resolved": one.resolved} for one in forecast.chances]
+    return {"open_pairs": forecast.open_pairs, "chances": chances}
 
 
 def _saving(summary: Summary) -> dict[str, int | None] | None:

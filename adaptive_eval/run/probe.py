@@ -11,7 +11,7 @@ from adaptive_eval.build.assembly import Built
 from adaptive_eval.build.server_discovery import Finder
 from adaptive_eval.endpoints.model_list import Probe
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
-from adaptive_eval.endpoints.parameter_probe import Examination, examine
+from adaptive_eval.endpoints.parameter_probe import ParameterFindings, probe_parameters
 from adaptive_eval.errors import EndpointError, EndpointsUnusable, TransientEndpointError
 
 __all__ = ["Probed", "probe_all", "report_endpoints", "require_usable"]
@@ -106,7 +106,7 @@ async def _report(
     *,
     spend: bool,
 ) -> None:
-    """Probe all `endpoints`, say what each offers, and with `spend` examine those of `models`."""
+    """Probe all `endpoints`; with `spend` also how those of `models` treat the parameters of a request."""
     probed = await probe_all(endpoints)
     for one in probed:
         if isinstance(one.result, Probe):
@@ -152,7 +152,7 @@ def _mismatch(endpoint: OpenAIEndpoint, probe: Probe | EndpointError) -> Iterato
 async def _examined(endpoint: OpenAIEndpoint) -> list[str]:
     """Return the findings about an endpoint, one line for what is honoured and one for each other."""
     try:
-        found = await examine(endpoint)
+        found = await probe_parameters(endpoint)
     except EndpointError as error:
         return [f"the first request failed: {error}"]
     honoured = [finding.parameter for finding in found.findings if finding.verdict == "honoured"]
@@ -166,6 +166,6 @@ async def _examined(endpoint: OpenAIEndpoint) -> list[str]:
     ]
 
 
-def _cost(found: Examination) -> str:
+def _cost(found: ParameterFindings) -> str:
     tokens = f"{found.usage.total_tokens:,}" if found.usage.total_tokens else "an unknown number of"
     return f"{found.requests} requests took {tokens} tokens"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
-from adaptive_eval.core.results import ContrastKind, ModelResult, PairResult, Results
+from adaptive_eval.core.results import ContrastKind, PairResult, Results
 from adaptive_eval.text.numbers import count, decimals_for, fixed, interval, listing
 from adaptive_eval.text.verdicts import (
     decided_trials,
@@ -14,6 +14,7 @@ from adaptive_eval.text.verdicts import (
     flipped,
     is_single,
     is_width,
+    model_order,
     of_kind,
     oriented,
     tie_words,
@@ -94,12 +95,8 @@ def _renamed(results: Results, names: Mapping[str, str]) -> Results:
     )
 
 
-def _by_place(results: Results) -> list[ModelResult]:
-    return sorted(results.models, key=lambda line: line.rank)
-
-
 def _best_words(results: Results) -> str:
-    best = _by_place(results)[0]
+    best = min(results.models, key=lambda line: line.rank)
     if best.score is None:
         return "No model is ahead yet"
     decimals = decimals_for([best.score, best.low, best.high])
@@ -134,7 +131,7 @@ def _clauses(results: Results) -> list[str]:
         return _top_clauses(results, results.top_k)
     if all(pair.verdict == "open" for pair in results.pairs):
         return [_best_words(results)]
-    models = [line.model for line in _by_place(results)]
+    models = [line.model for line in model_order(results)]
     complete = len(results.pairs) == len(models) * (len(models) - 1) // 2
     if complete:
         return _ranking_clauses(results, models)
@@ -145,7 +142,7 @@ def _clauses(results: Results) -> list[str]:
 def _top_clauses(results: Results, k: int) -> list[str]:
     """Say which models are the best k, or which are in and between which the other places are open."""
     wins = established(results)
-    models = [line.model for line in _by_place(results)]
+    models = [line.model for line in model_order(results)]
     beats, beaten = Counter(winner for winner, _ in wins), Counter(loser for _, loser in wins)
     tie = tie_words(results.equivalence)
     if not any(pair.verdict == "open" and pair.needed for pair in results.pairs):

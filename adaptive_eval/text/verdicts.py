@@ -230,7 +230,7 @@ def tied_groups(results: Results) -> tuple[tuple[str, ...], ...]:
     B and B with C leaves A and C unresolved). Groups are built greedily from the top of the leaderboard,
     and together they cover every tied pair.
     """
-    place = {line.model: (line.rank, i) for i, line in enumerate(results.models)}
+    place = {line.model: number for number, line in enumerate(model_order(results))}
     tied = {frozenset((pair.first, pair.second)) for pair in results.pairs if pair.verdict == "tie"}
     order = sorted(place, key=lambda model: place[model])
     groups: list[tuple[str, ...]] = []

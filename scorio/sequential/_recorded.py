@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scorio.eval._arguments import positive
 from scorio.sequential.cells import unit_scores
 from scorio.sequential.contrasts import ContrastBlock
-from scorio.sequential.evidence import MIN_QUESTIONS, confidence_radius
+from scorio.sequential.evidence import MIN_QUESTIONS, confidence_radius, score_radius
 from scorio.sequential.trial_sequence import TrialSequence
 
-__all__ = ["Order", "interval", "lay_out", "read_margin", "read_weights", "sequence_of"]
+__all__ = ["Order", "interval", "lay_out", "read_margin", "read_weights", "score_interval", "sequence_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -53,6 +53,13 @@ def interval(block: ContrastBlock, alpha: float, margin: float | None = None) ->
     """Return the confidence sequence of a block's estimates; unbounded before the tenth question."""
     variance = np.minimum(block.variance, _UNKNOWN)
     radius = np.where(block.questions >= MIN_QUESTIONS, confidence_radius(variance, alpha, margin), np.inf)
+    return block.difference - radius, block.difference + radius
+
+
+def score_interval(block: ContrastBlock, alpha: float) -> tuple[Floats, Floats]:
+    """Return the confidence sequence of models' own scores; unbounded before the tenth question."""
+    radius = score_radius(block.difference, np.minimum(block.variance, _UNKNOWN), alpha)
+    radius = np.where(block.questions >= MIN_QUESTIONS, radius, np.inf)
     return block.difference - radius, block.difference + radius
 
 

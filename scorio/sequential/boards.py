@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scorio.eval._arguments import credibility
 from scorio.eval._inputs import Missing, read_trials
 from scorio.sequential._named import Named, plotting
-from scorio.sequential._recorded import Order, interval, lay_out, read_margin, read_weights
+from scorio.sequential._recorded import Order, lay_out, read_margin, read_weights, score_interval
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import PairReader, Target, score_block
 from scorio.sequential.families import family as family_called
@@ -192,7 +192,7 @@ def board(
                 state[row] = sign if wins else 2
                 frozen[row], fell[row] = counted[row, column], start + column + 1
     means = score_block(cells.latest(), sequence.questions, target)
-    low, high = interval(means, alpha)
+    low, high = score_interval(means, alpha)
     difference = np.zeros((models, models))
     difference[pairs[:, 0], pairs[:, 1]] = scale * block.difference[:, -1]
     better, verdicts, undecided = [], {}, []

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scorio.eval._arguments import credibility
 from scorio.eval._inputs import Missing, read_trials
 from scorio.sequential._named import Named, plotting
-from scorio.sequential._recorded import Order, interval, lay_out, read_margin, read_weights
+from scorio.sequential._recorded import Order, interval, lay_out, read_margin, read_weights, score_interval
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import PairReader, Target, score_block
 from scorio.sequential.evidence import log_evidence
@@ -289,7 +289,7 @@ def score(
     cells.absorb(np.arange(1), categories)
     steps = categories.shape[1]
     path = score_block(cells.path(np.arange(1), 0, steps), sequence.questions, target)
-    low, high = interval(path, alpha)
+    low, high = score_interval(path, alpha)
     verdict, trials = None, steps
     if against is not None:
         level = (against - lowest) / scale

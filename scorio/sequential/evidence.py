@@ -27,6 +27,7 @@ __all__ = [
     "log_evidence",
     "log_tie_evidence",
     "margin_variance",
+    "score_radius",
     "tie_boundary",
 ]
 
@@ -196,7 +197,7 @@ def margin_variance(
     Examples
     --------
     >>> float(margin_variance(0.0, 0.002, 100, 0.05).round(6)), float(margin_variance(0.05, 0.002, 100, 0.05))
-    (0.002012, 0.002)
+    (0.002095, 0.002)
     """
     size = np.sqrt(np.asarray(step, dtype=np.float64))
     n, epsilon = np.asarray(trials, dtype=np.float64), equivalence / size
@@ -261,6 +262,40 @@ def confidence_radius(variance: ArrayLike, alpha: float, equivalence: float | No
         if found.all():
             break
     return np.asarray(radius)
+
+
+def score_radius(score: ArrayLike, variance: ArrayLike, alpha: float) -> Floats:
+    """Half-width of the confidence sequence of a model's own score.
+
+    The variance of a score near 0 or 1 is estimated too small when its rare answers are rarer than expected.
+    The continuity term of the variance covers that at 95 %; beyond, the variance grows towards the one that
+    right-or-wrong answers would have at the end of the interval that is nearer to one half.
+
+    Parameters
+    ----------
+    score, variance : array_like of float
+        Estimate in [0, 1] and its variance V > 0.
+    alpha : float
+        Error probability of the whole sequence, in (0, 1).
+
+    Examples
+    --------
+    >>> bool(score_radius(0.05, 0.0004, 0.05) == confidence_radius(0.0004, 0.05))
+    True
+    >>> bool(score_radius(0.05, 0.0004, 0.001) > confidence_radius(0.0004, 0.001))
+    True
+    """
+    p, v = np.asarray(score, dtype=np.float64), np.asarray(variance, dtype=np.float64)
+    radius = confidence_radius(v, alpha)
+    beyond = min(2.0 * (1.0 - log(20.0) / log(1.0 / alpha)), 1.0)
+    if beyond <= 1e-9:
+        return radius
+    here = np.maximum(p * (1.0 - p), v)
+    for _ in range(2):
+        end = np.where(p < 0.5, np.minimum(p + radius, 0.5), np.maximum(p - radius, 0.5))
+        grown = np.maximum(end * (1.0 - end) / here, 1.0) ** beyond
+        radius = confidence_radius(v * grown, alpha)
+    return radius
 
 
 def _evidence_and_slope(d: Floats, v: Floats, equivalence: float | None) -> tuple[Floats, Floats]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from scorio.eval._arguments import credibility, whole
 from scorio.sequential._named import Named
-from scorio.sequential._recorded import Order, interval, read_margin, read_weights, sequence_of
+from scorio.sequential._recorded import Order, read_margin, read_weights, score_interval, sequence_of
 from scorio.sequential.cells import HOLE, Cells
 from scorio.sequential.contrasts import PairReader, Target, score_block
 from scorio.sequential.families import family as family_called
@@ -192,7 +192,7 @@ class Monitor:
     def state(self) -> MonitorState:
         """What is known now."""
         means = score_block(self._cells.latest(), self._sequence.questions, self._target)
-        low, high = interval(means, self._alpha)
+        low, high = score_interval(means, self._alpha)
         openness = self._state == 0
         active = np.unique(self._pairs[openness])
         better = [

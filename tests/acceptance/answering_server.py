@@ -70,7 +70,7 @@ def two_models(folder: Path, url: str, questions: int = 20, **more: Any) -> dict
         {"name": name, "endpoints": [url], "concurrency": 8, "sampling": {"max_tokens": 64}}
         for name in ("good", "bad")
     ]
-    task = {"name": "numbers", "dataset": "numbers.jsonl", "prompt": "{input}", "scorer": "exact"}
+    task = {"name": "numbers", "dataset": "numbers.jsonl", "prompt": "{input}", "scorer": "numeric"}
     return {"name": "two", "seed": 1, "models": models, "tasks": [task], "budget": {"trials": 400}, **more}
 
 
@@ -79,6 +79,6 @@ def said(content: str | None) -> dict[str, Any]:
     return {"role": "assistant", "content": content}
 
 
-def number_in(prompt: str) -> str:
-    """Return the right answer to a prompt of :func:`two_models`."""
-    return prompt.removeprefix("Say ").removesuffix(".")
+def reply(prompt: str, number: int, *, right: bool = True) -> dict[str, Any]:
+    """Return the message of an answer to a prompt of :func:`two_models`, which comes no second time."""
+    return said(f"Attempt {number}: {prompt.removeprefix('Say ').removesuffix('.') if right else -1}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answering_server import answering, number_in, said, two_models
+from answering_server import answering, reply, two_models
 from command_line import in_process, report, trials, write_config
 
 ABSURD: list[Any] = [
@@ -27,7 +27,7 @@ def test_absurd_usage_counts_as_no_report_and_the_run_resumes(tmp_path: Path, bu
             ABSURD[number % 10] if number % 10 < len(ABSURD) else {"prompt_tokens": 9, "completion_tokens": 2}
         )
         right = model == "good" or number % 2 == 0
-        return {"message": said(number_in(prompt) if right else "no"), "usage": usage}
+        return {"message": reply(prompt, number, right=right), "usage": usage}
 
     with answering(answer) as url:
         data = two_models(tmp_path, url, budget=budget)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answering_server import answering, number_in, said, two_models
+from answering_server import answering, reply, said, two_models
 from command_line import Finished, in_process, report, trials, write_config
 
 REASONING = {**said(None), "reasoning_content": "I think it is 7."}
@@ -25,7 +25,7 @@ def run(folder: Path, bad: Callable[[str, int], dict[str, Any]], **more: Any) ->
     """Run good, which is right, against bad, which answers as `bad` says of prompt and number."""
 
     def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
-        return {"message": said(number_in(prompt))} if model == "good" else dict(bad(prompt, number))
+        return {"message": reply(prompt, number)} if model == "good" else dict(bad(prompt, number))
 
     with answering(answer) as url:
         config = write_config(folder, two_models(folder, url, **more))
@@ -44,23 +44,26 @@ def test_a_model_that_gives_no_answer_is_not_ranked(tmp_path: Path, cause: str) 
     assert done.code == 4, done.said
     assert data["run"]["stop"]["reason"] == "endpoints"
     assert of_bad(tmp_path)["no_answer"].keys() == {cause}
-    assert 20 <= of_bad(tmp_path)["no_answer"][cause] == of_bad(tmp_path)["trials"] < 60
+    assert 20 <= of_bad(tmp_path)["no_answer"][cause] < 60
     assert f"({cause} " in done.said
     assert any(f"({cause} " in text for text in data["warnings"])
     assert "Traceback" not in done.said
 
 
 def test_the_ranking_is_resolved_where_that_is_wanted(tmp_path: Path) -> None:
-    done = run(tmp_path, lambda *_: CAUSES["reasoning"], on={"mostly_empty": "rank"})
+    def withheld(prompt: str, number: int) -> dict[str, Any]:
+        return {"message": said(f"Part {number} of"), "finish_reason": "content_filter"}
+
+    done = run(tmp_path, withheld, on={"mostly_empty": "rank"})
     assert done.code == 0, done.said
     assert report(tmp_path / "run")["run"]["stop"]["reason"] == "resolved"
-    assert any("(reasoning " in text for text in report(tmp_path / "run")["warnings"])
+    assert any("(content_filter " in text for text in report(tmp_path / "run")["warnings"])
 
 
 @pytest.mark.parametrize("treated", ["wrong", "missing"])
 def test_some_such_answers_are_wrong_or_missing_as_the_config_says(tmp_path: Path, treated: str) -> None:
     def half(prompt: str, number: int) -> dict[str, Any]:
-        return CAUSES["content_filter"] if number % 2 else {"message": said("no")}
+        return CAUSES["content_filter"] if number % 2 else {"message": reply(prompt, number, right=False)}
 
     done = run(tmp_path, half, on={"content_filter": treated}, goal="budget", budget={"trials": 80})
     bad = of_bad(tmp_path)
@@ -75,7 +78,7 @@ def test_some_such_answers_are_wrong_or_missing_as_the_config_says(tmp_path: Pat
 
 def test_what_was_counted_counts_on_after_a_resume(tmp_path: Path) -> None:
     def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
-        return {"message": said(number_in(prompt))} if model == "good" else dict(CAUSES["empty"])
+        return {"message": reply(prompt, number)} if model == "good" else dict(CAUSES["empty"])
 
     with answering(answer) as url:
         config = write_config(tmp_path, two_models(tmp_path, url, budget={"trials": 30}))

@@ -42,6 +42,15 @@ def mimic() -> Iterator[MockServerProcess]:
         yield process
 
 
+def suggested(out: str, setting: str) -> float:
+    """Return the value that the last line's command gives to `setting`."""
+    *_, option, written = shlex.split(out.splitlines()[-1].partition("adaptive-eval ")[2])
+    name, _, value = written.rpartition("=")
+    assert (option, name) == ("-o", setting)
+    factor = {"k": 1e3, "M": 1e6}.get(value[-1], 1.0)
+    return float(value.rstrip("kM")) * factor
+
+
 def until_in_flight(running: Running, mimic: MockServerProcess) -> int:
     """Let it run on until requests are out, and return how many."""
     while not (out := served(mimic)["in_flight"]):
@@ -211,8 +220,7 @@ def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path: Path, mimic:
         assert served(mimic)["requests"] == limit
         assert report(run)["run"]["stop"]["reason"] == "budget"
         assert f"{limit} of {limit} trials" in done.out
-        go_on = f"adaptive-eval resume run -o budget.trials={2 * limit}"
-        assert done.out.splitlines()[-1].endswith(f": {go_on}")
+        assert suggested(done.out, "budget.trials") > limit
     assert in_process("resume", "run", cwd=tmp_path).code == 3, "the raised budget is part of the run"
     assert len(trials(run)) == 130
 
@@ -240,7 +248,7 @@ def test_a_deadline_ends_the_run_and_counts_earlier_sittings(
     run = tmp_path / "run"
     done = in_process("run", config, "--out", "run", "-o", "budget.wall_clock=1s", cwd=tmp_path)
     assert done.code == 3
-    assert "wall clock" in done.out
+    assert "budget.wall_clock=" in done.out.splitlines()[-1]
     elapsed, count = report(run)["run"]["elapsed_seconds"], len(trials(run))
     assert elapsed >= 1.0
     assert in_process("resume", "run", cwd=tmp_path).code == 3
@@ -260,7 +268,7 @@ def test_a_cap_on_passes_ends_the_run(tmp_path: Path, mimic: MockServerProcess) 
     assert report(run)["run"]["stop"]["reason"] == "max_passes"
     steps = [record.request.key.step for record in trials(run)]
     assert max(steps) == 39
-    assert done.out.splitlines()[-1].endswith(": adaptive-eval resume run -o stopping.max_passes=2")
+    assert suggested(done.out, "stopping.max_passes") >= 2
     command = "resume run -o stopping.max_passes=2"
     assert in_process(*shlex.split(command), cwd=tmp_path).code == 3
     assert max(record.request.key.step for record in trials(run)) == 79
@@ -289,8 +297,7 @@ def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path: Path, mimic: M
     (line,) = (one for one in report(run)["budgets"] if one["owner"] == "guesser")
     assert (line["name"], line["limit"], line["spent"]) == ("usd", 0.01, pytest.approx(dollars))
     assert "USD of guesser" in (run / "report.md").read_text("utf-8")
-    go_on = "adaptive-eval resume run -o 'models[guesser].budget.usd=0.02'"
-    assert done.out.splitlines()[-1].endswith(f": {go_on}")
+    assert suggested(done.out, "models[guesser].budget.usd") > 0.01
     more = in_process("resume", "run", "-o", "models[guesser].budget.usd=5", cwd=tmp_path)
     assert more.code == 0, more
     assert not [pair for pair in report(run)["pairs"] if pair["verdict"] == "open"]
@@ -304,7 +311,7 @@ def test_a_task_s_budget_ends_the_run(tmp_path: Path, mimic: MockServerProcess) 
     assert done.code == 3
     assert "budget of task arithmetic ended before the goal was reached: 43 of 43 trials" in done.out
     assert len(trials(run)) == served(mimic)["requests"] == 43
-    assert done.out.splitlines()[-1].endswith("resume run -o 'tasks[arithmetic].budget.trials=86'")
+    assert suggested(done.out, "tasks[arithmetic].budget.trials") > 43
     further = ("resume", "run", "-o", "tasks[arithmetic].budget.trials=60")
     assert in_process(*further, cwd=tmp_path).code == 3
     assert len(trials(run)) == 60

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from answering_server import answering, number_in, said, two_models
+from answering_server import answering, reply, two_models
 from command_line import in_process, report, write_config
 
 
@@ -21,7 +21,7 @@ def run(folder: Path, change: int | None, resume: bool = False) -> str:
 
     def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
         share = 0.3 if model == "bad" and change is not None and number > change else 0.9
-        return {"message": said(number_in(prompt) if rng.random() < share else "no")}
+        return {"message": reply(prompt, number, right=rng.random() < share)}
 
     with answering(answer) as url:
         budget = {"trials": 500 if resume else 1000}

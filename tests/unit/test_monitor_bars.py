@@ -8,8 +8,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from adaptive_eval.monitor.bars import common_axis, interval_bar, progress_bar
-from adaptive_eval.monitor.fit import Block, fit
 from adaptive_eval.monitor.lines import Column, beside, columns, line, to_ascii, wrapped
+from adaptive_eval.monitor.terminal import Block, fit
 from adaptive_eval.text.labels import cut, distinct_labels
 
 scores = st.floats(-1e4, 1e4)

@@ -10,7 +10,7 @@ import standings_examples as examples
 
 from adaptive_eval.core.results import Forecast, PairForecast, Range
 from adaptive_eval.monitor.json_lines import JsonLines
-from adaptive_eval.monitor.plain_lines import PlainLines
+from adaptive_eval.monitor.live import PlainLines
 from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.monitor.terminal import draw
 from adaptive_eval.text.outlook import outlook, outlook_parts

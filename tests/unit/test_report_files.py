@@ -33,8 +33,8 @@ PAIR_KEYS = (
     "trials_each questions decided_at exact population_low population_high"
 )
 TOP_KEYS = (
-    "schema version run verdict goal rule counts models tasks pairs ties decisions budgets saving promises "
-    "warnings prior rankings questions meta"
+    "schema version run verdict goal rule counts models tasks pairs ties decisions budgets saving forecast "
+    "promises warnings prior rankings questions meta"
 )
 
 

@@ -29,6 +29,7 @@ from adaptive_eval.text.verdicts import (
     fixed_length,
     fixed_words,
     flipped,
+    model_order,
     oriented,
     pair_order,
     rule_words,
@@ -312,3 +313,19 @@ def test_a_score_to_be_measured_is_no_difference_and_has_no_evidence():
     assert evidence_words(width) == "–"
     assert difference_words(number, 2).startswith("+")
     assert evidence_words(number) == "4.00 / 5.30"
+
+
+def test_tied_models_keep_the_order_of_the_config_and_are_named_as_one_group():
+    results = examples.finished()
+    swapped = {"elm": 3, "ash": 2}
+    models = tuple(replace(line, rank=swapped.get(line.model, line.rank)) for line in results.models)
+    turned = replace(results, models=models)
+    assert [line.model for line in model_order(turned)] == [line.model for line in model_order(results)]
+    assert "elm and ash are tied" in headline(turned)
+    top = {"oak": 3, "elm": 1, "ash": 2}
+    pairs = tuple(
+        replace(pair, verdict="tie") if {pair.first, pair.second} <= set(top) else pair
+        for pair in results.pairs
+    )
+    models = tuple(replace(line, rank=top.get(line.model, line.rank)) for line in results.models)
+    assert headline(replace(results, models=models, pairs=pairs)).startswith("oak, elm and ash are tied")

@@ -9,8 +9,8 @@ import standings_examples as examples
 
 from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.monitor.json_lines import JsonLines
+from adaptive_eval.monitor.live import PlainLines
 from adaptive_eval.monitor.metrics import RunMetrics
-from adaptive_eval.monitor.plain_lines import PlainLines
 from adaptive_eval.monitor.snapshot import RunHeader, budget_use, run_view
 from adaptive_eval.monitor.terminal import draw
 from adaptive_eval.report import summarise

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from adaptive_eval.monitor.metrics import RunMetrics
 from adaptive_eval.monitor.panels import endpoint_errors, endpoint_lines
 from adaptive_eval.monitor.snapshot import RunHeader, run_view
-from adaptive_eval.monitor.web.server_health_page import problems
+from adaptive_eval.monitor.web.pages import problems
 from adaptive_eval.monitor.web.tally import Tally
 
 

@@ -13,9 +13,8 @@ import standings_examples as examples
 
 from adaptive_eval.core.results import Forecast, PairForecast, Range, from_json
 from adaptive_eval.monitor.snapshot import RunHeader, run_view, waiting_view
-from adaptive_eval.monitor.web.calibration import calibration
 from adaptive_eval.monitor.web.history import MOST, History
-from adaptive_eval.monitor.web.plots import EVIDENCE_PAIRS, QUESTIONS, plots_data
+from adaptive_eval.monitor.web.plots import EVIDENCE_PAIRS, QUESTIONS, calibration, plots_data
 from adaptive_eval.monitor.web.tally import Tally
 from adaptive_eval.store import RunReader, RunWriter
 

@@ -20,8 +20,7 @@ from adaptive_eval.monitor.snapshot import RunHeader, run_view, waiting_view
 from adaptive_eval.monitor.web.app import create_app
 from adaptive_eval.monitor.web.bounded import block
 from adaptive_eval.monitor.web.folder import Folder
-from adaptive_eval.monitor.web.pages import FIGURES, PARTS, render, render_parts, run_context
-from adaptive_eval.monitor.web.server_health_page import problems
+from adaptive_eval.monitor.web.pages import FIGURES, PARTS, problems, render, render_parts, run_context
 from adaptive_eval.monitor.web.tally import Tally
 from adaptive_eval.monitor.web.trial_pages import LISTED
 from adaptive_eval.store import RunWriter

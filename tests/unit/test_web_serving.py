@@ -15,13 +15,11 @@ from starlette.testclient import TestClient
 
 from adaptive_eval.errors import RunNotFound, UsageError
 from adaptive_eval.monitor.web import plotly_library as library
-from adaptive_eval.monitor.web.app import create_app
-from adaptive_eval.monitor.web.feed import PARTS_EVERY, PLOTS_EVERY, SHARE, Feed, News
+from adaptive_eval.monitor.web.app import create_app, event, follow
+from adaptive_eval.monitor.web.feed import LOOK_EVERY, PARTS_EVERY, PLOTS_EVERY, SHARE, Feed, News, RunWatch
 from adaptive_eval.monitor.web.folder import LIST_EVERY, Folder, open_folder
 from adaptive_eval.monitor.web.guard import content_security_policy, new_token
 from adaptive_eval.monitor.web.plotly_library import plotly_styles
-from adaptive_eval.monitor.web.stream import event, follow
-from adaptive_eval.monitor.web.watch import LOOK_EVERY, RunWatch
 from adaptive_eval.store import RunReader, RunWriter
 from adaptive_eval.text.decision_words import describe
 

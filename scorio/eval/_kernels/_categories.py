@@ -131,25 +131,41 @@ def _summary(
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and deviation over questions; `moments` of columns: what is pooled, its sum, mean and variance.
 
-    Where many questions have as many right and wrong trials, the moments of their few counts are weighed by
-    how often these come up, which is faster than sums over the questions.
+    Where many questions have equally many trials in few categories, the moments of the distinct counts are
+    weighed by how often these come up, which is faster than sums over the questions.
     """
-    *models, questions, size = counts.shape
-    n = row_sums(counts[..., :1, :]) if question_weights is None and size == 2 and questions > _MANY else None
-    if n is not None and (row_sums(counts) == n.flat[0]).all():
-        most = int(n.flat[0])
-        right = counts[..., 1].reshape(-1, questions)
-        codes = (right + (most + 1) * np.arange(len(right))[:, None]).ravel()
-        times = np.bincount(codes, minlength=len(right) * (most + 1)).reshape(*models, most + 1)
-        pooled, total, _, variance = moments(np.stack([np.arange(most, -1.0, -1.0), np.arange(most + 1.0)]))
-        mean = _sum((pooled[:, None] * times.reshape(-1, most + 1)).sum(axis=-1), w) / (questions * total[0])
-        spread = np.sqrt(np.cumsum(times * variance, axis=-1)[..., -1]) / questions
-        return unit * mean.reshape(models), unit * np.asarray(spread)
+    questions, size = counts.shape[-2:]
+    if question_weights is None and questions > _MANY and size > 1:
+        n = row_sums(counts)
+        base = int(n.flat[0]) + 1
+        span = base ** (size - 1)
+        if span <= questions and (n == base - 1).all():
+            states, times = _states(counts, base, span)
+            pooled, total, _, variance = moments(states)
+            mean = _sum((pooled[:, None] * times).sum(axis=-1), w) / (questions * total[0])
+            spread = np.sqrt(np.cumsum(times * variance, axis=-1)[:, -1]) / questions
+            shape = counts.shape[:-2]
+            return unit * np.asarray(mean.reshape(shape)), unit * np.asarray(spread.reshape(shape))
     pooled, total, value, variance = moments(_columns(counts))
     return (
         unit * _mean_reward(pooled, total, value, w, question_weights),
         unit * standard_deviation(variance, question_weights),
     )
+
+
+def _states(counts: NDArray[np.integer], base: int, span: int) -> tuple[FloatArray, IntArray]:
+    """Return the distinct counts by columns, (C + 1, S), and how often each comes up, (matrices, S)."""
+    questions, size = counts.shape[-2:]
+    codes = counts[..., 0]
+    for k in range(1, size - 1):
+        codes = codes * base + counts[..., k]
+    codes = codes.reshape(-1, questions)
+    matrices = len(codes)
+    times = np.bincount((codes + span * np.arange(matrices)[:, None]).ravel(), minlength=span * matrices)
+    times = times.reshape(matrices, span)
+    present = np.flatnonzero(times.any(axis=0))
+    digits = np.stack(np.unravel_index(present, (base,) * (size - 1)))
+    return np.vstack([digits, base - 1 - digits.sum(axis=0)]).astype(np.float64), times[:, present]
 
 
 def bayes_mean(

@@ -12,7 +12,7 @@ from vllm_server import VllmServer
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_completions import OpenAICompletions
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
-from adaptive_eval.endpoints.parameter_probe import REQUESTS, TOKENS, examine
+from adaptive_eval.endpoints.parameter_probe import REQUESTS, TOKENS, probe_parameters
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 from adaptive_eval.scoring import attempt_signals
 from adaptive_eval.trial import Completion, Message
@@ -150,7 +150,7 @@ def test_the_probe_says_what_is_offered(server):
 @APIS
 def test_an_examination_finds_that_vllm_honours_all(server, api):
     before = server.counters()
-    found = with_chat(server, examine, api=api, sampling={"temperature": 1.0})
+    found = with_chat(server, probe_parameters, api=api, sampling={"temperature": 1.0})
     counted = server.counters() - before
     verdicts = {finding.parameter: finding.verdict for finding in found.findings}
     assert {name: verdict for name, verdict in verdicts.items() if name != "max_tokens"} == dict.fromkeys(

@@ -11,12 +11,12 @@ from adaptive_eval.endpoints.openai_completions import OpenAICompletions
 from adaptive_eval.endpoints.parameter_probe import (
     REQUESTS,
     TOKENS,
-    examine,
     judge_limit,
     judge_logprobs,
     judge_n,
     judge_seed,
     judge_stop,
+    probe_parameters,
 )
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 from adaptive_eval.mock_server import MockServerProcess, MockServerSpec, ModelSpec, TokenSpec
@@ -50,21 +50,21 @@ def url():
         yield mimic.base_url
 
 
-def examined(url, name, api=OpenAIChat, **options):
+def probed(url, name, api=OpenAIChat, **options):
     async def main():
         async with api(url, name, **options) as endpoint:
-            return await examine(endpoint)
+            return await probe_parameters(endpoint)
 
     return asyncio.run(main())
 
 
-def verdicts(examination):
-    return {finding.parameter: finding.verdict for finding in examination.findings}
+def verdicts(found):
+    return {finding.parameter: finding.verdict for finding in found.findings}
 
 
 @pytest.mark.parametrize("api", [OpenAIChat, OpenAICompletions], ids=["chat", "completions"])
 def test_an_honest_server_honours_all(url, api):
-    found = examined(url, "honest", api, sampling={"temperature": 0.8, "max_tokens": 30_000, "stop": ["Q:"]})
+    found = probed(url, "honest", api, sampling={"temperature": 0.8, "max_tokens": 30_000, "stop": ["Q:"]})
     assert verdicts(found) == dict.fromkeys(PARAMETERS, "honoured")
     assert found.requests == REQUESTS
     assert found.usage.completion_tokens <= (REQUESTS + 1) * TOKENS
@@ -73,7 +73,7 @@ def test_an_honest_server_honours_all(url, api):
 
 @pytest.mark.parametrize("name", SETTLED)
 def test_a_parameter_that_is_silently_ignored_is_found_and_no_other(url, name):
-    found = verdicts(examined(url, f"no-{name}"))
+    found = verdicts(probed(url, f"no-{name}"))
     assert found.pop(name) == "ignored"
     assert set(found.values()) <= {"honoured", "unknown"}
 
@@ -85,7 +85,7 @@ def test_a_seed_that_is_silently_ignored_is_found():
     async def main():
         nonlocal server
         async with serving(forgetful) as server, OpenAIChat(server.url, "tiny") as endpoint:
-            return await examine(endpoint)
+            return await probe_parameters(endpoint)
 
     server = None
     (seed,) = (finding for finding in asyncio.run(main()).findings if finding.parameter == "seed")
@@ -94,14 +94,14 @@ def test_a_seed_that_is_silently_ignored_is_found():
 
 
 def test_a_cache_is_found(url):
-    found = examined(url, "cached")
+    found = probed(url, "cached")
     (seed,) = (finding for finding in found.findings if finding.parameter == "seed")
     assert seed.verdict == "ignored"
     assert "three seeds gave the same text" in seed.words
 
 
 def test_greedy_answers_say_nothing_of_seed_and_n(url):
-    found = examined(url, "honest", sampling={"temperature": 0})
+    found = probed(url, "honest", sampling={"temperature": 0})
     assert verdicts(found).keys() == {"max_tokens", "stop", "logprobs"}
     assert found.requests == 3
 
@@ -118,7 +118,7 @@ def test_a_refused_parameter_is_told_in_the_servers_words():
 
     async def main():
         async with serving(picky) as server, OpenAIChat(server.url, "tiny") as endpoint:
-            return await examine(endpoint)
+            return await probe_parameters(endpoint)
 
     findings = {finding.parameter: finding for finding in asyncio.run(main()).findings}
     for name in ("n", "logprobs"):
@@ -131,7 +131,7 @@ def test_without_a_first_answer_there_is_nothing_to_find_out():
         async with serving(reply(401, {"error": "Unauthorized"})) as server:
             async with OpenAIChat(server.url, "tiny") as endpoint:
                 with pytest.raises(PermanentEndpointError, match="401"):
-                    await examine(endpoint)
+                    await probe_parameters(endpoint)
             return len(server.requests)
 
     assert asyncio.run(main()) == 1
@@ -144,7 +144,7 @@ def test_what_would_spoil_the_examination_is_not_sent():
     async def main():
         async with serving(reply(200, completion("a b"))) as server:
             async with OpenAIChat(server.url, "tiny", sampling=sampling, extra_body=extra) as endpoint:
-                await examine(endpoint)
+                await probe_parameters(endpoint)
             return [request.json for request in server.requests]
 
     bodies = asyncio.run(main())
