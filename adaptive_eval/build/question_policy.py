@@ -24,17 +24,7 @@ SHARED_ROUNDS: Final = (
 def question_policy(
     allocation: AllocationSpec, continued: Mapping[str, str] | None, pilot: int = 0
 ) -> AllocationSpec:
-    """Return how questions are chosen.
-
-    Parameters
-    ----------
-    allocation : AllocationSpec
-        What the config at hand says.
-    continued : mapping of str to str, optional
-        What the run file says about the run that is continued.
-    pilot : int
-        Passes that a pilot asks: they are the run's own first ones as long as models are asked alike.
-    """
+    """Return how questions are chosen."""
     if allocation.questions == "auto" and pilot > 1 + allocation.in_a_row:
         allocation = replace(allocation, questions="schedule")
     if continued is None or allocation.questions == "schedule":

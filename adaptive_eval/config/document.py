@@ -52,20 +52,11 @@ def dotted(path: Place) -> str:
 
 @dataclass(frozen=True)
 class Document:
-    """What a YAML text says.
+    """What a YAML text says."""
 
-    Parameters
-    ----------
-    data : object
-        Plain data: dict, tuple, str, int, float, bool and None; None for an empty text.
-    problems : tuple of Problem
-        What is wrong with the text as YAML.
-    marks : dict
-        Line and column of every value, or of its key where it has one, from 1.
-    """
-
-    data: Any
-    problems: tuple[Problem, ...] = ()
+    data: Any  # plain data: dict, tuple, str, int, float, bool and None; None for an empty text
+    problems: tuple[Problem, ...] = ()  # what is wrong with the text as YAML
+    # line and column of every value, or of its key where it has one, from 1
     marks: dict[Place, tuple[int, int]] = field(default_factory=dict)
 
     def mark(self, path: Place) -> tuple[int, int] | None:

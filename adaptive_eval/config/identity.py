@@ -14,19 +14,6 @@ _SINGULAR = {"models": "model", "tasks": "task"}
 def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Say what differs between two trial identities.
 
-    Parameters
-    ----------
-    before, now : mapping
-        What :meth:`adaptive_eval.config.RunConfig.trial_identity` returned for the stored run and for the
-        config at hand, with the datasets' hashes added.
-
-    Returns
-    -------
-    list of str
-        One phrase a difference; empty when the runs may share a run file. The hash of a dataset is over its
-        questions as asked, so a difference is put down to the dataset only where nothing else of the task
-        differs.
-
     Examples
     --------
     >>> before = {"seed": 1, "models": {"a": {"model": "x"}}}

@@ -26,23 +26,6 @@ MAX_BYTES = 2_000_000
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a config file.
 
-    Parameters
-    ----------
-    path : str or Path
-        A YAML 1.2 file in UTF-8. Relative paths in it start from its folder.
-    overrides : sequence of str
-        Settings to change, as ``place=value`` (``budget.trials=2000``, ``models[NAME].concurrency=4``).
-
-    Returns
-    -------
-    RunConfig
-        The config, complete and consistent.
-
-    Raises
-    ------
-    ConfigError
-        With every mistake in the file, in its order, each with its place, its line and what to do.
-
     Examples
     --------
     >>> load_config("no-such-file.yaml")
@@ -75,28 +58,6 @@ def parse_config(
     text: str, source: str = "config", base_dir: str | Path | None = None, overrides: Sequence[str] = ()
 ) -> RunConfig:
     r"""Read a config from its text.
-
-    Parameters
-    ----------
-    text : str
-        YAML 1.2.
-    source : str
-        The file's name, for messages.
-    base_dir : str or Path, optional
-        The folder from which relative paths start. Without it the current folder is taken and whether the
-        files are there is not checked.
-    overrides : sequence of str
-        Settings to change, as for :func:`load_config`.
-
-    Returns
-    -------
-    RunConfig
-        The config; its ``text`` has the overrides in it.
-
-    Raises
-    ------
-    ConfigError
-        With every mistake, as for :func:`load_config`.
 
     Examples
     --------
@@ -134,18 +95,6 @@ def parse_config(
 
 def config_from_data(data: Any, base_dir: str | Path | None = None) -> RunConfig:
     """Check a config given as plain data, with everything that :func:`parse_config` checks.
-
-    Parameters
-    ----------
-    data : mapping
-        Mappings, lists and scalars as the YAML file has them.
-    base_dir : str or Path, optional
-        As for :func:`parse_config`.
-
-    Raises
-    ------
-    ConfigError
-        With every mistake.
 
     Examples
     --------

@@ -21,21 +21,11 @@ _PART = re.compile(r"\.?([^.\[\]=]+)|\[([^\[\]=]+)\]")
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One setting given beside the file.
+    """One setting given beside the file."""
 
-    Parameters
-    ----------
-    path : tuple
-        Where it goes; an item of a list by its position.
-    value : object
-        The value as plain data.
-    source : str
-        The value as written, to be put into the stored text.
-    """
-
-    path: Place
-    value: Any
-    source: str
+    path: Place  # where it goes; an item of a list by its position
+    value: Any  # the value as plain data
+    source: str  # the value as written, to be put into the stored text
 
 
 def read_overrides(assignments: Sequence[str], data: Any) -> tuple[list[Override], list[Problem]]:

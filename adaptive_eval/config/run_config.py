@@ -195,33 +195,12 @@ class RunConfig(Section):
         return str(self.base_dir / Path(task.dataset).expanduser())
 
     def hash(self) -> str:
-        """Return a SHA-256 over every setting, defaults included; comments and layout do not matter.
-
-        Returns
-        -------
-        str
-            64 hexadecimal digits.
-        """
+        """Return a SHA-256 over every setting, defaults included; comments and layout do not matter."""
         settings = self.model_dump(mode="json", by_alias=True)
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
     def trial_identity(self) -> dict[str, Any]:
-        """Return what a trial of this run *is*: two runs may share a run file only when this is equal.
-
-        Returns
-        -------
-        dict
-            JSON-able: the seed; per task its prompt, system message and selection of questions; per model
-            its id, sampling, extra fields, and its options where the mock server serves it; the answers of
-            one request where that is more than one, since it orders the questions. The loader adds what
-            follows from the dataset: its content, as ``identity["tasks"][name]["dataset"]``, and the number
-            that ``auto`` stands for. Rubric, scorer, goal, rule, budget, limits, endpoints and timeouts are
-            not in it: they may change between two sessions of a run.
-
-        See Also
-        --------
-        adaptive_eval.config.difference : What differs, in words.
-        """
+        """Return what a trial of this run *is*: two runs may share a run file only when this is equal."""
         return {
             "seed": self.seed,
             "tasks": {task.name: _task_identity(task, self.seed) for task in self.tasks},

@@ -40,21 +40,6 @@ _LARGEST = 10**15
 def parse_count(value: Any) -> int:
     """Read a positive whole number, with ``k``, ``M`` or ``B`` for thousand, million, (short) billion.
 
-    Parameters
-    ----------
-    value : int or str
-        Such as ``20000``, ``"2k"``, ``"1.5M"``, ``"3B"``.
-
-    Returns
-    -------
-    int
-        The count, at least 1.
-
-    Raises
-    ------
-    ValueError
-        When it cannot be read, is not whole, or is not positive.
-
     Examples
     --------
     >>> parse_count("50M"), parse_count("1.5k"), parse_count(20)
@@ -76,22 +61,6 @@ def parse_count(value: Any) -> int:
 
 def parse_duration(value: Any) -> float:
     """Read a duration with its unit into seconds.
-
-    Parameters
-    ----------
-    value : str
-        Such as ``"2h"``, ``"30m"``, ``"90s"``, ``"1h30m"``, ``"2d"``. A bare number is refused: its unit
-        would be a guess.
-
-    Returns
-    -------
-    float
-        Seconds, positive.
-
-    Raises
-    ------
-    ValueError
-        When it cannot be read or is not positive.
 
     Examples
     --------

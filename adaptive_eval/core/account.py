@@ -1,4 +1,4 @@
-"""One budget as an account: what it allows, what is spent, and what trials in flight may still take."""
+"""One budget as an account: its limits, what is spent, and what is reserved for trials in flight."""
 
 from __future__ import annotations
 
@@ -50,17 +50,8 @@ class _Sum:
 class Account:
     """A budget of a run, a model or a task.
 
-    What is spent is what endpoints have reported, and what is *presumed*: requests that may have been billed
-    although no answer came of them, each at its worst case.
-
-    Parameters
-    ----------
-    limits : BudgetSpec
-        What it allows.
-    scope : {'run', 'model', 'task'}
-        Whose it is.
-    owner : str
-        Name of the model or task.
+    Spent is what endpoints reported, plus what is *assumed billed*: requests without an answer that may have
+    been billed, each at its worst case.
 
     Examples
     --------
@@ -104,7 +95,7 @@ class Account:
             self._usd_limit = int(whole)
 
     def affords(self, amount: Amount) -> bool:
-        """Return whether a trial of this worst case fits beside all in flight at theirs."""
+        """Return whether a trial of this worst case fits, with all trials in flight at theirs."""
         limit = self.limits.trials
         return (limit is None or self.trials + self.flying < limit) and self._fits(amount)
 
@@ -139,7 +130,7 @@ class Account:
             self.held.take(amount)
 
     def charge(self, amount: Amount) -> None:
-        """Count a trial that has ended with what it was reported to have used."""
+        """Count a completed trial with its reported usage."""
         self.trials += 1
         if amount is not NOTHING:
             self.spent.add(amount)
@@ -150,7 +141,7 @@ class Account:
             self.presumed.add(amount)
 
     def lines(self, *, priced: bool = False) -> Iterator[BudgetLine]:
-        """Yield what is limited; of a run also trials, tokens and (where `priced`) USD without a limit."""
+        """Yield the limited quantities; for a run also unlimited trials, tokens and (if `priced`) USD."""
         limits, of_run = self.limits, self.scope == "run"
         spent, presumed, held = self.spent, self.presumed, self.held
         if of_run or limits.trials is not None:

@@ -128,7 +128,7 @@ class RoundRobin:
 
 
 class Uniform(RoundRobin):
-    """Every model, needed or not: what a run of fixed length does. The baseline of the savings."""
+    """Every model, needed or not, as in a run of fixed length. The baseline for savings."""
 
     def models(self, view: AllocationView) -> Bools:
         """Return the models that take part."""
@@ -138,8 +138,8 @@ class Uniform(RoundRobin):
 class LowestZ:
     """The two ends of the open pair nearest to its call first, the one that is behind before the other.
 
-    A pair may lead the slowest active model by a bounded factor only: calls are made in the order of steps,
-    so what lies far ahead waits, and may turn out not to be needed.
+    A pair may lead the slowest active model only by a bounded factor. Calls are made in the order of the
+    trial sequence, so trials far ahead wait and may turn out to be unnecessary.
     """
 
     def choose(self, view: AllocationView, free: Mapping[int, int]) -> Iterator[int]:
@@ -178,8 +178,8 @@ class LowestZ:
 class TopTwo:
     """T3C for rankings: the best order a fixed budget can buy, without stopping.
 
-    A ranking is drawn from the posterior of the scores; of its neighbours the pair that is hardest to tell
-    apart (smallest squared difference over variance) gets a trial, for either end with probability one half.
+    A ranking is drawn from the posterior of the scores. The pair of neighbours that is hardest to separate
+    (smallest squared difference over variance) gets a trial, for either model with probability one half.
 
     References
     ----------
@@ -240,7 +240,7 @@ POLICIES: dict[str, Callable[[], Policy]] = {
 
 
 def make_policy(name: str) -> Policy:
-    """Return the policy called `name`, one of ours or of an installed package.
+    """Return the policy called `name`, ours or an installed package's.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""The board: which trials are in, how far each model's walk is complete, and what the answers amount to.
+"""The board: which trials are completed, the common prefix of each model, and its estimates.
 
-Answers arrive in any order; only the contiguous completed prefix of a model's walk counts. The board buffers
-what arrived early and absorbs prefixes in rectangles (models x steps), so that a batch costs a few array
-operations however it is made up.
+Answers arrive in any order; only the contiguous completed prefix of a model's trial sequence counts. The
+board buffers early arrivals and absorbs prefixes in rectangles (models x indices), so that a batch costs a
+few array operations whatever it contains.
 """
 
 from __future__ import annotations
@@ -27,29 +27,7 @@ Ints = NDArray[np.int64]
 
 
 class Board:
-    """Answers of all models along the schedule.
-
-    Parameters
-    ----------
-    spec : SessionSpec
-        Models and tasks.
-
-    Raises
-    ------
-    UsageError
-        If the spec cannot be run, see :func:`~adaptive_eval.core.spec_checks.check_spec`.
-    SessionError
-        If a reference or the prior does not fit the tasks.
-
-    Attributes
-    ----------
-    schedule : Schedule
-        The walk.
-    cells : tuple of Cells
-        Moments of each task.
-    progress : ndarray of int64, shape (L,)
-        Complete steps of each model's walk, absorbed into `cells`; FINISHED for a reference.
-    """
+    """Answers of all models along the trial sequence."""
 
     def __init__(self, spec: SessionSpec) -> None:
         check_spec(spec)
@@ -76,7 +54,7 @@ class Board:
         self._ready: list[list[int]] = [[] for _ in spec.models]
 
     def category(self, model: int, step: int) -> int | None:
-        """Return the category known for a step (HOLE for a missing trial), or None if it is not in."""
+        """Return the category at an index (HOLE for a missing trial), or None if it is not completed."""
         complete = self.complete[model]
         if step >= complete:
             return self._early[model].get(step)
@@ -87,12 +65,12 @@ class Board:
         return int(self.cells[task].categories[model, local])
 
     def locate(self, step: int) -> tuple[int, int]:
-        """Return (task, step of the task's own walk) of a step of the schedule."""
+        """Return (task, index in the task's trial sequence) of an index of the schedule."""
         task = int(self.schedule.task(step, step + 1)[0])
         return task, self.schedule.local(step)[task]
 
     def add(self, model: int, step: int, category: int) -> None:
-        """Take in one trial's category, or HOLE."""
+        """Add one trial's category, or HOLE."""
         if step != self.complete[model]:
             self._early[model][step] = category
             return

@@ -1,4 +1,4 @@
-"""Budgets: the worst case of a trial is reserved when it is issued and released when it is told."""
+"""Budgets: the worst case of a trial is reserved when it is issued and released when it is completed."""
 
 from __future__ import annotations
 
@@ -18,23 +18,8 @@ __all__ = ["Budget"]
 class Budget:
     """The budgets of a run, of its models and of its tasks; never exceeded while their bounds hold.
 
-    The bounds are a model's `max_tokens` and a task's `prompt_bounds`. A server that goes beyond one is
-    noticed: from then on its trials are reserved at what it has shown to use, and :meth:`warnings` says so.
-
-    Parameters
-    ----------
-    spec : SessionSpec
-        Limits, prices and bounds. Where no token or USD limit is set anywhere, nothing is reserved and only
-        spending is counted.
-
-    Attributes
-    ----------
-    run : Account
-        The run's own account.
-    models, tasks : tuple of Account
-        One per model, per task; that of a task without limits is not kept.
-    issued, told : int
-        Trials issued so far, those of earlier sittings included; trials that have ended.
+    The bounds are a model's `max_tokens` and a task's `prompt_bounds`. If a server exceeds one, its trials
+    are reserved at the observed usage from then on, and :meth:`warnings` says so.
     """
 
     def __init__(self, spec: SessionSpec) -> None:
@@ -65,7 +50,7 @@ class Budget:
     def worst_case(self, model: int, task: int, question: int) -> Amount:
         """Return what a request of a trial may cost at most.
 
-        A prompt that has been answered once is known to the token, unless it varies from trial to trial;
+        After its first answer, the length of a prompt is known exactly, unless it varies from trial to trial;
         before that the spec's bound counts.
         """
         if not self._reserving:
@@ -82,7 +67,7 @@ class Budget:
         return bounds[question] if bounds is not None else 0
 
     def refusing(self, model: int, task: int, amount: Amount) -> Account | None:
-        """Return the account that cannot afford a trial of this worst case now; None where all can."""
+        """Return the account that cannot afford a trial of this worst case now; None if all can."""
         for account in self._limiting[model][task]:
             if not account.affords(amount):
                 return account
@@ -95,15 +80,12 @@ class Budget:
             account.reserve(amount)
 
     def release(self, model: int, task: int, amount: Amount) -> None:
-        """Take a reservation back, because the trial has been told or will not be run."""
+        """Release a reservation, because the trial is completed or will not run."""
         for account in self._concerned[model][task]:
             account.release(amount)
 
     def charge(self, model: int, flight: Flight, usage: Usage, *, answered: bool) -> None:
-        """Count a told trial with what it used in place of what was reserved for it.
-
-        One that was answered without a report counts at its worst.
-        """
+        """Replace the reservation of a completed trial by its usage, or its worst case if unknown."""
         task, question = flight.task, flight.question
         price = self.spec.models[model].price
         prompt, completion = usage.prompt_tokens, usage.completion_tokens
@@ -129,13 +111,7 @@ class Budget:
         self._most_completion[model] = max(self._most_completion[model], usage.completion_tokens)
 
     def presume(self, model: int, task: int, question: int, times: int = 1) -> bool:
-        """Count requests that failed and may have been billed, as the spec's `usage_on_failure` says.
-
-        Returns
-        -------
-        bool
-            Whether one more request of a trial in flight still fits under all limits.
-        """
+        """Count requests that failed and may have been billed, as the spec's `usage_on_failure` says."""
         if not self._reserving:
             return True
         amount, counted = self.worst_case(model, task, question), self.spec.usage_on_failure
@@ -156,16 +132,16 @@ class Budget:
         return any(model.price is not None for model in self.spec.models)
 
     def usd(self, model: int) -> float:
-        """Return what a model's answers have cost, in USD."""
+        """Return the cost of a model's answers, in USD."""
         return self.models[model].spent.usd / PICODOLLARS
 
     def lines(self) -> tuple[BudgetLine, ...]:
-        """Return every budget with what is spent and reserved: the run's, then what models and tasks have."""
+        """Return all budgets with spending and reservations: the run's, then those of models and tasks."""
         others = chain.from_iterable(account.lines() for account in (*self.models, *self.tasks))
         return (*self.run.lines(priced=self.priced), *others)
 
     def warnings(self) -> Iterator[str]:
-        """Yield what is wrong with the bounds that the budgets rest on."""
+        """Yield warnings about the bounds on which the budgets rely."""
         if not self._reserving:
             return
         assumed = self.run.presumed.prompt + self.run.presumed.completion

@@ -1,10 +1,10 @@
-"""The comparison: reads every contrast along the walk and calls winners and ties.
+"""The comparison: reads every contrast along the trial sequence and calls winners and ties.
 
 Two promises shape this file. Decisions depend on the outcomes alone, not on when they arrive: contrasts are
-folded in lockstep, step by step, and a step is folded only when every needed contrast has reached it. And the
-family's error holds although the board is looked at after every step. A contrast that is ahead of the others
-and already meets its condition is *settled*: its call is certain and only waits for the fold, so no further
-trial is spent on it.
+folded in lockstep, index by index, and an index is folded only when every needed contrast has reached it. And
+the family's error holds although the board is looked at after every trial. A contrast that is ahead of the
+others and already meets its condition is *settled*: its call is certain and only waits for the fold, so no
+further trial is spent on it.
 """
 
 from __future__ import annotations
@@ -62,34 +62,7 @@ class Call:
 
 
 class Comparison:
-    """All contrasts of a session.
-
-    Parameters
-    ----------
-    spec : SessionSpec
-        What is asked and by which rule.
-    board : Board
-        The answers.
-
-    Attributes
-    ----------
-    goal : Goal
-        The contrasts.
-    verdict, decided_at : ndarray of int64, shape (P,)
-        OPEN, BETTER, WORSE or TIE, and the steps both had walked at the call (-1 while open).
-    needed : ndarray of bool, shape (P,)
-        Open contrasts that the goal needs and that can still get answers.
-    members : list of int
-        Models of needed contrasts that are asked: no references. Where the goal does not stop, every model
-        that still gets answers.
-    settled : ndarray of bool, shape (P,)
-        Open contrasts whose call is certain and waits for others to reach its step.
-    frontier : int
-        Steps folded so far.
-    progress, difference, variance, guarded, at_margin, questions, statistic : ndarray, shape (P,)
-        Steps at which each contrast was last read, and its values there (`statistic`: its peak so far;
-        `at_margin`: the variance that ties are called by, `bet`: the log e-value of a bet on a number).
-    """
+    """All contrasts of a session."""
 
     def __init__(self, spec: SessionSpec, board: Board) -> None:
         self.spec = spec
@@ -166,7 +139,7 @@ class Comparison:
 
     @property
     def open(self) -> Bools:
-        """Needed contrasts that more trials can still help."""
+        """Needed contrasts that more trials can still decide."""
         return np.asarray(self.needed & ~self.settled)
 
     def exact(self, row: int) -> bool:
@@ -178,13 +151,8 @@ class Comparison:
 
         Its variance is V₂. V itself measures how far the answers are from agreement, so it is right for the
         hypothesis that the models agree and for no other: intervals from V would miss a difference of 0.1
-        near a score of 0.9 in one run of six. Where V has rejected 0 and a winner was called, V₂ may not
-        have yet; then the interval ends at 0. Likewise a tie has rejected ±ε, and its interval ends there.
-
-        Returns
-        -------
-        tuple of ndarray
-            Low and high end.
+        near a score of 0.9 in one run of six. If a winner was called with V but V₂ has not rejected 0 yet,
+        the interval ends at 0. Likewise the interval of a tie ends at ±ε.
         """
         low, high = self._around(rows, self.guarded[rows])
         inner, bet = self._around(rows, self.variance[rows]), self._bets[rows]
@@ -213,7 +181,7 @@ class Comparison:
     # ------------------------------------------------------------------ reading
 
     def advance(self) -> list[Call]:
-        """Read what has been absorbed since the last call, fold it, and return the new calls in order."""
+        """Read the trials absorbed since the last call, fold them, and return the new calls in order."""
         for rows, stop in self._readable():
             self._read(rows, int(self.progress[rows[0]]), stop)
         calls = self._fold()
@@ -269,7 +237,7 @@ class Comparison:
         self.statistic[rows], self._sign[rows] = peak[:, -1], peak_sign[:, -1]
 
     def _narrow(self, rows: Ints, block: ContrastBlock) -> Bools:
-        """Return where a score's interval is as narrow as its contrast asks for."""
+        """Return where a score's interval is as narrow as its contrast requires."""
         narrow = 2.0 * self.score_radius(block.difference, block.variance) <= self.goal.width[rows, None]
         return np.asarray(narrow & (block.questions >= MIN_QUESTIONS))
 
@@ -315,7 +283,7 @@ class Comparison:
     def _reached(self, rows: Ints) -> int:
         """Return the step that all of `rows` have reached, and all models where the goal does not stop.
 
-        Then models go on although every pair of theirs is decided, and rounds follow from their answers too.
+        Then models continue although all their pairs are decided, and rounds depend on their answers too.
         """
         reached = self.progress[rows]
         if not self.goal.stops:
@@ -368,7 +336,7 @@ class Comparison:
         return self._describe(row, step, float(at.statistic[0, 0]), threshold)
 
     def _describe(self, row: int, step: int, statistic: float, threshold: float) -> Call:
-        """Describe the call of a contrast that has just got its verdict."""
+        """Describe the call of a contrast that was just decided."""
         self.decided_at[row] = step
         low, high = self.interval([row])
         return Call(
@@ -410,7 +378,7 @@ class Comparison:
         self._update_needed()
 
     def _settle(self) -> None:
-        """Mark needed contrasts beyond the frontier whose call is already certain."""
+        """Mark needed contrasts beyond the common prefix whose call is already certain."""
         rows = np.flatnonzero(self.needed & (self.progress > self.frontier))
         self.settled[:] = False
         if rows.size == 0:
@@ -458,7 +426,7 @@ class Comparison:
         return calls
 
     def lose(self, model: int) -> None:
-        """Give up the undecided contrasts of a model that will get no more answers."""
+        """Drop the undecided contrasts of a model that will get no more answers."""
         self._gone.add(model)
         theirs = (self.goal.first == model) | (self.goal.second == model)
         self._lost |= theirs & (self.verdict == OPEN)
@@ -466,12 +434,12 @@ class Comparison:
 
     @property
     def met(self) -> tuple[str, ...]:
-        """What of the goal is reached, in words; empty while it is not."""
+        """The parts of the goal that are reached; empty while none is."""
         return self.goal.condition.met(self.verdict, self._score)
 
     @property
     def lost(self) -> Bools:
-        """Contrasts that were given up undecided."""
+        """Contrasts that were dropped undecided."""
         return np.asarray(self._lost & (self.verdict == OPEN))
 
 

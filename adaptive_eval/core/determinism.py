@@ -44,15 +44,7 @@ class _Model:
 
 
 class Determinism:
-    """Which models are known to be deterministic, and from which step on.
-
-    Parameters
-    ----------
-    spec : SessionSpec
-        Its models say whether they are to be tested.
-    schedule : Schedule
-        The trial sequences.
-    """
+    """Which models are known to be deterministic, and from which step on."""
 
     def __init__(self, spec: SessionSpec, schedule: Schedule) -> None:
         readable = spec.stopping.rule in READERS and spec.allocation.questions != "shared-rounds"
@@ -116,15 +108,7 @@ class Determinism:
         return not (self._spot_checks and in_first_pass and question % SPOT_CHECK == 0)
 
     def next_step(self, model: int, step: int, *, waiting: bool) -> int | None:
-        """Return the first step from `step` on that needs a trial; None where there is none for now.
-
-        Parameters
-        ----------
-        model, step : int
-            A model and the first step that it has not been asked.
-        waiting : bool
-            Whether it has trials in flight, which may show more.
-        """
+        """Return the first step from `step` on that needs a trial; None where there is none for now."""
         found = self._models.get(model)
         if found is None or found.varies:
             return step

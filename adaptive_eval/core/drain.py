@@ -1,8 +1,8 @@
 """How many trials may be in flight: no more than the open contrasts can use.
 
-With hundreds of trials in flight, most of what is issued near the end of a comparison arrives after its
-call. So a contrast asks for nothing more once what is in flight is predicted to close it, and a run starts
-slowly, since the first trials may settle much.
+With hundreds of trials in flight, most of what is issued near the end of a comparison arrives after its call.
+So a contrast gets no more trials once those in flight are predicted to decide it, and a run starts slowly,
+because its first trials may decide many contrasts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SLOW_START = 32
 
 
 def most_in_flight(complete: Sequence[int]) -> list[int]:
-    """Return how many trials each model may have in flight, given the complete steps of its walk.
+    """Return how many trials each model may have in flight, given the length of its common prefix.
 
     Examples
     --------
@@ -38,18 +38,6 @@ def drained(comparison: Comparison, issued: Sequence[int]) -> NDArray[np.bool_]:
     The prediction keeps the present difference and lets its variance shrink in proportion to the trials; the
     log winnings of bets on a number grow in proportion to them. It
     only holds back trials: when it fails, the contrast asks again as soon as the trials have landed.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The contrasts.
-    issued : sequence of int
-        Steps issued per model.
-
-    Returns
-    -------
-    ndarray of bool, shape (P,)
-        True where nothing more should be issued for a contrast now.
     """
     goal, rule = comparison.goal, comparison.rule
     result = np.zeros(comparison.verdict.size, dtype=bool)

@@ -1,4 +1,4 @@
-"""What it will still take: trials, tokens and USD until the goal is reached, as intervals."""
+"""Forecast of the trials, tokens and USD until the goal is reached, as intervals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def forecast(
     *,
     ended: bool = False,
 ) -> Forecast | None:
-    """Forecast the rest of a run; None where the goal does not stop or too little is known.
+    """Forecast the rest of a run; None if the goal does not stop or too little is known.
 
     The forecast is a simulation from the posterior of each open pair, pairs taken as independent; it is
     approximate and labelled so wherever it is shown. Of many open pairs, those are simulated that will take
@@ -141,7 +141,7 @@ def _chances(reached: Floats, told: int) -> tuple[Chance, ...]:
 
 
 def _outlook(spec: SessionSpec, board: Board, comparison: Comparison, rows: NDArray[np.int64]) -> Outlook:
-    """Gather what is known of the open contrasts; several tasks are taken as one."""
+    """Collect the estimates of the open contrasts; several tasks are treated as one."""
     within = np.zeros(len(spec.names))
     for weight, cells in zip(spec.task_weights, board.cells, strict=True):
         latest = cells.latest()
@@ -167,7 +167,7 @@ def _outlook(spec: SessionSpec, board: Board, comparison: Comparison, rows: NDAr
 def _more_trials(
     spec: SessionSpec, comparison: Comparison, states: ModelStates, rows: NDArray[np.int64], steps: Floats
 ) -> Floats:
-    """Return what each model must still walk, path by path; shape (L, paths)."""
+    """Return the trials that each model still needs, path by path; shape (L, paths)."""
     needed = np.zeros((len(spec.models), steps.shape[1]))
     for row, path in zip(rows.tolist(), steps, strict=True):
         for model in _asked(spec, comparison, row):
@@ -183,17 +183,7 @@ def _asked(spec: SessionSpec, comparison: Comparison, row: int) -> list[int]:
 
 
 def _affordable(account: Account, trials: Floats, costs: Floats) -> NDArray[np.bool_]:
-    """Return which paths stay within the limits of an account.
-
-    Parameters
-    ----------
-    account : Account
-        What is spent and reserved so far.
-    trials : ndarray of float, shape (paths,)
-        Further trials.
-    costs : ndarray of float, shape (3, paths)
-        What they take: prompt tokens, completion tokens, USD.
-    """
+    """Return which paths stay within the limits of an account."""
     within = np.ones(trials.size, dtype=bool)
     further = {
         "trials": trials,

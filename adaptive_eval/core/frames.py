@@ -20,11 +20,6 @@ def columns_of(rows: Iterable[Any]) -> Columns:
     A field that holds a mapping becomes one column for each of its keys, ``field.key``, None where an object
     lacks it.
 
-    Parameters
-    ----------
-    rows : iterable of dataclass objects
-        Such as ``session.decisions``.
-
     Examples
     --------
     >>> from adaptive_eval.core.results import StopVerdict
@@ -37,13 +32,7 @@ def columns_of(rows: Iterable[Any]) -> Columns:
 
 
 def frame_of(columns: Mapping[str, Sequence[Any]]) -> Any:
-    """Return columns as a ``pandas.DataFrame``.
-
-    Raises
-    ------
-    UsageError
-        If pandas is not installed.
-    """
+    """Return columns as a ``pandas.DataFrame``."""
     try:
         pandas = import_module("pandas")
     except ImportError:

@@ -1,10 +1,10 @@
-"""Goals: which contrasts a run asks about, which of them are still needed, and when all is said.
+"""Goals: which contrasts a run decides, which of them are still needed, and when the goal is reached.
 
-A contrast is a pair of models, one model held against a number, or one model's score that is to be measured
-to a width. A goal names its contrasts before anything is seen; the family of the error control is all of
-those that can get a winner, those of every part of a composed goal together, so that no part that is reached
-first can weaken the promise. Which are *needed* may shrink as others are decided: for the best k only pairs
-across the cut matter, and where any of several goals will do, nothing matters once one is reached.
+A contrast is a pair of models, one model compared with a number, or one model's score to be measured to a
+width. A goal names its contrasts before any outcome. The family of the error control is all contrasts that
+can get a winner, over all parts of a composed goal, so that reaching one part first cannot weaken the
+promise. The *needed* contrasts may become fewer as others are decided: for the best k only pairs across the
+cut matter, and for `any` of several goals nothing matters once one is reached.
 """
 
 from __future__ import annotations
@@ -30,15 +30,7 @@ SINGLE = -1
 
 
 class Condition(Protocol):
-    """What must be decided for a goal to be reached.
-
-    Attributes
-    ----------
-    text : str
-        The condition in words.
-    review : int or None
-        Every how many steps :meth:`needed` must be asked again; None when only calls change it.
-    """
+    """What must be decided for a goal to be reached."""
 
     @property
     def text(self) -> str:
@@ -51,38 +43,20 @@ class Condition(Protocol):
         ...
 
     def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
-        """Mark the open contrasts that can still help to reach it.
-
-        Parameters
-        ----------
-        verdict : ndarray of int, shape (P,)
-            0 open, +1 first is better, -1 worse, 2 tie or measured.
-        score : ndarray of float, shape (L,)
-            Present mean scores; used by conditions whose needs follow the order.
-        lost : ndarray of bool, shape (P,)
-            Contrasts that will get no more answers.
-        """
+        """Mark the open contrasts that can still help to reach it."""
         ...
 
     def met(self, verdict: Ints, score: Floats) -> tuple[str, ...]:
-        """Return what is reached, in words: nothing where the condition does not hold."""
+        """Return which parts are reached; nothing if the condition does not hold."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Decided:
-    """Every one of some contrasts has a verdict.
+    """Every one of some contrasts has a verdict."""
 
-    Parameters
-    ----------
-    rows : ndarray of int64
-        The contrasts.
-    text : str
-        The condition in words.
-    """
-
-    rows: Ints
-    text: str
+    rows: Ints  # the contrasts
+    text: str  # the condition in words
     review: int | None = None
 
     def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
@@ -98,26 +72,16 @@ class Decided:
 
 @dataclass(frozen=True, eq=False)
 class BestK:
-    """The best k: pairs across the cut of the present order, less what follows from other calls.
+    """The best k: pairs across the cut of the present order, without those that follow from other calls."""
 
-    Parameters
-    ----------
-    rows : ndarray of int64
-        The pairs.
-    first, second : ndarray of int64, shape of `rows`
-        Their models.
-    k, models : int
-        Size of the top set, and of the board.
-    text : str
-        The condition in words.
-    """
-
-    rows: Ints
+    rows: Ints  # the pairs
+    # their models
     first: Ints
     second: Ints
+    # size of the top set, and of the board
     k: int
     models: int
-    text: str
+    text: str  # the condition in words
     review: int | None = 16
 
     def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
@@ -155,11 +119,11 @@ class AllOf:
         return _shortest_review(self.parts)
 
     def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
-        """Mark what any part needs."""
+        """Mark the contrasts that any part needs."""
         return _union([part.needed(verdict, score, lost) for part in self.parts])
 
     def met(self, verdict: Ints, score: Floats) -> tuple[str, ...]:
-        """Return what is reached, once every part is."""
+        """Return all parts once every part is reached."""
         met = [part.met(verdict, score) for part in self.parts]
         return tuple(text for texts in met for text in texts) if all(met) else ()
 
@@ -177,7 +141,7 @@ class AnyOf:
         return _shortest_review(self.parts)
 
     def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
-        """Mark what the parts need, nothing once one is reached.
+        """Mark the contrasts that the parts need; none once one part is reached.
 
         A part that needs a contrast which gets no more answers cannot be reached, and asks for nothing while
         another still can.
@@ -189,7 +153,7 @@ class AnyOf:
         return _union([part.needed(verdict, score, lost) for part in hopeful or self.parts])
 
     def met(self, verdict: Ints, score: Floats) -> tuple[str, ...]:
-        """Return what is reached: of every part that is."""
+        """Return the parts that are reached."""
         return tuple(text for part in self.parts for text in part.met(verdict, score))
 
 
@@ -203,28 +167,16 @@ def _shortest_review(parts: Sequence[Condition]) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class Goal:
-    """The contrasts of a goal, and when it is reached.
+    """The contrasts of a goal, and when it is reached."""
 
-    Parameters
-    ----------
-    first, second : ndarray of int64, shape (P,)
-        Models of each contrast; `second` is :data:`SINGLE` where there is only one.
-    value : ndarray of float, shape (P,)
-        The number that a single model is held against, in unit scores; 0 for a pair.
-    width : ndarray of float, shape (P,)
-        The width to which a score is to be measured, in unit scores; NaN for every other contrast.
-    condition : Condition
-        When it is reached.
-    stops : bool
-        Whether reaching it ends the run and retires models.
-    """
-
+    # models of each contrast; `second` is :data:`SINGLE` where there is only one
     first: Ints
     second: Ints
-    value: Floats
+    value: Floats  # the number that a single model is held against, in unit scores; 0 for a pair
+    # the width to which a score is to be measured, in unit scores; NaN for every other contrast
     width: Floats
-    condition: Condition
-    stops: bool = True
+    condition: Condition  # when it is reached
+    stops: bool = True  # whether reaching it ends the run and retires models
 
     @property
     def single(self) -> Bools:
@@ -254,13 +206,6 @@ class Goal:
 def make_goal(spec: SessionSpec) -> Goal:
     """Return the goal of a session.
 
-    Raises
-    ------
-    SessionError
-        If a composed goal has nothing in it that can be reached, or the rule cannot decide the goal.
-    UsageError
-        If a model is held against a number that no score can be, or measured to more than all scores.
-
     Examples
     --------
     >>> from adaptive_eval.core.spec import ModelSpec, TaskSpec
@@ -283,7 +228,7 @@ def make_goal(spec: SessionSpec) -> Goal:
 
 
 class _Contrasts:
-    """The contrasts of a goal, each once, whichever of its parts ask about it."""
+    """The contrasts of a goal, each once, even if several parts need it."""
 
     def __init__(self, spec: SessionSpec) -> None:
         self.spec = spec
@@ -355,7 +300,7 @@ class _Contrasts:
 
 
 def sides(spec: SessionSpec, goal: Goal, row: int) -> tuple[str, str]:
-    """Return what a contrast compares, in words: two models, or a model and a number or width.
+    """Return the two sides of a contrast as text: two models, or a model and a number or width.
 
     Examples
     --------

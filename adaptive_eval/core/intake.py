@@ -1,4 +1,4 @@
-"""Intake: outcomes are checked as a batch, then counted; each trial once, whatever is told again."""
+"""Intake: outcomes are checked as a batch, then counted; a repeated outcome counts once."""
 
 from __future__ import annotations
 
@@ -19,15 +19,7 @@ Told: TypeAlias = TrialOutcome | Missing
 
 
 class Intake:
-    """Takes outcomes into board, budget and states.
-
-    Parameters
-    ----------
-    spec : SessionSpec
-        Models and tasks.
-    board, budget, states
-        The session's state, written to.
-    """
+    """Counts outcomes in board, budget and model states."""
 
     def __init__(self, spec: SessionSpec, board: Board, budget: Budget, states: ModelStates) -> None:
         self.spec = spec
@@ -79,7 +71,7 @@ class Intake:
                 )
 
     def take(self, outcome: Told, *, after_stop: bool) -> bool:
-        """Count an outcome; return False for one that is counted already."""
+        """Count an outcome; return False if it is counted already."""
         key = outcome.key
         model = self._index[key.model]
         flight = self.states.land(model, key.step)

@@ -1,4 +1,4 @@
-"""Issuing: which trials are run next, within slots, budgets, caps and what is laid out of the schedule."""
+"""Issuing: which trials run next, within slots, budgets, caps and the laid-out trial sequence."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def trial_seed(run_seed: int, model: str, task: str, question: str, repeat: int)
     """Sampling seed of a trial: a hash of (run seed, model, task, question), plus `repeat`; in [0, 2**31).
 
     The repeats of a question have neighbouring seeds, because vLLM gives answer i of a request the seed + i:
-    a request for the next n repeats of a question gives each the seed that it would have on its own, so that
-    no two trials of a question share one, however they are put together.
+    a request for the next n repeats of a question gives each repeat the seed that it would have alone. So no
+    two trials of a question share a seed, however they are grouped into requests.
 
     Examples
     --------
@@ -53,15 +53,7 @@ and right answers seven times slower: with fewer a run takes longer, with more i
 
 
 class Issuer:
-    """Turns free slots into trials.
-
-    Parameters
-    ----------
-    spec : SessionSpec
-        Models, tasks, allocation and caps.
-    board, comparison, budget, states
-        The session's state; budget and states are written to.
-    """
+    """Turns free slots into trials."""
 
     def __init__(
         self, spec: SessionSpec, board: Board, comparison: Comparison, budget: Budget, states: ModelStates
@@ -80,8 +72,8 @@ class Issuer:
     def issue(self, capacity: int | Mapping[int, int]) -> list[TrialRequest]:
         """Issue at most `capacity` trials: in all, or per model.
 
-        Per model, trials that the walk has in a row for one question are issued together, or left for later:
-        one request can ask for them all.
+        Consecutive trials of one question are issued together or not at all, because one request can ask for
+        all of them.
         """
         free = self._free(capacity)
         total = capacity if isinstance(capacity, int) else sum(free.values())
@@ -142,7 +134,7 @@ class Issuer:
         return self.board.determinism.next_step(model, step, waiting=waiting)
 
     def _run(self, model: int) -> int:
-        """Return how many of a model's next steps ask the same question, at most as many as are laid so."""
+        """Return how many of a model's next trials ask the same question."""
         if self._in_a_row == 1:
             return 1
         step, at = self.states.issued[model], self.board.schedule.at
@@ -152,7 +144,7 @@ class Issuer:
     def _whole_runs(self, model: int, slots: int) -> int:
         """Return how many of `slots` trials to issue so that no run of one question is cut in two.
 
-        A run that does not fit waits for more slots, unless nothing of the model is in flight.
+        A run that does not fit waits for more slots, unless no trial of the model is in flight.
         """
         step, at, end = self.states.issued[model], self.board.schedule.at, self._laid_out(model)
         for trials in range(slots, max(slots - self._in_a_row, 0), -1):
@@ -189,12 +181,12 @@ class Issuer:
         return {model: slots for model, slots in free.items() if model not in without} if without else free
 
     def _own_budget_refuses(self, model: int) -> bool:
-        """Return whether a model cannot afford its next trial for the time being."""
+        """Return whether a model cannot afford its next trial now."""
         refusing = self._refusing(model)
         return refusing is not None and refusing.scope == "model"
 
     def _refill_gaps(self, requests: list[TrialRequest], free: dict[int, int], total: int) -> bool:
-        """Issue again what was launched but not finished; return False where the run cannot afford it."""
+        """Issue trials again that were launched but not finished; False if the run cannot afford one."""
         for model, gaps in enumerate(self.states.gaps):
             while gaps and free.get(model, 0) > 0 and len(requests) < total:
                 request = self._issue(model, gaps[-1])
@@ -262,7 +254,7 @@ class Issuer:
         return step < self._laid_out(model)
 
     def capped(self) -> bool:
-        """Return whether every model that may still be asked has walked as far as allowed."""
+        """Return whether every model that may still be asked has reached its cap."""
         if self._cap is None and not self.board.determinism.claimed:
             return False
         stops = self.comparison.goal.stops
@@ -275,7 +267,7 @@ class Issuer:
         )
 
     def exhausted(self) -> Account | None:
-        """Return the account that keeps a model which may still be asked from its next trial, if any does."""
+        """Return the account, if any, that prevents the next trial of a model that may still be asked."""
         for model in range(len(self.states.issued)):
             if model not in self.states.stopped:
                 refusing = self._refusing(model)
@@ -284,9 +276,9 @@ class Issuer:
         return None
 
     def spent(self) -> Iterator[tuple[int, Account]]:
-        """Yield the models that are still to be asked and whose own budget has ended for good.
+        """Yield the models that still need trials but whose own budget has ended for good.
 
-        While a trial of theirs is in flight, what it does not use of its reservation may still allow another.
+        While a trial of a model is in flight, the unused part of its reservation may still allow another one.
         """
         if not self._limited:
             return

@@ -149,9 +149,9 @@ def _models(
 
 
 def _fixed_passes(spec: SessionSpec, board: Board, comparison: Comparison) -> int | None:
-    """Return the passes of a fixed-length run whose one look gives every decided pair as narrow an interval.
+    """Return the passes of a fixed run whose one look gives intervals as narrow for every decided pair.
 
-    Only where the questions are the target: to a population more trials of the same questions say no more.
+    Only if the questions are the target: for a population, more trials of the same questions add little.
     The noise within questions is the mean over the trials asked.
     """
     goal = comparison.goal
@@ -172,7 +172,7 @@ def _fixed_passes(spec: SessionSpec, board: Board, comparison: Comparison) -> in
 def _early(
     spec: SessionSpec, board: Board, estimate: ContrastBlock, known: NDArray[np.bool_]
 ) -> list[dict[str, Any]]:
-    """Return every model's place in the early ranking, where one is asked for."""
+    """Return every model's rank in the early ranking, if one is configured."""
     origin, unit = spec.scale
     found = board.earlier.early(estimate, known)
     if found is None:
@@ -187,7 +187,7 @@ def _early(
 
 
 def _with_holes(spec: SessionSpec, board: Board, model: int) -> dict[str, Any]:
-    """Return the score had the missing answers been as bad, or as good, as they can be, if there are any."""
+    """Return the score if all missing answers were the worst, and the best, possible."""
     if not board.holes(model):
         return {}
     origin, unit = spec.scale
@@ -208,7 +208,7 @@ def _with_holes(spec: SessionSpec, board: Board, model: int) -> dict[str, Any]:
 
 
 def _dealings(spec: SessionSpec, budget: Budget, states: ModelStates, model: int) -> dict[str, Any]:
-    """Return what was asked of a model and what that cost: of a reference, nothing."""
+    """Return a model's trials and cost; nothing for a reference."""
     if model >= len(spec.models):
         source = spec.references[model - len(spec.models)].source
         none = dict.fromkeys(("issued", "missing", "after_stop", "prompt_tokens", "completion_tokens"), 0)
@@ -299,8 +299,8 @@ def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairResult, ...]:
 def _tie_margins(spec: SessionSpec, comparison: Comparison) -> Floats:
     """How near each contrast is to a tie: the share of the evidence that it needs, 1 where one is called.
 
-    For a score to be measured, the share of the precision that it needs: widths wanted over had, squared. NaN
-    where there is nothing to be near to.
+    For a width goal, the share of the precision reached: (wanted width / present width)². NaN if neither
+    applies.
     """
     goal, margin = comparison.goal, comparison.margin
     had = 2.0 * comparison.score_radius(comparison.difference, comparison.variance)

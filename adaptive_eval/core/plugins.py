@@ -1,8 +1,8 @@
-"""Rules and allocation policies of one's own: installed packages offer them as entry points.
+"""Plug-in rules and allocation policies, which installed packages offer as entry points.
 
 A package names a factory under ``adaptive_eval.rules`` or ``adaptive_eval.policies``; configs and commands
-then take its name like one of ours. What a plug-in hands back is checked at every step, so that a mistake in
-it ends the run with its name and never becomes a verdict.
+then take its name like one of ours. What a plug-in returns is checked at every call, so that its mistake
+ends the run with its name and never becomes a verdict.
 """
 
 from __future__ import annotations
@@ -34,13 +34,7 @@ _RULE_PARTS = ("promise", "warning", "level", "fixed_threshold", "statistic", "t
 
 
 def installed(group: str) -> tuple[str, ...]:
-    """Return the names that installed packages offer, in alphabetical order.
-
-    Parameters
-    ----------
-    group : str
-        :data:`RULE_GROUP` or :data:`POLICY_GROUP`.
-    """
+    """Return the names that installed packages offer, in alphabetical order."""
     return tuple(sorted({point.name for point in entry_points(group=group)}))
 
 
@@ -51,22 +45,7 @@ def package_of(group: str, name: str) -> str:
 
 
 def load_rule(name: str, alpha: float, equivalence: float | None) -> Rule:
-    """Make the rule that a package offers under `name`.
-
-    Parameters
-    ----------
-    name : str
-        Its name in a config.
-    alpha : float
-        Error level.
-    equivalence : float or None
-        Equivalence margin, in unit scores.
-
-    Raises
-    ------
-    UsageError
-        If no package offers it, or what it offers is no rule.
-    """
+    """Make the rule that a package offers under `name`."""
     rule = load_plugin(RULE_GROUP, name)(alpha, equivalence)
     missing = [part for part in _RULE_PARTS if not hasattr(rule, part)]
     if missing:
@@ -83,13 +62,7 @@ def _point(group: str, name: str) -> EntryPoint:
 
 
 def load_plugin(group: str, name: str) -> Any:
-    """Return the factory that a package offers under `name`.
-
-    Raises
-    ------
-    UsageError
-        If no package offers it, or it cannot be imported.
-    """
+    """Return the factory that a package offers under `name`."""
     point = _point(group, name)
     try:
         return point.load()
@@ -98,15 +71,7 @@ def load_plugin(group: str, name: str) -> Any:
 
 
 class CheckedRule:
-    """A rule of a package, its answers checked.
-
-    Parameters
-    ----------
-    name : str
-        Its name in a config.
-    rule : Rule
-        The rule.
-    """
+    """A rule of a package, its answers checked."""
 
     def __init__(self, name: str, rule: Rule) -> None:
         self.name = name
@@ -125,13 +90,7 @@ class CheckedRule:
         return self._rule.fixed_threshold
 
     def statistic(self, block: ContrastBlock, complete: Bools) -> Floats:
-        """Return the rule's statistic.
-
-        Raises
-        ------
-        SessionError
-            If it has another shape than the block, or is NaN anywhere.
-        """
+        """Return the rule's statistic."""
         found = self._rule.statistic(block, complete)
         if found.shape != block.difference.shape or (found != found).any():
             raise SessionError(
@@ -147,13 +106,7 @@ class CheckedRule:
         return (2.0 * tied - 1.0) * inf
 
     def tied(self, block: ContrastBlock) -> Bools:
-        """Return where the rule allows a tie.
-
-        Raises
-        ------
-        SessionError
-            If that is no array of truth values of the block's shape.
-        """
+        """Return where the rule allows a tie."""
         found = self._rule.tied(block)
         if found.shape != block.difference.shape or found.dtype != bool:
             raise SessionError(

@@ -1,8 +1,8 @@
 """Priors: earlier trials of the models, for what is shown early. Nothing here enters a decision.
 
-Added to the new trials (R0) they sharpen Bayes@N while a model has few. Through a random effect per model
-(:func:`scorio.rank.transfer_posterior`) they give an early ranking, which lets go of them where the new
-trials disagree.
+Added to the new trials (R0), they make Bayes@N more precise while a model has few. Through a random effect
+per model (:func:`scorio.rank.transfer_posterior`) they give an early ranking, in which they lose weight if
+the new trials disagree.
 """
 
 from __future__ import annotations
@@ -28,18 +28,7 @@ UNKNOWN = 1e6
 
 
 class EarlierTrials:
-    """The prior of a session, laid out like its board.
-
-    Parameters
-    ----------
-    spec : SessionSpec
-        The session; it need not have a prior.
-
-    Raises
-    ------
-    SessionError
-        If the prior names a model that the session does not ask, or a table does not fit its task.
-    """
+    """The prior of a session, laid out like its board."""
 
     def __init__(self, spec: SessionSpec) -> None:
         self.spec = spec
@@ -56,20 +45,7 @@ class EarlierTrials:
         return counts if self._r0 is None else counts + self._r0[task]
 
     def early(self, scores: ContrastBlock, known: NDArray[np.bool_]) -> tuple[Floats, Floats] | None:
-        """Return the transferred mean and standard deviation of every model's score, in unit scores.
-
-        Parameters
-        ----------
-        scores : ContrastBlock
-            Every model's score now, shape (L, 1).
-        known : ndarray of bool, shape (L,)
-            Models that have a trial.
-
-        Returns
-        -------
-        tuple of ndarray or None
-            NaN for a model without any trial, earlier or new; None where no transfer is asked for.
-        """
+        """Return the transferred mean and standard deviation of every model's score, in unit scores."""
         if self._earlier is None:
             return None
         # The ranking metrics take longer to import than all else here.
@@ -83,7 +59,7 @@ class EarlierTrials:
         return np.where(nothing, np.nan, found.mu), np.where(nothing, np.nan, found.sigma)
 
     def _scores(self, tables: list[Counts]) -> tuple[Floats, Floats]:
-        """Return mean and variance of the earlier scores, as the board has them of the new ones."""
+        """Return mean and variance of the earlier scores, weighted as on the board."""
         spec = self.spec
         mean, variance = np.zeros((2, len(spec.names)))
         for weight, task, table in zip(spec.task_weights, spec.tasks, tables, strict=True):

@@ -1,4 +1,4 @@
-"""Readers: the estimates of all contrasts of a session on one task, whatever kinds of contrast it has."""
+"""Readers: the estimates of all contrasts of a session on one task, for every kind of contrast."""
 
 from __future__ import annotations
 
@@ -21,31 +21,17 @@ Bools = NDArray[np.bool_]
 
 
 class ContrastReader(Protocol):
-    """Reads contrasts on one task along the walk."""
+    """Reads contrasts on one task along the trial sequence."""
 
     def read(self, rows: Ints, stop: int) -> ContrastBlock:
-        """Read contrasts of equal progress on, up to step `stop` of the task's walk."""
+        """Read contrasts at equal progress, up to index `stop` of the task's trial sequence."""
         ...
 
 
 def contrast_reader(
     spec: SessionSpec, cells: Cells, task: int, goal: Goal, margin: float | None
 ) -> ContrastReader:
-    """Return the reader of all contrasts of a session on one task.
-
-    Parameters
-    ----------
-    spec : SessionSpec
-        The session.
-    cells : Cells
-        The moments of the task.
-    task : int
-        Its number.
-    goal : Goal
-        The contrasts; at most one of a pair is a reference.
-    margin : float or None
-        Equivalence margin in unit scores.
-    """
+    """Return the reader of all contrasts of a session on one task."""
     target, clusters = spec.stopping.target, spec.tasks[task].clusters
     asked, first, second = len(spec.models), goal.first, goal.second
     single = goal.single
@@ -65,7 +51,7 @@ def contrast_reader(
 
 
 class _ScoreReader:
-    """Reads models' own scores, less the number that each is held against."""
+    """Reads models' own scores minus the number that each is compared with."""
 
     def __init__(
         self,
@@ -83,7 +69,7 @@ class _ScoreReader:
         self._progress = np.zeros(models.size, dtype=np.int64)
 
     def read(self, rows: Ints, stop: int) -> ContrastBlock:
-        """Read scores of equal progress on, up to step `stop` of the task's walk."""
+        """Read scores at equal progress, up to index `stop` of the task's trial sequence."""
         start = int(self._progress[rows[0]])
         path = self._cells.path(self._models[rows], start, stop)
         self._progress[rows] = stop
@@ -92,13 +78,7 @@ class _ScoreReader:
 
 
 class _SideBySide:
-    """Reads each kind of contrast with a reader of its own.
-
-    Parameters
-    ----------
-    parts : list of (ndarray of bool, ContrastReader)
-        Which contrasts each reader has; together all, each once. None for a session without contrasts.
-    """
+    """Reads each kind of contrast with its reader."""
 
     def __init__(self, parts: list[tuple[Bools, ContrastReader]]) -> None:
         self._readers = [reader for _, reader in parts]
@@ -107,7 +87,7 @@ class _SideBySide:
         self._place = (masks.cumsum(axis=1) - 1).max(axis=0, where=masks, initial=0) if parts else self._kind
 
     def read(self, rows: Ints, stop: int) -> ContrastBlock:
-        """Read contrasts of equal progress on, up to step `stop` of the task's walk."""
+        """Read contrasts at equal progress, up to index `stop` of the task's trial sequence."""
         kind, place = self._kind[rows], self._place[rows]
         there = [number for number in range(len(self._readers)) if (kind == number).any()]
         blocks = [self._readers[number].read(place[kind == number], stop) for number in there]

@@ -1,9 +1,8 @@
-"""References: models whose trials are all in, from an earlier run or an imported matrix.
+"""References: models with stored trials, from a previous run or an imported matrix.
 
-A reference stands on the board like any model, but it is asked nothing and its trials never change. On every
-list it comes after the models that are asked. It counts as having walked further than anyone can, so that a
-contrast with it follows the walk of the other model. Two references are not compared here: there is nothing
-left to ask that could decide it.
+A reference is on the board like any model, but gets no trials. It comes after the other models in every list.
+Its progress counts as unlimited, so a contrast with it follows the other model's trial sequence. Two
+references are not compared, because no trial could change the result.
 """
 
 from __future__ import annotations
@@ -26,14 +25,7 @@ FINISHED = 2**62
 
 
 def check_references(spec: SessionSpec) -> None:
-    """Check that the references of a session can be compared with its models.
-
-    Raises
-    ------
-    SessionError
-        If a name is taken twice, a table of counts does not fit its task, a reference has no trial of a
-        task, two references are to be compared, or the rule reads single trials.
-    """
+    """Check that the references of a session can be compared with its models."""
     if not spec.references:
         return
     if spec.stopping.rule == "exact":
@@ -70,7 +62,7 @@ def load_references(spec: SessionSpec, cells: tuple[Cells, ...]) -> None:
 
 
 def reference_warnings(spec: SessionSpec) -> list[str]:
-    """Say what the references of a session cannot do."""
+    """Return warnings about what the references cannot decide."""
     warnings = []
     for reference in spec.references:
         questions = sum(len(task.questions) for task in spec.tasks)

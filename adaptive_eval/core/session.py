@@ -1,9 +1,9 @@
 """The session: ask it for trials, tell it the outcomes, read what it decided.
 
-It is synchronous and pure: no clock, no network, no global randomness. The engine drives it, and so can a
-notebook, a simulation or another harness. Its state is a fold over the outcomes: :meth:`Session.replay` of
-the stored log gives the state back, and the decisions depend on the outcomes alone, in whatever order or
-batches they were told.
+It is synchronous and pure: no clock, no network, no global randomness. The engine drives it; a notebook, a
+simulation or another harness can do so too. Its state is a fold over the outcomes: :meth:`Session.replay` of
+the stored log gives the state back, and the decisions depend on the outcomes alone, in any order or
+batches.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Session:
         return requests
 
     def _issue(self, slots: int | Mapping[int, int]) -> list[TrialRequest]:
-        """Give up the models whose own budget has ended, and issue trials of the others."""
+        """Drop the models whose own budget has ended, and issue trials of the others."""
         for model, account in list(self._issuer.spent()):
             self.states.spent.add(model)
             self._give_up(model, "", account_evidence(self.spec, account))
@@ -131,14 +131,14 @@ class Session:
         return {self._intake.model(name): slots for name, slots in capacity.items()}
 
     def _waiting(self) -> bool:
-        """Whether a trial is in flight whose model is still to answer."""
+        """Whether a trial of a model that is not dropped is in flight."""
         flying = self.states.flying
         return any(flying[model] for model in range(len(flying)) if model not in self.states.stopped)
 
     # ------------------------------------------------------------------ telling
 
     def tell(self, outcomes: Sequence[Told]) -> list[Decision]:
-        """Take in outcomes, in any order, and return what was decided.
+        """Count outcomes, in any order, and return the decisions that follow.
 
         Parameters
         ----------
@@ -173,7 +173,7 @@ class Session:
         return new
 
     def _decide(self, *, now: bool = False) -> None:
-        """Read and fold what is in, when a decision may depend on it."""
+        """Read and fold the completed trials if a decision may depend on them."""
         if self.stopped is not None or not (now or self._unread >= READ_BATCH or self._frontier_can_move()):
             return
         self._unread = 0
@@ -221,7 +221,7 @@ class Session:
         return StopVerdict("endpoints", evidence={"models": stopped})
 
     def _stop_without_work(self) -> None:
-        """Nothing is in flight and nothing can be issued: say why, unless only free slots are lacking."""
+        """Stop if nothing is in flight and nothing can be issued, unless only free slots are lacking."""
         if self.stopped is not None:
             return
         exhausted = self._issuer.exhausted()
@@ -269,9 +269,9 @@ class Session:
         return self._report()
 
     def stop_model(self, name: str, reason: str, *, spent: bool = False) -> list[Decision]:
-        """Give a model up: its endpoint refuses it, or its time is `spent`. The rest of the run goes on.
+        """Drop a model: its endpoint refuses it, or its time is `spent`. The other models continue.
 
-        Its open pairs stay undecided. Trials of it that are still told count as ever.
+        Its open pairs stay undecided. Its trials in flight still count when they are completed.
         """
         model = self._intake.model(name)
         if spent:
@@ -297,7 +297,7 @@ class Session:
     # ------------------------------------------------------------------ what comes to nothing
 
     def presume(self, key: TrialKey) -> bool:
-        """Count a request of a trial in flight that failed and may have been billed, at its worst case.
+        """Count a failed request of a trial in flight that may have been billed, at its worst case.
 
         Returns
         -------
@@ -308,7 +308,7 @@ class Session:
         return self.budget.presume(self._intake.model(key.model), flight.task, flight.question)
 
     def abandon(self, key: TrialKey, *, billed: bool) -> None:
-        """Take a trial out of flight that will not be told; it is asked again, unless its model has stopped.
+        """Remove a trial that will not be completed; it is issued again unless its model is dropped.
 
         Parameters
         ----------
@@ -342,7 +342,7 @@ class Session:
     ) -> list[Decision]:
         """Rebuild the state from stored outcomes, in batches.
 
-        Steps of a walk that the log lacks (launched but never finished) are issued again first.
+        Indices that the log lacks (launched but never finished) are issued again first.
 
         Parameters
         ----------
@@ -392,7 +392,7 @@ class Session:
     # ------------------------------------------------------------------ looking
 
     def results(self) -> Results:
-        """Return everything a person may want to see, as plain data."""
+        """Return scores, intervals, pairs, budgets and forecasts as plain data."""
         self._decide(now=True)
         self.board.absorb()
         found = results(self.spec, self.board, self.comparison, self.budget, self.states, self.stopped)
@@ -400,7 +400,7 @@ class Session:
         return replace(found, forecast=forecast, warnings=(*found.warnings, *self.remarks()))
 
     def forecast(self) -> Forecast | None:
-        """Return what the rest of the run will take, or None where that cannot be said (yet).
+        """Return the forecast of the rest of the run, or None if there is none (yet).
 
         The last forecast is kept until the number of trials has grown by a twentieth.
         """
@@ -416,5 +416,5 @@ class Session:
 
     @property
     def in_flight(self) -> int:
-        """Trials asked for and not told yet."""
+        """Trials issued and not completed."""
         return len(self.states.in_flight)

@@ -22,18 +22,7 @@ FIRST_PASSES = 2
 
 
 class SharedRounds:
-    """Extends the walk of the only task, round by round.
-
-    Parameters
-    ----------
-    cells : Cells
-        The answers on the task.
-
-    Attributes
-    ----------
-    due : int
-        Step at which the next round has to be laid out.
-    """
+    """Extends the walk of the only task, round by round."""
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
@@ -77,16 +66,6 @@ class SharedRounds:
 
 def _round_positions(weight: NDArray[np.float64]) -> NDArray[np.int64]:
     """Spread as many trials as there are questions in proportion to `weight`.
-
-    Parameters
-    ----------
-    weight : ndarray of float, shape (M,)
-        Non-negative; by position in the permutation.
-
-    Returns
-    -------
-    ndarray of int64, shape (M,)
-        Positions: every question with at least one trial in order, then those with at least two, ….
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a session must know before it starts: models, tasks, goal, stopping rule, allocation, budget.
+"""The specification of a session: models, tasks, goal, stopping rule, allocation, budget.
 
 Plain frozen data, so that a session can be driven from a notebook, a test or a simulation without a config
 file. :mod:`adaptive_eval.build.assembly` makes a :class:`SessionSpec` from a config.
@@ -80,7 +80,7 @@ class Price:
         return cost
 
     def most(self, prompt: int, completion: int) -> int:
-        """Return the most that a request can cost in picodollars, whatever is found in the cache."""
+        """Return the highest cost of a request in picodollars, with any number of cached tokens."""
         dearest = self.input if self.cached is None else max(self.input, self.cached)
         return prompt * _per_token(dearest) + completion * _per_token(self.output)
 
@@ -187,7 +187,7 @@ class TaskSpec:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReferenceSpec:
-    """A model whose trials are all in: it is asked nothing, and the models of the run are compared with it.
+    """A model with stored trials: it gets no new ones, and the models of the run are compared with it.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class PriorSpec:
 
 @dataclass(frozen=True, slots=True)
 class GoalSpec:
-    """What the run is to find out.
+    """The goal of the run.
 
     Parameters
     ----------
@@ -262,14 +262,14 @@ class GoalSpec:
 
     @property
     def parts(self) -> tuple[GoalSpec, ...]:
-        """The goals that a composed one is made of, however deep; a plain goal itself."""
+        """The parts of a composed goal, at any depth; a plain goal itself."""
         if self.kind not in ("all", "any"):
             return (self,)
         return tuple(part for goal in self.goals for part in goal.parts)
 
     @property
     def text(self) -> str:
-        """The goal in words."""
+        """The goal as text."""
         if self.kind in ("all", "any"):
             joint = ", and " if self.kind == "all" else ", or "
             return joint.join(f"({goal.text})" if goal.goals else goal.text for goal in self.goals)
@@ -454,7 +454,7 @@ class SessionSpec:
     def rescored(self, weights: Mapping[str, tuple[float, ...]]) -> SessionSpec:
         """Return the session with other weights of categories, by task.
 
-        Margin, widths and thresholds are in score units: they keep their share of the range of scores.
+        Margin, widths and thresholds keep their share of the range of scores.
 
         Examples
         --------

@@ -1,7 +1,7 @@
-"""Checks of a session's specification: what cannot be asked, decided or bounded is refused before a trial.
+"""Checks of a session's specification, before any trial.
 
-A config is checked as it is read, each mistake with its line; this is for specifications made by hand, whose
-mistakes would otherwise show as a verdict that means nothing or a run that never ends.
+A config is checked when it is read. These checks are for specifications made by hand, whose mistakes would
+otherwise give a meaningless verdict or a run that never ends.
 """
 
 from __future__ import annotations
@@ -25,11 +25,6 @@ FAMILIES = ("holm", "ebh", "pair")
 def check_spec(spec: SessionSpec) -> None:
     """Check that a specification can be run.
 
-    Raises
-    ------
-    UsageError
-        With the first mistake: its place, the value, and what can stand there.
-
     Examples
     --------
     >>> from adaptive_eval.core.spec import ModelSpec, StoppingSpec, TaskSpec
@@ -44,13 +39,7 @@ def check_spec(spec: SessionSpec) -> None:
 
 
 def check_budgets(spec: SessionSpec) -> None:
-    """Check that the budgets of a session that spends can be held; a plan may do without.
-
-    Raises
-    ------
-    UsageError
-        If a limit is negative, or the worst case of a trial is unknown where a limit needs it.
-    """
+    """Check that the budgets of a session can be enforced; a plan does not need this."""
     _refuse_first(_budgets(spec))
 
 
@@ -61,7 +50,7 @@ def _refuse_first(problems: Iterator[str]) -> None:
 
 
 def spec_warnings(spec: SessionSpec) -> Iterator[str]:
-    """Yield what a specification can never decide, although it can be run."""
+    """Yield warnings about what a specification can never decide."""
     stopping, goal = spec.stopping, spec.goal
     reading = stopping.rule in ("anytime", "directional", "budgeted")
     for task in spec.tasks:

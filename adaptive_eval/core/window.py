@@ -1,4 +1,4 @@
-"""The evidence of contrasts at steps that are read but not folded yet."""
+"""The evidence of contrasts at indices that are read but not folded yet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Counts = NDArray[np.integer]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a rule makes of contrasts along a piece of the walk; arrays of shape (contrasts, steps).
+    """A rule's statistics along a part of the trial sequence; arrays of shape (contrasts, indices).
 
     `statistic` is the running peak where the family counts peaks, and `sign` the sign of the difference at
     it; `tie` is the log e-value of a practical tie. `difference`, `variance`, `guarded` and `questions`
@@ -47,13 +47,8 @@ _EMPTY: dict[str, tuple[type[np.generic], float]] = {
 class EvidenceWindow:
     """A sliding table (contrasts x steps) of :class:`Evidence`.
 
-    Steps before :attr:`base` are gone. A contrast that is read late, behind the base, keeps its peak; a tie
-    it met there counts from the base on.
-
-    Parameters
-    ----------
-    contrasts : int
-        Number of rows P.
+    Indices before :attr:`base` are dropped. A contrast that is read late, behind the base, keeps its peak; a
+    tie there counts from the base on.
     """
 
     def __init__(self, contrasts: int) -> None:

@@ -13,18 +13,10 @@ __all__ = ["AddressForm"]
 
 @dataclass(frozen=True, slots=True)
 class AddressForm:
-    """What makes a base address of host and port.
+    """What makes a base address of host and port."""
 
-    Parameters
-    ----------
-    scheme : {'http', 'https'}
-        What comes before them.
-    prefix : str
-        What comes after them.
-    """
-
-    scheme: str = "http"
-    prefix: str = "/v1"
+    scheme: str = "http"  # what comes before them
+    prefix: str = "/v1"  # what comes after them
 
     def url(self, host: str, port: int) -> str:
         """Return the base address of a server.

@@ -16,21 +16,14 @@ __all__ = ["Address", "check_header", "read_key"]
 class Address:
     """A base address, taken apart.
 
-    Parameters
-    ----------
-    base : str
-        Scheme, host, port and path prefix, without a slash at the end; fit to be stored and shown.
-    query : mapping of str to str
-        Query parameters to send with every request, such as an API version.
-
     Examples
     --------
     >>> Address.read("https://host/prefix/v1/?api-version=2")
     Address(base='https://host/prefix/v1', query={'api-version': '2'})
     """
 
-    base: str
-    query: Mapping[str, str]
+    base: str  # scheme, host, port and path prefix, without a slash at the end; fit to be stored and shown
+    query: Mapping[str, str]  # query parameters to send with every request, such as an API version
 
     @classmethod
     def read(cls, url: str) -> Self:

@@ -16,23 +16,12 @@ _LISTED = 10
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What an endpoint said about itself before a run.
+    """What an endpoint said about itself before a run."""
 
-    Parameters
-    ----------
-    models : tuple of str
-        Ids the server lists; empty where it does not list any.
-    latency : float
-        Seconds the server took to answer.
-    note : str
-        A remark for the person who runs `validate`; empty where all is well.
-    context_length : int, optional
-        Tokens that prompt and answer may have together, where the server tells.
-    """
-
-    models: tuple[str, ...]
-    latency: float
-    note: str = ""
+    models: tuple[str, ...]  # ids the server lists; empty where it does not list any
+    latency: float  # seconds the server took to answer
+    note: str = ""  # A remark for the person who runs `validate`; empty where all is well
+    # tokens that prompt and answer may have together, where the server tells
     context_length: int | None = None
 
 

@@ -44,18 +44,6 @@ class OpenAICompletions(OpenAIEndpoint):
 def as_prompt(messages: Sequence[Message]) -> str:
     r"""Write a conversation as one text to be continued.
 
-    Parameters
-    ----------
-    messages : sequence of Message
-        System message, worked examples, question.
-
-    Returns
-    -------
-    str
-        The messages with an empty line between them. The answer of a worked example follows its question
-        after a space, or at once where the question ends in white space. The question itself stands last,
-        exactly as it was written.
-
     Examples
     --------
     >>> shot = [Message("user", "Q: 1 + 1?\nA:"), Message("assistant", "2")]

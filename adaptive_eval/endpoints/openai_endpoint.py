@@ -33,50 +33,9 @@ class OpenAIEndpoint(ABC):
 
     One client and one pool of connections for the model, opened with the first request. Nothing is retried
     here: the engine does that, and stores every attempt.
-
-    Parameters
-    ----------
-    url : str
-        Base address, such as ``http://gpu1:8000/v1``; may have a path prefix and a query.
-    model : str
-        The model id to send.
-    sampling : mapping, optional
-        Sampling parameters, sent exactly as given (``temperature``, ``top_k``, ``max_tokens``, …).
-    extra_body : mapping, optional
-        Further fields of the request, sent exactly as given; they win over `sampling`.
-    headers : mapping of str to str, optional
-        Further headers. Their values are treated as secrets.
-    api_key_env : str, optional
-        Name of the environment variable that holds the key.
-    environ : mapping of str to str, optional
-        Where to look it up; default: the process's environment.
-    connect_timeout, total_timeout : float
-        Seconds to get a connection; seconds from sending a request to the last byte of the answer.
-    idle_timeout : float, optional
-        Ask for a stream, and fail a request after this many seconds without an event, which notices a hung
-        generation. None: no stream.
-    concurrency : int
-        Requests that may be in flight; as many connections are kept.
-    send_seed : bool
-        False for a server that refuses the field ``seed``.
-    most_bytes : int, optional
-        Most bytes of a response, decompressed; a request whose response has more fails with kind
-        ``too_large``. Default: :func:`~adaptive_eval.endpoints.transport.body_limit`.
-    most_answers : int
-        Most answers that a request asks for, for that default.
-
-    Raises
-    ------
-    UsageError
-        An argument is wrong: no HTTP address, a variable that is not set, a field that the run decides.
-
-    Attributes
-    ----------
-    path : str
-        Where requests go, below the base address.
     """
 
-    path: ClassVar[str]
+    path: ClassVar[str]  # where requests go, below the base address
 
     def __init__(
         self,
@@ -150,19 +109,7 @@ class OpenAIEndpoint(ABC):
         n: int = 1,
         parameters: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Return the JSON body that :meth:`complete` and :meth:`sample` send.
-
-        Parameters
-        ----------
-        messages : sequence of Message
-            The conversation so far.
-        seed : int or None
-            Sampling seed; left out when None or when the endpoint does not take one.
-        n : int
-            Answers asked for; left out when 1.
-        parameters : mapping, optional
-            Sent instead of :attr:`parameters`.
-        """
+        """Return the JSON body that :meth:`complete` and :meth:`sample` send."""
         body: dict[str, Any] = {"model": self.model, **self.question(messages)}
         if n > 1:
             body["n"] = n
@@ -174,27 +121,7 @@ class OpenAIEndpoint(ABC):
         return body
 
     async def complete(self, messages: Sequence[Message], *, seed: int | None) -> Completion:
-        """Ask once and return the answer.
-
-        Parameters
-        ----------
-        messages : sequence of Message
-            The conversation so far.
-        seed : int or None
-            Sampling seed of this request.
-
-        Returns
-        -------
-        Completion
-            The first choice.
-
-        Raises
-        ------
-        TransientEndpointError
-            Worth another attempt: no connection, timeout, 408, 409, 429, 5xx, a malformed or aborted answer.
-        PermanentEndpointError
-            No attempt will succeed: any other 4xx, TLS, an address that cannot be used.
-        """
+        """Ask once and return the answer."""
         return (await self.sample(messages, seed=seed, n=1))[0]
 
     async def sample(
@@ -205,31 +132,7 @@ class OpenAIEndpoint(ABC):
         n: int,
         parameters: Mapping[str, Any] | None = None,
     ) -> tuple[Completion, ...]:
-        """Ask for `n` answers with one request, which pays the prompt once.
-
-        Parameters
-        ----------
-        messages : sequence of Message
-            The conversation so far.
-        seed : int or None
-            Sampling seed of the first answer; servers such as vLLM give answer i the seed plus i.
-        n : int
-            Answers wanted.
-        parameters : mapping, optional
-            Sent instead of :attr:`parameters`; the usage is then taken as the server reports it, right or
-            wrong.
-
-        Returns
-        -------
-        tuple of Completion
-            At least one and at most `n` answers: a server may give fewer, and one that was broken off is
-            left out. Each has its share of what the server reports; the prompt is paid with the first.
-
-        Raises
-        ------
-        TransientEndpointError, PermanentEndpointError
-            As :meth:`complete`.
-        """
+        """Ask for `n` answers with one request, which pays the prompt once."""
         started = time.perf_counter()
         body = self.body(messages, seed=seed, n=n, parameters=parameters)
         send = self._exchange.stream if self._streams else self._exchange.post
@@ -255,21 +158,7 @@ class OpenAIEndpoint(ABC):
         return next((limit for limit in limits if isinstance(limit, int)), None)
 
     async def probe(self) -> Probe:
-        """Ask the server which models it serves, and check that ours is one of them.
-
-        Returns
-        -------
-        Probe
-            What the server lists. One that has no ``/models`` passes with a note.
-
-        Raises
-        ------
-        PermanentEndpointError
-            The model is not served (the message lists what is), ``/v1`` is missing from the address, or the
-            server refuses the request.
-        TransientEndpointError
-            The server cannot be reached, or does not answer properly.
-        """
+        """Ask the server which models it serves, and check that ours is one of them."""
         started = time.perf_counter()
         try:
             response = await self._exchange.get("/models")

@@ -37,40 +37,20 @@ Answers: TypeAlias = Sequence[Completion] | EndpointError
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a server does with one parameter.
+    """What a server does with one parameter."""
 
-    Parameters
-    ----------
-    parameter : str
-        ``max_tokens``, ``seed``, ``n``, ``stop`` or ``logprobs``.
-    verdict : {'honoured', 'ignored', 'refused', 'unknown'}
-        ``ignored`` is proven by an answer; ``unknown`` says that the answers prove nothing.
-    words : str
-        Why, and what follows from it; empty where all is well.
-    """
-
-    parameter: str
-    verdict: Verdict
-    words: str = ""
+    parameter: str  # ``max_tokens``, ``seed``, ``n``, ``stop`` or ``logprobs``
+    verdict: Verdict  # ``ignored`` is proven by an answer; ``unknown`` says that the answers prove nothing
+    words: str = ""  # why, and what follows from it; empty where all is well
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterFindings:
-    """All findings about one endpoint, and what they have cost.
+    """All findings about one endpoint, and what they have cost."""
 
-    Parameters
-    ----------
-    findings : tuple of Finding
-        One for each parameter.
-    requests : int
-        Requests that were sent.
-    usage : Usage
-        Tokens that they took, as the server reports them.
-    """
-
-    findings: tuple[Finding, ...]
-    requests: int
-    usage: Usage
+    findings: tuple[Finding, ...]  # one for each parameter
+    requests: int  # requests that were sent
+    usage: Usage  # tokens that they took, as the server reports them
 
 
 async def probe_parameters(endpoint: OpenAIEndpoint) -> ParameterFindings:

@@ -130,15 +130,6 @@ class Alarm:
 class Deadlines:
     """Limits of running time in seconds, previous sessions of the run included.
 
-    Parameters
-    ----------
-    run : float, optional
-        Of the run.
-    tasks : mapping of str to float
-        Of single tasks. All models answer all tasks in parallel, so the first of these limits ends the run.
-    models : mapping of str to float
-        Of single models, which stop then; the run continues with the others.
-
     Examples
     --------
     >>> deadlines = Deadlines(run=3600.0, models={"slow": 600.0})
@@ -149,7 +140,9 @@ class Deadlines:
     """
 
     run: float | None = None
+    # of single tasks. All models answer all tasks in parallel, so the first of these limits ends the run.
     tasks: Mapping[str, float] = field(default_factory=dict)
+    # of single models, which stop then; the run continues with the others
     models: Mapping[str, float] = field(default_factory=dict)
 
     def remaining(self, elapsed: float, models: Collection[str]) -> float:

@@ -20,19 +20,12 @@ __all__ = ["Change", "Discovery", "PoolChanges", "PoolMembers", "Reading", "Sour
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a source says now.
+    """What a source says now."""
 
-    Parameters
-    ----------
-    addresses : tuple of str
-        Base addresses of the servers that are there, without repetition. What cannot be read is replaced by
-        the last known addresses.
-    problems : tuple of str
-        Why something could not be read; empty where everything was.
-    """
-
+    # base addresses of the servers that are there, without repetition. What cannot be read is replaced by
+    # the last known addresses.
     addresses: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()  # why something could not be read; empty where everything was
 
 
 class Source(Protocol):
@@ -55,29 +48,14 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """How the servers of one model are found.
+    """How the servers of one model are found."""
 
-    Parameters
-    ----------
-    source : Source
-        Names the servers.
-    connect : callable
-        Returns the endpoint at an address once it has said that it serves the model; raises EndpointError
-        where it does not. Asked again for an address, it may return the same endpoint.
-    patience : float
-        Seconds without any server after which the model is stopped.
-    limits : callable
-        Returns limits for a server that has none in the config.
-
-    Raises
-    ------
-    UsageError
-        `patience` is negative.
-    """
-
-    source: Source
+    source: Source  # names the servers
+    # returns the endpoint at an address once it has said that it serves the model; raises EndpointError
+    # where it does not. Asked again for an address, it may return the same endpoint.
     connect: Callable[[str], Awaitable[Endpoint]]
-    patience: float = 600.0
+    patience: float = 600.0  # seconds without any server after which the model is stopped
+    # returns limits for a server that has none in the config
     limits: Callable[[], ServerLimits] = ServerLimits
 
     def __post_init__(self) -> None:

@@ -67,20 +67,6 @@ _SEED: Final = 20_000
 def coincidence(size: int, temperature: float) -> float:
     """Return the largest probability with which two independent answers are held to coincide.
 
-    Parameters
-    ----------
-    size : int
-        Bytes of the answer (UTF-8) that it does not share with the model's answer to another question.
-    temperature : float
-        Sampling temperature, above 0.
-
-    Returns
-    -------
-    float
-        exp(−min(T, 1) · max(0, size − 300) / 400), not below 0.001. This is the assumption on which the
-        false-alarm rate rests, and a mild one: 300 bytes come free, and at temperature 0.6 half of the
-        answers of 760 bytes (some 190 tokens) would be allowed to come again word for word.
-
     Examples
     --------
     >>> coincidence(1, 0.7), round(coincidence(1000, 0.7), 3), coincidence(100_000, 0.7)
@@ -166,12 +152,6 @@ class IndependenceAudit:
 
     Watched are the first 5,000 questions that a model answers.
 
-    Parameters
-    ----------
-    temperatures : mapping of str to float or None
-        Sampling temperature of each model; None for one whose answers have to be the same, which is left
-        out.
-
     Examples
     --------
     >>> audit = IndependenceAudit({"m": 0.7})
@@ -194,17 +174,7 @@ class IndependenceAudit:
         self._models.setdefault(model, _Model(_UNKNOWN_TEMPERATURE))
 
     def observe(self, model: str, question: tuple[str, str], completion: Completion) -> bool:
-        """Take in an answer; return whether it is a copy, which must not count, by what is known now.
-
-        Parameters
-        ----------
-        model : str
-            The model; one that is not audited is passed over.
-        question : (str, str)
-            Task and question id.
-        completion : Completion
-            The answer.
-        """
+        """Take in an answer; return whether it is a copy, which must not count, by what is known now."""
         known = self._models.get(model)
         if known is None or (question not in known.digests and len(known.digests) >= _QUESTIONS):
             return False
@@ -272,13 +242,6 @@ class AuditedExecutor:
 
     An answer is scored again where its scorer was out of reach, and asked for again, with the same seed,
     where it lacked something. Neither is a copy, so an answer is shown once it has its score.
-
-    Parameters
-    ----------
-    executor : Executor
-        Who does the work.
-    audit : IndependenceAudit
-        Who looks.
     """
 
     def __init__(self, executor: Executor, audit: IndependenceAudit) -> None:
@@ -288,15 +251,7 @@ class AuditedExecutor:
     async def attempt(
         self, endpoint: Endpoint, messages: Sequence[Message], requests: Sequence[TrialRequest]
     ) -> Sequence[Completion]:
-        """Ask `endpoint` once for the answers to `requests`.
-
-        Raises
-        ------
-        PermanentEndpointError
-            If the model gives nothing but copies, which stops it.
-        EndpointError
-            As the executor raises it.
-        """
+        """Ask `endpoint` once for the answers to `requests`."""
         why = self._audit.pointless(requests[0].key.model) if requests[0].repeat else None
         if why is not None:
             raise PermanentEndpointError(why, kind="copies")

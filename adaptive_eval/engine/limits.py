@@ -35,11 +35,6 @@ class ConcurrencyLimit(Protocol):
 class FixedConcurrency:
     """A fixed number of requests in flight.
 
-    Raises
-    ------
-    UsageError
-        If `slots` is below 1.
-
     Examples
     --------
     >>> FixedConcurrency(64).slots
@@ -224,19 +219,12 @@ class AdaptiveConcurrency:
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """The limits of a server.
+    """The limits of a server."""
 
-    Parameters
-    ----------
-    concurrency : ConcurrencyLimit, optional
-        Requests in flight; without it the limits of the models alone hold. An
-        :class:`~adaptive_eval.engine.limits.AdaptiveConcurrency` learns from how they go.
-    rate : RateLimit
-        Requests and tokens a minute.
-    """
-
+    # requests in flight; without it the limits of the models alone hold. An
+    # :class:`~adaptive_eval.engine.limits.AdaptiveConcurrency` learns from how they go.
     concurrency: ConcurrencyLimit | None = None
-    rate: RateLimit = field(default_factory=RateLimit)
+    rate: RateLimit = field(default_factory=RateLimit)  # requests and tokens a minute
 
 
 class Server:

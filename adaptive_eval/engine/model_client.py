@@ -25,50 +25,24 @@ def _unknown(messages: Sequence[Message]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ModelClient:
-    """How one model is asked.
+    """How one model is asked."""
 
-    Parameters
-    ----------
-    endpoints : sequence of Endpoint
-        One or more servers of the same model; none where they are discovered.
-    limit : ConcurrencyLimit, optional
-        Trials in flight. None: as many as its servers can take; a server without a limit gets an adaptive
-        one.
-    retry : RetryPolicy
-        How long one trial is attempted before it frees its place.
-    requeues : int
-        How often a trial without an answer is queued again; after that it is missing.
-    outage : int
-        After this many consecutive missing trials the model is stopped: a server without usable answers must
-        not turn the whole trial sequence into missing trials.
-    samples : int
-        Most trials of a question that share one request.
-    rate : RateLimit
-        Requests and tokens a minute, over all servers.
-    prompt_tokens : callable
-        Returns the most tokens that these messages can be; needed where tokens are limited.
-    answer_tokens : int
-        Most tokens of one answer; needed where tokens are limited.
-    discovery : Discovery, optional
-        How its servers are discovered, where they come and go.
-
-    Raises
-    ------
-    UsageError
-        There is no endpoint and no discovery, `requeues` is negative, or `outage` or `samples` is below 1; or
-        `samples` is more than an endpoint can give.
-    """
-
-    endpoints: Sequence[Endpoint]
+    endpoints: Sequence[Endpoint]  # one or more servers of the same model; none where they are discovered
+    # trials in flight. None: as many as its servers can take; a server without a limit gets an adaptive
+    # one.
     limit: ConcurrencyLimit | None
+    # how long one trial is attempted before it frees its place
     retry: RetryPolicy = field(default_factory=RetryPolicy)
-    requeues: int = 1
+    requeues: int = 1  # how often a trial without an answer is queued again; after that it is missing
+    # after this many consecutive missing trials the model is stopped: a server without usable answers must
+    # not turn the whole trial sequence into missing trials
     outage: int = 8
-    samples: int = 1
-    rate: RateLimit = field(default_factory=RateLimit)
+    samples: int = 1  # most trials of a question that share one request
+    rate: RateLimit = field(default_factory=RateLimit)  # requests and tokens a minute, over all servers
+    # returns the most tokens that these messages can be; needed where tokens are limited
     prompt_tokens: Callable[[Sequence[Message]], int] = _unknown
-    answer_tokens: int = 0
-    discovery: Discovery | None = None
+    answer_tokens: int = 0  # most tokens of one answer; needed where tokens are limited
+    discovery: Discovery | None = None  # how its servers are discovered, where they come and go
 
     def __post_init__(self) -> None:
         if not self.endpoints and self.discovery is None:

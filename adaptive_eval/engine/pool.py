@@ -19,36 +19,17 @@ __all__ = ["Member", "Pool", "Prober", "QueueWatch"]
 
 @dataclass(eq=False, slots=True)
 class Member:
-    """One server of a model's pool.
+    """One server of a model's pool."""
 
-    Parameters
-    ----------
-    endpoint : Endpoint
-        Asks the model there.
-    server : Server
-        What the models served there share.
-    monitor : HealthMonitor
-        How it has been doing.
-    presence : Presence
-        Whether it is there.
-    in_flight : int
-        Requests of the model in flight there.
-    held_until : float
-        Monotonic seconds before which nothing may start: the server asked for a pause.
-    last_chosen : int
-        Number of the last choice that fell on it, so that equal servers take turns.
-    left_at : float, optional
-        Monotonic seconds when it left the pool; None while it belongs to it.
-    """
-
-    endpoint: Endpoint
-    server: Server
-    monitor: HealthMonitor
-    presence: Presence = field(default_factory=Presence)
-    in_flight: int = 0
+    endpoint: Endpoint  # asks the model there
+    server: Server  # what the models served there share
+    monitor: HealthMonitor  # how it has been doing
+    presence: Presence = field(default_factory=Presence)  # whether it is there
+    in_flight: int = 0  # requests of the model in flight there
+    # monotonic seconds before which nothing may start: the server asked for a pause
     held_until: float = -math.inf
-    last_chosen: int = 0
-    left_at: float | None = None
+    last_chosen: int = 0  # number of the last choice that fell on it, so that equal servers take turns
+    left_at: float | None = None  # monotonic seconds when it left the pool; None while it belongs to it
 
     @property
     def usable(self) -> bool:

@@ -18,19 +18,9 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """What may be sent in a minute; None is no limit.
+    """What may be sent in a minute; None is no limit."""
 
-    Parameters
-    ----------
-    requests_per_minute, tokens_per_minute : int, optional
-        Requests; tokens of prompts and answers together.
-
-    Raises
-    ------
-    UsageError
-        A limit is below 1.
-    """
-
+    # requests; tokens of prompts and answers together
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
 

@@ -17,22 +17,6 @@ __all__ = ["RetryPolicy", "next_wait", "with_retries"]
 class RetryPolicy:
     """How long to try.
 
-    Parameters
-    ----------
-    attempts : int
-        Most attempts, the first included.
-    base, cap : float
-        The wait before attempt k + 1 is uniform between 0 and min(cap, base · 2^(k − 1)) seconds: full
-        jitter [1]_, so that clients that failed together do not come back together.
-    total_wait : float
-        Most seconds spent waiting between the attempts of one trial. A server that asks for more is not
-        waited for.
-
-    Raises
-    ------
-    UsageError
-        A value that makes no sense.
-
     References
     ----------
     .. [1] M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
@@ -43,9 +27,13 @@ class RetryPolicy:
     3
     """
 
-    attempts: int = 10
+    attempts: int = 10  # most attempts, the first included
+    # the wait before attempt k + 1 is uniform between 0 and min(cap, base · 2^(k − 1)) seconds: full jitter
+    # [1]_, so that clients that failed together do not come back together
     base: float = 1.0
     cap: float = 60.0
+    # most seconds spent waiting between the attempts of one trial. A server that asks for more is not
+    # waited for.
     total_wait: float = 600.0
 
     def __post_init__(self) -> None:

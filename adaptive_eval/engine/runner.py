@@ -49,29 +49,13 @@ _BURST = 16
 
 @dataclass(frozen=True, slots=True)
 class RunnerOptions:
-    """How often a run stores snapshots, and how long it may take.
+    """How often a run stores snapshots, and how long it may take."""
 
-    Parameters
-    ----------
-    snapshot_every : float
-        Seconds between two stored snapshots.
-    deadlines : Deadlines
-        How long the run and its models may take.
-    at_deadline : {'drain', 'cancel'}
-        What happens to requests in flight when the time of the run is up.
-    elapsed : float
-        Seconds of running time of previous sessions of the run.
-
-    Raises
-    ------
-    UsageError
-        `snapshot_every` is not above 0.
-    """
-
-    snapshot_every: float = 1.0
-    deadlines: Deadlines = field(default_factory=Deadlines)
+    snapshot_every: float = 1.0  # seconds between two stored snapshots
+    deadlines: Deadlines = field(default_factory=Deadlines)  # how long the run and its models may take
+    # what happens to requests in flight when the time of the run is up
     at_deadline: Literal["drain", "cancel"] = "drain"
-    elapsed: float = 0.0
+    elapsed: float = 0.0  # seconds of running time of previous sessions of the run
 
     def __post_init__(self) -> None:
         if not self.snapshot_every > 0.0:

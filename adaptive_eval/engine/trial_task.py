@@ -20,66 +20,32 @@ Phase: TypeAlias = Literal["asking", "waiting", "scoring"]
 
 @dataclass(slots=True, eq=False)
 class TrialTask:
-    """A trial that was launched and has not ended.
+    """A trial that was launched and has not ended."""
 
-    Parameters
-    ----------
-    request : TrialRequest
-        The trial.
-    client : ModelClient
-        How its model is asked.
-    messages : sequence of Message
-        What is asked.
-    prompt_tokens : int
-        Most tokens of what is asked.
-    attempts : int
-        Attempts made so far.
-    requeued : int
-        How often it was queued again.
-    phase : {'asking', 'waiting', 'scoring'}
-        A request is in flight; it waits for a place or for the next attempt; the answer is being scored.
-    last_attempt : bool
-        True when no attempt beyond the one under way is wanted.
-    abandoned : bool
-        True when it was cancelled and leaves no outcome.
-    completion, score : Completion, Score, optional
-        The answer and its score. An answer whose scorer is out of reach is kept while the trial waits.
-    failure : EndpointError, optional
-        Why it has no answer.
-    place : Member, optional
-        Where it has a place now.
-    reserved : int
-        Tokens that are counted for it there.
-    asked : Member, optional
-        Where it was sent last.
-    recorded : asyncio.Event, optional
-        Set once the last attempt, which may have been billed, is stored; the next attempt waits for it.
-    failed_at : set of Member
-        Where it has failed: the next attempt goes to another server, if there is one.
-    shared : SharedRequest, optional
-        The request that asks for it and for others, until its answer is there.
-    sent_with : tuple of int, optional
-        Seed and number of answers of the shared request that has answered it.
-    """
-
-    request: TrialRequest
-    client: ModelClient
-    messages: Sequence[Message]
-    prompt_tokens: int = 0
-    attempts: int = 0
-    requeued: int = 0
+    request: TrialRequest  # the trial
+    client: ModelClient  # how its model is asked
+    messages: Sequence[Message]  # what is asked
+    prompt_tokens: int = 0  # most tokens of what is asked
+    attempts: int = 0  # attempts made so far
+    requeued: int = 0  # how often it was queued again
+    # A request is in flight; it waits for a place or for the next attempt; the answer is being scored
     phase: Phase = "asking"
-    last_attempt: bool = False
-    abandoned: bool = False
+    last_attempt: bool = False  # true when no attempt beyond the one under way is wanted
+    abandoned: bool = False  # true when it was cancelled and leaves no outcome
+    # the answer and its score. An answer whose scorer is out of reach is kept while the trial waits.
     completion: Completion | None = None
     score: Score | None = None
-    failure: EndpointError | None = None
-    place: Member | None = None
-    reserved: int = 0
-    asked: Member | None = None
+    failure: EndpointError | None = None  # why it has no answer
+    place: Member | None = None  # where it has a place now
+    reserved: int = 0  # tokens that are counted for it there
+    asked: Member | None = None  # where it was sent last
+    # where it has failed: the next attempt goes to another server, if there is one
     failed_at: set[Member] = field(default_factory=set)
+    # set once the last attempt, which may have been billed, is stored; the next attempt waits for it
     recorded: asyncio.Event | None = None
+    # the request that asks for it and for others, until its answer is there
     shared: SharedRequest | None = None
+    # seed and number of answers of the shared request that has answered it
     sent_with: tuple[int, int] | None = None
     task: asyncio.Task[None] | None = None
 

@@ -20,39 +20,17 @@ __all__ = ["Answered", "Broken", "Event", "Failed", "Job", "Scored", "Setup"]
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """All that a worker has to know of a run. Secrets are not in it: it takes them from its own environment.
+    """What a worker needs to know of a run, without secrets: it reads those from its environment."""
 
-    Parameters
-    ----------
-    models : tuple of ModelConfig
-        How each model is asked.
-    tasks : tuple of Task
-        The tasks whose answers workers score.
-    scorers : mapping of str to Scorer
-        Their scorers.
-    rubrics : mapping of str to Rubric
-        Their rubrics.
-    missing : tuple of str
-        Causes for which an answer that is none counts as missing.
-    client : callable
-        Makes the client for a model at a base URL.
-    grading : callable
-        Makes what scores answers, of tasks, their scoring and threads.
-    cpus : float
-        CPUs that a worker may keep busy.
-    pace : float
-        Seconds between two batches of results at least.
-    """
-
-    models: tuple[ModelConfig, ...]
-    tasks: tuple[Task, ...]
-    scorers: dict[str, Scorer]
-    rubrics: dict[str, Rubric]
-    missing: tuple[str, ...]
-    client: Callable[[ModelConfig, str], OpenAIEndpoint]
-    grading: Callable[..., Scoring]
-    cpus: float
-    pace: float
+    models: tuple[ModelConfig, ...]  # how each model is asked
+    tasks: tuple[Task, ...]  # the tasks whose answers workers score
+    scorers: dict[str, Scorer]  # their scorers
+    rubrics: dict[str, Rubric]  # their rubrics
+    missing: tuple[str, ...]  # causes for which an answer that is none counts as missing
+    client: Callable[[ModelConfig, str], OpenAIEndpoint]  # makes the client for a model at a base URL
+    grading: Callable[..., Scoring]  # makes what scores answers, of tasks, their scoring and threads
+    cpus: float  # CPUs that a worker may keep busy
+    pace: float  # seconds between two batches of results at least
 
 
 class Job(NamedTuple):

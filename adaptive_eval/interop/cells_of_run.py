@@ -20,20 +20,11 @@ __all__ = ["Cell", "CellsOfRun", "cells_of_run"]
 
 @dataclass(frozen=True)
 class Cell:
-    """All trials of one model on one question.
+    """All trials of one model on one question."""
 
-    Parameters
-    ----------
-    question : str
-        Its id.
-    place : int
-        Its place among the task's questions.
-    trials : list of dict
-        As :meth:`adaptive_eval.interop.gather.Gatherer.trials` returns them, in order.
-    """
-
-    question: str
-    place: int
+    question: str  # its id
+    place: int  # its place among the task's questions
+    # as :meth:`adaptive_eval.interop.gather.Gatherer.trials` returns them, in order
     trials: list[dict[str, Any]]
 
 

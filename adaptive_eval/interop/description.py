@@ -12,21 +12,10 @@ __all__ = ["RunDescription"]
 
 @dataclass(frozen=True)
 class RunDescription:
-    """Models, categories and targets of a run; :func:`adaptive_eval.build.describe.describe_run` makes one.
-
-    Parameters
-    ----------
-    models : tuple of str
-        Its models.
-    categories : mapping of str to sequence of str
-        The names of each task's categories.
-    weights : mapping of str to tuple of float
-        What they are worth.
-    target : callable
-        Returns the reference answer of a trial, None where it is not known.
-    """
+    """Models, categories and targets of a run, made by :mod:`adaptive_eval.build.describe`."""
 
     models: tuple[str, ...]
-    categories: Mapping[str, Sequence[str]]
-    weights: Mapping[str, tuple[float, ...]]
+    categories: Mapping[str, Sequence[str]]  # the names of each task's categories
+    weights: Mapping[str, tuple[float, ...]]  # what they are worth
+    # returns the reference answer of a trial, None where it is not known
     target: Callable[[TrialRecord], str | None]

@@ -25,63 +25,32 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One trial as a file has it: it has a category, or a score, or is missing.
+    """One trial as a file has it: it has a category, or a score, or is missing."""
 
-    Parameters
-    ----------
-    model, task, question : str
-        Which cell it belongs to.
-    place : str
-        Where it stands in the file, for messages.
-    number : int, optional
-        Its place among the trials of its cell, which need not be contiguous; None for the next one.
-    category : int, optional
-        Category from 0.
-    score : float, optional
-        Score in [0, 1], where the file has no categories.
-    missing : str, optional
-        Why there is no answer.
-    content : str
-        What identifies the question as asked, such as a hash; empty where the file does not say.
-    text : str
-        The answer.
-    finish_reason : str
-        Why the answer ended; ``length`` when it was cut off; empty where the file does not say.
-    extracted : str, optional
-        The answer as extracted.
-    reason : str
-        Why it got its score.
-    prompt, target : str
-        What was asked, and the reference answer.
-    tokens : tuple of (int, int)
-        Prompt and completion tokens.
-    latency : float
-        Seconds.
-    finished_at : float
-        Unix time; 0 where the file does not say.
-    uuid : str
-        The log's own name of this trial; empty without one.
-    """
-
+    # which cell it belongs to
     model: str
     task: str
     question: str
-    place: str
+    place: str  # where it stands in the file, for messages
+    # its place among the trials of its cell, which need not be contiguous; None for the next one
     number: int | None = None
-    category: int | None = None
-    score: float | None = None
-    missing: str | None = None
+    category: int | None = None  # category from 0
+    score: float | None = None  # score in [0, 1], where the file has no categories
+    missing: str | None = None  # why there is no answer
+    # what identifies the question as asked, such as a hash; empty where the file does not say
     content: str = ""
-    text: str = ""
+    text: str = ""  # the answer
+    # why the answer ended; ``length`` when it was cut off; empty where the file does not say
     finish_reason: str = ""
-    extracted: str | None = None
-    reason: str = ""
+    extracted: str | None = None  # the answer as extracted
+    reason: str = ""  # why it got its score
+    # what was asked, and the reference answer
     prompt: str = ""
     target: str = ""
-    tokens: tuple[int, int] = (0, 0)
-    latency: float = 0.0
-    finished_at: float = 0.0
-    uuid: str = ""
+    tokens: tuple[int, int] = (0, 0)  # prompt and completion tokens
+    latency: float = 0.0  # seconds
+    finished_at: float = 0.0  # unix time; 0 where the file does not say
+    uuid: str = ""  # the log's own name of this trial; empty without one
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,39 +66,18 @@ Piece: TypeAlias = Found | Flaw
 
 @dataclass(frozen=True)
 class Choices:
-    """What a person decides about reading, where a file leaves it open.
+    """What a person decides about reading, where a file leaves it open."""
 
-    Parameters
-    ----------
-    model : str, optional
-        The model's name, for files that name none.
-    task : str, optional
-        What to call the task, whatever the file calls it.
-    rename : mapping of str to str
-        New names of models, by the files' own.
-    question_id : str, optional
-        The column or field of the dataset that identifies a question.
-    metric : str, optional
-        The metric or scorer whose values are taken.
-    filter : str, optional
-        The filter whose results are taken (lm-evaluation-harness).
-    scorer : str, optional
-        Kind of a scorer of this package that scores the answers again.
-    scorer_options : mapping
-        Its options.
-    incomplete : bool
-        Whether logs of evaluations that have not finished are taken.
-    """
-
-    model: str | None = None
-    task: str | None = None
+    model: str | None = None  # the model's name, for files that name none
+    task: str | None = None  # what to call the task, whatever the file calls it
+    # new names of models, by the files' own
     rename: Mapping[str, str] = field(default_factory=lambda: _NONE)
-    question_id: str | None = None
-    metric: str | None = None
-    filter: str | None = None
-    scorer: str | None = None
+    question_id: str | None = None  # the column or field of the dataset that identifies a question
+    metric: str | None = None  # the metric or scorer whose values are taken
+    filter: str | None = None  # the filter whose results are taken (lm-evaluation-harness)
+    scorer: str | None = None  # kind of a scorer of this package that scores the answers again
     scorer_options: Mapping[str, Any] = field(default_factory=lambda: _NONE)
-    incomplete: bool = False
+    incomplete: bool = False  # whether logs of evaluations that have not finished are taken
 
     def named(self, model: str | None, path: Path) -> str:
         """Return the name of a model that a file calls so."""
@@ -148,32 +96,17 @@ class Choices:
 
 @dataclass(frozen=True)
 class Log:
-    """One file of results.
+    """One file of results."""
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    format : str
-        In words, such as ``Inspect log``.
-    read : callable
-        Returns the pieces, a new iterator each time.
-    identity : str
-        Two logs with the same one are the same log; empty where the file does not say.
-    versions : mapping of str to str
-        Version of each task, where the file says it.
-    numbered : bool
-        Whether trial numbers count over all files; False: each file's trials follow those of the one before.
-    weights : mapping of str to tuple of float
-        What the categories of each task are worth, where the file says it.
-    """
-
-    path: Path
-    format: str
-    read: Callable[[], Iterator[Piece]]
-    identity: str = ""
+    path: Path  # the file
+    format: str  # in words, such as ``Inspect log``
+    read: Callable[[], Iterator[Piece]]  # returns the pieces, a new iterator each time
+    identity: str = ""  # two logs with the same one are the same log; empty where the file does not say
+    # version of each task, where the file says it
     versions: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    # whether trial numbers count over all files; False: each file's trials follow those of the one before
     numbered: bool = False
+    # what the categories of each task are worth, where the file says it
     weights: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: _NONE)
 
 

@@ -45,53 +45,28 @@ _REST = ("text", "finish_reason", "extracted", "reason", "tokens", "latency", "f
 
 @dataclass(frozen=True)
 class Cells:
-    """Where every trial belongs, sorted by model, question and place within its cell; arrays of shape (n,).
+    """The cell of every trial, sorted by model, question and place within the cell; arrays of shape (n,)."""
 
-    Parameters
-    ----------
-    rows : ndarray of int
-        What :meth:`Gatherer.trials` looks up.
-    model, question : ndarray of int
-        Numbers of model and question; questions are counted over all tasks.
-    repeat : ndarray of int
-        How many trials of the cell come before.
-    """
-
-    rows: Ints
+    rows: Ints  # what :meth:`Gatherer.trials` looks up
+    # numbers of model and question; questions are counted over all tasks
     model: Ints
     question: Ints
-    repeat: Ints
+    repeat: Ints  # how many trials of the cell come before
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """What several logs hold together.
+    """What several logs hold together."""
 
-    Parameters
-    ----------
-    models : tuple of str
-        In the order of their first trial.
-    tasks : mapping of str to tuple of str
-        The ids of each task's questions.
-    categories : mapping of str to int
-        Categories named by each task's trials: the largest plus 1; 0 where the logs have scores.
-    scores : mapping of str to tuple of float
-        The different scores of each task's trials, ascending.
-    weights : mapping of str to tuple of float
-        What the logs themselves say the categories are worth.
-    notes : tuple of str
-        What a person should know: copies, and questions that not all models were asked.
-    copies : int
-        Answers that are copies of earlier ones; they are missing trials.
-    """
-
-    models: tuple[str, ...]
-    tasks: Mapping[str, tuple[str, ...]]
+    models: tuple[str, ...]  # in the order of their first trial
+    tasks: Mapping[str, tuple[str, ...]]  # the ids of each task's questions
+    # categories named by each task's trials: the largest plus 1; 0 where the logs have scores
     categories: Mapping[str, int]
-    scores: Mapping[str, tuple[float, ...]]
-    weights: Mapping[str, tuple[float, ...]]
+    scores: Mapping[str, tuple[float, ...]]  # the different scores of each task's trials, ascending
+    weights: Mapping[str, tuple[float, ...]]  # what the logs themselves say the categories are worth
+    # what a person should know: copies, and questions that not all models were asked
     notes: tuple[str, ...]
-    copies: int = 0
+    copies: int = 0  # answers that are copies of earlier ones; they are missing trials
 
 
 @dataclass
@@ -107,15 +82,7 @@ class _Task:
 
 
 class Gatherer:
-    """Takes one log after another.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the table is.
-    audit : bool
-        Whether answers that are copies of earlier ones are to be missing trials.
-    """
+    """Takes one log after another."""
 
     def __init__(self, folder: Path, *, audit: bool = False) -> None:
         self._audit = IndependenceAudit({}) if audit else None

@@ -43,31 +43,17 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Imported:
-    """What was imported.
+    """What was imported."""
 
-    Parameters
-    ----------
-    directory : Path
-        The run.
-    trials, missing : int
-        Trials of the logs with an answer, and without one.
-    copies : int
-        Those of the missing that are copies of earlier answers.
-    absent : int
-        Indices of the trial sequences that no log has a trial for, such as the early repeats of a first pass.
-    results : Results
-        The ranking.
-    notes : tuple of str
-        What a person should know.
-    """
-
-    directory: Path
+    directory: Path  # the run
+    # trials of the logs with an answer, and without one
     trials: int
     missing: int
-    copies: int
+    copies: int  # those of the missing that are copies of earlier answers
+    # indices of the trial sequences that no log has a trial for, such as the early repeats of a first pass
     absent: int
-    results: Results
-    notes: tuple[str, ...]
+    results: Results  # the ranking
+    notes: tuple[str, ...]  # what a person should know
 
 
 def default_spec(models: tuple[str, ...], tasks: tuple[TaskSpec, ...]) -> SessionSpec:

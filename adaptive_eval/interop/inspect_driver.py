@@ -178,25 +178,11 @@ def _completion(sample: Any, model: str) -> SampleCompletion:
 
 @dataclass
 class InspectDriver:
-    """Runs Inspect beside our session; a context whose value are the endpoints of the models.
+    """Runs Inspect beside our session; a context whose value are the endpoints of the models."""
 
-    Parameters
-    ----------
-    config : RunConfig
-        Its tasks are ``inspect:`` ones.
-    logs : Path
-        Where Inspect writes its logs.
-    addresses : mapping of str to str
-        Base URL of each model's server, or the word ``inspect`` for a model that Inspect finds by its name.
-
-    Raises
-    ------
-    UsageError
-        On entering, if Inspect cannot make a model.
-    """
-
-    config: RunConfig
-    logs: Path
+    config: RunConfig  # its tasks are ``inspect:`` ones
+    logs: Path  # where Inspect writes its logs
+    # base URL of each model's server, or the word ``inspect`` for a model that Inspect finds by its name
     addresses: Mapping[str, str]
     _feeds: dict[tuple[str, str], _Feed] = field(default_factory=dict)
     _running: asyncio.Task[Any] | None = None

@@ -23,27 +23,15 @@ _NONE: Mapping[str, tuple[Any, str | None]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class SampleCompletion(Completion):
-    """A sample that Inspect has run.
+    """A sample that Inspect has run."""
 
-    Parameters
-    ----------
-    scores : mapping of str to (value, str or None)
-        By scorer its value and the answer it has found.
-    """
-
+    # by scorer its value and the answer it has found
     scores: Mapping[str, tuple[Any, str | None]] = field(default_factory=lambda: _NONE)
 
 
 @dataclass(frozen=True, slots=True)
 class InspectScorer:
     """Takes the score that Inspect has given.
-
-    Parameters
-    ----------
-    metric : str, optional
-        The scorer of Inspect, where a task has several.
-    right_from : float
-        Least score that counts as right.
 
     Examples
     --------
@@ -52,8 +40,8 @@ class InspectScorer:
     1
     """
 
-    metric: str | None = None
-    right_from: float = 0.5
+    metric: str | None = None  # the scorer of Inspect, where a task has several
+    right_from: float = 0.5  # least score that counts as right
     strip_reasoning: bool = True
 
     def check_target(self, question: Question) -> str | None:
@@ -87,16 +75,6 @@ class InspectScorer:
 
 def score_value(value: Any) -> float | None:
     """Return the score that a value of Inspect stands for, None for a sample that was left unscored.
-
-    Parameters
-    ----------
-    value : object
-        C, I, P or N; a word such as ``yes``; a number from 0 to 1, or text that is one.
-
-    Raises
-    ------
-    ValueError
-        If it is none of these.
 
     Examples
     --------

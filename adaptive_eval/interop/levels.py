@@ -18,17 +18,10 @@ MOST_LEVELS = 16
 
 @dataclass(frozen=True)
 class Levels:
-    """How the trials of one task become categories.
+    """How the trials of one task become categories."""
 
-    Parameters
-    ----------
-    weights : tuple of float
-        What each category is worth.
-    by_score : mapping of float to int, optional
-        The category of each score; None where the logs have categories.
-    """
-
-    weights: tuple[float, ...]
+    weights: tuple[float, ...]  # what each category is worth
+    # the category of each score; None where the logs have categories
     by_score: Mapping[float, int] | None = None
 
     def category(self, trial: Mapping[str, Any]) -> int | None:

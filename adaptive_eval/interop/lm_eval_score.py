@@ -14,24 +14,12 @@ __all__ = ["LmEvalScorer"]
 
 @dataclass(frozen=True, slots=True)
 class LmEvalScorer:
-    """Scores an answer as the harness would have scored it alone.
+    """Scores an answer as the harness would have scored it alone."""
 
-    Parameters
-    ----------
-    metric : str, optional
-        Which of the task's metrics, where it has several.
-    filter : str, optional
-        Which of its filters, where it has several.
-    right_from : float
-        Least value of the metric that counts as right.
-    strip_reasoning : bool
-        Leave out ``<think>…</think>`` and its like first.
-    """
-
-    metric: str | None = None
-    filter: str | None = None
-    right_from: float = 0.5
-    strip_reasoning: bool = True
+    metric: str | None = None  # which of the task's metrics, where it has several
+    filter: str | None = None  # which of its filters, where it has several
+    right_from: float = 0.5  # least value of the metric that counts as right
+    strip_reasoning: bool = True  # leave out ``<think>…</think>`` and its like first
 
     def check_target(self, question: Question) -> str | None:
         """Return what is wrong with the question or the choice of metric and filter, or None."""

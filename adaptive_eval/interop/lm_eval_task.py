@@ -42,17 +42,9 @@ def lm_eval_rows(name: str, base: Path) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Judged:
-    """What the harness makes of one answer.
+    """What the harness makes of one answer."""
 
-    Parameters
-    ----------
-    extracted : str or None
-        What its filters have left; None where that is no text.
-    metrics : mapping of str to object
-        Its metrics.
-    """
-
-    extracted: str | None
+    extracted: str | None  # what its filters have left; None where that is no text
     metrics: Mapping[str, Any]
 
 

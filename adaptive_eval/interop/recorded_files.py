@@ -21,23 +21,14 @@ __all__ = ["DEFAULT_TASK", "Trial", "read_recorded", "recorded_weights", "tabula
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One recorded trial.
+    """One recorded trial."""
 
-    Parameters
-    ----------
-    model, task, question : str
-        Which cell it belongs to.
-    number : int
-        Its place among the trials of its cell; need not be contiguous.
-    category : int
-        Category from 0; for a binary rubric 1 is right and 0 is wrong.
-    """
-
+    # which cell it belongs to
     model: str
     task: str
     question: str
-    number: int
-    category: int
+    number: int  # its place among the trials of its cell; need not be contiguous
+    category: int  # category from 0; for a binary rubric 1 is right and 0 is wrong
 
 
 def read_recorded(paths: Sequence[Path], choices: Choices | None = None) -> RecordedOutcomes:

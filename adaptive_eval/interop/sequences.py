@@ -26,22 +26,14 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TrialSequences:
-    """The walks of all models, step by step; arrays of shape (n,), sorted by step and model.
+    """The walks of all models, step by step; arrays of shape (n,), sorted by step and model."""
 
-    Parameters
-    ----------
-    row : ndarray of int
-        The trial's row number; :data:`MISSING_TRIAL` where an index before the model's last has none.
-    model, step : ndarray of int
-        Whose step it is.
-    ends : ndarray of int, shape (L,)
-        Trials of each model's sequence.
-    """
-
+    # the trial's row number; :data:`MISSING_TRIAL` where an index before the model's last has none
     row: Ints
+    # whose step it is
     model: Ints
     step: Ints
-    ends: Ints
+    ends: Ints  # trials of each model's sequence
 
 
 def sequences_of(cells: Cells, models: int, schedule: Schedule) -> TrialSequences:

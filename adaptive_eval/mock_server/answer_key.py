@@ -22,25 +22,14 @@ _HEAD = 16  # characters of a question by which it is indexed
 
 @dataclass(frozen=True, slots=True)
 class Answerable:
-    """A question that a mock model can answer right and wrong.
+    """A question that a mock model can answer right and wrong."""
 
-    Parameters
-    ----------
-    id, question : str
-        Its name and its text.
-    right : str
-        The right answer as it is written down: a number, a choice's letter, a text.
-    wrong : tuple of str
-        Plausible wrong answers, at least one; none equals the right one.
-    choices : tuple of str
-        Texts of the options, where it has them.
-    """
-
+    # its name and its text
     id: str
     question: str
-    right: str
-    wrong: tuple[str, ...]
-    choices: tuple[str, ...] = ()
+    right: str  # the right answer as it is written down: a number, a choice's letter, a text
+    wrong: tuple[str, ...]  # plausible wrong answers, at least one; none equals the right one
+    choices: tuple[str, ...] = ()  # texts of the options, where it has them
 
 
 def load_answer_key(spec: MockServerSpec) -> list[list[Answerable]]:

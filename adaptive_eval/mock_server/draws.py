@@ -15,23 +15,15 @@ _UNIT = 2.0**-53
 
 
 class Toss(NamedTuple):
-    """What one hash decides.
+    """What one hash decides."""
 
-    Parameters
-    ----------
-    coin, pick : float
-        Independent uniform numbers in [0, 1).
-    normal, other_normal : float
-        Independent standard normal numbers (Box and Muller 1958).
-    tail : int
-        64 further random bits.
-    """
-
+    # independent uniform numbers in [0, 1)
     coin: float
     pick: float
+    # independent standard normal numbers (Box and Muller 1958)
     normal: float
     other_normal: float
-    tail: int
+    tail: int  # 64 further random bits
 
 
 class Stream:

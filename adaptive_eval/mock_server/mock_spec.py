@@ -327,11 +327,6 @@ def spec_to_json(spec: MockServerSpec) -> str:
 def spec_from_json(text: str, source: str = "mimic spec") -> MockServerSpec:
     """Read a spec from JSON; what the text leaves out has its default.
 
-    Raises
-    ------
-    UsageError
-        The text is not JSON, has an unknown field or a bad value: one line for each mistake, with its place.
-
     Examples
     --------
     >>> spec_from_json('{"models": [{"name": "a", "mean": 0.5}], "seed": 3}').seed

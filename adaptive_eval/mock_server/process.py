@@ -27,15 +27,6 @@ class MockServerProcess:
     The child sees the end of its standard input when this process closes the pipe or dies, even by
     ``kill -9``, and exits then. It has its own session, so Ctrl-C in the terminal does not reach it.
 
-    Parameters
-    ----------
-    spec : MockServerSpec
-        What it serves.
-    host, port : str, int
-        Where; port 0 takes a free one.
-    start_timeout : float
-        Seconds that it may take to start.
-
     Examples
     --------
     >>> from adaptive_eval.mock_server import ModelSpec
@@ -70,15 +61,7 @@ class MockServerProcess:
         return None if self._child is None else self._child.pid
 
     def start(self) -> Self:
-        """Start the process and return when it accepts connections.
-
-        Raises
-        ------
-        UsageError, DatasetError
-            The spec, its answer key or the address cannot be used.
-        EndpointsUnusable
-            The process died or said nothing in time; the message holds its last words.
-        """
+        """Start the process and return when it accepts connections."""
         if self._child is not None:
             return self
         with tempfile.TemporaryFile() as log:

@@ -45,29 +45,19 @@ __all__ = ["ModelStats", "ServerStats", "create_app"]
 
 @dataclass(slots=True)
 class ModelStats:
-    """Counts of one model.
+    """Counts of one model."""
 
-    Parameters
-    ----------
-    requests : int
-        Well-formed requests for it, answered or struck by a fault.
-    in_flight, peak_in_flight : int
-        Requests being served now, and the most there have been at once.
-    answers, right : int
-        Samples whose last byte was sent, and those of them that are right.
-    prompt_tokens, completion_tokens : int
-        Usage of the answered requests.
-    seeds : Counter of str
-        Answered requests by their seed (``none`` without one): a count above 1 was paid for twice.
-    """
-
-    requests: int = 0
+    requests: int = 0  # well-formed requests for it, answered or struck by a fault
+    # requests being served now, and the most there have been at once
     in_flight: int = 0
     peak_in_flight: int = 0
+    # samples whose last byte was sent, and those of them that are right
     answers: int = 0
     right: int = 0
+    # usage of the answered requests
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    # answered requests by their seed (``none`` without one): a count above 1 was paid for twice
     seeds: Counter[str] = field(default_factory=Counter)
 
     def begin(self) -> None:

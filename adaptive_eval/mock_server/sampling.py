@@ -15,39 +15,18 @@ __all__ = ["Sample", "cut_off", "draw_samples", "prompt_tokens"]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One choice of a response.
+    """One choice of a response."""
 
-    Parameters
-    ----------
-    text : str
-        What is sent.
-    tokens : int
-        Tokens generated, those of a stop sequence included, as vLLM counts them.
-    finish_reason : str
-        ``stop``, ``length`` or, by a fault, ``abort``.
-    stop_reason : str or None
-        The stop sequence that ended it.
-    right : bool
-        Whether the coin fell on the right side.
-    latency : float
-        Seconds.
-    noise : int
-        Random bits for log-probabilities.
-    labels : tuple of str
-        Letters among which the answer was one, where only a letter was asked for.
-    even : bool
-        Whether these are equally likely.
-    """
-
-    text: str
-    tokens: int
-    finish_reason: str
-    stop_reason: str | None
-    right: bool
-    latency: float
-    noise: int
+    text: str  # what is sent
+    tokens: int  # tokens generated, those of a stop sequence included, as vLLM counts them
+    finish_reason: str  # ``stop``, ``length`` or, by a fault, ``abort``
+    stop_reason: str | None  # the stop sequence that ended it
+    right: bool  # whether the coin fell on the right side
+    latency: float  # seconds
+    noise: int  # random bits for log-probabilities
+    # letters among which the answer was one, where only a letter was asked for
     labels: tuple[str, ...] = ()
-    even: bool = False
+    even: bool = False  # whether these are equally likely
 
 
 def prompt_tokens(request: AnswerRequest, asked: list[Asked]) -> int:

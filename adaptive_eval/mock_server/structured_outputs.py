@@ -24,17 +24,10 @@ class FormatError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A required structure: `choice` where it is not empty, else an object with `properties`.
+    """A required structure: `choice` where it is not empty, else an object with `properties`."""
 
-    Parameters
-    ----------
-    choice : tuple of str
-        The answers allowed.
-    properties : mapping
-        The schema of each field, with type (string, number, integer, boolean, null), enum or const.
-    """
-
-    choice: tuple[str, ...] = ()
+    choice: tuple[str, ...] = ()  # the answers allowed
+    # the schema of each field, with type (string, number, integer, boolean, null), enum or const
     properties: Mapping[str, Any] = field(default_factory=dict)
 
 

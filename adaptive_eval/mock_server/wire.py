@@ -32,27 +32,13 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response to be worded.
+    """A response to be worded."""
 
-    Parameters
-    ----------
-    request : AnswerRequest
-        What was asked.
-    samples : sequence of Sample
-        The choices, in order.
-    prompt_tokens : int
-        Tokens of the prompts.
-    id : str
-        A random name.
-    created : int
-        Unix time in seconds.
-    """
-
-    request: AnswerRequest
-    samples: Sequence[Sample]
+    request: AnswerRequest  # what was asked
+    samples: Sequence[Sample]  # the choices, in order
     prompt_tokens: int
-    id: str
-    created: int
+    id: str  # A random name
+    created: int  # unix time in seconds
 
     @property
     def completion_tokens(self) -> int:

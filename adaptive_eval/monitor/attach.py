@@ -49,17 +49,7 @@ class Recent:
 
 
 class Attachment:
-    """Views of one run as its run file changes.
-
-    Parameters
-    ----------
-    reader : RunReader
-        The run.
-    clock : callable
-        Unix time.
-    running : callable
-        (directory, seconds since the latest snapshot) -> whether a process is running the run.
-    """
+    """Views of one run as its run file changes."""
 
     def __init__(
         self,
@@ -90,18 +80,7 @@ class Attachment:
     def follow(
         self, sleep: Callable[[float], None], every: float = 0.5, *, wait_out: bool = False
     ) -> Iterator[RunView]:
-        """Yield views until the run has stopped or no process runs it any more; the last one says which.
-
-        Parameters
-        ----------
-        sleep : callable
-            Waits so many seconds.
-        every : float
-            Seconds between two looks. A view is yielded at each, since time passes even where nothing else
-            does.
-        wait_out : bool
-            Whether to go on while the run is interrupted, since it can be resumed.
-        """
+        """Yield views until the run has stopped or no process runs it any more; the last one says which."""
         while True:
             view = self.view()
             yield view

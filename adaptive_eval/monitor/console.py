@@ -31,11 +31,6 @@ def choose_display(wanted: str | None, console: Console) -> Display:
 
     ``full`` and ``compact`` redraw in place and need a terminal that can; on anything else they become
     ``plain``. Without a wish it is ``full`` where that works.
-
-    Raises
-    ------
-    ValueError
-        If `wanted` is not one of :data:`DISPLAYS`.
     """
     if wanted is not None and wanted not in DISPLAYS:
         raise ValueError(f"display is {wanted!r}: choose one of {', '.join(DISPLAYS)}")

@@ -52,20 +52,6 @@ def leaderboard(view: RunView, width: int, height: int, *, bayes: bool = False) 
 
     Columns are dropped from the least needed on as `width` shrinks (rank, model, score, trials and state
     stay), rows from the lowest rank on as `height` does; the last line then says what is missing.
-
-    Parameters
-    ----------
-    view : RunView
-        The run.
-    width, height : int
-        Room, in cells and lines, the heading included.
-    bayes : bool
-        Whether to show Bayes@N mu ± sigma next to the decision score.
-
-    Returns
-    -------
-    list of rich.text.Text
-        At most `height` lines of at most `width` cells.
     """
     models = view.models
     if not models or height < 2:

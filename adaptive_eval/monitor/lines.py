@@ -39,21 +39,11 @@ _ASCII = str.maketrans("━├┤─●·–−…±μσ⋯", "#||-o.--~~us~")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of an aligned block.
+    """One column of an aligned block."""
 
-    Parameters
-    ----------
-    header : str
-        Heading.
-    cells : sequence of str or rich.text.Text
-        One cell a row.
-    justify : {'left', 'right'}
-        Alignment.
-    """
-
-    header: str
-    cells: Sequence[Cell] = field(default_factory=tuple)
-    justify: Literal["left", "right"] = "left"
+    header: str  # heading
+    cells: Sequence[Cell] = field(default_factory=tuple)  # one cell a row
+    justify: Literal["left", "right"] = "left"  # alignment
 
     @property
     def width(self) -> int:

@@ -38,11 +38,6 @@ class PlainLines:
 
     Lines begin with the time of the snapshot (UTC) and a keyword: ``start``, ``decision``, ``warning``,
     ``progress`` or ``end``.
-
-    Parameters
-    ----------
-    every : float
-        Seconds between two lines of progress, on the clock that :meth:`lines` is given.
     """
 
     def __init__(self, every: float = 10.0) -> None:
@@ -54,20 +49,7 @@ class PlainLines:
         self._last_progress = 0.0
 
     def lines(self, view: RunView, now: float) -> list[str]:
-        """Return the lines that `view` adds.
-
-        Parameters
-        ----------
-        view : RunView
-            The run now.
-        now : float
-            Seconds on any clock that only moves forward.
-
-        Returns
-        -------
-        list of str
-            Inert text without line ends; empty where nothing is new.
-        """
+        """Return the lines that `view` adds."""
         if view.state == "waiting":
             return []
         said: list[str] = []
@@ -130,28 +112,6 @@ def _end_words(view: RunView) -> str:
 
 class LiveView:
     """Shows the views it is given, drawing at most every `refresh` seconds.
-
-    Parameters
-    ----------
-    display : {'full', 'compact', 'plain', 'none'}, optional
-        How to show the run; by default what the console is able to (:func:`choose_display`).
-    console : rich.console.Console, optional
-        Where to; standard output by default.
-    clock : callable
-        Seconds on a clock that only moves forward.
-    refresh : float
-        Seconds between two drawings.
-    progress_every : float
-        Seconds between two lines of progress in ``plain``.
-    transient : bool
-        Whether a view redrawn in place is erased at the end (a summary follows) or left standing.
-    bayes : bool
-        Whether to show Bayes@N mu ± sigma next to the decision score.
-
-    Raises
-    ------
-    ValueError
-        If `display` is none of these.
 
     Examples
     --------

@@ -20,18 +20,6 @@ def is_running(directory: Path, age: float) -> bool:
 
     The run's lock is not touched, since a writer that finds it taken gives up: its note says which process
     holds it, and that process is looked for.
-
-    Parameters
-    ----------
-    directory : Path
-        The run's directory.
-    age : float
-        Seconds since the latest snapshot was stored.
-
-    Returns
-    -------
-    bool
-        True where its process lives; on another host, where its latest snapshot is recent.
     """
     try:
         note = json.loads(RunFiles(directory).lock.read_text(encoding="utf-8"))

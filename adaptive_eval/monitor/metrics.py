@@ -34,20 +34,6 @@ class RunMetrics(Collector):
     """The metrics of one run, drawn from its latest results.
 
     A context manager: entering it opens the port and writes the file, leaving it closes the port.
-
-    Parameters
-    ----------
-    run : str
-        The run's name.
-    address : (str, int), optional
-        Host and port to serve on; port 0 takes any.
-    file : path, optional
-        File to keep up to date; it is replaced whole.
-
-    Raises
-    ------
-    UsageError
-        On entering, if the port cannot be opened or the file not be written.
     """
 
     def __init__(
@@ -88,19 +74,7 @@ class RunMetrics(Collector):
     def update(
         self, at: float, elapsed: float, results: Results, endpoints: Sequence[EndpointHealth]
     ) -> None:
-        """Take new results; a file that has become unwritable is tried again later.
-
-        Parameters
-        ----------
-        at : float
-            Unix time of the results.
-        elapsed : float
-            Seconds of running time.
-        results : Results
-            The results.
-        endpoints : sequence of EndpointHealth
-            Health of the endpoints.
-        """
+        """Take new results; a file that has become unwritable is tried again later."""
         self._latest = (at, elapsed, results, tuple(endpoints))
         if self._file is not None and (results.stop is not None or at >= self._written + FILE_EVERY):
             self._written = at

@@ -26,33 +26,15 @@ _TEXT = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that happened.
+    """Something that happened."""
 
-    Parameters
-    ----------
-    event : {'pair_decided', 'stopped', 'error'}
-        What kind of thing.
-    run : str
-        The run's name.
-    at : float
-        Unix time.
-    text : str
-        In words.
-    trials : int
-        Counted trials of the run.
-    models : tuple of str
-        The models concerned.
-    verdict : str or None
-        Of a pair, seen from the first model; of a stop, its reason.
-    """
-
-    event: NoticeKind
-    run: str
-    at: float
-    text: str
-    trials: int = 0
-    models: tuple[str, ...] = ()
-    verdict: str | None = None
+    event: NoticeKind  # what kind of thing
+    run: str  # the run's name
+    at: float  # unix time
+    text: str  # in words
+    trials: int = 0  # counted trials of the run
+    models: tuple[str, ...] = ()  # the models concerned
+    verdict: str | None = None  # of a pair, seen from the first model; of a stop, its reason
 
     def to_json(self) -> str:
         r"""Return the notice as JSON in one line; `text` is what chat services show of it.
@@ -87,20 +69,7 @@ Channel: TypeAlias = Callable[[Notice], None]
 
 
 def webhook(url: str, timeout: float = 10.0) -> Channel:
-    """Return a channel that posts each notice as JSON.
-
-    Parameters
-    ----------
-    url : str
-        Where to; it may hold a secret and is never shown.
-    timeout : float
-        Seconds to wait for an answer.
-
-    Raises
-    ------
-    UsageError
-        If it is no http(s) URL.
-    """
+    """Return a channel that posts each notice as JSON."""
     parts = urlsplit(url.strip())
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise UsageError("the webhook is no URL that begins with http:// or https://; its value is not shown")
@@ -122,15 +91,7 @@ def webhook(url: str, timeout: float = 10.0) -> Channel:
 
 
 def command(arguments: Sequence[str], timeout: float = 60.0) -> Channel:
-    """Return a channel that starts a program for each notice, with the JSON on its standard input.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        Program and arguments; no shell reads them.
-    timeout : float
-        Seconds after which the program is killed.
-    """
+    """Return a channel that starts a program for each notice, with the JSON on its standard input."""
 
     def run(notice: Notice) -> None:
         try:
@@ -155,15 +116,7 @@ def command(arguments: Sequence[str], timeout: float = 60.0) -> Channel:
 
 
 class Notifier:
-    """Delivers notices in a thread of its own.
-
-    Parameters
-    ----------
-    channels : sequence of Channel
-        Where every notice goes.
-    most : int
-        Notices that wait at most; what comes while so many wait is dropped and counted.
-    """
+    """Delivers notices in a thread of its own."""
 
     def __init__(self, channels: Sequence[Channel], most: int = 1_000) -> None:
         self._channels = tuple(channels)
@@ -185,13 +138,7 @@ class Notifier:
             self._problem = "they came faster than they could be delivered"
 
     def close(self, patience: float = 15.0) -> str | None:
-        """Wait up to `patience` seconds for what is under way.
-
-        Returns
-        -------
-        str or None
-            A sentence on what has not arrived; None where everything has.
-        """
+        """Wait up to `patience` seconds for what is under way."""
         self._closing.set()
         self._thread.join(patience)
         lost = self._failed + self._dropped * len(self._channels)

@@ -43,18 +43,6 @@ def open_pairs(view: RunView, width: int, height: int) -> list[Text]:
 
     ``evidence`` is the log-evidence against the value at which a winner is called, ``tie`` how close the pair
     is to being called a tie.
-
-    Parameters
-    ----------
-    view : RunView
-        The run.
-    width, height : int
-        Room, in cells and lines, the heading included.
-
-    Returns
-    -------
-    list of rich.text.Text
-        At most `height` lines of at most `width` cells; none where no pair is open.
     """
     pairs = view.open_pairs
     if not pairs or height < 2:
@@ -121,13 +109,7 @@ def matrix_height(view: RunView, width: int) -> int:
 
 
 def matrix(view: RunView, width: int) -> list[Text]:
-    """Draw every pair as one character: rows and columns are the leaderboard's lines in its order.
-
-    Returns
-    -------
-    list of rich.text.Text
-        A heading, one line a model and a legend; none where `width` does not hold it.
-    """
+    """Draw every pair as one character: rows and columns are the leaderboard's lines in its order."""
     if not matrix_height(view, width):
         return []
     models = [model.model for model in view.models]

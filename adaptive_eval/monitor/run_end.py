@@ -27,24 +27,7 @@ _OPEN_PAIRS, _WARNINGS = 10, 10
 def render_summary(
     view: RunView, report: str | PathLike[str] | None = None, *, bayes: bool = False
 ) -> RenderableType:
-    """Return the summary of a run that has ended, for any width.
-
-    Parameters
-    ----------
-    view : RunView
-        The run's last view.
-    report : path, optional
-        Where the report was written.
-    bayes : bool
-        Whether to show Bayes@N mu ± sigma next to the decision score.
-
-    Returns
-    -------
-    rich renderable
-        Verdict in one sentence, why the run stopped and what it used, ranking with rank intervals, ties,
-        pairs left open, the saving against uniform allocation where an honest figure exists, warnings, and
-        the report's path.
-    """
+    """Return the summary of a run that has ended, for any width."""
     return _Ending(view, None if report is None else fspath(report), bayes)
 
 

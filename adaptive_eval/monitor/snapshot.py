@@ -47,36 +47,19 @@ RunState: TypeAlias = Literal["waiting", "running", "stopped", "interrupted"]
 
 @dataclass(frozen=True, slots=True)
 class RunHeader:
-    """What a view needs to know of a run besides its snapshots.
+    """What a view needs to know of a run besides its snapshots."""
 
-    Parameters
-    ----------
-    name : str
-        The run's name.
-    started : float or None
-        Unix time of the run's first start.
-    """
-
-    name: str
-    started: float | None = None
+    name: str  # the run's name
+    started: float | None = None  # unix time of the run's first start
 
 
 @dataclass(frozen=True, slots=True)
 class OpenPair:
-    """A pair without a verdict.
+    """A pair without a verdict."""
 
-    Parameters
-    ----------
-    pair : PairResult
-        The pair, seen from the model that is ahead.
-    progress : float
-        Log-evidence over its log-threshold, in [0, 1]; 1 calls a winner.
-    tie : float or None
-        Closeness to a tie, in [0, 1]; 1 calls a tie. None where no equivalence margin is set.
-    """
-
-    pair: PairResult
-    progress: float
+    pair: PairResult  # the pair, seen from the model that is ahead
+    progress: float  # log-evidence over its log-threshold, in [0, 1]; 1 calls a winner
+    # closeness to a tie, in [0, 1]; 1 calls a tie. None where no equivalence margin is set.
     tie: float | None
 
     @property
@@ -87,20 +70,11 @@ class OpenPair:
 
 @dataclass(frozen=True, slots=True)
 class BudgetUse:
-    """One budget with its use.
+    """One budget with its use."""
 
-    Parameters
-    ----------
-    line : BudgetLine
-        What is spent, reserved, and the limit.
-    rate : float or None
-        Units spent per second of running time, None before anything is known.
-    seconds_left : float or None
-        Running time until the limit at this rate, if nothing changes; None without a limit or a rate.
-    """
-
-    line: BudgetLine
-    rate: float | None
+    line: BudgetLine  # what is spent, reserved, and the limit
+    rate: float | None  # units spent per second of running time, None before anything is known
+    # running time until the limit at this rate, if nothing changes; None without a limit or a rate
     seconds_left: float | None
 
     @property
@@ -111,60 +85,32 @@ class BudgetUse:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """Everything a view shows.
+    """Everything a view shows."""
 
-    Parameters
-    ----------
-    name : str
-        The run's name.
-    state : {'waiting', 'running', 'stopped', 'interrupted'}
-        ``waiting``: nothing is stored yet; ``interrupted``: no process runs it and its goal is not reached.
-    goal, rule, headline : str
-        In words; `headline` is the verdict in one sentence.
-    started, at : float or None
-        Unix times of the first start and of this snapshot.
-    elapsed : float
-        Seconds of running time.
-    results : Results
-        What the session knew.
-    models : tuple of ModelResult
-        The leaderboard, best first.
-    open_pairs : tuple of OpenPair
-        Pairs without a verdict, nearest to one first.
-    decided_pairs : tuple of PairResult
-        Separated and tied pairs, seen from the better model, in leaderboard order.
-    budgets : tuple of BudgetUse
-        Budgets in the session's order.
-    endpoints : tuple of EndpointHealth
-        Health of every endpoint.
-    decisions : tuple of Decision
-        All decisions, oldest first.
-    warnings : tuple of str
-        What a reader has to know: the session's warnings and the notes on models.
-    trials_per_second, tokens_per_second : float or None
-        Recent rates.
-    outlook : Outlook or None
-        What the rest of the run will take; None where that cannot be said, or nothing is left.
-    """
-
-    name: str
+    name: str  # the run's name
+    # ``waiting``: nothing is stored yet; ``interrupted``: no process runs it and its goal is not reached
     state: RunState
+    # in words; `headline` is the verdict in one sentence
     goal: str
     rule: str
     headline: str
+    # unix times of the first start and of this snapshot
     started: float | None
     at: float | None
-    elapsed: float
-    results: Results
-    models: tuple[ModelResult, ...]
-    open_pairs: tuple[OpenPair, ...]
+    elapsed: float  # seconds of running time
+    results: Results  # what the session knew
+    models: tuple[ModelResult, ...]  # the leaderboard, best first
+    open_pairs: tuple[OpenPair, ...]  # pairs without a verdict, nearest to one first
+    # separated and tied pairs, seen from the better model, in leaderboard order
     decided_pairs: tuple[PairResult, ...]
-    budgets: tuple[BudgetUse, ...]
-    endpoints: tuple[EndpointHealth, ...]
-    decisions: tuple[Decision, ...]
-    warnings: tuple[str, ...]
+    budgets: tuple[BudgetUse, ...]  # budgets in the session's order
+    endpoints: tuple[EndpointHealth, ...]  # health of every endpoint
+    decisions: tuple[Decision, ...]  # all decisions, oldest first
+    warnings: tuple[str, ...]  # what a reader has to know: the session's warnings and the notes on models
+    # recent rates
     trials_per_second: float | None
     tokens_per_second: float | None
+    # what the rest of the run will take; None where that cannot be said, or nothing is left
     outlook: Outlook | None = None
 
     @property
@@ -182,25 +128,6 @@ def run_view(
     alive: bool = True,
 ) -> RunView:
     """Return the view of a run at one snapshot.
-
-    Parameters
-    ----------
-    header : RunHeader
-        Name and start of the run.
-    snapshot : SnapshotRecord
-        The moment to show.
-    decisions : sequence of Decision
-        Decisions told so far, oldest first.
-    earlier : SnapshotRecord, optional
-        An older snapshot of the same run: rates are taken between the two. Without it (or where it is not
-        older) they are means over the whole run.
-    alive : bool
-        Whether a process is running the run now.
-
-    Returns
-    -------
-    RunView
-        The view.
 
     Examples
     --------

@@ -19,21 +19,13 @@ __all__ = ["COMPACT_HEIGHT", "Block", "RunDisplay", "draw", "fit"]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a view that can be drawn at several heights.
+    """A part of a view that can be drawn at several heights."""
 
-    Parameters
-    ----------
-    draw : callable
-        Height in lines -> at most that many lines.
-    steps : sequence of (int, int)
-        (importance, height): the block wants to grow to `height` lines at this importance; lower numbers are
-        served first.
-    elastic : bool
-        Whether a height between two steps is of use. A rigid block takes a step whole or not at all.
-    """
-
-    draw: Callable[[int], list[Text]]
+    draw: Callable[[int], list[Text]]  # height in lines -> at most that many lines
+    # (importance, height): the block wants to grow to `height` lines at this importance; lower numbers are
+    # served first
     steps: Sequence[tuple[int, int]]
+    # whether a height between two steps is of use. A rigid block takes a step whole or not at all.
     elastic: bool = True
 
 
@@ -41,20 +33,6 @@ def fit(blocks: Sequence[Block], height: int, *, spacing: int | None = None) -> 
     """Draw blocks under each other in at most `height` lines.
 
     Room is given out step by step in order of importance.
-
-    Parameters
-    ----------
-    blocks : sequence of Block
-        In the order in which they stand.
-    height : int
-        Lines there are.
-    spacing : int, optional
-        The importance of a blank line between any two blocks; by default there is none.
-
-    Returns
-    -------
-    list of rich.text.Text
-        The lines.
 
     Examples
     --------
@@ -107,17 +85,7 @@ _DECISION_STEPS = ((12, 4), (13, 9), (16, 10_000))
 
 
 class RunDisplay:
-    """A rich renderable that draws a run to fit the console.
-
-    Parameters
-    ----------
-    view : RunView
-        The run.
-    compact : bool
-        Whether to keep to :data:`COMPACT_HEIGHT` lines however tall the terminal is.
-    bayes : bool
-        Whether to show Bayes@N mu ± sigma next to the decision score.
-    """
+    """A rich renderable that draws a run to fit the console."""
 
     def __init__(self, view: RunView, *, compact: bool = False, bayes: bool = False) -> None:
         self.view = view
@@ -133,22 +101,7 @@ class RunDisplay:
 
 
 def draw(view: RunView, width: int, height: int, *, bayes: bool = False) -> list[Text]:
-    """Draw a run in a given room.
-
-    Parameters
-    ----------
-    view : RunView
-        The run.
-    width, height : int
-        Cells and lines there are.
-    bayes : bool
-        Whether to show Bayes@N mu ± sigma next to the decision score.
-
-    Returns
-    -------
-    list of rich.text.Text
-        At most `height` lines of at most `width` cells.
-    """
+    """Draw a run in a given room."""
     if width < _TWO_COLUMNS or not view.models:
         return fit(
             [*_top(view, width), *_middle(view, width, bayes), *_bottom(view, width)],

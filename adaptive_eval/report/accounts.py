@@ -31,61 +31,35 @@ _LATENCIES = 500_000  # trials that quantiles of latency are taken over: of more
 
 @dataclass(frozen=True, slots=True)
 class ModelAccount:
-    """What happened to one model's trials.
+    """What happened to one model's trials."""
 
-    Parameters
-    ----------
-    model : str
-        Its name.
-    categories : tuple of int
-        Stored answers by category, from category 0 on; those after the stop included.
-    truncated : int
-        Answers cut off at the token limit. They are scored like any other.
-    missing : mapping of str to int
-        Trials without an answer, by reason.
-    errors : mapping of str to int
-        Failed attempts by kind, those that a later attempt made good included.
-    latency_p50, latency_p95 : float or None
-        Seconds an answer took, of a long run in a sample of 500,000 trials; None without an answer.
-    no_answer : mapping of str to int
-        Answers that are none, by cause (:attr:`adaptive_eval.trial.Completion.no_answer`).
-    """
-
-    model: str
+    model: str  # its name
+    # stored answers by category, from category 0 on; those after the stop included
     categories: tuple[int, ...]
-    truncated: int
-    missing: Mapping[str, int]
-    errors: Mapping[str, int]
+    truncated: int  # answers cut off at the token limit. They are scored like any other.
+    missing: Mapping[str, int]  # trials without an answer, by reason
+    errors: Mapping[str, int]  # failed attempts by kind, those that a later attempt made good included
+    # seconds an answer took, of a long run in a sample of 500,000 trials; None without an answer
     latency_p50: float | None
     latency_p95: float | None
+    # answers that are none, by cause (:attr:`adaptive_eval.trial.Completion.no_answer`)
     no_answer: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionAccount:
-    """How the models did on one question of a right-or-wrong rubric.
+    """How the models did on one question of a right-or-wrong rubric."""
 
-    Parameters
-    ----------
-    task, question : str
-        Which one.
-    trials : int
-        Counted trials of all models.
-    correct : float
-        Mean over the models asked of their fraction correct, in [0, 1].
-    spread : float
-        Standard deviation over the models asked of (k + 1)/(n + 2), k of n trials correct: fractions shrunk
-        towards ½, so that a question asked once does not look like one on which models differ.
-    by_model : tuple of (int, int)
-        Counted trials and how many of them were right, by model in the order of the results; (0, 0) for a
-        model that was not asked.
-    """
-
+    # which one
     task: str
     question: str
-    trials: int
-    correct: float
+    trials: int  # counted trials of all models
+    correct: float  # mean over the models asked of their fraction correct, in [0, 1]
+    # standard deviation over the models asked of (k + 1)/(n + 2), k of n trials correct: fractions shrunk
+    # towards ½, so that a question asked once does not look like one on which models differ
     spread: float
+    # counted trials and how many of them were right, by model in the order of the results; (0, 0) for a
+    # model that was not asked
     by_model: tuple[tuple[int, int], ...] = ()
 
 

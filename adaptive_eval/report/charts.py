@@ -35,14 +35,9 @@ MATRIX = 30
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """An axis from `low` to `high`, drawn from 0 to 100.
+    """An axis from `low` to `high`, drawn from 0 to 100."""
 
-    Parameters
-    ----------
-    low, high : float
-        What stands at the ends; `low` < `high`.
-    """
-
+    # what stands at the ends; `low` < `high`
     low: float
     high: float
 

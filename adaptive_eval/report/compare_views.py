@@ -39,13 +39,7 @@ _DIRECTIONS = {"higher": "higher", "lower": "lower", "unknown": "cannot be told 
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
-    """Write ``comparison.html``, ``comparison.md`` and ``comparison.json`` in `folder`, and return the paths.
-
-    Raises
-    ------
-    RunFileError
-        If one cannot be written.
-    """
+    """Write the comparison as HTML, Markdown and JSON into `folder`, and return the paths."""
     files = {
         "comparison.html": comparison_html(comparison),
         "comparison.md": comparison_markdown(comparison),

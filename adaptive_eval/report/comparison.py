@@ -24,24 +24,15 @@ PairKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ModelChange:
-    """One model of either run.
+    """One model of either run."""
 
-    Parameters
-    ----------
-    model : str
-        Its name.
-    before, after : ModelResult or None
-        Its line in each run; None where it is not in it.
-    difference : float or None
-        Score after minus score before; None where the scores cannot be compared.
-    low, high : float or None
-        Interval that holds the true difference with the probability :attr:`Comparison.confidence`.
-    """
-
-    model: str
+    model: str  # its name
+    # its line in each run; None where it is not in it
     before: ModelResult | None
     after: ModelResult | None
+    # score after minus score before; None where the scores cannot be compared
     difference: float | None = None
+    # interval that holds the true difference with the probability :attr:`Comparison.confidence`
     low: float | None = None
     high: float | None = None
 
@@ -66,31 +57,18 @@ class PairChange:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What has changed from one run to another.
+    """What has changed from one run to another."""
 
-    Parameters
-    ----------
-    before, after : Summary
-        The runs.
-    differences : tuple of str
-        What the runs ask or do differently, in words.
-    comparable : bool or None
-        Whether both asked the same questions in the same way; None where the run files do not say.
-    confidence : float
-        At least this is the probability that the interval of one model's difference holds it.
-    models : tuple of ModelChange
-        In the order of the later run, then those of the earlier one alone.
-    pairs : tuple of PairChange
-        In the same order.
-    """
-
+    # the runs
     before: Summary
     after: Summary
-    differences: tuple[str, ...]
+    differences: tuple[str, ...]  # what the runs ask or do differently, in words
+    # whether both asked the same questions in the same way; None where the run files do not say
     comparable: bool | None
+    # at least this is the probability that the interval of one model's difference holds it
     confidence: float
-    models: tuple[ModelChange, ...]
-    pairs: tuple[PairChange, ...]
+    models: tuple[ModelChange, ...]  # in the order of the later run, then those of the earlier one alone
+    pairs: tuple[PairChange, ...]  # in the same order
 
     def counts(self) -> Mapping[PairKind, int]:
         """Return how many pairs there are of each kind."""
@@ -103,17 +81,6 @@ def compare(before: Summary, after: Summary) -> Comparison:
     The interval of a difference of scores spans from the lower end after minus the upper end before to the
     opposite. It misses only where one of the two anytime intervals misses, so whatever the runs have in
     common, and whenever they stopped, it holds with 1 minus the sum of both error rates (Boole's inequality).
-
-    Parameters
-    ----------
-    before, after : Summary
-        The runs; models are matched by name.
-
-    Returns
-    -------
-    Comparison
-        The changes. Where the runs asked different questions, or asked or scored them differently, it has no
-        differences of scores: they would be differences between benchmarks.
     """
     differences, comparable = _differences(before, after)
     one = {line.model: line for line in before.results.models}

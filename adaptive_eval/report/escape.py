@@ -52,15 +52,6 @@ def fenced(text: str, language: str = "") -> str:
 def table(header: list[str], rows: list[list[str]], numbers: str = "") -> str:
     """Return a Markdown table of cells that are Markdown already.
 
-    Parameters
-    ----------
-    header : list of str
-        Headings.
-    rows : list of list of str
-        Cells.
-    numbers : str
-        One letter a column: ``l`` for left, ``r`` for right aligned; left by default.
-
     Examples
     --------
     >>> print(table(["a", "n"], [["x", "1"]], "lr"))

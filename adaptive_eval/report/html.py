@@ -96,18 +96,7 @@ def page(template: str, **context: Any) -> str:
 
 
 def to_html(summary: Summary) -> str:
-    """Return the report as one self-contained HTML page.
-
-    Parameters
-    ----------
-    summary : Summary
-        What to report.
-
-    Returns
-    -------
-    str
-        HTML without a script and without any address it loads something from.
-    """
+    """Return the report as one self-contained HTML page."""
     results = summary.results
     questions = summary.questions or ()
     scores = [value for line in results.models for value in (line.low, line.score, line.high)]

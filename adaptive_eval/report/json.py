@@ -39,19 +39,7 @@ def to_json(summary: Summary) -> str:
 
 
 def report_data(summary: Summary) -> dict[str, Any]:
-    """Return the report as plain data.
-
-    Parameters
-    ----------
-    summary : Summary
-        What to report.
-
-    Returns
-    -------
-    dict
-        As ``docs/report-schema.md`` describes it. Names and texts are as they were given; numbers may still
-        be infinite, which :func:`to_json` turns into null.
-    """
+    """Return the report as plain data."""
     results = summary.results
     stop = results.stop
     return {

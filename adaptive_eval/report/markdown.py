@@ -54,18 +54,7 @@ __all__ = ["to_markdown"]
 
 
 def to_markdown(summary: Summary) -> str:
-    """Return the report as Markdown; every name, message and setting in it is escaped.
-
-    Parameters
-    ----------
-    summary : Summary
-        What to report.
-
-    Returns
-    -------
-    str
-        GitHub-flavoured Markdown, ending in a newline.
-    """
+    """Return the report as Markdown; every name, message and setting in it is escaped."""
     sections = [
         _head(summary),
         _ranking(summary),

@@ -15,18 +15,7 @@ __all__ = ["agreement", "ranking_rows", "ranking_table", "rankings_data"]
 
 
 def ranking_table(rankings: Sequence[tuple[str, Results]]) -> str:
-    """Return a table of models by rankings: rank interval, score, and places moved against the first ranking.
-
-    Parameters
-    ----------
-    rankings : sequence of (str, Results)
-        Name and results; models in the order of the first.
-
-    Returns
-    -------
-    str
-        Lines of text, with Kendall's τ_b against the first ranking below.
-    """
+    """Return a table of models by rankings: rank interval, score, and places moved from the first one."""
     rows = ranking_rows(rankings)
     return "\n".join(_aligned([[inert(cell) for cell in row] for row in rows]))
 
@@ -52,14 +41,7 @@ def ranking_rows(rankings: Sequence[tuple[str, Results]]) -> list[list[str]]:
 
 
 def rankings_data(rankings: Sequence[tuple[str, Results]]) -> list[dict[str, Any]]:
-    """Return the rankings as JSON-able data.
-
-    Returns
-    -------
-    list of dict
-        For each ranking ``name``, ``trials`` that count in it, ``kendall_tau_b`` against the first (None for
-        fewer than two scored models) and ``models``: model, rank, rank_low, rank_high, score, low, high.
-    """
+    """Return the rankings as JSON-able data."""
     base = rankings[0][1]
     return [
         {

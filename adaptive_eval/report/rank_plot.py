@@ -22,23 +22,12 @@ _COLOURS = 8
 
 @dataclass(frozen=True, slots=True)
 class RankLine:
-    """One model's line.
-
-    Parameters
-    ----------
-    model : str
-        The model.
-    kind : int
-        Which of the kinds of line, from 0.
-    points : tuple of (float, float)
-        Places of its ranks.
-    start, end : float
-        Heights of its label on the left and on the right; models that share a rank are set apart.
-    """
+    """One model's line."""
 
     model: str
-    kind: int
-    points: tuple[tuple[float, float], ...]
+    kind: int  # which of the kinds of line, from 0
+    points: tuple[tuple[float, float], ...]  # places of its ranks
+    # heights of its label on the left and on the right; models that share a rank are set apart
     start: float
     end: float
 
@@ -61,18 +50,7 @@ class RankPlot:
 
 
 def rank_plot(rankings: Sequence[tuple[str, Results]]) -> RankPlot | None:
-    """Lay out a line for every model through its rank under each of the rankings, the best on top.
-
-    Parameters
-    ----------
-    rankings : sequence of (str, Results)
-        Name and results; all of the same models.
-
-    Returns
-    -------
-    RankPlot or None
-        None for fewer than two rankings or more than :data:`MOST` models.
-    """
+    """Lay out a line for every model through its rank under each of the rankings, the best on top."""
     models = [line.model for line in sorted(rankings[0][1].models, key=lambda line: (line.rank, line.model))]
     if len(rankings) < 2 or len(models) > MOST:
         return None

@@ -17,23 +17,7 @@ _HEAD, _TAIL = 200, 600
 def sample_data(
     record: TrialRecord, categories: Sequence[str] = (), target: str | None = None
 ) -> dict[str, Any]:
-    """Return one trial as JSON-able data.
-
-    Parameters
-    ----------
-    record : TrialRecord
-        The trial.
-    categories : sequence of str
-        Names of the task's categories.
-    target : str, optional
-        The reference answer.
-
-    Returns
-    -------
-    dict
-        Which trial it is, the request as sent, and the answer with extraction, category, signals and
-        reason; of one without an answer or a category, `missing` says why.
-    """
+    """Return one trial as JSON-able data."""
     request, answer, score = record.request, record.completion, record.score
     data: dict[str, Any] = {
         "model": request.key.model,
@@ -68,15 +52,7 @@ def sample_data(
 def sample_lines(
     record: TrialRecord, categories: Sequence[str] = (), target: str | None = None, *, full: bool = False
 ) -> Iterator[str]:
-    """Yield one trial as lines for a terminal; whatever a model wrote is inert.
-
-    Parameters
-    ----------
-    record, categories, target
-        As for :func:`sample_data`.
-    full : bool
-        Show long texts whole.
-    """
+    """Yield one trial as lines for a terminal; whatever a model wrote is inert."""
     request, answer, score = record.request, record.completion, record.score
     place = f"{request.key.model} · {request.task}/{request.question} · step {request.key.step}"
     if answer is None or score is None:

@@ -33,56 +33,29 @@ class TimedDecision:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a report says.
+    """What a report says."""
 
-    Parameters
-    ----------
-    name : str
-        The run's name.
-    started, updated : float
-        Unix times of the first start and of the last snapshot.
-    elapsed : float
-        Seconds of running time, all sessions of the run together.
-    verdict : str
-        The verdict in one sentence.
-    results : Results
-        The last results; models best first, pairs seen from their better model in that order.
-    ties : tuple of tuple of str
-        Groups of models every pair of which was declared tied.
-    decisions : tuple of TimedDecision
-        All decisions, oldest first.
-    models : tuple of ModelAccount
-        In the order of the results.
-    questions : tuple of QuestionAccount or None
-        None where scores are not simply the fraction correct.
-    promises : Promises
-        What the statistics promise and do not.
-    stored : int
-        Outcomes in the run file, those not counted (yet) included.
-    meta : mapping of str to str
-        The run file's own description (config, versions, seed, hashes) without places on its machine.
-    target : str or None
-        What the verdicts are about, as the stored config says it: these questions (``benchmark``) or those
-        they were drawn from (``population``); None without a config.
-    rankings : tuple of (str, Results)
-        The same answers ranked by other rubrics and scorers, the latest of each name, after the run's own
-        ranking (``as run``); empty where there are none.
-    """
-
-    name: str
+    name: str  # the run's name
+    # unix times of the first start and of the last snapshot
     started: float
     updated: float
-    elapsed: float
-    verdict: str
+    elapsed: float  # seconds of running time, all sessions of the run together
+    verdict: str  # the verdict in one sentence
+    # the last results; models best first, pairs seen from their better model in that order
     results: Results
-    ties: tuple[tuple[str, ...], ...]
-    decisions: tuple[TimedDecision, ...]
-    models: tuple[ModelAccount, ...]
-    questions: tuple[QuestionAccount, ...] | None
-    promises: Promises
-    stored: int
+    ties: tuple[tuple[str, ...], ...]  # groups of models every pair of which was declared tied
+    decisions: tuple[TimedDecision, ...]  # all decisions, oldest first
+    models: tuple[ModelAccount, ...]  # in the order of the results
+    questions: tuple[QuestionAccount, ...] | None  # none where scores are not simply the fraction correct
+    promises: Promises  # what the statistics promise and do not
+    stored: int  # outcomes in the run file, those not counted (yet) included
+    # the run file's own description (config, versions, seed, hashes) without places on its machine
     meta: Mapping[str, str]
+    # what the verdicts are about, as the stored config says it: these questions (``benchmark``) or those
+    # they were drawn from (``population``); None without a config
     target: str | None = None
+    # the same answers ranked by other rubrics and scorers, the latest of each name, after the run's own
+    # ranking (``as run``); empty where there are none
     rankings: tuple[tuple[str, Results], ...] = ()
 
     @property
@@ -101,23 +74,7 @@ class Summary:
 
 
 def summarise(reader: RunReader) -> Summary:
-    """Read a run file and return what a report on it says.
-
-    Parameters
-    ----------
-    reader : RunReader
-        The run, live or finished.
-
-    Returns
-    -------
-    Summary
-        The report's content.
-
-    Raises
-    ------
-    RunFileError
-        If the run has not stored a snapshot yet.
-    """
+    """Read a run file and return what a report on it says."""
     snapshot = reader.latest_snapshot()
     if snapshot is None:
         raise RunFileError(

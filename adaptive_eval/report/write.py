@@ -23,19 +23,13 @@ TABLES = "report"
 
 @dataclass(frozen=True, slots=True)
 class ReportPaths:
-    """Where the reports were written.
+    """Where the reports were written."""
 
-    Parameters
-    ----------
-    html, markdown, json : Path
-        The report, to read, to pass on as text, to process.
-    tables : Path
-        The folder of the tables: models.csv, pairs.csv, questions.csv, and for a paper bayes.tex, bayes.md.
-    """
-
+    # the report, to read, to pass on as text, to process
     html: Path
     markdown: Path
     json: Path
+    # the folder of the tables: models.csv, pairs.csv, questions.csv, and for a paper bayes.tex, bayes.md
     tables: Path
 
 
@@ -43,23 +37,6 @@ def write_reports(directory: Path | str, output: Path | str | None = None) -> Re
     """Read the run in `directory` and write ``report.html``, ``report.md``, ``report.json`` and the tables.
 
     Each file appears whole or not at all: it is written under another name and renamed.
-
-    Parameters
-    ----------
-    directory : path
-        The run's directory. The run may be live; the report then says that it is not finished.
-    output : path, optional
-        Directory for the reports, made where missing; the run's own by default.
-
-    Returns
-    -------
-    ReportPaths
-        Where they are.
-
-    Raises
-    ------
-    RunNotFound, RunTooNew, RunFileError
-        If there is no run, it cannot be read or has nothing to report yet, or the reports cannot be written.
     """
     with RunReader(directory) as reader:
         reader.require_undamaged()
@@ -83,13 +60,7 @@ def _files(summary: Summary) -> dict[str, str]:
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
-    """Write texts under their names in `folder`, making folders where missing; each whole or not at all.
-
-    Raises
-    ------
-    RunFileError
-        If one cannot be written.
-    """
+    """Write texts under their names in `folder`, making folders where missing; each whole or not at all."""
     try:
         for name, text in files.items():
             path = folder / name

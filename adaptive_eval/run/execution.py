@@ -49,82 +49,29 @@ __all__ = ["Ended", "RunOptions", "collector_frozen", "execute", "set_aside"]
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a run is followed and where its trials are asked.
+    """How a run is followed and where its trials are asked."""
 
-    Parameters
-    ----------
-    endpoints : mapping of str to sequence of Endpoint, optional
-        What answers for each model, in place of the servers that the config names.
-    console : Console
-        Shows the run to a person.
-    observer : callable, optional
-        Called with every event (:mod:`adaptive_eval.engine.events`).
-    metrics : MetricsOptions
-        Where Prometheus metrics go.
-    disk_check : bool
-        Whether to refuse a run on a full disk, and to warn where it may not fit.
-    report : bool
-        Whether to write the report.
-    """
-
+    # what answers for each model, in place of the servers that the config names
     endpoints: Mapping[str, Sequence[Endpoint]] | None = None
-    console: Console = field(default_factory=LogConsole)
-    observer: Observer | None = None
-    metrics: MetricsOptions = field(default_factory=MetricsOptions)
-    disk_check: bool = True
-    report: bool = True
+    console: Console = field(default_factory=LogConsole)  # shows the run to a person
+    observer: Observer | None = None  # called with every event (:mod:`adaptive_eval.engine.events`)
+    metrics: MetricsOptions = field(default_factory=MetricsOptions)  # where Prometheus metrics go
+    disk_check: bool = True  # whether to refuse a run on a full disk, and to warn where it may not fit
+    report: bool = True  # whether to write the report
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a run.
+    """The end of a run."""
 
-    Parameters
-    ----------
-    verdict : StopVerdict
-        Why it ended.
-    results : Results
-        Ranking, pairs, intervals.
-    asked : bool
-        False where the run was complete before and nothing was asked.
-    reports : ReportPaths or None
-        The report; None where none was wanted.
-    """
-
-    verdict: StopVerdict
-    results: Results
-    asked: bool
-    reports: ReportPaths | None
+    verdict: StopVerdict  # why it ended
+    results: Results  # ranking, pairs, intervals
+    asked: bool  # false where the run was complete before and nothing was asked
+    reports: ReportPaths | None  # the report; None where none was wanted
 
 
 async def execute(built: Built, directory: Path, options: RunOptions | None = None) -> Ended:
-    """Run or continue the run in `directory` to its end, and write its report.
-
-    Parameters
-    ----------
-    built : Built
-        The run.
-    directory : Path
-        Its directory; a new run file is made only once the endpoints have answered.
-    options : RunOptions, optional
-        How it is followed.
-
-    Returns
-    -------
-    Ended
-        Verdict, results and report.
-
-    Raises
-    ------
-    RunMismatch
-        If the config would change what a stored trial is.
-    EndpointsUnusable
-        If a model cannot be asked.
-    RunDiskFull
-        If almost nothing is free on the disk.
-    Interrupted
-        If it is stopped before its run file is made.
-    """
+    """Run or continue the run in `directory` to its end, and write its report."""
     options = options or RunOptions()
     say = options.console.say
     if options.disk_check and (warning := room_warning(built, directory)):
@@ -140,15 +87,7 @@ async def execute(built: Built, directory: Path, options: RunOptions | None = No
 
 
 def set_aside(directory: Path) -> Path | None:
-    """Rename a run's directory to NAME-1, -2, … and return where it is now; None where there is no run.
-
-    Raises
-    ------
-    UsageError
-        If it cannot be renamed.
-    RunFileError
-        If another process writes to it.
-    """
+    """Rename a run's directory to NAME-1, -2, … and return where it is now; None where there is no run."""
     if not any((directory / name).exists() for name in (RUN_FILE, f"{RUN_FILE}.new")):
         return None
     if directory.name in ("", ".."):

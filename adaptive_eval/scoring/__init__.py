@@ -89,23 +89,6 @@ IN_WORKERS = frozenset({"math", "json", "rouge", "code", "python", "judge", "ver
 def build_scorer(kind: str, options: Mapping[str, Any] | None = None) -> Scorer:
     """Make a scorer.
 
-    Parameters
-    ----------
-    kind : str
-        Its name in :data:`SCORERS`.
-    options : mapping, optional
-        Its options by name. The option `is_correct`, a scorer itself, is a mapping of its kind and options.
-
-    Returns
-    -------
-    Scorer
-        The scorer.
-
-    Raises
-    ------
-    UsageError
-        For an unknown name or option.
-
     Examples
     --------
     >>> build_scorer("numeric", {"tolerance": 0.01}).tolerance

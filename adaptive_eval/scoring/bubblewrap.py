@@ -18,22 +18,14 @@ _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache", "/etc/
 
 @dataclass(frozen=True, slots=True)
 class Enclosure:
-    """One way to call bubblewrap.
+    """One way to call bubblewrap."""
 
-    Parameters
-    ----------
-    own_namespace : bool
-        Whether bubblewrap makes a user namespace, in which nothing is root's. If not, it runs as root, and
-        the process in it becomes another user before it runs a program.
-    is_last_namespace : bool
-        Whether no process in it can make a further user namespace (``--disable-userns``).
-    is_filtered : bool
-        Whether system calls are filtered.
-    """
-
+    # whether bubblewrap makes a user namespace, in which nothing is root's. If not, it runs as root, and
+    # the process in it becomes another user before it runs a program.
     own_namespace: bool
+    # whether no process in it can make a further user namespace (``--disable-userns``)
     is_last_namespace: bool
-    is_filtered: bool
+    is_filtered: bool  # whether system calls are filtered
 
     def command(self, python: str | None, disk: int, channel: int, seccomp: int) -> list[str]:
         """Return the command line, which names all that a program sees.

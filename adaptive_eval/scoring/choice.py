@@ -40,15 +40,6 @@ class ChoiceScorer(AnswerScorer):
     An answer names an option as ``B``, ``(B)``, ``B.``, ``**B**``, ``B. the text`` or by its text; in prose
     after "the answer is", "I choose", before "is correct", or alone at the end.
 
-    Parameters
-    ----------
-    strip_reasoning, marker
-        As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
-    letters : str
-        Letters of the options, for questions that list none.
-    index_from : {0, 1}, optional
-        Whether a target that is a number counts options from 0 or from 1. Default: numbers are texts.
-
     Examples
     --------
     >>> from adaptive_eval.trial import Completion
@@ -59,7 +50,8 @@ class ChoiceScorer(AnswerScorer):
     ['B', 'B', None]
     """
 
-    letters: str = "ABCD"
+    letters: str = "ABCD"  # letters of the options, for questions that list none
+    # whether a target that is a number counts options from 0 or from 1. Default: numbers are texts.
     index_from: int | None = None
 
     def check_target(self, question: Question) -> str | None:

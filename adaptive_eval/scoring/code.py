@@ -22,53 +22,30 @@ _PYTHON = ("python", "py", "python3")
 
 @dataclass(frozen=True, slots=True)
 class CodeScorer:
-    """Runs a model's Python program, and then the tests, in a sandbox without network or files.
+    """Runs a model's Python program, and then the tests, in a sandbox without network or files."""
 
-    Parameters
-    ----------
-    allow_execution : bool
-        Must be true: nobody has read the programs.
-    code, tests : str
-        What is run, with ``{answer}`` for the program in the answer and ``{target}`` or any field of the
-        question. The tests run in the module that the code has made. They pass where they come to their end,
-        or end the process themselves with status 0; the program that they test may not.
-    block : {'last', 'first', 'all'}
-        Which fenced block of the answer is the program; blocks marked as Python come first.
-    time_limit, cpu_limit : float
-        Seconds until the sandbox is killed; seconds of CPU time of one process.
-    memory, disk : int
-        Bytes of memory of all processes together (and of address space of one), and of files.
-    processes : int
-        Processes and threads at once.
-    python : str, optional
-        The interpreter, without its packages. Default: the one that runs this.
-    require_sandbox : {'basic', 'strict'}
-        ``strict`` refuses to run where one of the sandbox's protections does not hold.
-    strip_reasoning : bool
-        Drop ``<think>…</think>`` and similar tags.
-    """
-
-    allow_execution: bool = False
+    allow_execution: bool = False  # must be true: nobody has read the programs
+    # what is run, with ``{answer}`` for the program in the answer and ``{target}`` or any field of the
+    # question. The tests run in the module that the code has made. They pass where they come to their end,
+    # or end the process themselves with status 0; the program that they test may not.
     code: str = "{answer}"
     tests: str = "{target}"
+    # which fenced block of the answer is the program; blocks marked as Python come first
     block: Literal["last", "first", "all"] = "last"
+    # seconds until the sandbox is killed; seconds of CPU time of one process
     time_limit: float = 10.0
     cpu_limit: float = 10.0
+    # bytes of memory of all processes together (and of address space of one), and of files
     memory: int = 512 * 2**20
     disk: int = 16 * 2**20
-    processes: int = 16
-    python: str | None = None
+    processes: int = 16  # processes and threads at once
+    python: str | None = None  # the interpreter, without its packages. Default: the one that runs this.
+    # ``strict`` refuses to run where one of the sandbox's protections does not hold
     require_sandbox: Literal["basic", "strict"] = "basic"
-    strip_reasoning: bool = True
+    strip_reasoning: bool = True  # drop ``<think>…</think>`` and similar tags
 
     def check_target(self, question: Question) -> str | None:
-        """Return what makes the question unusable, or None.
-
-        Raises
-        ------
-        UsageError
-            If programs may not be run, or there is no sandbox (or not a strict one) to run them in.
-        """
+        """Return what makes the question unusable, or None."""
         if not self.allow_execution:
             raise UsageError(
                 "the scorer code runs programs that a model wrote; set allow_execution: true to allow it"

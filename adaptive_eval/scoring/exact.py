@@ -23,16 +23,6 @@ _SENTENCE_END = re.compile(r"[.!?]\s")
 class ExactScorer(AnswerScorer):
     r"""Compares texts after normalising Unicode, white space and, by default, case and punctuation.
 
-    Parameters
-    ----------
-    strip_reasoning, marker
-        As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
-    extract : {'auto', 'boxed', 'stated', 'whole'}
-        Where the answer is: the last box; after the last "the answer is"; the whole text. ``auto`` takes
-        the first that the text has.
-    ignore_case, ignore_punctuation : bool
-        Ignore letter case, and punctuation around the answer.
-
     Examples
     --------
     >>> from adaptive_eval.trial import Completion
@@ -41,7 +31,10 @@ class ExactScorer(AnswerScorer):
     'right (stated)'
     """
 
+    # where the answer is: the last box; after the last "the answer is"; the whole text. ``auto`` takes the
+    # first that the text has.
     extract: Literal["auto", "boxed", "stated", "whole"] = "auto"
+    # ignore letter case, and punctuation around the answer
     ignore_case: bool = True
     ignore_punctuation: bool = True
 

@@ -40,32 +40,14 @@ _TAG_END = re.compile("</answer", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """A piece of an answer.
+    """A piece of an answer."""
 
-    Parameters
-    ----------
-    text : str
-        The piece.
-    end : int
-        Where it ends in the text it was found in.
-    """
-
-    text: str
-    end: int
+    text: str  # the piece
+    end: int  # where it ends in the text it was found in
 
 
 def last_boxed(text: str) -> Extract | None:
     r"""Return what the last ``\boxed{…}`` (or ``\fbox``) holds.
-
-    Parameters
-    ----------
-    text : str
-        An answer.
-
-    Returns
-    -------
-    Extract or None
-        The content, with its braces balanced; None without a box. Empty and unclosed boxes do not count.
 
     Examples
     --------
@@ -99,17 +81,6 @@ def last_boxed(text: str) -> Extract | None:
 
 def last_stated(text: str) -> Extract | None:
     r"""Return the line that follows the last "the answer is", "Answer:", "<answer>" or "####".
-
-    Parameters
-    ----------
-    text : str
-        An answer.
-
-    Returns
-    -------
-    Extract or None
-        At most 300 characters of it; None if no answer is stated, or nothing follows. The word is "answer",
-        "Answer" or "ANSWER"; "####" counts before the last word of a line, as in GSM8K.
 
     Examples
     --------

@@ -54,31 +54,19 @@ def _schema(verdicts: Sequence[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeScorer(ModelGradedScorer):
-    """Asks a model of an OpenAI-compatible endpoint, with structured output, and takes the majority.
-
-    Parameters
-    ----------
-    compare : {'reference', 'pairwise'}
-        ``reference``: is the answer right, given the reference? ``pairwise``: which is better, the answer or
-        the reference? Every vote is then asked twice with the two in either order; it counts for one of them
-        only where both orders agree, and as a tie otherwise.
-    right_from : float
-        For ``pairwise``: least share (a win counts 1, a tie 0.5) that counts as right.
-    criteria : str
-        What counts as right or better, in words; added to the instructions.
-    votes : int
-        Judgements of each answer, an odd number; the majority decides.
-    max_tokens : int
-        Longest judgement.
-    """
+    """Asks a model of an OpenAI-compatible endpoint, with structured output, and takes the majority."""
 
     kind: ClassVar[str] = "judge"
 
+    # ``reference``: is the answer right, given the reference? ``pairwise``: which is better, the answer or
+    # the reference? Every vote is then asked twice with the two in either order; it counts for one of them
+    # only where both orders agree, and as a tie otherwise
     compare: Literal["reference", "pairwise"] = "reference"
+    # for ``pairwise``: least share (a win counts 1, a tie 0.5) that counts as right
     right_from: float = 0.5
-    criteria: str = ""
-    votes: int = 1
-    max_tokens: int = 512
+    criteria: str = ""  # what counts as right or better, in words; added to the instructions
+    votes: int = 1  # judgements of each answer, an odd number; the majority decides
+    max_tokens: int = 512  # longest judgement
 
     @property
     def longest_reply(self) -> int:
@@ -94,11 +82,6 @@ class JudgeScorer(ModelGradedScorer):
         """Have one answer judged.
 
         An answer of which the judge makes no sense gets no category; the reason says so.
-
-        Raises
-        ------
-        ScorerUnavailable
-            If the judge cannot be reached.
         """
         text = await asyncio.to_thread(self.shown, completion.text)  # answers may have megabytes
         signals: dict[str, Signal] = {

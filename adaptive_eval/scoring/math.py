@@ -34,15 +34,6 @@ class MathScorer(AnswerScorer):
     An answer with the text or the number of the target is right; an integer other than the target's is wrong.
     All other answers are compared in another process under a time limit: no answer hangs or crashes a run.
 
-    Parameters
-    ----------
-    strip_reasoning, marker
-        As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
-    extract : {'auto', 'boxed', 'stated', 'whole'}
-        Where the answer is, as for ``exact``.
-    time_limit : float
-        Seconds of CPU time of one comparison; beyond them the answer is wrong, with a reason that says so.
-
     Examples
     --------
     >>> from adaptive_eval.trial import Completion
@@ -51,7 +42,8 @@ class MathScorer(AnswerScorer):
     1
     """
 
-    extract: Literal["auto", "boxed", "stated", "whole"] = "auto"
+    extract: Literal["auto", "boxed", "stated", "whole"] = "auto"  # where the answer is, as for ``exact``
+    # seconds of CPU time of one comparison; beyond them the answer is wrong, with a reason that says so
     time_limit: float = LIMIT
 
     def check_target(self, question: Question) -> str | None:

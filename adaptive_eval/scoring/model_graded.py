@@ -65,15 +65,7 @@ class GradingModel(Protocol):
     async def ask(
         self, messages: Sequence[Message], bill: Bill, *, seed: int | None = None, **parameters: Any
     ) -> Completion:
-        """Ask within the budget, and put the cost on `bill`.
-
-        Raises
-        ------
-        CannotScore
-            The server refuses this very request, or the budget is used up.
-        ScorerUnavailable
-            The server cannot be reached or fails.
-        """
+        """Ask within the budget, and put the cost on `bill`."""
         ...
 
     async def aclose(self) -> None:
@@ -87,38 +79,21 @@ MODELS: dict[str, Callable[[Any], GradingModel]] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelGradedScorer:
-    """What judge and verifier have in common.
-
-    Parameters
-    ----------
-    endpoint, model : str
-        Base URL and model id of an OpenAI-compatible server.
-    api_key_env : str, optional
-        Name of the environment variable that holds its key.
-    extra_body : mapping, optional
-        Further fields of every request, such as ``chat_template_kwargs``.
-    timeout : float
-        Seconds that one request may take.
-    concurrency : int
-        Answers scored at once.
-    strip_reasoning : bool
-        Leave out ``<think>…</think>`` and its like.
-    price : mapping of str to float, optional
-        USD per million tokens, ``input`` and ``output``.
-    budget : mapping of str to float, optional
-        Most ``requests``, ``tokens`` and ``usd``, all attempts included.
-    """
+    """What judge and verifier have in common."""
 
     kind: ClassVar[str]
 
+    # base URL and model id of an OpenAI-compatible server
     endpoint: str
     model: str
-    api_key_env: str | None = None
+    api_key_env: str | None = None  # name of the environment variable that holds its key
+    # further fields of every request, such as ``chat_template_kwargs``
     extra_body: Mapping[str, Any] | None = None
-    timeout: float = 120.0
-    concurrency: int = 16
-    strip_reasoning: bool = True
-    price: Mapping[str, float] | None = None
+    timeout: float = 120.0  # seconds that one request may take
+    concurrency: int = 16  # answers scored at once
+    strip_reasoning: bool = True  # leave out ``<think>…</think>`` and its like
+    price: Mapping[str, float] | None = None  # USD per million tokens, ``input`` and ``output``
+    # most ``requests``, ``tokens`` and ``usd``, all attempts included
     budget: Mapping[str, float | None] | None = None
     _grading_model: GradingModel | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -161,13 +136,7 @@ class ModelGradedScorer:
         return self.score_all([(completion, question)])[0]
 
     def score_all(self, answers: Sequence[tuple[Completion, Question]]) -> list[Score]:
-        """Have stored answers graded, outside an event loop.
-
-        Raises
-        ------
-        ScorerUnavailable
-            If the model cannot be asked.
-        """
+        """Have stored answers graded, outside an event loop."""
 
         async def main() -> list[Score]:
             places = asyncio.Semaphore(self.concurrency)

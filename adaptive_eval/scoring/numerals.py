@@ -100,16 +100,6 @@ class FoundNumber:
 def read_number(text: str) -> Number | None:
     r"""Read a text that is one number, with a unit, currency or percent sign, or after ``x =``.
 
-    Parameters
-    ----------
-    text : str
-        Such as the content of a box, or a dataset's target (as in GSM8K, after ``####``).
-
-    Returns
-    -------
-    Number or None
-        None when the text is not one number, or has more than 400 digits.
-
     Examples
     --------
     >>> read_number("$1,234.50"), read_number(r"x = \frac{3}{4}\text{ cm}^2")
@@ -139,17 +129,6 @@ def _read_side(text: str) -> Number | None:
 
 def find_numbers(text: str) -> Iterator[FoundNumber]:
     """Yield the numbers in a text, in order.
-
-    Parameters
-    ----------
-    text : str
-        Prose, of any length.
-
-    Yields
-    ------
-    FoundNumber
-        Signs count only where they cannot be a minus between two terms; exponents and indices (``cm^2``,
-        ``x_1``) are not numbers.
 
     Examples
     --------

@@ -24,17 +24,6 @@ _REASON = re.compile(r",?[ ]\(?(?:because|since)\b|,[ ](?:as|where|given|which)\
 class NumericScorer(AnswerScorer):
     r"""Compares numbers, whatever their notation (:mod:`adaptive_eval.scoring.numerals`).
 
-    Parameters
-    ----------
-    strip_reasoning, marker
-        As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
-    extract : {'auto', 'boxed', 'stated', 'last-number'}
-        Where the answer is: the last box; the number after the last "the answer is"; the last number of the
-        text. ``auto`` takes the first that the text has. A box that holds no number is a wrong answer.
-    tolerance, relative_tolerance : float
-        Largest difference that counts as right: absolute, or as a share of the target; the larger bound
-        holds. Default: none, the comparison is exact.
-
     Examples
     --------
     >>> from adaptive_eval.trial import Completion
@@ -43,7 +32,11 @@ class NumericScorer(AnswerScorer):
     1
     """
 
+    # where the answer is: the last box; the number after the last "the answer is"; the last number of the
+    # text. ``auto`` takes the first that the text has. A box that holds no number is a wrong answer.
     extract: Literal["auto", "boxed", "stated", "last-number"] = "auto"
+    # largest difference that counts as right: absolute, or as a share of the target; the larger bound
+    # holds. Default: none, the comparison is exact.
     tolerance: float = 0.0
     relative_tolerance: float = 0.0
 

@@ -27,13 +27,6 @@ _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W\u3040-\u30ff
 class F1Scorer(AnswerScorer):
     """Word-overlap F1 of the answer with the target; logged as the signal ``score``.
 
-    Parameters
-    ----------
-    strip_reasoning, marker
-        As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
-    right_from : float
-        Least score that counts as right. A rubric over ``score`` can have more categories.
-
     Examples
     --------
     >>> from adaptive_eval.trial import Completion
@@ -42,6 +35,7 @@ class F1Scorer(AnswerScorer):
     0.5
     """
 
+    # least score that counts as right. A rubric over ``score`` can have more categories.
     right_from: float = 0.5
 
     def check_target(self, question: Question) -> str | None:
@@ -73,19 +67,13 @@ class F1Scorer(AnswerScorer):
 class RougeScorer(F1Scorer):
     """ROUGE F-measure of the answer with the target; logged as the signal ``score``.
 
-    Parameters
-    ----------
-    strip_reasoning, marker, right_from
-        As for ``f1``.
-    measure : {'rouge1', 'rouge2', 'rougeL'}
-        Words, pairs of words, or the longest common subsequence.
-
     Examples
     --------
     >>> RougeScorer().value("the fox is quick", "the quick fox")
     0.5714285714285715
     """
 
+    # words, pairs of words, or the longest common subsequence
     measure: Literal["rouge1", "rouge2", "rougeL"] = "rougeL"
 
     def check_target(self, question: Question) -> str | None:

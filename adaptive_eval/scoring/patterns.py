@@ -26,15 +26,6 @@ class RegexScorer(AnswerScorer):
     With a `pattern`, its last match in the answer (group 1, if it has groups) must be the target up to
     layout. Without one, the target is the pattern, and an answer with a match is right.
 
-    Parameters
-    ----------
-    strip_reasoning, marker
-        As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
-    pattern : str, optional
-        The expression, in the syntax of the package ``regex``.
-    ignore_case : bool
-        Ignore letter case.
-
     Examples
     --------
     >>> from adaptive_eval.trial import Completion
@@ -44,8 +35,8 @@ class RegexScorer(AnswerScorer):
     'two'
     """
 
-    pattern: str | None = None
-    ignore_case: bool = True
+    pattern: str | None = None  # the expression, in the syntax of the package ``regex``
+    ignore_case: bool = True  # ignore letter case
 
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question's target, or the pattern, unusable, or None."""
@@ -87,15 +78,6 @@ class RegexScorer(AnswerScorer):
 class ContainsScorer(AnswerScorer):
     """Right when the target is somewhere in the answer.
 
-    Parameters
-    ----------
-    strip_reasoning, marker
-        As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
-    ignore_case : bool
-        Ignore letter case.
-    whole_words : bool
-        The target may not begin or end inside a word or number: "party" does not contain "art", nor 0.5 a 5.
-
     Examples
     --------
     >>> from adaptive_eval.trial import Completion
@@ -105,7 +87,8 @@ class ContainsScorer(AnswerScorer):
     [1, 0]
     """
 
-    ignore_case: bool = True
+    ignore_case: bool = True  # ignore letter case
+    # the target may not begin or end inside a word or number: "party" does not contain "art", nor 0.5 a 5
     whole_words: bool = True
 
     def check_target(self, question: Question) -> str | None:

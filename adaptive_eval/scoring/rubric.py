@@ -25,16 +25,6 @@ class SignalMissing(Exception):
 class Rubric:
     """Assigns answers to categories.
 
-    Parameters
-    ----------
-    schema : Schema, optional
-        The categories. Default: right (1) and wrong (0).
-    thresholds : mapping of str to float
-        Frozen values of the schema's thresholds.
-    truncated : {'zero', 'judged'}
-        Whether an answer that was cut off at its token limit gets category 0, or the category that its
-        signals give as if it had ended by itself.
-
     Examples
     --------
     >>> Rubric().category({"is_correct": True})
@@ -47,8 +37,11 @@ class Rubric:
     3
     """
 
-    schema: Schema | None = None
+    schema: Schema | None = None  # the categories. Default: right (1) and wrong (0).
+    # frozen values of the schema's thresholds
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    # whether an answer that was cut off at its token limit gets category 0, or the category that its
+    # signals give as if it had ended by itself
     truncated: Literal["zero", "judged"] = "zero"
 
     @property
@@ -65,13 +58,7 @@ class Rubric:
         return tuple(category.name for category in self.schema.categories)
 
     def with_thresholds(self, thresholds: Mapping[str, float]) -> Rubric:
-        """Return this rubric with `thresholds` frozen.
-
-        Raises
-        ------
-        ValueError
-            If one is missing or they are out of order.
-        """
+        """Return this rubric with `thresholds` frozen."""
         if self.schema is None:
             return self
         from scorio.categorical import Thresholds
@@ -81,13 +68,7 @@ class Rubric:
         return replace(self, thresholds=frozen)
 
     def observed(self, records: Sequence[Mapping[str, Signal]]) -> Thresholds:
-        """Return the thresholds: frozen ones as they are, the others as quantiles of these answers.
-
-        Raises
-        ------
-        ValueError
-            If no answer has a signal that is needed.
-        """
+        """Return the thresholds: frozen ones as they are, the others as quantiles of these answers."""
         from scorio.categorical import Thresholds
 
         if self.schema is None:
@@ -95,23 +76,11 @@ class Rubric:
         return Thresholds.observed(self._signals(records), self.schema, given=self.thresholds)
 
     def category(self, signals: Mapping[str, Signal]) -> int:
-        """Return the category of one answer.
-
-        Raises
-        ------
-        SignalMissing
-            If it lacks a signal on which its category depends.
-        """
+        """Return the category of one answer."""
         return self.assign([signals])[0]
 
     def assign(self, records: Sequence[Mapping[str, Signal]]) -> list[int]:
-        """Return the category of each answer; 100,000 take about a second.
-
-        Raises
-        ------
-        SignalMissing
-            If one lacks a signal on which its category depends.
-        """
+        """Return the category of each answer; 100,000 take about a second."""
         if not records:
             return []
         zero = self.truncated == "zero"
@@ -152,32 +121,16 @@ def _number(value: Signal) -> float:
 
 @dataclass(frozen=True)
 class TaskScoring:
-    """A scorer and a rubric.
+    """A scorer and a rubric."""
 
-    Parameters
-    ----------
-    scorer : Scorer
-        Extracts the answer and compares it with the target.
-    rubric : Rubric
-        Turns the signals into a category; its thresholds are frozen.
-    missing : collection of str
-        Causes for which an answer that is none counts as missing
-        (:attr:`~adaptive_eval.trial.Completion.no_answer`); of others it is scored as it is.
-    """
-
-    scorer: Scorer
-    rubric: Rubric
+    scorer: Scorer  # extracts the answer and compares it with the target
+    rubric: Rubric  # turns the signals into a category; its thresholds are frozen
+    # causes for which an answer that is none counts as missing
+    # (:attr:`~adaptive_eval.trial.Completion.no_answer`); of others it is scored as it is
     missing: Collection[str] = ()
 
     def score(self, completion: Completion, question: Question) -> Score:
-        """Return the category of an answer, with all its signals.
-
-        Raises
-        ------
-        TransientEndpointError
-            If the endpoint left out a signal that the category depends on, such as the log-probabilities
-            that were requested.
-        """
+        """Return the category of an answer, with all its signals."""
         without = self.not_scored(completion)
         return without or self.categorised(self.scorer.score(completion, question), completion)
 
@@ -189,13 +142,7 @@ class TaskScoring:
         return Score(None, None, attempt_signals(completion), f"no answer: {cause}")
 
     def categorised(self, score: Score, completion: Completion) -> Score:
-        """Return the scorer's `score` with the rubric's category; a score without a category keeps none.
-
-        Raises
-        ------
-        TransientEndpointError
-            As :meth:`score`.
-        """
+        """Return the scorer's `score` with the rubric's category; a score without a category keeps none."""
         signals = {**attempt_signals(completion), **score.signals}
         if score.category is None:
             return replace(score, signals=signals)

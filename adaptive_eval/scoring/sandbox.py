@@ -146,13 +146,6 @@ def run_tests(code: str, tests: str, limits: Limits, python: str | None = None) 
     It is run once more, and the second outcome counts.
 
     The tests run in the module that the code has made. The interpreter (default: this one) sees no packages.
-
-    Raises
-    ------
-    SandboxFailed
-        If the program did not start, or its sandbox was killed twice.
-    UsageError
-        If there can be no sandbox.
     """
     enclosure = _enclosure(python)
     try:

@@ -33,21 +33,11 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer as a scorer found it.
+    """An answer as a scorer found it."""
 
-    Parameters
-    ----------
-    text : str
-        The answer.
-    how : str
-        Where it was found, for the score's reason: ``boxed``, ``stated``, ``last number``, ….
-    is_final : bool
-        False if a text cut off here may have gone on to another answer.
-    """
-
-    text: str
-    how: str
-    is_final: bool
+    text: str  # the answer
+    how: str  # where it was found, for the score's reason: ``boxed``, ``stated``, ``last number``, …
+    is_final: bool  # false if a text cut off here may have gone on to another answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +46,11 @@ class AnswerScorer(ABC):
 
     An answer cut off at its token limit gets category 0 and the reason ``truncated``, unless its result comes
     before the cut (a closed box, a stated answer that ends before it).
-
-    Parameters
-    ----------
-    strip_reasoning : bool
-        Drop ``<think>…</think>`` and similar tags before looking for the answer.
-    marker : str, optional
-        Look only at the text after the last marker, and for a tag (``<result>``) only up to its closing tag.
-        Without a marker in the text there is no answer.
     """
 
-    strip_reasoning: bool = True
+    strip_reasoning: bool = True  # drop ``<think>…</think>`` and similar tags before looking for the answer
+    # look only at the text after the last marker, and for a tag (``<result>``) only up to its closing tag.
+    # Without a marker in the text there is no answer.
     marker: str | None = None
 
     @abstractmethod
@@ -86,21 +70,7 @@ class AnswerScorer(ABC):
         """Return what makes the question's target unusable for this scorer, or None."""
 
     def score(self, completion: Completion, question: Question) -> Score:
-        """Score one answer.
-
-        Parameters
-        ----------
-        completion : Completion
-            The answer; its text may be anything.
-        question : Question
-            The question, whose target has passed :meth:`check_target`.
-
-        Returns
-        -------
-        Score
-            Category 0 or 1, the extracted answer (bounded, without control characters), the signals
-            ``is_correct``, ``has_box`` and ``truncated``, and the reason.
-        """
+        """Score one answer."""
         text = self._part(completion.text)
         box = last_boxed(text)
         truncated = completion.finish_reason in CUT_OFF

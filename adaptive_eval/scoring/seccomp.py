@@ -106,11 +106,6 @@ _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
 def syscall_filter(machine: str | None = None) -> bytes | None:
     """Return the filter for a machine, or None where the numbers of its system calls are not known.
 
-    Parameters
-    ----------
-    machine : str, optional
-        ``x86_64`` or ``aarch64``. Default: this one.
-
     Examples
     --------
     >>> len(syscall_filter("x86_64")) % 8, syscall_filter("riscv64")

@@ -21,19 +21,6 @@ PROMPT_LOGPROBS = "prompt"
 def attempt_signals(completion: Completion) -> dict[str, Signal]:
     """Return the signals of one answer that do not depend on the target.
 
-    Parameters
-    ----------
-    completion : Completion
-        The answer, with the token usage, finish reason and log-probabilities that the endpoint reported.
-
-    Returns
-    -------
-    dict
-        ``latency`` (seconds) and ``truncated``; if they are known, ``token_ratio``, ``repeated_pattern``,
-        ``prompt_tokens``, ``completion_tokens``, ``completion_bpt`` and ``prompt_bpt`` (bits per token), as
-        defined in the paper's appendix D.1 (arXiv:2510.04265); ``no_answer_…`` for one that is none
-        (:attr:`~adaptive_eval.trial.Completion.no_answer`).
-
     Examples
     --------
     >>> from adaptive_eval.trial import Usage

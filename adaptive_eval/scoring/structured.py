@@ -29,16 +29,6 @@ _FENCE_ENDS = re.compile(r"\n[ \t]*```")
 class JsonScorer(AnswerScorer):
     """Reads the last JSON object (or list) of an answer.
 
-    Parameters
-    ----------
-    strip_reasoning, marker
-        As for every scorer (:class:`~adaptive_eval.scoring.scorer.AnswerScorer`).
-    field : str, optional
-        The field that must be the target, or a path to it (``result.value``, ``items.0``). Numbers are
-        compared by value, texts up to layout. Without field and schema the whole value must equal the target.
-    schema : mapping, optional
-        A JSON Schema that the value must fit.
-
     Examples
     --------
     >>> from adaptive_eval.trial import Completion
@@ -47,8 +37,10 @@ class JsonScorer(AnswerScorer):
     1
     """
 
+    # the field that must be the target, or a path to it (``result.value``, ``items.0``). Numbers are
+    # compared by value, texts up to layout. Without field and schema the whole value must equal the target.
     field: str | None = None
-    schema: Mapping[str, Any] | None = None
+    schema: Mapping[str, Any] | None = None  # A JSON Schema that the value must fit
 
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question's target, or the schema, unusable, or None."""

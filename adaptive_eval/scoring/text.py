@@ -41,19 +41,6 @@ _AROUND = " \t\n\r.,;:!?\"'`“”‘’«»*_()[]{}$。，！？：；"
 def answer_part(text: str, *, strip_reasoning: bool = True) -> str:
     r"""Return the part of an answer that may hold its result: after the reasoning, at most :data:`TAIL` long.
 
-    Parameters
-    ----------
-    text : str
-        The answer.
-    strip_reasoning : bool
-        Drop ``<think>…</think>`` and similar tags. A closing tag alone ends reasoning (chat templates often
-        open it in the prompt). An opening tag without a closing one begins reasoning that was cut off.
-
-    Returns
-    -------
-    str
-        The part, without white space around it.
-
     Examples
     --------
     >>> answer_part("<think>Is it 5? No.</think>\n\nIt is 7.")

@@ -29,17 +29,6 @@ class CallableScorer:
     dataset's ``fields``. The function returns whether the answer is right (bool), a score from 0 to 1, or a
     mapping with ``score`` and optionally ``extracted``, ``reason`` and ``signals`` (name to number).
 
-    Parameters
-    ----------
-    function : str
-        ``module:function``; the module may lie in the folder of the config.
-    strip_reasoning : bool
-        Drop ``<think>…</think>`` and similar tags.
-    right_from : float
-        Least score that counts as right.
-    time_limit : float
-        Seconds that one answer may take.
-
     Examples
     --------
     >>> scorer = CallableScorer("operator:contains")
@@ -48,10 +37,10 @@ class CallableScorer:
     True
     """
 
-    function: str
-    strip_reasoning: bool = True
-    right_from: float = 0.5
-    time_limit: float = 60.0
+    function: str  # ``module:function``; the module may lie in the folder of the config
+    strip_reasoning: bool = True  # drop ``<think>…</think>`` and similar tags
+    right_from: float = 0.5  # least score that counts as right
+    time_limit: float = 60.0  # seconds that one answer may take
     home: Home = field(default_factory=Home.here, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -59,13 +48,7 @@ class CallableScorer:
         return type(self), (self.function, self.strip_reasoning, self.right_from, self.time_limit)
 
     def check_target(self, question: Question) -> str | None:
-        """Return what is wrong with the function, or None; the target may be any text.
-
-        Raises
-        ------
-        UsageError
-            If no process can be started to call it.
-        """
+        """Return what is wrong with the function, or None; the target may be any text."""
         require_workers("the scorer python")
         try:
             _require_function(self.function, self.home)

@@ -50,21 +50,6 @@ def label_logits(
 ) -> tuple[float, ...] | None:
     """Return the log-probability of each label at a slot, from the likeliest tokens there.
 
-    Parameters
-    ----------
-    alternatives : sequence of (str, float)
-        Tokens and their natural log-probabilities. Several tokens can be one label (``A`` and `` A``): their
-        probabilities add up.
-    labels : sequence of str
-        The labels.
-
-    Returns
-    -------
-    tuple of float or None
-        Log-probabilities, which are logits but for a constant that cancels in a softmax. A label that is not
-        among the tokens is no likelier than the least likely of them, and counts as that. None where no
-        label is there at all.
-
     Examples
     --------
     >>> found = label_logits([("A", -0.5), (" A", -2.0), ("B", -3.0), ("the", -5.0)])
@@ -85,15 +70,6 @@ def calibrated(
     logits: Sequence[float], baseline: Sequence[float], temperature: float = 1.0
 ) -> tuple[float, ...]:
     """Return probabilities ``softmax((s_y − b_y) / T)`` of the labels (appendix D.1 of the paper).
-
-    Parameters
-    ----------
-    logits : sequence of float
-        Scores s_y of the labels for the response.
-    baseline : sequence of float
-        Scores b_y for a content-free prompt: what the model says about nothing.
-    temperature : float
-        T, above 0.
 
     Examples
     --------
@@ -129,31 +105,22 @@ class VerifierScorer(ModelGradedScorer):
 
     The signals ``verifier_a``, ``verifier_b`` and ``verifier_c`` hold the calibrated probabilities;
     ``verifier_raw_a`` and so on those without calibration at temperature 1.
-
-    Parameters
-    ----------
-    prompt : str, optional
-        What is asked, with ``{question}``, ``{target}`` and ``{answer}``; the answer comes between marker
-        lines. Default: :data:`PROMPT`.
-    content_free : tuple of str
-        Texts that stand for question, target and answer when the baseline is asked for; its logits are
-        averaged over them. Empty for no calibration.
-    temperature : float
-        T of the calibration, above 0; beyond 1 it makes the verifier less sure.
-    top_logprobs : int
-        Likeliest tokens asked for at the slot; OpenAI's API gives 20 at most, and so does vLLM unless it was
-        started with ``--max-logprobs``.
-    is_correct : Scorer, optional
-        Who says whether the answer is right. By default the verifier does: right where A is likelier than B
-        and than C.
     """
 
     kind: ClassVar[str] = "verifier"
 
+    # what is asked, with ``{question}``, ``{target}`` and ``{answer}``; the answer comes between marker
+    # lines. Default: :data:`PROMPT`.
     prompt: str | None = None
+    # texts that stand for question, target and answer when the baseline is asked for; its logits are
+    # averaged over them. Empty for no calibration.
     content_free: tuple[str, ...] = ("N/A",)
-    temperature: float = 1.0
+    temperature: float = 1.0  # T of the calibration, above 0; beyond 1 it makes the verifier less sure
+    # likeliest tokens asked for at the slot; OpenAI's API gives 20 at most, and so does vLLM unless it was
+    # started with ``--max-logprobs``
     top_logprobs: int = 20
+    # who says whether the answer is right. By default the verifier does: right where A is likelier than B
+    # and than C.
     is_correct: Scorer | None = None
     baseline: _Baseline = field(default_factory=_Baseline, init=False, repr=False, compare=False)
 
@@ -176,11 +143,6 @@ class VerifierScorer(ModelGradedScorer):
         """Have one answer verified.
 
         An answer about which the verifier gives none of the labels gets no category; the reason says so.
-
-        Raises
-        ------
-        ScorerUnavailable
-            If the verifier cannot be reached.
         """
         bill, known = Bill(), None
         text = await asyncio.to_thread(self.shown, completion.text)  # answers may have megabytes

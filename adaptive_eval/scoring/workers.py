@@ -97,26 +97,6 @@ def in_worker(
     A process that is killed while it works (as by a system without memory) says nothing about the answer: the
     work is repeated in a new one. So is work during which the machine slept.
 
-    Parameters
-    ----------
-    function : callable
-        A module-level function; its arguments and result can be pickled.
-    limit : float
-        Seconds of CPU time until the process is killed; for a user function, which may wait, of the clock.
-    imports : str
-        A module that the process imports when it starts, so that no answer spends time on it.
-    home : Home, optional
-        Where the process looks for modules and files. Default: where it started.
-
-    Raises
-    ------
-    Undecided
-        If the function takes too long or raises, or its process dies repeatedly.
-    UsageError
-        As the function raised it: the answer is not the cause.
-    ScorerUnavailable
-        If no process can be started; the answer can be scored later.
-
     Examples
     --------
     >>> in_worker(divmod, 7, 2)

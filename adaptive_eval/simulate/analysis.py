@@ -25,62 +25,33 @@ __all__ = ["Analysis", "ModelAnalysis", "analyze"]
 
 @dataclass(frozen=True, slots=True)
 class ModelAnalysis:
-    """One model in both views.
+    """One model in both views."""
 
-    Parameters
-    ----------
-    model : str
-        Name.
-    trials, fewest, most : int
-        Recorded trials; fewest and most on one question.
-    score : float
-        Mean over questions of the mean of all trials.
-    mu, sigma : float
-        Bayes@N posterior mean and standard deviation (uniform prior).
-    fixed_rank : int
-        The paper's rank: by μ, neighbours that z cannot part share one.
-    rank_low, rank_high : int
-        Rank interval of the replay in recorded order; 1 to L where the goal declares no order.
-    used : int
-        Trials that this replay needed of the model.
-    used_shuffled : float
-        Mean of that over shuffled replays.
-    """
-
-    model: str
+    model: str  # name
+    # recorded trials; fewest and most on one question
     trials: int
     fewest: int
     most: int
-    score: float
+    score: float  # mean over questions of the mean of all trials
+    # bayes@N posterior mean and standard deviation (uniform prior)
     mu: float
     sigma: float
-    fixed_rank: int
+    fixed_rank: int  # the paper's rank: by μ, neighbours that z cannot part share one
+    # rank interval of the replay in recorded order; 1 to L where the goal declares no order
     rank_low: int
     rank_high: int
-    used: int
-    used_shuffled: float
+    used: int  # trials that this replay needed of the model
+    used_shuffled: float  # mean of that over shuffled replays
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Analysis:
-    """What :func:`analyze` found.
+    """What :func:`analyze` found."""
 
-    Parameters
-    ----------
-    models : tuple of ModelAnalysis
-        By score, best first.
-    recorded : int
-        Recorded trials.
-    replay : RunOutcome
-        The replay in recorded order.
-    shuffled : SimulationResult
-        Replays with the trials of every cell in random order.
-    """
-
-    models: tuple[ModelAnalysis, ...]
-    recorded: int
-    replay: RunOutcome
-    shuffled: SimulationResult
+    models: tuple[ModelAnalysis, ...]  # by score, best first
+    recorded: int  # recorded trials
+    replay: RunOutcome  # the replay in recorded order
+    shuffled: SimulationResult  # replays with the trials of every cell in random order
 
     @property
     def saved(self) -> float:

@@ -25,29 +25,20 @@ Floats = NDArray[np.float64]
 class Workload:
     """What one trial of a model takes.
 
-    Parameters
-    ----------
-    prompt_tokens, completion_tokens : float or None
-        Expected tokens; None where unknown.
-    usd : float or None
-        Expected price of a trial.
-    seconds : float or None
-        Expected time from one trial's start to the next one's, all those in flight taken together: mean
-        latency over concurrency, or more under a rate limit.
-    disk_bytes : float or None
-        Expected bytes of a stored trial.
-
     Examples
     --------
     >>> Workload(prompt_tokens=200.0, completion_tokens=800.0).tokens
     1000.0
     """
 
+    # expected tokens; None where unknown
     prompt_tokens: float | None = None
     completion_tokens: float | None = None
-    usd: float | None = None
+    usd: float | None = None  # expected price of a trial
+    # expected time from one trial's start to the next one's, all those in flight taken together: mean
+    # latency over concurrency, or more under a rate limit
     seconds: float | None = None
-    disk_bytes: float | None = None
+    disk_bytes: float | None = None  # expected bytes of a stored trial
 
     @property
     def tokens(self) -> float | None:

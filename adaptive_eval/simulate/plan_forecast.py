@@ -45,66 +45,38 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """One way to run the config, and what it comes to.
+    """One way to run the config, and what it comes to."""
 
-    Parameters
-    ----------
-    policy : str
-        Which models get trials: a policy's name, or ``fixed N=…``.
-    margin : float or None
-        Equivalence margin.
-    trials : Spread
-        Trials of a run.
-    tokens, usd, hours : Spread or None
-        Expected tokens, price and duration; None where they are unknown.
-    resolved : Rate
-        Runs that reach the goal within passes and budget.
-    winners, ties, open : float
-        Shares of contrasts that get a winner, a tie, no verdict.
-    any_wrong, wrong_ties : Rate
-        Runs with any wrong winner; wrong ties among pairs the margin or more apart.
-    disk_bytes : Spread or None
-        Expected size of the run file; None where it is unknown.
-    """
-
-    policy: str
-    margin: float | None
-    trials: Spread
+    policy: str  # which models get trials: a policy's name, or ``fixed N=…``
+    margin: float | None  # equivalence margin
+    trials: Spread  # trials of a run
+    # expected tokens, price and duration; None where they are unknown
     tokens: Spread | None
     usd: Spread | None
     hours: Spread | None
-    resolved: Rate
+    resolved: Rate  # runs that reach the goal within passes and budget
+    # shares of contrasts that get a winner, a tie, no verdict
     winners: float
     ties: float
     open: float
+    # runs with any wrong winner; wrong ties among pairs the margin or more apart
     any_wrong: Rate
     wrong_ties: Rate
-    disk_bytes: Spread | None = None
+    disk_bytes: Spread | None = None  # expected size of the run file; None where it is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What :func:`plan` found.
+    """What :func:`plan` found."""
 
-    Parameters
-    ----------
-    truth : tuple of float
-        Assumed scores of the models.
-    rows : tuple of PlanRow
-        Policies and margins, with the budget in force.
-    budgets : tuple of (float, Rate, float)
-        For the config's own policy and margin: a budget in trials, the runs resolved within it, the share of
-        contrasts decided.
-    all_equal : PlanRow or None
-        The config's own policy and margin if all models were equally good: the worst case for errors.
-    gaps : tuple of (float, PlanRow)
-        The config's margin under policy round-robin, where neighbouring models are so far apart.
-    """
-
-    truth: tuple[float, ...]
-    rows: tuple[PlanRow, ...]
+    truth: tuple[float, ...]  # assumed scores of the models
+    rows: tuple[PlanRow, ...]  # policies and margins, with the budget in force
+    # for the config's own policy and margin: a budget in trials, the runs resolved within it, the share of
+    # contrasts decided
     budgets: tuple[tuple[float, Rate, float], ...]
+    # the config's own policy and margin if all models were equally good: the worst case for errors
     all_equal: PlanRow | None
+    # the config's margin under policy round-robin, where neighbouring models are so far apart
     gaps: tuple[tuple[float, PlanRow], ...] = ()
 
     def to_columns(self) -> dict[str, list[Any]]:

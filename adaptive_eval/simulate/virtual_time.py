@@ -24,23 +24,6 @@ __all__ = ["Latency", "run_events"]
 class Latency:
     """Lognormal seconds from request to answer, which may depend on the outcome.
 
-    Parameters
-    ----------
-    median : float or tuple of float
-        Median in seconds, of all models or of each, for an answer of the worst category.
-    sigma : float
-        Standard deviation of the logarithm.
-    best_factor : float
-        An answer of the best category takes this many times as long; in between by its score.
-    tick : float
-        Answers that arrive within so many seconds are told together, as a store commits them in groups; 0
-        tells them one by one.
-
-    Raises
-    ------
-    UsageError
-        If a value is out of range.
-
     Examples
     --------
     >>> import numpy as np
@@ -48,9 +31,13 @@ class Latency:
     1.0
     """
 
+    # median in seconds, of all models or of each, for an answer of the worst category
     median: float | tuple[float, ...] = 1.0
-    sigma: float = 0.4
+    sigma: float = 0.4  # standard deviation of the logarithm
+    # an answer of the best category takes this many times as long; in between by its score
     best_factor: float = 1.0
+    # answers that arrive within so many seconds are told together, as a store commits them in groups; 0
+    # tells them one by one
     tick: float = 0.0
 
     def __post_init__(self) -> None:

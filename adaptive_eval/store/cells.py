@@ -27,41 +27,23 @@ class OutcomeCells:
     """How often each model has answered each question over a stretch of the log.
 
     One entry per (model, question) that occurs; every array has shape (n,) and dtype int64.
-
-    Parameters
-    ----------
-    end : int
-        Number of outcomes in the log when they were counted: where the next stretch begins.
-    model, question : arrays
-        Which cell it is.
-    stored, scored : arrays
-        Trials, missing and after-stop ones included; those of them with an answer that has a category.
-    category_sum, category_max : arrays
-        Sum and largest of the answers' categories; 0 and -1 without an answer.
-    truncated : arrays
-        Answers cut off at the token limit.
-    missing : mapping of (int, str) to int
-        Trials without a category, by model and reason.
-    categories : mapping of (int, int) to int
-        Trials with one, by model and category.
-    models : tuple of str
-        Names; `model` indexes it.
-    questions : tuple of (str, str)
-        Task name and question id; `question` indexes it.
     """
 
-    end: int
+    end: int  # number of outcomes in the log when they were counted: where the next stretch begins
+    # which cell it is
     model: Integers
     question: Integers
+    # trials, missing and after-stop ones included; those of them with an answer that has a category
     stored: Integers
     scored: Integers
+    # sum and largest of the answers' categories; 0 and -1 without an answer
     category_sum: Integers
     category_max: Integers
-    truncated: Integers
-    missing: Mapping[tuple[int, str], int]
-    categories: Mapping[tuple[int, int], int]
-    models: tuple[str, ...]
-    questions: tuple[tuple[str, str], ...]
+    truncated: Integers  # answers cut off at the token limit
+    missing: Mapping[tuple[int, str], int]  # trials without a category, by model and reason
+    categories: Mapping[tuple[int, int], int]  # trials with one, by model and category
+    models: tuple[str, ...]  # names; `model` indexes it
+    questions: tuple[tuple[str, str], ...]  # task name and question id; `question` indexes it
 
 
 _TALLIED = "SELECT model, question, category, missing, stored, truncated FROM tallies UNION ALL "

@@ -14,41 +14,23 @@ __all__ = ["OutcomeColumns", "read_columns", "read_in_sequence", "read_latencies
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutcomeColumns:
-    """The outcomes of a run, one entry a trial in commit order; every array has shape (n,).
+    """The outcomes of a run, one entry a trial in commit order; every array has shape (n,)."""
 
-    Parameters
-    ----------
-    models : tuple of str
-        Names; `model` indexes it.
-    questions : tuple of (str, str)
-        Task name and question id; `question` indexes it.
-    model, step, question, repeat : int64 arrays
-        Which trial it is.
-    category : int64 array
-        Category in 0..C; -1 for a missing trial.
-    prompt_tokens, completion_tokens, cached_tokens : int64 arrays
-        Tokens charged.
-    latency : float64 array
-        Seconds; NaN for a missing trial.
-    finished_at : float64 array
-        Unix time.
-    after_stop : bool array
-        True where the trial finished after the session had stopped.
-    """
-
-    models: tuple[str, ...]
-    questions: tuple[tuple[str, str], ...]
+    models: tuple[str, ...]  # names; `model` indexes it
+    questions: tuple[tuple[str, str], ...]  # task name and question id; `question` indexes it
+    # which trial it is
     model: npt.NDArray[np.int64]
     step: npt.NDArray[np.int64]
     question: npt.NDArray[np.int64]
     repeat: npt.NDArray[np.int64]
-    category: npt.NDArray[np.int64]
+    category: npt.NDArray[np.int64]  # category in 0..C; -1 for a missing trial
+    # tokens charged
     prompt_tokens: npt.NDArray[np.int64]
     completion_tokens: npt.NDArray[np.int64]
     cached_tokens: npt.NDArray[np.int64]
-    latency: npt.NDArray[np.float64]
-    finished_at: npt.NDArray[np.float64]
-    after_stop: npt.NDArray[np.bool_]
+    latency: npt.NDArray[np.float64]  # seconds; NaN for a missing trial
+    finished_at: npt.NDArray[np.float64]  # unix time
+    after_stop: npt.NDArray[np.bool_]  # true where the trial finished after the session had stopped
 
     def __len__(self) -> int:
         return len(self.step)

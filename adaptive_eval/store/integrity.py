@@ -173,13 +173,7 @@ _NO_FILTERS = dict.fromkeys(("models", "questions", "step", "category", "missing
 
 
 def find_damage(db: sqlite3.Connection, path: Path) -> Damage:
-    """Check an open run file: its structure by SQLite, and the checksum of every trial.
-
-    Raises
-    ------
-    RunDamaged
-        It is too damaged to be read at all.
-    """
+    """Check an open run file: its structure by SQLite, and the checksum of every trial."""
     try:
         found = db.execute("PRAGMA integrity_check(20)").fetchall()
         contents = RunContents(db, path)

@@ -15,43 +15,21 @@ __all__ = ["Rescored", "ScoringRecord", "add_scoring", "read_rescored", "read_sc
 
 @dataclass(frozen=True, slots=True)
 class ScoringRecord:
-    """One scoring of all stored answers.
+    """One scoring of all stored answers."""
 
-    Parameters
-    ----------
-    name : str
-        What it is called in reports.
-    at : float
-        Unix time at which it was made.
-    body : mapping
-        JSON-able: how each task was scored, and the results under it.
-    """
-
-    name: str
-    at: float
-    body: Mapping[str, Any]
+    name: str  # what it is called in reports
+    at: float  # unix time at which it was made
+    body: Mapping[str, Any]  # JSON-able: how each task was scored, and the results under it
 
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """What a scoring made of one answer.
+    """What a scoring made of one answer."""
 
-    Parameters
-    ----------
-    outcome : int
-        Number of the trial in commit order, from 0.
-    category : int or None
-        Its category; None where it cannot be scored so.
-    extracted : str or None
-        The answer as extracted.
-    reason : str
-        Why it got this category.
-    """
-
-    outcome: int
-    category: int | None
-    extracted: str | None
-    reason: str
+    outcome: int  # number of the trial in commit order, from 0
+    category: int | None  # its category; None where it cannot be scored so
+    extracted: str | None  # the answer as extracted
+    reason: str  # why it got this category
 
 
 def add_scoring(db: sqlite3.Connection, record: ScoringRecord, rows: Iterable[Rescored]) -> int:

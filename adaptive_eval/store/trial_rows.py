@@ -129,13 +129,7 @@ class TrialDecoder:
         self._dictionaries = dictionaries
 
     def __call__(self, row: tuple[Any, ...]) -> TrialRecord:
-        """Return the trial of one row.
-
-        Raises
-        ------
-        ValueError
-            The trial does not match its checksum.
-        """
+        """Return the trial of one row."""
         _, model, step, question, repeat, seed = row[:6]
         category, prompt, completion, cached, latency, finished_at, finish_reason, missing, after_stop = row[
             6:15

@@ -23,24 +23,14 @@ MOST_SHOWN = 20
 
 @dataclass(frozen=True)
 class FewShot:
-    """Worked examples.
+    """Worked examples."""
 
-    Parameters
-    ----------
-    count : int
-        How many.
-    answer : PromptTemplate
-        What the assistant is shown to have said; it may ask for every field, the target included.
-    dataset : str, optional
-        Where they come from; None for the first questions of the task's own dataset.
-    split : str
-        Of a Hugging Face dataset.
-    """
-
-    count: int
+    count: int  # how many
+    # what the assistant is shown to have said; it may ask for every field, the target included
     answer: PromptTemplate
+    # where they come from; None for the first questions of the task's own dataset
     dataset: str | None = None
-    split: str = "train"
+    split: str = "train"  # of a Hugging Face dataset
 
 
 def load_task(
@@ -61,52 +51,6 @@ def load_task(
     shuffle_options: bool = False,
 ) -> Task:
     r"""Load a task from a file, the Hugging Face hub or a function.
-
-    Parameters
-    ----------
-    name : str
-        The task's name.
-    path : str or Path
-        The dataset (:func:`adaptive_eval.tasks.sources.read_source`).
-    prompt : str
-        The user message's template (:mod:`adaptive_eval.tasks.template`). It may ask for mapped names and
-        for the dataset's own columns; ``{choices}`` gives the options as lines ``A. …``.
-    fields : mapping, optional
-        Names used here to columns. ``id``, ``input``, ``target`` and ``choices`` stand for columns of these
-        names where they are not mapped. Where there is no ``id``, a question's id is a hash of its row.
-        ``choices`` may be a list, an object (label to text, or lists ``text`` and ``label``), a JSON list
-        in a cell, or a tuple of columns.
-    system : str, optional
-        The system message.
-    limit : int, optional
-        Use only the first so many questions, after shuffling.
-    shuffle : int, optional
-        Seed to shuffle with. The order depends on seed and ids only, not on the file's order.
-    check_target : callable, optional
-        Returns what is wrong with a question's target, or None; a scorer's ``check_target``.
-    base : Path, optional
-        Where the relative paths of a Hugging Face folder and of worked examples start.
-    split, subset : str
-        Of a Hugging Face dataset.
-    keep : mapping, optional
-        Column to the values, as text, of the rows that are used.
-    few_shot : FewShot, optional
-        Worked examples shown before every question; those from the dataset itself are not asked, and of
-        another dataset those that are asked are not shown.
-    shuffle_options : bool
-        Whether every trial shows the options in an order of its own, which follows from its seed.
-
-    Returns
-    -------
-    Task
-        The task; its questions' ids are unique.
-
-    Raises
-    ------
-    DatasetError
-        When anything in the file cannot be used: unreadable lines, missing or empty fields, duplicate ids,
-        targets that the scorer cannot read, a prompt that asks for an unknown field. All of it is in the
-        message, with its line. Rows that `limit` leaves out are checked as well.
 
     Examples
     --------

@@ -39,21 +39,11 @@ class _Unreadable(Exception):
 
 @dataclass
 class QuestionReader:
-    """Turns rows into questions and collects everything that is wrong with them.
+    """Turns rows into questions and collects everything that is wrong with them."""
 
-    Parameters
-    ----------
-    task : str
-        The task's name.
-    columns : mapping
-        What the config maps, without defaults.
-    wanted : tuple of str
-        Fields that the prompt asks for.
-    """
-
-    task: str
-    columns: Columns
-    wanted: tuple[str, ...]
+    task: str  # the task's name
+    columns: Columns  # what the config maps, without defaults
+    wanted: tuple[str, ...]  # fields that the prompt asks for
     problems: list[tuple[int, str]] = field(default_factory=list)
 
     def read(self, rows: Sequence[Row]) -> list[tuple[Row, Question]]:

@@ -16,33 +16,18 @@ __all__ = ["Row", "RowFile", "read_rows", "stream_rows"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of a dataset.
+    """One row of a dataset."""
 
-    Parameters
-    ----------
-    line : int
-        Line of the file on which it begins, from 1.
-    values : mapping
-        Column to value.
-    """
-
-    line: int
-    values: Mapping[str, Any]
+    line: int  # line of the file on which it begins, from 1
+    values: Mapping[str, Any]  # column to value
 
 
 @dataclass(frozen=True, slots=True)
 class RowFile:
-    """The rows of a file, and what is wrong with it.
+    """The rows of a file, and what is wrong with it."""
 
-    Parameters
-    ----------
-    rows : tuple of Row
-        The rows that could be read.
-    problems : tuple of (int, str)
-        Line and words for each thing that could not; line 0 stands for the whole file.
-    """
-
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]  # the rows that could be read
+    # line and words for each thing that could not; line 0 stands for the whole file
     problems: tuple[tuple[int, str], ...]
 
 

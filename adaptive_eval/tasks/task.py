@@ -57,26 +57,6 @@ def shuffled(question: Question, seed: int) -> Question:
 class Task:
     """A dataset ready to be asked.
 
-    Parameters
-    ----------
-    name : str
-        The task's name.
-    questions : tuple of Question
-        In the order that the schedule permutes.
-    template : PromptTemplate
-        The user message.
-    system : str, optional
-        The system message.
-    source : str
-        Where the questions come from, for reports.
-    examples : tuple of Message
-        Worked examples between the system message and the question.
-    shuffles_options : bool
-        Whether every trial shows the options in an order of its own.
-    content_hash : str
-        SHA-256 over ids, options, targets and prompts as asked, system message included, in order. It
-        changes when, and only when, what is asked or what is right changes.
-
     Examples
     --------
     >>> question = Question("t", "q1", "4", {"input": "2 + 2?"})
@@ -85,13 +65,15 @@ class Task:
     (Message(role='user', content='2 + 2? Be brief.'),)
     """
 
-    name: str
-    questions: tuple[Question, ...]
-    template: PromptTemplate
-    system: str | None = None
-    source: str = ""
-    examples: tuple[Message, ...] = ()
-    shuffles_options: bool = False
+    name: str  # the task's name
+    questions: tuple[Question, ...]  # in the order that the schedule permutes
+    template: PromptTemplate  # the user message
+    system: str | None = None  # the system message
+    source: str = ""  # where the questions come from, for reports
+    examples: tuple[Message, ...] = ()  # worked examples between the system message and the question
+    shuffles_options: bool = False  # whether every trial shows the options in an order of its own
+    # SHA-256 over ids, options, targets and prompts as asked, system message included, in order. It changes
+    # when, and only when, what is asked or what is right changes.
     content_hash: str = field(init=False)
     by_id: Mapping[str, Question] = field(init=False, repr=False, compare=False)
 
@@ -100,19 +82,7 @@ class Task:
         object.__setattr__(self, "content_hash", self._hash())
 
     def render(self, question: Question) -> tuple[Message, ...]:
-        """Return the messages that ask `question`.
-
-        Parameters
-        ----------
-        question : Question
-            One of the task's questions.
-
-        Returns
-        -------
-        tuple of Message
-            The system message where there is one, worked examples, and the user message; or the
-            conversation that the dataset gives.
-        """
+        """Return the messages that ask `question`."""
         before = () if self.system is None else (Message("system", self.system),)
         if GIVEN in question.fields:
             given = json.loads(question.fields[GIVEN])
@@ -121,15 +91,7 @@ class Task:
         return (*before, *self.examples, user)
 
     def asked(self, question: Question, seed: int) -> Question:
-        """Return `question` as the trial with this seed asks it, its options shuffled where they are to be.
-
-        Parameters
-        ----------
-        question : Question
-            One of the task's questions.
-        seed : int
-            The trial's seed.
-        """
+        """Return `question` as the trial with this seed asks it, its options shuffled if so configured."""
         return shuffled(question, seed) if self.shuffles_options else question
 
     def _hash(self) -> str:

@@ -32,13 +32,6 @@ _LONGEST_COMMAND = 80
 class PromptTemplate:
     r"""A parsed prompt template.
 
-    Parameters
-    ----------
-    text : str
-        The template as written.
-    parts : tuple of str
-        Literal text at even positions, field names at odd ones.
-
     Examples
     --------
     >>> template = PromptTemplate.parse(r"{input} Put it within \boxed{{}}, not \frac{a}{b}.")
@@ -48,23 +41,12 @@ class PromptTemplate:
     'What is {x}? Put it within \\boxed{}, not \\frac{a}{b}.'
     """
 
-    text: str
-    parts: tuple[str, ...]
+    text: str  # the template as written
+    parts: tuple[str, ...]  # literal text at even positions, field names at odd ones
 
     @classmethod
     def parse(cls, text: str) -> PromptTemplate:
-        """Read a template; every text is one.
-
-        Parameters
-        ----------
-        text : str
-            The template.
-
-        Returns
-        -------
-        PromptTemplate
-            Its parts.
-        """
+        """Read a template; every text is one."""
         return cls(text, tuple(_Parser(text).parts()))
 
     @property
@@ -73,35 +55,12 @@ class PromptTemplate:
         return tuple(dict.fromkeys(self.parts[1::2]))
 
     def render(self, values: Mapping[str, str]) -> str:
-        """Return the text with every field replaced.
-
-        Parameters
-        ----------
-        values : mapping of str to str
-            The fields.
-
-        Raises
-        ------
-        KeyError
-            When a field is missing; :func:`adaptive_eval.tasks.load_task` checks this for every question.
-        """
+        """Return the text with every field replaced."""
         return "".join(values[part] if index % 2 else part for index, part in enumerate(self.parts))
 
 
 def template_problem(template: PromptTemplate, columns: Mapping[str, str | tuple[str, ...]]) -> str | None:
     """Say what makes a template useless whatever the dataset, or return None.
-
-    Parameters
-    ----------
-    template : PromptTemplate
-        The user message.
-    columns : mapping
-        Names used here to the dataset's columns, as configured.
-
-    Returns
-    -------
-    str or None
-        That it asks every question with the same words, or that it shows the right answer.
 
     Examples
     --------

@@ -18,16 +18,6 @@ __all__ = ["describe", "explain", "note_words", "used_of_limits"]
 def describe(what: Decision | StopVerdict) -> str:
     """Return a decision, or why a session stopped, as a sentence.
 
-    Parameters
-    ----------
-    what : Decision or StopVerdict
-        Such as ``session.decisions[0]`` or ``session.stopped``.
-
-    Returns
-    -------
-    str
-        A clause without a full stop. Names are as they were given: escape it for where it is shown.
-
     Examples
     --------
     >>> used = {"scope": "task", "owner": "sums", "used": {"trials": [60, 60]}}
@@ -232,25 +222,7 @@ def _and(names: Sequence[str]) -> str:
 
 
 def explain(results: Results, first: str, second: str | None = None) -> str:
-    """Say what is known of a pair, with the numbers behind it and what the rule promises.
-
-    Parameters
-    ----------
-    results : Results
-        Such as ``session.results()``.
-    first, second : str
-        Model names, in any order; only the first for what the goal asks of a model by itself.
-
-    Returns
-    -------
-    str
-        Difference, confidence sequence, evidence against its threshold, trials and rule, in lines.
-
-    Raises
-    ------
-    SessionError
-        If a model is unknown or the goal does not ask about the pair.
-    """
+    """Say what is known of a pair, with the numbers behind it and what the rule promises."""
     names = [line.model for line in results.models]
     unknown = [name for name in (first, second) if name is not None and name not in names]
     if unknown:

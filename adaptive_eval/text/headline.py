@@ -53,18 +53,6 @@ def headline(results: Results, names: Mapping[str, str] | None = None) -> str:
 
     It claims only what the pairs' verdicts say: a model "is ahead of all others" when each of its pairs is
     separated, and models are "tied" only where the tie was declared.
-
-    Parameters
-    ----------
-    results : Results
-        The results at any moment of a run.
-    names : mapping of str to str, optional
-        What to call each model, such as names cut to a column; by default their own names.
-
-    Returns
-    -------
-    str
-        One sentence with a full stop. Names are as they were given: escape it for where it is shown.
     """
     if names is not None:
         results = _renamed(results, names)

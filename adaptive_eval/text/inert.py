@@ -23,17 +23,6 @@ def inert(text: str) -> str:
     zero-width characters), line separators, surrogates and unassigned code points become ``\uXXXX``, and
     piles of combining marks are cut.
 
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    str
-        Text without control, format, separator (other than the plain space), surrogate or unassigned
-        characters.
-
     Examples
     --------
     >>> inert("oak")

@@ -34,18 +34,6 @@ def distinct_labels(names: Iterable[str], width: int) -> Mapping[str, str]:
     distinguishes their models last), then the same without what all names have in common at either end; and
     where even that is not enough they are numbered.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Model names, all different; they may hold anything.
-    width : int
-        Terminal cells, at least 4.
-
-    Returns
-    -------
-    mapping of str to str
-        Label by name.
-
     Examples
     --------
     >>> distinct_labels(["Qwen3-4B-Thinking", "Qwen3-4B-Instruct"], 10)

@@ -15,29 +15,14 @@ __all__ = ["Outlook", "chance", "chances_words", "outlook", "outlook_parts", "ra
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """A forecast and how long it lasts.
+    """A forecast and how long it lasts."""
 
-    Parameters
-    ----------
-    forecast : Forecast
-        Further trials, tokens and USD.
-    seconds : Range or None
-        Further running time at the present rate; None where there is no rate.
-    """
-
-    forecast: Forecast
-    seconds: Range | None
+    forecast: Forecast  # further trials, tokens and USD
+    seconds: Range | None  # further running time at the present rate; None where there is no rate
 
 
 def outlook(results: Results, trials_per_second: float | None) -> Outlook | None:
     """Return what the run will still take, None where the session cannot say.
-
-    Parameters
-    ----------
-    results : Results
-        The run at one moment.
-    trials_per_second : float or None
-        The present rate.
 
     Examples
     --------

@@ -13,34 +13,14 @@ __all__ = ["Promises", "promises"]
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """Sentences on what holds and on what does not.
+    """Sentences on what holds and on what does not."""
 
-    Parameters
-    ----------
-    holds : tuple of str
-        What the run's rule promises.
-    limits : tuple of str
-        What it does not, and what is only for reference.
-    """
-
-    holds: tuple[str, ...]
-    limits: tuple[str, ...]
+    holds: tuple[str, ...]  # what the run's rule promises
+    limits: tuple[str, ...]  # what it does not, and what is only for reference
 
 
 def promises(results: Results, target: str | None = None) -> Promises:
     """Return the promises that belong to a run's rule, family, margin and confidence.
-
-    Parameters
-    ----------
-    results : Results
-        The run's last results.
-    target : {'benchmark', 'population'}, optional
-        What the verdicts are about, where it is known.
-
-    Returns
-    -------
-    Promises
-        Plain sentences.
 
     Examples
     --------

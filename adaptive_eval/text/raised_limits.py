@@ -26,23 +26,7 @@ def _factor(results: Results) -> float:
 
 
 def raised_budgets(results: Results, decisions: Iterable[Decision], config: RunConfig) -> list[str]:
-    """Return settings that raise the limits that have ended a run or left pairs of it open.
-
-    Parameters
-    ----------
-    results : Results
-        What is known at the end of the run.
-    decisions : iterable of Decision
-        Its decisions; they tell which models their own budget has stopped.
-    config : RunConfig
-        Its config.
-
-    Returns
-    -------
-    list of str
-        Such as ``["budget.trials=40k"]``, or one for each model whose own budget has ended; empty where no
-        budget has ended anything.
-    """
+    """Return settings that raise the limits that have ended a run or left pairs of it open."""
     stop = results.stop
     if stop is None or stop.reason not in ("budget", "partial"):
         return []

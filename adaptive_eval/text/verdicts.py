@@ -185,15 +185,7 @@ def of_kind(results: Results, *kinds: ContrastKind) -> Results:
 
 
 def pair_name(pair: PairResult, names: Mapping[str, str] | None = None) -> str:
-    """Return what is compared: ``A − B``, or a model and the width to which it is measured.
-
-    Parameters
-    ----------
-    pair : PairResult
-        The contrast.
-    names : mapping of str to str, optional
-        What to call each model; by default their own names.
-    """
+    """Return what is compared: ``A − B``, or a model and the width to which it is measured."""
     first, second = (names.get(name, name) if names else name for name in (pair.first, pair.second))
     return f"{first}, {second}" if pair.kind == "width" else f"{first} − {second}"
 

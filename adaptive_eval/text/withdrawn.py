@@ -33,20 +33,7 @@ def still_valid(decisions: Iterable[Decision]) -> list[Decision]:
 
 
 def withdrawals(valid: Sequence[Decision], replayed: Sequence[Decision]) -> list[Decision]:
-    """Return a withdrawal of every verdict and retirement that the same answers do not lead to any more.
-
-    Parameters
-    ----------
-    valid : sequence of Decision
-        What was decided so far and not withdrawn.
-    replayed : sequence of Decision
-        What the stored answers lead to under the settings now in force.
-
-    Returns
-    -------
-    list of Decision
-        Of kind ``withdrawn``, with the models, verdict and step of the decision they withdraw.
-    """
+    """Return a withdrawal of every verdict and retirement that the same answers do not lead to any more."""
     pairs = {_mark(one) for one in replayed if one.kind == "pair"}
     retired = {one.models for one in replayed if one.kind == "retired"}
     lost = [

@@ -58,15 +58,6 @@ async def follow(
 
     ``part`` carries the HTML of a part that has changed, ``plots`` says that there is more to plot, ``said``
     carries a decision in words, ``trouble`` says why the run cannot be read any more.
-
-    Parameters
-    ----------
-    news : callable
-        The page as it should be now; called in a thread.
-    closing : callable
-        Whether the server is closing.
-    poll : float
-        Seconds between two calls of `news`.
     """
     shown: dict[str, str] = {}
     plots, decided, trouble, silent = 0, -1, "", 0.0
@@ -104,22 +95,7 @@ _STATIC = Path(__file__).parent / "static"
 
 
 def create_app(folder: Folder, token: str, closing: Callable[[], bool] = lambda: False) -> ASGIApp:
-    """Return the application.
-
-    Parameters
-    ----------
-    folder : Folder
-        The runs to show.
-    token : str
-        What every address begins with.
-    closing : callable
-        Whether the server is closing, so that open streams end.
-
-    Raises
-    ------
-    UsageError
-        If the plotting library is not installed.
-    """
+    """Return the application."""
     site = _Site(folder, closing)
     routes = [
         Route("/", site.runs),

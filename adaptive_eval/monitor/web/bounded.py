@@ -23,13 +23,6 @@ class Block:
 def block(text: str, most: int) -> Block:
     r"""Return the first `most` characters of `text`, line by line inert.
 
-    Parameters
-    ----------
-    text : str
-        Anything.
-    most : int
-        Characters to show at most.
-
     Examples
     --------
     >>> block("one\r\ntwo\x1b[31m three\u202e", 20)

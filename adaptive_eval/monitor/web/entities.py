@@ -71,19 +71,7 @@ class _ModelOnQuestion:
 
 
 class RunPages:
-    """Pages of one run, at one moment.
-
-    Parameters
-    ----------
-    reader : RunReader
-        The run file.
-    view : RunView
-        The run now.
-    tally : Tally
-        Its trials by model and question.
-    query : mapping of str to str
-        What the address asks for: ``outcome``, ``beyond``, ``order``, ``page``.
-    """
+    """Pages of one run, at one moment."""
 
     def __init__(self, reader: RunReader, view: RunView, tally: Tally, query: Mapping[str, str]) -> None:
         self._reader = reader

@@ -37,22 +37,7 @@ class Seen:
 
 
 class RunWatch:
-    """Watches one run for any number of pages, from any thread.
-
-    Parameters
-    ----------
-    directory : Path
-        The run's directory. A run put in its place (``run --new``) is noticed.
-    clock, ticks : callable
-        Unix time; seconds on a clock that only moves forward.
-    running : callable
-        (directory, seconds since the latest snapshot) -> whether a process is running the run.
-
-    Raises
-    ------
-    RunNotFound, RunTooNew, RunFileError
-        If there is no run, or it cannot be read.
-    """
+    """Watches one run for any number of pages, from any thread."""
 
     def __init__(
         self,
@@ -86,13 +71,7 @@ class RunWatch:
             self._reader.close()
 
     def look(self) -> Seen:
-        """Return the run as it is now, or as it was a moment ago where that is too recent to look again.
-
-        Raises
-        ------
-        RunFileError
-            If the run is gone or cannot be read.
-        """
+        """Return the run as it is now, or as it was a moment ago where that is too recent to look again."""
         with self._lock:
             now = self._ticks()
             if self._seen is not None and now < self._due:
@@ -116,11 +95,6 @@ class RunWatch:
         """Give the run as it is now with how it came there and its counts, brought up to date.
 
         Both are shared: use them inside the block only.
-
-        Raises
-        ------
-        RunFileError
-            If the run is gone or cannot be read.
         """
         with self._lock:
             seen = self.look()
@@ -154,38 +128,15 @@ _LONGEST = 15.0  # seconds between two updates however much one costs
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """The page as it should be now.
+    """The page as it should be now."""
 
-    Parameters
-    ----------
-    parts : mapping of str to str
-        HTML by name of the part.
-    plots : int
-        Version of the plots that can be fetched; larger than before where they have something new.
-    decisions : tuple of str
-        Every decision so far in words, for those who cannot see the page change.
-    """
-
-    parts: dict[str, str]
-    plots: int
-    decisions: tuple[str, ...]
+    parts: dict[str, str]  # HTML by name of the part
+    plots: int  # version of the plots that can be fetched; larger than before where they have something new
+    decisions: tuple[str, ...]  # every decision so far in words, for those who cannot see the page change
 
 
 class Feed:
-    """One run's pages: rendered once however many are open, from any thread.
-
-    Parameters
-    ----------
-    directory : Path
-        The run's directory.
-    ticks, effort : callable
-        Seconds on a clock that only moves forward; seconds of CPU time of this thread.
-
-    Raises
-    ------
-    RunFileError
-        If there is no run, or it cannot be read.
-    """
+    """One run's pages: rendered once however many are open, from any thread."""
 
     def __init__(
         self,
@@ -209,13 +160,7 @@ class Feed:
         self.watch.close()
 
     def news(self) -> News:
-        """Return the page as it is now, or as it was a moment ago where that is too recent.
-
-        Raises
-        ------
-        RunFileError
-            If the run is gone or cannot be read.
-        """
+        """Return the page as it is now, or as it was a moment ago where that is too recent."""
         with self._lock:
             now = self._ticks()
             if now < self._parts_due:
@@ -233,13 +178,7 @@ class Feed:
             return self._news
 
     def plots(self) -> bytes:
-        """Return the numbers behind the plots as JSON.
-
-        Raises
-        ------
-        RunFileError
-            If the run is gone or cannot be read.
-        """
+        """Return the numbers behind the plots as JSON."""
         with self._lock:
             now = self._ticks()
             if now < self._plots_due:

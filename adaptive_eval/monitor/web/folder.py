@@ -28,43 +28,24 @@ LIST_EVERY = 2.0
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """One run in the list.
+    """One run in the list."""
 
-    Parameters
-    ----------
-    key, url, label : str
-        Its directory's name; the same for an address; the same to show.
-    view : RunView or None
-        The run now; None where it cannot be read.
-    headline, used : str
-        Verdict in one sentence; USD or tokens so far.
-    resolved, pairs : int
-        Pairs with a verdict, and all.
-    error : str
-        Why it cannot be read.
-    """
-
+    # its directory's name; the same for an address; the same to show
     key: str
     url: str
     label: str
-    view: RunView | None
+    view: RunView | None  # the run now; None where it cannot be read
+    # verdict in one sentence; USD or tokens so far
     headline: str = ""
     used: str = ""
+    # pairs with a verdict, and all
     resolved: int = 0
     pairs: int = 0
-    error: str = ""
+    error: str = ""  # why it cannot be read
 
 
 class Folder:
-    """Runs by the name of their directory, each watched from when its page is first opened.
-
-    Parameters
-    ----------
-    path : Path
-        A run's directory, or one whose directories are runs.
-    single : bool
-        Which of the two.
-    """
+    """Runs by the name of their directory, each watched from when its page is first opened."""
 
     def __init__(self, path: Path, *, single: bool) -> None:
         self.path = path
@@ -86,15 +67,7 @@ class Folder:
         return self.path.resolve().name or "run"
 
     def feed(self, name: str) -> Feed:
-        """Return what the pages of a run are told.
-
-        Raises
-        ------
-        RunNotFound
-            If there is no run of this name here.
-        RunFileError
-            If it cannot be read.
-        """
+        """Return what the pages of a run are told."""
         with self._lock:
             if name not in self._feeds:
                 if name not in self.names():  # never a path from outside
@@ -136,13 +109,7 @@ class Folder:
 
 
 def open_folder(path: Path) -> Folder:
-    """Return the run at `path`, or the runs in it.
-
-    Raises
-    ------
-    UsageError
-        If there is neither.
-    """
+    """Return the run at `path`, or the runs in it."""
     if RunFiles(path).database.exists():
         RunReader(path).close()
         return Folder(path, single=True)

@@ -53,17 +53,7 @@ def new_token() -> str:
 
 
 class Guard:
-    """Lets only those in who know the token, which is the first part of every path.
-
-    Parameters
-    ----------
-    app : ASGI application
-        What is guarded; it sees the whole path.
-    token : str
-        The token.
-    styles : iterable of bytes
-        Style sheets that a script may write into the pages.
-    """
+    """Lets only those in who know the token, which is the first part of every path."""
 
     def __init__(self, app: ASGIApp, token: str, styles: Iterable[bytes] = ()) -> None:
         self._app = app

@@ -37,30 +37,20 @@ class PairPoint:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A run at one moment.
+    """A run at one moment."""
 
-    Parameters
-    ----------
-    at, elapsed : float
-        Unix time; seconds of running time.
-    trials, issued, tokens : int
-        Of the whole run.
-    usd : float or None
-        Cost of the whole run; None where the config gives no price.
-    models, pairs : mapping
-        By name, and by both names.
-    forecast : Forecast or None
-        What the session said at this moment for the first time; None where it only said it again.
-    """
-
+    # unix time; seconds of running time
     at: float
     elapsed: float
+    # of the whole run
     trials: int
     issued: int
     tokens: int
-    usd: float | None
+    usd: float | None  # cost of the whole run; None where the config gives no price
+    # by name, and by both names
     models: dict[str, ModelPoint]
     pairs: dict[tuple[str, str], PairPoint]
+    # what the session said at this moment for the first time; None where it only said it again
     forecast: Forecast | None
 
 

@@ -70,13 +70,6 @@ __all__ = [
 def problems(view: RunView, tally: Tally) -> list[str]:
     """Return everything that is not as it should be, the worst first; empty where nothing is.
 
-    Parameters
-    ----------
-    view : RunView
-        The run now.
-    tally : Tally
-        Its trials, as far as they have been counted.
-
     Examples
     --------
     >>> from adaptive_eval.monitor.snapshot import RunHeader, waiting_view
@@ -206,28 +199,12 @@ _ENVIRONMENT = _environment()
 
 
 def render(template: str, **context: Any) -> str:
-    """Return a page or a part of one.
-
-    Parameters
-    ----------
-    template : str
-        Its name, without the ending.
-    **context
-        What it shows.
-    """
+    """Return a page or a part of one."""
     return _ENVIRONMENT.get_template(f"{template}.html").render(**context)
 
 
 def run_context(view: RunView, tally: Tally) -> dict[str, Any]:
-    """Return what the parts of a run's page show.
-
-    Parameters
-    ----------
-    view : RunView
-        The run now.
-    tally : Tally
-        Its trials, as far as they have been counted.
-    """
+    """Return what the parts of a run's page show."""
     results = view.results
     names = [line.model for line in view.models]
     label = distinct_labels(names, LABEL)

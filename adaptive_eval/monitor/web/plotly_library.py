@@ -24,13 +24,7 @@ def require_libraries() -> None:
 
 
 def plotly_script() -> Path:
-    """Return the plotting library's script, which its package brings along.
-
-    Raises
-    ------
-    UsageError
-        If the package is not installed, or came without its script.
-    """
+    """Return the plotting library's script, which its package brings along."""
     require_libraries()
     spec = find_spec("plotly")
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():

@@ -57,24 +57,12 @@ class PairForecastCheck:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Forecasts against what happened.
+    """Forecasts against what happened."""
 
-    Parameters
-    ----------
-    totals : tuple of TotalForecast
-        Forecasts of the whole run, oldest first.
-    issued : int
-        Trials issued by now.
-    finished : bool
-        Whether the run has reached its goal, so that `issued` is what happened.
-    pairs : tuple of PairForecastCheck
-        Forecasts of decided pairs.
-    """
-
-    totals: tuple[TotalForecast, ...]
-    issued: int
-    finished: bool
-    pairs: tuple[PairForecastCheck, ...]
+    totals: tuple[TotalForecast, ...]  # forecasts of the whole run, oldest first
+    issued: int  # trials issued by now
+    finished: bool  # whether the run has reached its goal, so that `issued` is what happened
+    pairs: tuple[PairForecastCheck, ...]  # forecasts of decided pairs
 
     @property
     def held(self) -> tuple[int, int]:
@@ -83,15 +71,7 @@ class Calibration:
 
 
 def calibration(moments: Sequence[Moment], results: Results) -> Calibration:
-    """Compare the forecasts made at `moments` with where the run stands now.
-
-    Parameters
-    ----------
-    moments : sequence of Moment
-        Oldest first.
-    results : Results
-        The run now.
-    """
+    """Compare the forecasts made at `moments` with where the run stands now."""
     forecasting = [moment for moment in moments if moment.forecast is not None]
     totals = []
     for moment in forecasting:
@@ -137,22 +117,7 @@ _LABEL = 18
 
 
 def plots_data(view: RunView, moments: Sequence[Moment], tally: Tally) -> dict[str, Any]:
-    """Return what all plots show.
-
-    Parameters
-    ----------
-    view : RunView
-        The run now.
-    moments : sequence of Moment
-        How it came there, oldest first.
-    tally : Tally
-        Its trials by model and question.
-
-    Returns
-    -------
-    dict
-        One entry a plot, and ``models``: the leaderboard's models, in whose order all series come.
-    """
+    """Return what all plots show."""
     names = [line.model for line in view.models]
     labels = distinct_labels(names, _LABEL)
     numbers = {line.model: number for number, line in enumerate(view.results.models)}

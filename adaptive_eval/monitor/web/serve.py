@@ -31,24 +31,7 @@ class _Server(uvicorn.Server):
 
 
 def serve(path: Path, *, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Serve the page of a run, or of all runs in a folder, until SIGINT or SIGTERM.
-
-    Parameters
-    ----------
-    path : Path
-        A run's directory, or one whose directories are runs.
-    host, port : str, int
-        Address to listen on; port 0 takes a free one.
-    ready : callable
-        Called with the whole address, token included, as soon as connections are accepted.
-
-    Raises
-    ------
-    UsageError
-        If there is nothing to show, the address cannot be used, or a library is missing.
-    KeyboardInterrupt
-        After SIGINT, when the server has stopped.
-    """
+    """Serve the page of a run, or of all runs in a folder, until SIGINT or SIGTERM."""
     token, servers = new_token(), list[_Server]()
     folder = open_folder(path)
     try:

@@ -19,29 +19,19 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class QuestionLine:
-    """How the models did on one question.
+    """How the models did on one question."""
 
-    Parameters
-    ----------
-    number : int
-        Its place among the run's questions.
-    task, question : str
-        Which one.
-    trials, missing : int
-        Stored trials of all models; those of them without an answer.
-    mean : float or None
-        Mean over the models asked of their mean category; for a right-or-wrong rubric their fraction correct.
-    spread : float or None
-        Standard deviation over the models asked of (sum + 1)/(n + 2), for a right-or-wrong rubric only: means
-        shrunk towards ½, so that a question asked once does not look like one on which models differ.
-    """
-
-    number: int
+    number: int  # its place among the run's questions
+    # which one
     task: str
     question: str
+    # stored trials of all models; those of them without an answer
     trials: int
     missing: int
+    # mean over the models asked of their mean category; for a right-or-wrong rubric their fraction correct
     mean: float | None
+    # standard deviation over the models asked of (sum + 1)/(n + 2), for a right-or-wrong rubric only: means
+    # shrunk towards ½, so that a question asked once does not look like one on which models differ
     spread: float | None
 
 

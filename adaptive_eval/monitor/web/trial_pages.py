@@ -24,58 +24,31 @@ _MOST_SIGNALS = 40
 
 @dataclass(frozen=True, slots=True)
 class TrialFilter:
-    """Which trials to list.
+    """Which trials to list."""
 
-    Parameters
-    ----------
-    models : tuple of str or None
-        Only trials of these models.
-    task, question : str or None
-        Only trials of this question.
-    category : int or None
-        Only answers in this category.
-    missing : bool or None
-        Only trials that are, or are not, missing.
-    """
-
-    models: tuple[str, ...] | None = None
+    models: tuple[str, ...] | None = None  # only trials of these models
+    # only trials of this question
     task: str | None = None
     question: str | None = None
-    category: int | None = None
-    missing: bool | None = None
+    category: int | None = None  # only answers in this category
+    missing: bool | None = None  # only trials that are, or are not, missing
 
 
 @dataclass(frozen=True, slots=True)
 class TrialShown:
-    """One trial as a template shows it.
+    """One trial as a template shows it."""
 
-    Parameters
-    ----------
-    record : TrialRecord
-        The trial; only its short fields are shown directly.
-    kind, outcome : str
-        ``good``, ``bad`` or ``plain``, and what it came to in words.
-    extracted, reason : Block
-        What the scorer took from the answer, and why it gave its category.
-    signals : tuple of (str, str)
-        Base signals as text.
-    messages : tuple of (str, Block)
-        Role and content of each message of the prompt.
-    answer : Block
-        The answer.
-    settings : Block
-        The rest of the request as JSON.
-    """
-
-    record: TrialRecord
+    record: TrialRecord  # the trial; only its short fields are shown directly
+    # ``good``, ``bad`` or ``plain``, and what it came to in words
     kind: str
     outcome: str
+    # what the scorer took from the answer, and why it gave its category
     extracted: Block
     reason: Block
-    signals: tuple[tuple[str, str], ...]
-    messages: tuple[tuple[str, Block], ...]
+    signals: tuple[tuple[str, str], ...]  # base signals as text
+    messages: tuple[tuple[str, Block], ...]  # role and content of each message of the prompt
     answer: Block
-    settings: Block
+    settings: Block  # the rest of the request as JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +60,7 @@ class TrialPage:
 
 
 def trial_page(reader: RunReader, wanted: TrialFilter, beyond: TrialKey | None = None) -> TrialPage:
-    """Return a page of trials, the latest first.
-
-    Parameters
-    ----------
-    reader : RunReader
-        The run.
-    wanted : TrialFilter
-        Which trials.
-    beyond : TrialKey, optional
-        The last trial of the page before.
-    """
+    """Return a page of trials, the latest first."""
     records = list(
         reader.trials(
             model=wanted.models,
