@@ -1,4 +1,4 @@
-"""The web page of a run: the same content as the terminal, live, with plots and every trial one click away.
+"""Live web pages of a run: the content of the terminal, with plots and every trial.
 
 A :class:`~adaptive_eval.monitor.web.feed.RunWatch` keeps what has been read of a run file and reads only
 what is new; :mod:`pages` and :mod:`plots` turn it into HTML and numbers; :mod:`app` serves them. Everything a
