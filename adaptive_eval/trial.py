@@ -94,7 +94,7 @@ class TrialOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A trial that got no answer after all attempts. It is never scored; it leaves a hole in the walk."""
+    """A trial that got no answer after all attempts. It is never scored, and no pair is read at its index."""
 
     key: TrialKey
     reason: str

@@ -80,7 +80,7 @@ class _InOrder:
             self.verdict = StopVerdict("resolved", "all asked")
         return []
 
-    def presume(self, key: TrialKey) -> bool:
+    def assume_billed(self, key: TrialKey) -> bool:
         return True
 
     def abandon(self, key: TrialKey, *, billed: bool) -> None:

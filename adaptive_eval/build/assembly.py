@@ -84,7 +84,7 @@ class Built:
     @cached_property
     def spec(self) -> SessionSpec:
         """The session's view of the run."""
-        spec = session_spec(self.config, self.tasks, self.in_a_row)
+        spec = session_spec(self.config, self.tasks, self.samples_per_prompt)
         pilot = max((task.rubric.pilot or 0 for task in self.config.tasks), default=0)
         chosen = question_policy(spec.allocation, self.continued, pilot)
         # A run file that names no edition of the formulas began under the first.
@@ -103,15 +103,15 @@ class Built:
         identity = self.config.trial_identity()
         for task in self.tasks:
             identity["tasks"][task.name]["dataset"] = task.content_hash
-        if self.in_a_row > 1:
-            identity["samples_per_request"] = self.in_a_row
+        if self.samples_per_prompt > 1:
+            identity["samples_per_request"] = self.samples_per_prompt
         in_rounds = [task.name for task, own in zip(self.tasks, self.spec.own_rounds, strict=True) if own]
         if in_rounds:
             identity[ROUNDS] = in_rounds
         return identity
 
     @cached_property
-    def in_a_row(self) -> int:
+    def samples_per_prompt(self) -> int:
         """How many times in a row the schedule asks a question."""
         return samples_per_prompt_of(self.config, self.tasks)
 
@@ -246,7 +246,9 @@ class Built:
         retry = self.config.retry
         if self.drives_inspect:  # Inspect tries a sample again by itself, and runs no epoch of it twice
             retry = retry.model_copy(update={"attempts": 1, "requeue": 0})
-        samples = {model.name: self.config.samples(model, self.in_a_row) for model in self.config.models}
+        samples = {
+            model.name: self.config.samples(model, self.samples_per_prompt) for model in self.config.models
+        }
         with writer.reader() as reader:
             no_answers, drift = self.no_answers(reader), DriftWatch()
             drift.read(reader)

@@ -25,7 +25,7 @@ def question_policy(
     allocation: AllocationSpec, continued: Mapping[str, str] | None, pilot: int = 0
 ) -> AllocationSpec:
     """Return how questions are chosen."""
-    if allocation.questions == "auto" and pilot > 1 + allocation.in_a_row:
+    if allocation.questions == "auto" and pilot > 1 + allocation.samples_per_prompt:
         allocation = replace(allocation, questions="schedule")
     if continued is None or allocation.questions == "schedule":
         return allocation

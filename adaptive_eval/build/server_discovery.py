@@ -20,7 +20,7 @@ from adaptive_eval.config import (
     RunConfig,
 )
 from adaptive_eval.discovery.addresses import AddressForm
-from adaptive_eval.discovery.sources import CommandSource, DnsSource, FileSource
+from adaptive_eval.discovery.server_sources import CommandSource, DnsSource, FileSource
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.engine.discovery import Discovery, Source

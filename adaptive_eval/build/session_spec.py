@@ -24,8 +24,8 @@ from adaptive_eval.tasks import Task
 __all__ = ["deadlines_of", "session_spec"]
 
 
-def session_spec(config: RunConfig, tasks: Sequence[Task], in_a_row: int) -> SessionSpec:
-    """Return the session's view of a config; `in_a_row` is its samples per prompt."""
+def session_spec(config: RunConfig, tasks: Sequence[Task], samples_per_prompt: int) -> SessionSpec:
+    """Return the session's view of a config; `samples_per_prompt` is its samples per prompt."""
     stopping = config.stopping
     return SessionSpec(
         models=tuple(_model_spec(model) for model in config.models),
@@ -47,7 +47,7 @@ def session_spec(config: RunConfig, tasks: Sequence[Task], in_a_row: int) -> Ses
         allocation=AllocationSpec(
             config.allocation.models,
             config.allocation.questions,
-            in_a_row,
+            samples_per_prompt,
             None if config.allocation.run_ahead == "unlimited" else config.allocation.run_ahead,
         ),
         budget=BudgetSpec(**config.budget.limits()),

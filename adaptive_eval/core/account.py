@@ -135,7 +135,7 @@ class Account:
         if amount is not NOTHING:
             self.spent.add(amount)
 
-    def presume(self, amount: Amount, times: int = 1) -> None:
+    def assume_billed(self, amount: Amount, times: int = 1) -> None:
         """Count requests without an answer that may have been billed."""
         for _ in range(times):
             self.presumed.add(amount)

@@ -34,7 +34,7 @@ class Board:
         check_references(spec)
         self.spec = spec
         sizes = [len(task.questions) for task in spec.tasks]
-        self.schedule = Schedule(sizes, spec.seed, spec.allocation.in_a_row, spec.own_rounds)
+        self.schedule = Schedule(sizes, spec.seed, spec.allocation.samples_per_prompt, spec.own_rounds)
         self.cells = tuple(
             Cells(sequence, unit_scores(task.weights), len(spec.names))
             for sequence, task in zip(self.schedule.sequences, spec.tasks, strict=True)
@@ -54,7 +54,7 @@ class Board:
         self._ready: list[list[int]] = [[] for _ in spec.models]
 
     def category(self, model: int, step: int) -> int | None:
-        """Return the category at an index (HOLE for a missing trial), or None if it is not completed."""
+        """Return the category at an index (MISSING for a missing trial), or None if it is not completed."""
         complete = self.complete[model]
         if step >= complete:
             return self._early[model].get(step)
@@ -70,7 +70,7 @@ class Board:
         return task, self.schedule.local(step)[task]
 
     def add(self, model: int, step: int, category: int) -> None:
-        """Add one trial's category, or HOLE."""
+        """Add one trial's category, or MISSING."""
         if step != self.complete[model]:
             self._early[model][step] = category
             return
@@ -195,14 +195,16 @@ class Board:
         """Return the number of questions each model has answered at least once."""
         return np.asarray(sum(cells.latest().seen[:, 0] for cells in self.cells), dtype=np.int64)
 
-    def holes(self, model: int) -> int:
+    def missing(self, model: int) -> int:
         """Return the missing trials within a model's absorbed prefix."""
-        return sum(len(cells.holes[model]) for cells in self.cells)
+        return sum(len(cells.missing[model]) for cells in self.cells)
 
     def trial_counts(self) -> Ints:
         """Return the counted trials per model; of a reference, all its trials."""
-        holes = np.array([self.holes(model) + self.filled[model] for model in range(len(self.spec.names))])
-        trials = self.progress - holes
+        missing = np.array(
+            [self.missing(model) + self.filled[model] for model in range(len(self.spec.names))]
+        )
+        trials = self.progress - missing
         for row in range(len(self.spec.models), len(self.spec.names)):
             trials[row] = sum(int(cells.counts[row].sum()) for cells in self.cells)
         return np.asarray(trials)

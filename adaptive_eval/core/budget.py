@@ -110,7 +110,7 @@ class Budget:
                 known[question] = max(known[question], prompt)
         self._most_completion[model] = max(self._most_completion[model], usage.completion_tokens)
 
-    def presume(self, model: int, task: int, question: int, times: int = 1) -> bool:
+    def assume_billed(self, model: int, task: int, question: int, times: int = 1) -> bool:
         """Count requests that failed and may have been billed, as the spec's `usage_on_failure` says."""
         if not self._reserving:
             return True
@@ -124,7 +124,7 @@ class Budget:
 
     def _assume_billed(self, model: int, task: int, amount: Amount, times: int) -> None:
         for account in self._concerned[model][task]:
-            account.presume(amount, times)
+            account.assume_billed(amount, times)
 
     @property
     def priced(self) -> bool:

@@ -78,7 +78,7 @@ class Comparison:
         self.decided_at = np.full(pairs, -1, dtype=np.int64)
         self.needed = np.ones(pairs, dtype=bool)
         self.settled = np.zeros(pairs, dtype=bool)
-        self.frontier = 0
+        self.common_prefix = 0
         self.progress = np.zeros(pairs, dtype=np.int64)
         self.difference = np.zeros(pairs)
         self.variance = np.full(pairs, np.inf)
@@ -265,16 +265,16 @@ class Comparison:
         while self.needed.any() or (self.members and not self.goal.stops):
             rows = np.flatnonzero(self.needed)
             limit = int(min(self._reached(rows), self._next_stop()))
-            if limit <= self.frontier:
+            if limit <= self.common_prefix:
                 break
-            won, tied = self._conditions(rows, self.frontier, limit)
+            won, tied = self._conditions(rows, self.common_prefix, limit)
             hits = np.flatnonzero((won | tied).any(axis=0))
             if hits.size == 0:
-                self.frontier = limit
+                self.common_prefix = limit
                 self._pause(limit)
                 continue
             column = int(hits[0])
-            self.frontier += column
+            self.common_prefix += column
             called = np.flatnonzero(won[:, column] | tied[:, column])
             calls.extend(self._call(int(rows[row]), bool(won[row, column])) for row in called)
             self._update_needed()
@@ -293,7 +293,7 @@ class Comparison:
     def _next_stop(self) -> float:
         """Return the next step at which the fold must pause, whatever has been read beyond it."""
         review = self.goal.review
-        stop = float("inf") if review is None else (self.frontier // review + 1) * review
+        stop = float("inf") if review is None else (self.common_prefix // review + 1) * review
         return stop if self.rounds is None else min(stop, self.rounds.due)
 
     def _pause(self, step: int) -> None:
@@ -322,9 +322,9 @@ class Comparison:
 
     def _call(self, row: int, won: bool) -> Call:
         """Decide one contrast at the step now folded; its latest values become those of this step."""
-        at = self._window.at(row, self.frontier)
+        at = self._window.at(row, self.common_prefix)
         threshold = self.threshold
-        step = self.frontier + 1
+        step = self.common_prefix + 1
         self.verdict[row] = (BETTER if at.sign[0, 0] > 0 else WORSE) if won else TIE
         if won:
             self._called.append(float(at.statistic[0, 0]))
@@ -379,13 +379,13 @@ class Comparison:
 
     def _settle(self) -> None:
         """Mark needed contrasts beyond the common prefix whose call is already certain."""
-        rows = np.flatnonzero(self.needed & (self.progress > self.frontier))
+        rows = np.flatnonzero(self.needed & (self.progress > self.common_prefix))
         self.settled[:] = False
         if rows.size == 0:
             return
         stop = int(self.progress[rows].max())
-        won, tied = self._conditions(rows, self.frontier, stop)
-        read = np.arange(self.frontier, stop) < self.progress[rows, None]
+        won, tied = self._conditions(rows, self.common_prefix, stop)
+        read = np.arange(self.common_prefix, stop) < self.progress[rows, None]
         # An e-BH threshold may rise again before the fold gets there.
         if not self.family.peak:
             won = np.zeros_like(won)
@@ -396,9 +396,9 @@ class Comparison:
     def _forget(self) -> None:
         undecided = self.verdict == OPEN
         if undecided.any():
-            self._window.forget(self.frontier)
+            self._window.forget(self.common_prefix)
             oldest = int(self.progress[undecided].min())
-            self.board.forget(max(min(oldest, self.frontier) - 1, 0))
+            self.board.forget(max(min(oldest, self.common_prefix) - 1, 0))
 
     # ------------------------------------------------------------------ from outside
 

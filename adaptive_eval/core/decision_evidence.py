@@ -89,7 +89,7 @@ def retirement(spec: SessionSpec, comparison: Comparison, model: int, trials: in
         kind = "lost" if comparison.lost[row] else "tied" if comparison.verdict[row] == TIE else "separated"
         other = int(goal.second[row] if goal.first[row] == model else goal.first[row])
         evidence[kind].append(names[other])
-    step = last or comparison.frontier
+    step = last or comparison.common_prefix
     return Decision("retired", (names[model],), "retired", step, trials, evidence=evidence)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from adaptive_eval.core.spec import SessionSpec
-from scorio.sequential.cells import HOLE
+from scorio.sequential.cells import MISSING
 from scorio.sequential.trial_sequence import Schedule
 
 __all__ = ["REPEATS", "Determinism"]
@@ -81,7 +81,7 @@ class Determinism:
             step = found.reviewed
             found.reviewed += 1
             answer = found.told.pop(step, None)
-            if answer is None or answer[0] == HOLE:
+            if answer is None or answer[0] == MISSING:
                 continue
             before = found.answers.setdefault(self._schedule.at(step, model), answer)
             if self._schedule.repeat(step, model) == 0:

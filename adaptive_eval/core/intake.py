@@ -11,11 +11,11 @@ from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import Missing, TrialOutcome
-from scorio.sequential.cells import HOLE
+from scorio.sequential.cells import MISSING
 
-__all__ = ["Intake", "Told"]
+__all__ = ["Completed", "Intake"]
 
-Told: TypeAlias = TrialOutcome | Missing
+Completed: TypeAlias = TrialOutcome | Missing
 
 
 class Intake:
@@ -43,12 +43,12 @@ class Intake:
             raise SessionError(f"unknown model {name!r}; this session has {', '.join(names)}")
         return names.index(name)
 
-    def check(self, outcomes: Sequence[Told]) -> None:
+    def check(self, outcomes: Sequence[Completed]) -> None:
         """Raise SessionError unless every outcome can be taken."""
         told: dict[tuple[int, int], int] = {}
         for outcome in outcomes:
             key = (self.model(outcome.key.model), outcome.key.step)
-            category = outcome.category if isinstance(outcome, TrialOutcome) else HOLE
+            category = outcome.category if isinstance(outcome, TrialOutcome) else MISSING
             flight = self.states.in_flight.get(key)
             if flight is not None:
                 earlier = told.setdefault(key, category)
@@ -70,7 +70,7 @@ class Intake:
                     f"{_trial(outcome)} was told before with category {earlier}, now with {category}"
                 )
 
-    def take(self, outcome: Told, *, after_stop: bool) -> bool:
+    def take(self, outcome: Completed, *, after_stop: bool) -> bool:
         """Count an outcome; return False if it is counted already."""
         key = outcome.key
         model = self._index[key.model]
@@ -78,7 +78,7 @@ class Intake:
         if flight is None:
             return False
         if isinstance(outcome, Missing):
-            answered, category = False, HOLE
+            answered, category = False, MISSING
             self.states.missing[model] += 1
         else:
             answered, category = True, outcome.category
@@ -90,5 +90,5 @@ class Intake:
         return True
 
 
-def _trial(outcome: Told) -> str:
+def _trial(outcome: Completed) -> str:
     return f"trial {outcome.key.step} of model {outcome.key.model!r}"

@@ -66,7 +66,7 @@ class Issuer:
         self._policy = make_policy(spec.allocation.models)
         passes = spec.stopping.max_passes
         self._cap = None if passes is None else passes * spec.questions
-        self._in_a_row = spec.allocation.in_a_row
+        self._in_a_row = spec.allocation.samples_per_prompt
         self._limited = {number for number, model in enumerate(spec.models) if model.budget.limited}
 
     def issue(self, capacity: int | Mapping[int, int]) -> list[TrialRequest]:

@@ -140,7 +140,7 @@ def _models(
                 rank=ranks[model],
                 rank_low=intervals[model][0],
                 rank_high=intervals[model][1],
-                **_with_holes(spec, board, model),
+                **_with_missing(spec, board, model),
                 **_dealings(spec, budget, states, model),
                 **early[model],
             )
@@ -186,16 +186,16 @@ def _early(
     ]
 
 
-def _with_holes(spec: SessionSpec, board: Board, model: int) -> dict[str, Any]:
+def _with_missing(spec: SessionSpec, board: Board, model: int) -> dict[str, Any]:
     """Return the score if all missing answers were the worst, and the best, possible."""
-    if not board.holes(model):
+    if not board.missing(model):
         return {}
     origin, unit = spec.scale
     bounds = {}
     for name, worth in (("worst", 0.0), ("best", 1.0)):
         score = 0.0
         for weight, cells in zip(spec.task_weights, board.cells, strict=True):
-            steps = np.array(cells.holes[model], dtype=np.int64)
+            steps = np.array(cells.missing[model], dtype=np.int64)
             every = cells.sequence.of(np.array([model]), 0, int(steps.max(initial=-1)) + 1)[0]
             asked = every[steps]
             missing = np.bincount(asked, minlength=cells.sequence.questions)

@@ -55,7 +55,7 @@ class ModelResult:
         `note`); ``reference``:
         its trials are those of an earlier run (see `note`), and it is asked nothing.
     trials : int
-        Trials that count: the contiguous completed prefix of its walk, holes left out; of a reference all.
+        Trials that count: its common prefix without missing trials; of a reference all.
     issued, missing, after_stop : int
         Steps issued so far; trials without an answer; trials that finished after the stop.
     questions : int

@@ -24,7 +24,7 @@ from adaptive_eval.core.decision_evidence import (
     stopped_models,
 )
 from adaptive_eval.core.forecast import forecast
-from adaptive_eval.core.intake import Intake, Told
+from adaptive_eval.core.intake import Completed, Intake
 from adaptive_eval.core.issuing import Issuer
 from adaptive_eval.core.model_states import Flight, ModelStates
 from adaptive_eval.core.overview import results
@@ -137,7 +137,7 @@ class Session:
 
     # ------------------------------------------------------------------ telling
 
-    def tell(self, outcomes: Sequence[Told]) -> list[Decision]:
+    def tell(self, outcomes: Sequence[Completed]) -> list[Decision]:
         """Count outcomes, in any order, and return the decisions that follow.
 
         Parameters
@@ -160,7 +160,7 @@ class Session:
         self._decide()
         return self._report()
 
-    def _take(self, outcomes: Sequence[Told]) -> None:
+    def _take(self, outcomes: Sequence[Completed]) -> None:
         self._intake.check(outcomes)
         after_stop = self.stopped is not None
         self._unread += sum(self._intake.take(outcome, after_stop=after_stop) for outcome in outcomes)
@@ -174,7 +174,9 @@ class Session:
 
     def _decide(self, *, now: bool = False) -> None:
         """Read and fold the completed trials if a decision may depend on them."""
-        if self.stopped is not None or not (now or self._unread >= READ_BATCH or self._frontier_can_move()):
+        if self.stopped is not None or not (
+            now or self._unread >= READ_BATCH or self._common_prefix_can_grow()
+        ):
             return
         self._unread = 0
         self.board.absorb()
@@ -183,9 +185,9 @@ class Session:
         self._retire()
         self._stop_when_done()
 
-    def _frontier_can_move(self) -> bool:
-        complete, frontier = self.board.complete, self.comparison.frontier
-        return all(complete[model] > frontier for model in self.comparison.members)
+    def _common_prefix_can_grow(self) -> bool:
+        complete, common_prefix = self.board.complete, self.comparison.common_prefix
+        return all(complete[model] > common_prefix for model in self.comparison.members)
 
     # ------------------------------------------------------------------ retiring and stopping
 
@@ -244,7 +246,7 @@ class Session:
             if calls and self.comparison.goal.stops and not self.comparison.needed.any():
                 verdict = self._conclusion()
         self.stopped = verdict
-        step, told = self.comparison.frontier, self.budget.told
+        step, told = self.comparison.common_prefix, self.budget.told
         self.decisions.append(
             Decision("stop", (), verdict.reason, step, told, verdict.text, verdict.evidence)
         )
@@ -296,7 +298,7 @@ class Session:
 
     # ------------------------------------------------------------------ what comes to nothing
 
-    def presume(self, key: TrialKey) -> bool:
+    def assume_billed(self, key: TrialKey) -> bool:
         """Count a failed request of a trial in flight that may have been billed, at its worst case.
 
         Returns
@@ -305,7 +307,7 @@ class Session:
             Whether the budgets allow the trial another request.
         """
         flight = self._flight(key)
-        return self.budget.presume(self._intake.model(key.model), flight.task, flight.question)
+        return self.budget.assume_billed(self._intake.model(key.model), flight.task, flight.question)
 
     def abandon(self, key: TrialKey, *, billed: bool) -> None:
         """Remove a trial that will not be completed; it is issued again unless its model is dropped.
@@ -326,7 +328,7 @@ class Session:
         self.states.land(model, key.step)
         self.budget.release(model, flight.task, flight.reservation)
         if billed:
-            self.budget.presume(model, flight.task, flight.question)
+            self.budget.assume_billed(model, flight.task, flight.question)
         self.states.give_back(model, key.step)
 
     def _flight(self, key: TrialKey) -> Flight:
@@ -338,7 +340,7 @@ class Session:
     # ------------------------------------------------------------------ the log
 
     def replay(
-        self, log: Iterable[Sequence[Told]], unanswered: Iterable[tuple[TrialKey, int]] = ()
+        self, log: Iterable[Sequence[Completed]], unanswered: Iterable[tuple[TrialKey, int]] = ()
     ) -> list[Decision]:
         """Rebuild the state from stored outcomes, in batches.
 
@@ -359,7 +361,7 @@ class Session:
         known: list[set[int]] = [set() for _ in self.spec.models]
         self.board.determinism.paused = True
         for batch in log:
-            pending: list[Told] = []
+            pending: list[Completed] = []
             for outcome in batch:
                 model, step = self._intake.model(outcome.key.model), outcome.key.step
                 if not self._issuer.is_laid_out(model, step):
@@ -382,10 +384,10 @@ class Session:
         for key, times in unanswered:
             model = self._intake.model(key.model)
             task, question = self.board.schedule.at(key.step, model)
-            self.budget.presume(model, task, question, times)
+            self.budget.assume_billed(model, task, question, times)
         return self._report()
 
-    def _tell_again(self, outcomes: Sequence[Told]) -> None:
+    def _tell_again(self, outcomes: Sequence[Completed]) -> None:
         self._take(outcomes)
         self._decide(now=self.comparison.rounds is not None)
 

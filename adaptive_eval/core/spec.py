@@ -350,7 +350,7 @@ class AllocationSpec:
     ----------
     models, questions : str
         Policies.
-    in_a_row : int
+    samples_per_prompt : int
         How many times the schedule asks a question in a row after the first pass, so that one request can
         ask for so many answers; the same for all models.
     in_rounds : tuple of str, optional
@@ -361,7 +361,7 @@ class AllocationSpec:
 
     models: PolicyName | str = "round-robin"
     questions: QuestionPolicy = "schedule"
-    in_a_row: int = 1
+    samples_per_prompt: int = 1
     run_ahead: int | Literal["auto"] | None = "auto"
     in_rounds: tuple[str, ...] | None = None
 

@@ -196,8 +196,8 @@ def _allocation(spec: SessionSpec) -> Iterator[str]:
     questions, rule = spec.allocation.questions, spec.stopping.rule
     if questions not in get_args(QuestionPolicy):
         yield f"allocation.questions: {questions!r} is not one of schedule, rounds, auto"
-    if spec.allocation.in_a_row < 1:
-        yield f"allocation.in_a_row: must be at least 1, got {spec.allocation.in_a_row}"
+    if spec.allocation.samples_per_prompt < 1:
+        yield f"allocation.samples_per_prompt: must be at least 1, got {spec.allocation.samples_per_prompt}"
     if rule == "exact" and len(spec.tasks) > 1:
         yield "stopping.rule: exact speaks of one task and there are several; use anytime"
     if any(spec.own_rounds) and any(goal.kind == "threshold" for goal in spec.goal.parts):

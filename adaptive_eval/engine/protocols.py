@@ -60,7 +60,7 @@ class Controller(Protocol):
         """
         ...
 
-    def presume(self, key: TrialKey) -> bool:
+    def assume_billed(self, key: TrialKey) -> bool:
         """Take note that an attempt of a trial in flight has come to nothing and may have been billed.
 
         Returns whether the budgets allow the trial another attempt.

@@ -38,7 +38,7 @@ NOT_THERE = "not in the logs"
 """Reason of a trial of the sequence that no log has."""
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Told what is being done, how much of it, of how much."""
+"""Completed what is being done, how much of it, of how much."""
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def pilot_of(built: Built, directory: Path) -> tuple[Built, Path, int] | None:
         return None
     config = built.config
     # Where a question is asked several times in a row, only whole blocks ask all questions equally often.
-    passes = 1 + -(-(wanted - 1) // built.in_a_row) * built.in_a_row
+    passes = 1 + -(-(wanted - 1) // built.samples_per_prompt) * built.samples_per_prompt
     config = config.model_copy(
         update={
             "name": f"{config.name} (pilot)",
@@ -124,7 +124,9 @@ def is_adopted(built: Built) -> bool:
 def _laid_out_beforehand(built: Built) -> bool:
     spec = built.spec
     if any(spec.own_rounds):
-        return pilot_passes(built) <= 1 + spec.allocation.in_a_row  # up to there all models are asked alike
+        return (
+            pilot_passes(built) <= 1 + spec.allocation.samples_per_prompt
+        )  # up to there all models are asked alike
     return spec.allocation.questions != "shared-rounds"
 
 

@@ -49,7 +49,7 @@ class _Watched(Comparison):
     def note(self) -> None:
         """Note that the models of needed contrasts were needed so far."""
         # A call belongs to the step being folded, one after the common prefix.
-        until = max(self.frontier, int(self.decided_at.max()))
+        until = max(self.common_prefix, int(self.decided_at.max()))
         members = self.members
         self.needed_until[members] = np.maximum(self.needed_until[members], until)
 

@@ -152,7 +152,7 @@ def _check_ends(job: _Job, seed: int) -> None:
     if limited or spec.stopping.max_passes is not None:
         return
     sizes = [len(task.questions) for task in spec.tasks]
-    schedule = Schedule(sizes, spec.seed, spec.allocation.in_a_row)
+    schedule = Schedule(sizes, spec.seed, spec.allocation.samples_per_prompt)
     stream = job.answers.begin(spec, schedule, np.random.SeedSequence(seed))
     if stream.limit.max() == ENDLESS:
         raise UsageError(

@@ -90,7 +90,7 @@ def run_events(
         session.comparison.decided_at.copy(),
         run.trials,
         scores_until(session.spec, board, steps),
-        max(session.comparison.frontier, int(session.comparison.decided_at.max())),
+        max(session.comparison.common_prefix, int(session.comparison.decided_at.max())),
         time,
         session.stopped.reason if session.stopped is not None else "interrupted",
         run.exhausted,
@@ -192,7 +192,7 @@ class _VirtualRun:
             return
         comparison, states = self.session.comparison, self.session.states
         done = np.array(self.session.board.complete[: self.models]) >= limit
-        for model in np.flatnonzero(done & (comparison.frontier >= limit)).tolist():
+        for model in np.flatnonzero(done & (comparison.common_prefix >= limit)).tolist():
             if self.session.stopped is None and not states.retired[model] and model not in states.stopped:
                 self.exhausted[model] = True
                 self.session.stop_model(self.session.spec.names[model], RAN_OUT)

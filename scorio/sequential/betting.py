@@ -29,7 +29,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.sequential.cells import HOLE, Cells, fit_prior
+from scorio.sequential.cells import MISSING, Cells, fit_prior
 from scorio.sequential.contrasts import Target
 from scorio.sequential.evidence import MIXTURE
 from scorio.sequential.trial_sequence import Schedule
@@ -317,7 +317,7 @@ class ScoreBets:
             if end == begin:
                 continue
             path = self.cells[number].path(self.models[rows], begin, end)
-            answered = self.cells[number].categories[self.models[rows], begin:end] != HOLE
+            answered = self.cells[number].categories[self.models[rows], begin:end] != MISSING
             before = np.where(path.fresh, self.values[rows, None], path.before)
             change[:, task == number] = self._weight[number] * np.where(answered, path.after - before, 0.0)
         most = MOST / (self._weight.max() * groups.largest)

@@ -18,9 +18,9 @@ from scorio.sequential.moments import POOLED, Prior, avg_variance, fit_prior, un
 from scorio.sequential.rounds import Rounds
 from scorio.sequential.trial_sequence import TrialSequence
 
-__all__ = ["HOLE", "KNOWN", "Cells", "PathBlock", "Prior", "fit_prior", "unit_scores"]
+__all__ = ["KNOWN", "MISSING", "Cells", "PathBlock", "Prior", "fit_prior", "unit_scores"]
 
-HOLE = -1
+MISSING = -1
 """Category of a trial that got no answer."""
 KNOWN = -2
 """Category of a step that needs no trial: the model repeats its answers, and has answered the question."""
@@ -83,10 +83,10 @@ class Cells:
     progress : ndarray of int64, shape (L,)
         Steps of the walk absorbed per model.
     categories : ndarray of int8 or int16, shape (L, capacity)
-        The category at each absorbed step; :data:`HOLE` where there was no answer.
+        The category at each absorbed step; :data:`MISSING` where there was no answer.
     exact : ndarray of bool, shape (L,)
         Models whose answers have no noise from here on: w = u = 0, G = R = ∞.
-    holes : list of list of int
+    missing : list of list of int
         Per model the steps without an answer.
 
     Notes
@@ -104,15 +104,15 @@ class Cells:
         self.sequence = sequence
         self.scores = scores
         self.models = models
-        self._x = np.append(scores, [0.0, 0.0])  # a hole scores nothing, nor what is known already
+        self._x = np.append(scores, [0.0, 0.0])  # missing and copied trials score nothing
         self._x2 = self._x**2
         self._p1, self._p2 = self.category_moments
         self.binary = scores.size == 2
         self.counts = np.zeros((models, sequence.questions, scores.size), dtype=np.int32)
         self.progress = np.zeros(models, dtype=np.int64)
         small = scores.size <= np.iinfo(np.int8).max
-        self.categories = np.full((models, 64), HOLE, dtype=np.int8 if small else np.int16)
-        self.holes: list[list[int]] = [[] for _ in range(models)]
+        self.categories = np.full((models, 64), MISSING, dtype=np.int8 if small else np.int16)
+        self.missing: list[list[int]] = [[] for _ in range(models)]
         self._prior = Prior(np.full(models, POOLED), np.full(models, self._p1), np.full(models, self._p2))
         self._sums = np.zeros((7, models))  # Σv/n, Σu, G, R, seen, Σȳ, Σȳ²
         self._repeated = np.zeros(models, dtype=np.int64)  # questions with a second trial
@@ -137,7 +137,7 @@ class Cells:
         models : ndarray of int, shape (I,)
             Models, each at most once, with equal :attr:`progress`.
         categories : ndarray of int, shape (I, K)
-            Their categories at the next K steps; :data:`HOLE` for a trial without an answer.
+            Their categories at the next K steps; :data:`MISSING` for a trial without an answer.
 
         Raises
         ------
@@ -154,9 +154,9 @@ class Cells:
         stop = start + categories.shape[1]
         self._reserve(stop)
         self.categories[models, start:stop] = categories
-        if (categories == HOLE).any():
+        if (categories == MISSING).any():
             for row, model in enumerate(models.tolist()):
-                self.holes[model].extend((start + np.flatnonzero(categories[row] == HOLE)).tolist())
+                self.missing[model].extend((start + np.flatnonzero(categories[row] == MISSING)).tolist())
         for begin, end in self.pieces(start, stop):
             part = categories[:, begin - start : end - start]
             if self.rounds is None or end <= self.rounds.first:
@@ -366,7 +366,7 @@ class Cells:
 
     def _reserve(self, stop: int) -> None:
         if stop > self.categories.shape[1]:
-            grown = np.full((self.models, stop + stop // 2), HOLE, dtype=self.categories.dtype)
+            grown = np.full((self.models, stop + stop // 2), MISSING, dtype=self.categories.dtype)
             grown[:, : self.categories.shape[1]] = self.categories
             self.categories = grown
         width = stop - self._base

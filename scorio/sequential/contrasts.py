@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.sequential.cells import HOLE, KNOWN, Cells, PathBlock
+from scorio.sequential.cells import KNOWN, MISSING, Cells, PathBlock
 from scorio.sequential.evidence import margin_variance
 
 __all__ = [
@@ -360,7 +360,7 @@ class PairReader:
         new = a.after - b.after
         gained = fresh
         scale = np.ones((2, pairs.size, 1))
-        if any(self.cells.holes):
+        if any(self.cells.missing):
             old, new, gained = self._mend_holes(pairs, start, stop, old, new, gained)
             scale = self._common_share(pairs, start, stop)
         difference_sum = running(self._sum[pairs], new - old)
@@ -415,8 +415,8 @@ class PairReader:
         questions = self.cells.sequence.question(start, stop)
         for row, pair in enumerate(pairs.tolist()):
             first, second = int(self.first[pair]), int(self.second[pair])
-            holes = [*self.cells.holes[first], *self.cells.holes[second]]
-            affected = self.cells.sequence.question(0, stop)[[hole for hole in holes if hole < stop]]
+            missing = [*self.cells.missing[first], *self.cells.missing[second]]
+            affected = self.cells.sequence.question(0, stop)[[one for one in missing if one < stop]]
             for column in np.flatnonzero(np.isin(questions, affected)).tolist():
                 steps = self.cells.sequence.steps_of(int(questions[column]), start + column + 1)
                 before, earlier = self._common_difference(first, second, steps[:-1])
@@ -428,7 +428,7 @@ class PairReader:
     def _common_difference(self, first: int, second: int, steps: Ints) -> tuple[float, int]:
         """Return the mean difference over the `steps` that both answered, and their number."""
         a, b = self._said(first, steps), self._said(second, steps)
-        both = (a != HOLE) & (b != HOLE)
+        both = (a != MISSING) & (b != MISSING)
         number = int(both.sum())
         if number == 0:
             return 0.0, 0
@@ -438,19 +438,19 @@ class PairReader:
     def _said(self, model: int, steps: Ints) -> Ints:
         """Return a model's categories at all steps of a question, with those known without a trial."""
         said = self.cells.categories[model, steps]
-        return np.asarray(np.where(said == KNOWN, said.max(initial=HOLE), said))
+        return np.asarray(np.where(said == KNOWN, said.max(initial=MISSING), said))
 
     def _common_share(self, pairs: Ints, start: int, stop: int) -> Floats:
         """Return, per model of each pair, its trials over those the pair shares; shape (2, p, steps)."""
         steps = np.arange(start + 1, stop + 1)
         share = np.ones((2, pairs.size, steps.size))
         for row, pair in enumerate(pairs.tolist()):
-            sides = [self.cells.holes[int(model)] for model in (self.first[pair], self.second[pair])]
+            sides = [self.cells.missing[int(model)] for model in (self.first[pair], self.second[pair])]
             if not any(sides):
                 continue
             common = np.maximum(steps - np.searchsorted(np.union1d(*sides), steps), 1)
-            for side, holes in enumerate(sides):
-                share[side, row] = (steps - np.searchsorted(holes, steps)) / common
+            for side, missing in enumerate(sides):
+                share[side, row] = (steps - np.searchsorted(missing, steps)) / common
         return share
 
 

@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.sequential.cells import HOLE, Cells
+from scorio.sequential.cells import MISSING, Cells
 
 __all__ = ["ExactReader", "log_exact_evidence"]
 
@@ -121,7 +121,7 @@ class ExactReader:
         questions = asked[steps]
         a = self.cells.categories[self.first[pairs, None], steps]
         b = self.cells.categories[self.second[pairs, None], steps]
-        whole = ~((a == HOLE) | (b == HOLE)).any(axis=1)
+        whole = ~((a == MISSING) | (b == MISSING)).any(axis=1)
         half = 0.5 * (self.cells.scores[a] - self.cells.scores[b])
         expected = self._past[pairs[:, None], questions] / max(number, 1)
         self._total[pairs] += np.where(whole, half.sum(axis=1), 0.0)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scorio.eval._arguments import credibility, whole
 from scorio.sequential._named import Named
 from scorio.sequential._recorded import Order, read_margin, read_weights, score_interval, sequence_of
-from scorio.sequential.cells import HOLE, Cells
+from scorio.sequential.cells import MISSING, Cells
 from scorio.sequential.contrasts import PairReader, Target, score_block
 from scorio.sequential.families import family as family_called
 from scorio.sequential.families import rank_intervals
@@ -176,8 +176,8 @@ class Monitor:
         row = self._row(model)
         if question not in self._index:
             raise ValueError(f"question must be one of the {len(self._ids)} given; got {question!r}")
-        category = HOLE if outcome is None else int(outcome)
-        if (category != outcome and outcome is not None) or not HOLE <= category < self._scores.size:
+        category = MISSING if outcome is None else int(outcome)
+        if (category != outcome and outcome is not None) or not MISSING <= category < self._scores.size:
             raise ValueError(
                 f"outcome must be None or a category in 0..{self._scores.size - 1}; got {outcome!r}"
             )

@@ -176,7 +176,7 @@ class Rounds:
 
     def _extend_to(self, step: int) -> None:
         """Note the rounds that begin up to `step`, and the one after."""
-        size, least = self.sequence.questions, self.sequence.in_a_row
+        size, least = self.sequence.questions, self.sequence.samples_per_prompt
         while self.begins[-1] <= step:
             begin = self.begins[-1]
             length = size * least * -(-begin // (size * least))
@@ -229,8 +229,8 @@ class Rounds:
         weight = deviation + QUIET * deviation.mean(axis=1, keepdims=True)
         start = float(np.random.default_rng((sequence.seed or 0, number)).random())
         for model, of_model in zip(models.tolist(), weight, strict=True):
-            times = round_times(of_model, trials, sequence.in_a_row, start)
-            sequence.extend_own(model, round_questions(sequence.order, times, sequence.in_a_row))
+            times = round_times(of_model, trials, sequence.samples_per_prompt, start)
+            sequence.extend_own(model, round_questions(sequence.order, times, sequence.samples_per_prompt))
 
     def _begin(self, models: Ints, number: int, counts: Ints) -> None:
         shape = (self.models, self.sequence.questions)

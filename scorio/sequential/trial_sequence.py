@@ -59,11 +59,11 @@ class TrialSequence:
     ----------
     order : sequence of int
         A permutation of ``range(M)``: the question at each position.
-    in_a_row : int
+    samples_per_prompt : int
         How many times a question is asked in a row after the first pass.
     own : int, optional
-        Seed of the rounds of a sequence that models share for the first ``1 + in_a_row`` passes only: after
-        them each follows its own questions, as :meth:`extend_own` lays them out.
+        Seed of the rounds of a sequence that models share for the first ``1 + samples_per_prompt`` passes
+        only: after them each follows its own questions, as :meth:`extend_own` lays them out.
 
     Attributes
     ----------
@@ -88,23 +88,23 @@ class TrialSequence:
     [2, 0, 1, 2, 0, 1, 2]
     >>> sequence.seen(4)
     3
-    >>> TrialSequence([2, 0, 1], in_a_row=3).question(0, 14).tolist()
+    >>> TrialSequence([2, 0, 1], samples_per_prompt=3).question(0, 14).tolist()
     [2, 0, 1, 2, 2, 2, 0, 0, 0, 1, 1, 1, 2, 2]
     """
 
     def __init__(
-        self, order: Sequence[int] | NDArray[np.integer], in_a_row: int = 1, own: int | None = None
+        self, order: Sequence[int] | NDArray[np.integer], samples_per_prompt: int = 1, own: int | None = None
     ) -> None:
-        if in_a_row < 1:
-            raise ValueError(f"in_a_row must be at least 1, got {in_a_row}")
-        self.in_a_row = in_a_row
+        if samples_per_prompt < 1:
+            raise ValueError(f"samples_per_prompt must be at least 1, got {samples_per_prompt}")
+        self.samples_per_prompt = samples_per_prompt
         self.order = np.asarray(order, dtype=np.int64)
         self.questions = self.order.size
         if self.questions == 0 or not np.array_equal(np.sort(self.order), np.arange(self.questions)):
             raise ValueError(f"order must be a permutation of 0..M-1, got {self.order.tolist()[:10]}…")
         self.endless = True
         self.seed = own
-        self.shared = None if own is None else (1 + in_a_row) * self.questions
+        self.shared = None if own is None else (1 + samples_per_prompt) * self.questions
         self._own: dict[int, tuple[NDArray[np.int32], NDArray[np.int32]]] = {}
         self._question = np.empty(0, dtype=np.int32)
         self._previous = np.empty(0, dtype=np.int64)
@@ -155,12 +155,12 @@ class TrialSequence:
 
     def _next_passes(self, steps: int) -> NDArray[np.int64]:
         """Return the positions of so many passes, or blocks of passes, as have at least `steps` steps."""
-        block = np.repeat(np.arange(self.questions, dtype=np.int64), self.in_a_row)
+        block = np.repeat(np.arange(self.questions, dtype=np.int64), self.samples_per_prompt)
         blocks = max(1, steps // block.size)
         positions = np.tile(block, blocks)
         if self._passes == 1 and self._repeats:
             # The calibration repeats of the first pass have asked these questions once more already.
-            early = np.arange(self._repeats) * self.in_a_row
+            early = np.arange(self._repeats) * self.samples_per_prompt
             positions = np.delete(positions, early)
         self._passes += blocks - 1
         return positions
@@ -174,7 +174,7 @@ class TrialSequence:
         by_question = np.argsort(questions, kind="stable")
         times = np.bincount(questions, minlength=self.questions)
         turn = np.arange(questions.size) - np.repeat(np.cumsum(times) - times, times)
-        earlier = 1 + self.in_a_row + np.bincount(before, minlength=self.questions)
+        earlier = 1 + self.samples_per_prompt + np.bincount(before, minlength=self.questions)
         repeat = np.empty(questions.size, dtype=np.int32)
         repeat[by_question] = turn + np.repeat(earlier, times)
         self._own[model] = (
@@ -248,7 +248,9 @@ class TrialSequence:
         steps = np.arange(start + 1, stop + 1)
         first_end = self.questions + self._repeats
         later = steps - self.questions
-        whole = (later % (self.questions * self.in_a_row) == 0) & ((later > 0) | (self._repeats == 0))
+        whole = (later % (self.questions * self.samples_per_prompt) == 0) & (
+            (later > 0) | (self._repeats == 0)
+        )
         return np.asarray((whole & (later >= 0)) | ((steps == first_end) & (self._repeats < self.questions)))
 
     def steps_of(self, question: int, stop: int) -> NDArray[np.int64]:
@@ -266,7 +268,7 @@ class Schedule:
         Questions of each task.
     seed : int or None
         Seed of the permutations; None keeps the questions in their given order.
-    in_a_row : int
+    samples_per_prompt : int
         How many times each task asks a question in a row after the first pass.
     own : sequence of bool, optional
         For which tasks models follow questions of their own after the first passes; for none by default.
@@ -281,7 +283,11 @@ class Schedule:
     """
 
     def __init__(
-        self, sizes: Sequence[int], seed: int | None, in_a_row: int = 1, own: Sequence[bool] | None = None
+        self,
+        sizes: Sequence[int],
+        seed: int | None,
+        samples_per_prompt: int = 1,
+        own: Sequence[bool] | None = None,
     ) -> None:
         if not sizes:
             raise ValueError("sizes must name at least one task")
@@ -290,7 +296,7 @@ class Schedule:
         self.sequences = tuple(
             TrialSequence(
                 np.arange(size) if seed is None else np.random.default_rng(generator).permutation(size),
-                in_a_row,
+                samples_per_prompt,
                 (own_seed or 0) if rounds else None,
             )
             for size, generator, rounds in zip(sizes, generators, own or [False] * len(sizes), strict=True)
@@ -310,7 +316,7 @@ class Schedule:
             self.sequences[0].ensure(steps)
             return
         while self._task.size < steps:
-            width = 1 if self._rounds == 0 else self.sequences[0].in_a_row
+            width = 1 if self._rounds == 0 else self.sequences[0].samples_per_prompt
             tasks = np.repeat(np.arange(len(self.sizes)), self.sizes)
             fraction = np.concatenate([(np.arange(size) + 0.5) / size for size in self.sizes])
             local = np.concatenate([np.arange(size) * width + self._rounds * size for size in self.sizes])
@@ -337,7 +343,7 @@ class Schedule:
         steps = np.arange(start + 1, stop + 1)
         repeats = any(first_pass(size).size > size for size in self.sizes)
         later = steps - self.questions
-        whole = later % (self.questions * self.sequences[0].in_a_row) == 0
+        whole = later % (self.questions * self.sequences[0].samples_per_prompt) == 0
         return np.asarray(whole & ((later > 0) if repeats else (later >= 0)))
 
     def local(self, step: int) -> tuple[int, ...]:

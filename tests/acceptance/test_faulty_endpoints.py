@@ -148,7 +148,7 @@ def test_all_models_refused(tmp_path: Path, mimic: MockServerProcess) -> None:
 
 
 def test_a_server_that_dies_and_comes_back(tmp_path: Path, undisturbed: Reached) -> None:
-    """What it refused meanwhile is asked again: no hole, no wrong answer, the same verdicts."""
+    """What it refused meanwhile is asked again: no missing trial, no wrong answer, the same verdicts."""
     rough = tmp_path / "rough"
     with MockServerProcess(mimic_spec(), port=port_of_ones_own()) as mimic:
         config = write_config(tmp_path, quickstart(base_url=mimic.base_url))

@@ -123,18 +123,18 @@ def test_a_run_killed_many_times_reaches_the_same_end(
 
 
 def test_what_was_in_flight_is_asked_again_first(tmp_path: Path) -> None:
-    """Otherwise the walks would have holes, and the verdicts another basis than the uninterrupted run's."""
+    """Otherwise the verdicts would have another basis than the uninterrupted run's."""
     with MockServerProcess(mimic_spec(latency=LatencySpec(median=0.2, sigma=1.0))) as mimic:
         killings = Killings(tmp_path, mimic, seed=1)
         killings.kill_during(20)
         stored = {record.request.key for record in killings.stored}
         with RunReader(killings.run) as reader:
             lost = {request.key for request in reader.launched()}
-        holes = {key for key in lost if any(k.model == key.model and k.step > key.step for k in stored)}
-        assert holes
-        budget = f"budget.trials={len(stored) + len(holes)}"
+        missing = {key for key in lost if any(k.model == key.model and k.step > key.step for k in stored)}
+        assert missing
+        budget = f"budget.trials={len(stored) + len(missing)}"
         assert adaptive_eval("resume", killings.run, "-o", budget, cwd=tmp_path).code == 3
-    assert {record.request.key for record in trials(killings.run)} == stored | holes
+    assert {record.request.key for record in trials(killings.run)} == stored | missing
 
 
 def test_killed_after_the_last_answer_and_before_the_verdict(

@@ -30,9 +30,9 @@ def lost(request):
 
 
 @FEW
-@given(seed=st.integers(0, 2**32 - 1), slots=st.integers(1, 60), holes=st.booleans())
-def test_arrival_order_and_concurrency_change_no_decision(seed, slots, holes):
-    missing = lost if holes else None
+@given(seed=st.integers(0, 2**32 - 1), slots=st.integers(1, 60), missing=st.booleans())
+def test_arrival_order_and_concurrency_change_no_decision(seed, slots, missing):
+    missing = lost if missing else None
     plain = drive(Session(spec()), coin(MEANS), slots=4, missing=missing)
     shuffled = Session(spec())
     drive(shuffled, coin(MEANS), slots=slots, rng=np.random.default_rng(seed), missing=missing)

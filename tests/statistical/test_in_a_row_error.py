@@ -17,9 +17,9 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class InARow(PairSetting):
-    """Pairs on a schedule that asks each question `in_a_row` times in a row after the first pass."""
+    """Pairs on a schedule that repeats each question `samples_per_prompt` times after the first pass."""
 
-    in_a_row: int = 4
+    samples_per_prompt: int = 4
 
     def decide(self, seed: int, **stopping: object) -> SimulationResult:
         names = tuple(f"m{number}" for number in range(2 * self.pairs))
@@ -28,7 +28,7 @@ class InARow(PairSetting):
             tasks=(TaskSpec("t", tuple(f"q{n}" for n in range(self.questions))),),
             goal=GoalSpec("pairs", pairs=tuple(zip(names[::2], names[1::2], strict=True))),
             stopping=replace(StoppingSpec(family="pair", max_passes=self.passes), **stopping),
-            allocation=AllocationSpec(in_a_row=self.in_a_row),
+            allocation=AllocationSpec(samples_per_prompt=self.samples_per_prompt),
         )
         return simulate(spec, GivenChances(self.chances(seed)), 1, seed, in_flight=1, workers=1)
 
@@ -37,10 +37,10 @@ class InARow(PairSetting):
     "setting",
     [
         InARow(30, 57, 0.4),
-        InARow(30, 57, 0.95, shape=0.5, in_a_row=8),
+        InARow(30, 57, 0.95, shape=0.5, samples_per_prompt=8),
         InARow(127, 13, 0.05, shape=0.5),
         InARow(500, 5, 0.6),
-        InARow(30, 33, 0.3, in_a_row=16),
+        InARow(30, 33, 0.3, samples_per_prompt=16),
     ],
     ids=str,
 )

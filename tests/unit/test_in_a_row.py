@@ -20,25 +20,25 @@ from scorio.sequential.trial_sequence import Schedule, TrialSequence
 MEANS = [0.85, 0.6, 0.6, 0.2]
 
 
-@given(questions=st.integers(1, 300), in_a_row=st.integers(1, 9), blocks=st.integers(1, 3))
+@given(questions=st.integers(1, 300), samples_per_prompt=st.integers(1, 9), blocks=st.integers(1, 3))
 @settings(max_examples=20)
-def test_after_each_block_every_question_was_asked_equally_often(questions, in_a_row, blocks):
-    sequence = TrialSequence(range(questions), in_a_row)
-    times = 1 + blocks * in_a_row
+def test_after_each_block_every_question_was_asked_equally_often(questions, samples_per_prompt, blocks):
+    sequence = TrialSequence(range(questions), samples_per_prompt)
+    times = 1 + blocks * samples_per_prompt
     steps = questions * times
     assert (np.bincount(sequence.question(0, steps), minlength=questions) == times).all()
     whole = sequence.complete(0, steps)
-    assert all(whole[questions * (1 + block * in_a_row) - 1] for block in range(1, blocks + 1))
+    assert all(whole[questions * (1 + block * samples_per_prompt) - 1] for block in range(1, blocks + 1))
 
 
-@pytest.mark.parametrize("in_a_row", [0, -1])
-def test_a_question_is_asked_at_least_once(in_a_row):
-    with pytest.raises(ValueError, match="in_a_row must be at least 1"):
-        TrialSequence([0], in_a_row)
+@pytest.mark.parametrize("samples_per_prompt", [0, -1])
+def test_a_question_is_asked_at_least_once(samples_per_prompt):
+    with pytest.raises(ValueError, match="samples_per_prompt must be at least 1"):
+        TrialSequence([0], samples_per_prompt)
 
 
 def test_with_several_tasks_the_runs_of_a_question_stay_together():
-    schedule = Schedule([20, 40, 300], 3, in_a_row=4)
+    schedule = Schedule([20, 40, 300], 3, samples_per_prompt=4)
     asked = [schedule.at(step) for step in range(360 * 9)]
     assert set(Counter(asked[: 360 * 5]).values()) == {5}
     assert set(Counter(asked).values()) == {9}
@@ -47,9 +47,9 @@ def test_with_several_tasks_the_runs_of_a_question_stay_together():
     assert (np.flatnonzero(schedule.complete(0, 360 * 9)) + 1).tolist() == [360 * 5, 360 * 9]
 
 
-def spec_of(in_a_row=4, *, models=4, questions=20, **parts) -> SessionSpec:
+def spec_of(samples_per_prompt=4, *, models=4, questions=20, **parts) -> SessionSpec:
     spec = make_spec(models, questions, **{"equivalence": 0.3, **parts})
-    return replace(spec, allocation=replace(spec.allocation, in_a_row=in_a_row))
+    return replace(spec, allocation=replace(spec.allocation, samples_per_prompt=samples_per_prompt))
 
 
 def runs_of(requests):
@@ -139,9 +139,9 @@ def test_trials_of_a_question_have_neighbouring_seeds_and_no_two_the_same():
 def test_exact_reads_every_pass_of_samples_per_prompt_of():
     """Passes that are complete together count like passes one after the other."""
     decided = {}
-    for in_a_row in (1, 4):
-        spec = spec_of(in_a_row, models=2, rule="exact", equivalence=None, max_passes=81)
+    for samples_per_prompt in (1, 4):
+        spec = spec_of(samples_per_prompt, models=2, rule="exact", equivalence=None, max_passes=81)
         (call,) = calls(drive(Session(spec), coin(MEANS[:2], seed=1), slots=4))
-        decided[in_a_row] = call[2]
+        decided[samples_per_prompt] = call[2]
     assert decided[4] % (4 * 20) == 20
     assert decided[4] < 2 * decided[1]

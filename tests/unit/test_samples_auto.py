@@ -49,7 +49,7 @@ SHORT, LONG = "What is 3 + 4?", "Read this. " * 400
 
 
 @pytest.mark.parametrize(
-    ("question", "tokens", "wanted", "in_a_row"),
+    ("question", "tokens", "wanted", "samples_per_prompt"),
     [
         (SHORT, 4096, ("auto", "auto"), 1),
         (LONG, 64, ("auto", "auto"), 8),
@@ -59,11 +59,11 @@ SHORT, LONG = "What is 3 + 4?", "Read this. " * 400
         (LONG, 64, (1, 1), 1),
     ],
 )
-def test_it_follows_the_run(tmp_path, question, tokens, wanted, in_a_row):
+def test_it_follows_the_run(tmp_path, question, tokens, wanted, samples_per_prompt):
     run = built(tmp_path, question, tokens=tokens, wanted=wanted)
-    assert run.in_a_row == in_a_row
-    assert run.spec.allocation.in_a_row == in_a_row
-    assert run.identity.get("samples_per_request", 1) == in_a_row
+    assert run.samples_per_prompt == samples_per_prompt
+    assert run.spec.allocation.samples_per_prompt == samples_per_prompt
+    assert run.identity.get("samples_per_request", 1) == samples_per_prompt
 
 
 def test_what_may_change_between_two_sittings_does_not_change_it(tmp_path):
@@ -75,5 +75,5 @@ def test_what_may_change_between_two_sittings_does_not_change_it(tmp_path):
         budget={"trials": 100},
         servers=[{"url": "http://a/v1", "concurrency": 2}],
     )
-    assert one.in_a_row == other.in_a_row == 8
+    assert one.samples_per_prompt == other.samples_per_prompt == 8
     assert one.identity == other.identity

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scorio.sequential.betting import ScoreBets, stakes
-from scorio.sequential.cells import HOLE, Cells, unit_scores
+from scorio.sequential.cells import MISSING, Cells, unit_scores
 from scorio.sequential.trial_sequence import Schedule
 
 
@@ -57,7 +57,7 @@ def test_so_it_has_for_graded_scores_and_several_tasks():
 @pytest.mark.parametrize("weights", [(0.0, 1.0), (0.0, 0.3, 1.0)])
 def test_how_it_is_read_changes_no_bit(sizes, target, weights):
     rng = np.random.default_rng(1)
-    outcomes = rng.integers(HOLE, len(weights), (3, 130))
+    outcomes = rng.integers(MISSING, len(weights), (3, 130))
     whole = bets_on(outcomes, 0.4, sizes=sizes, target=target, weights=weights)
     for piece in (1, 7):
         pieces = bets_on(outcomes, 0.4, sizes=sizes, target=target, weights=weights, piece=piece)
@@ -81,7 +81,7 @@ def test_needs_many_failures_in_a_row_to_be_below_a_rare_success():
 
 
 def test_a_trial_without_an_answer_counts_nothing_in_the_first_pass():
-    outcomes = np.array([[1, 0, HOLE, 1, 1, HOLE, 0, 1]])
+    outcomes = np.array([[1, 0, MISSING, 1, 1, MISSING, 0, 1]])
     log_e = bets_on(outcomes, 0.5, sizes=[8])[0]
     assert log_e[2] == log_e[1]
     assert log_e[5] == log_e[4]

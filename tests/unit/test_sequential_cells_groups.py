@@ -3,23 +3,23 @@
 import numpy as np
 import pytest
 
-from scorio.sequential.cells import HOLE, Cells, fit_prior, unit_scores
+from scorio.sequential.cells import MISSING, Cells, fit_prior, unit_scores
 from scorio.sequential.trial_sequence import TrialSequence
 
 FIELDS = ("before", "after", "fresh", "w", "u", "g", "r", "seen", "total", "square")
 
 
-def outcomes(models, questions, steps, holes, seed):
+def outcomes(models, questions, steps, missing, seed):
     rng = np.random.default_rng(seed)
     drawn = rng.integers(0, 3, (models, steps))
-    drawn[rng.random((models, steps)) < holes] = HOLE
+    drawn[rng.random((models, steps)) < missing] = MISSING
     return TrialSequence(rng.permutation(questions)), drawn
 
 
-@pytest.mark.parametrize("holes", [0.0, 0.1])
+@pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize("piece", [1, 7, 500])
-def test_together_or_alone(holes, piece):
-    sequence, drawn = outcomes(5, 23, 140, holes, seed=3)
+def test_together_or_alone(missing, piece):
+    sequence, drawn = outcomes(5, 23, 140, missing, seed=3)
     scores = unit_scores([0.0, 3.0, 1.0])
     together, alone = Cells(sequence, scores, 5), Cells(sequence, scores, 5)
     together.absorb(np.arange(5), drawn)
@@ -33,7 +33,7 @@ def test_together_or_alone(holes, piece):
 
 def test_a_model_without_any_answer_keeps_its_prior():
     sequence, drawn = outcomes(3, 10, 40, 0.0, seed=1)
-    drawn[1] = HOLE
+    drawn[1] = MISSING
     cells = Cells(sequence, unit_scores([0.0, 1.0, 2.0]), 3)
     cells.absorb(np.arange(3), drawn)
     latest = cells.latest()

@@ -92,7 +92,7 @@ class TestKinds:
     def test_nothing_is_reserved_or_presumed_without_such_a_limit(self):
         session = Session(measured(BudgetSpec(trials=20)))
         (request,) = session.ask(1)
-        assert session.presume(request.key)
+        assert session.assume_billed(request.key)
         assert spent(session, "tokens") == (0, 0)
 
 
@@ -212,7 +212,7 @@ class TestWhatMayHaveBeenBilled:
     def test_a_failed_request_counts_at_its_worst_and_asks_for_room_for_another(self):
         session = Session(measured(BudgetSpec(tokens=449)))
         first, _second = session.ask(2)
-        assert session.presume(first.key) is False
+        assert session.assume_billed(first.key) is False
         assert spent(session, "tokens") == (150, 300)
         session.abandon(first.key, billed=False)
         assert spent(session, "tokens") == (150, 150)
@@ -252,7 +252,7 @@ class TestWhatMayHaveBeenBilled:
         spec = replace(measured(BudgetSpec(tokens=10_000)), usage_on_failure=counted)
         session = Session(spec)
         requests = session.ask(3)
-        assert session.presume(requests[0].key)
+        assert session.assume_billed(requests[0].key)
         session.abandon(requests[1].key, billed=True)
         session.tell([TrialOutcome(requests[2].key, 1, Usage(40, 20))])
         assert spent(session, "tokens")[0] == 2 * each + 60
@@ -273,4 +273,4 @@ class TestWhatMayHaveBeenBilled:
         with pytest.raises(SessionError, match="trial 7 of model 'a' is not in flight"):
             session.abandon(TrialKey("a", 7), billed=True)
         with pytest.raises(SessionError, match="is not in flight"):
-            session.presume(TrialKey("a", 7))
+            session.assume_billed(TrialKey("a", 7))

@@ -77,7 +77,10 @@ def inner(**parts):
             "equivalence: 0.5 must be more than 0 and less than 0.1: scores go from 0.1 to 0.2",
         ),
         ({"allocation": AllocationSpec(questions="walk")}, "allocation.questions: 'walk' is not one of"),
-        ({"allocation": AllocationSpec(in_a_row=0)}, "allocation.in_a_row: must be at least 1, got 0"),
+        (
+            {"allocation": AllocationSpec(samples_per_prompt=0)},
+            "allocation.samples_per_prompt: must be at least 1, got 0",
+        ),
         ({"stopping": StoppingSpec("exact"), "tasks": (TASK, OTHER)}, "exact speaks of one task"),
         ({"stopping": StoppingSpec("exact"), "allocation": ROUNDS}, "exact reads passes that ask every"),
         ({"stopping": StoppingSpec("zscore"), "allocation": ROUNDS}, "zscore reads passes that ask every"),
