@@ -116,8 +116,8 @@ class _Model:
 
     @property
     def suspected(self) -> bool:
-        """Whether a repeat that is the same text is taken for a copy."""
-        return not self.varied or _alarmed(self)
+        """Whether a repeat with the same text is a copy, by a complete log."""
+        return (not self.varied and self.evidence.pairs >= _TOLD) or _alarmed(self)
 
     def elsewhere(self, question: tuple[str, str]) -> _Answer | None:
         """Return the latest answer to another question."""
@@ -144,20 +144,19 @@ class IndependenceAudit:
 
     Short answers are naturally identical and add no evidence: the first 300 bytes of an answer are free,
     and so is what it shares at either end with the model's latest answer to another question (a template,
-    a disclaimer). For them a second rule holds: until one answer of a model differs from the one before it
-    to the same question, repeats are copies. So a cache of letters gives no evidence beyond its first
-    pass, a model that varies loses the few repeats before its first variation, and one that never varies
-    loses all of them. A longer answer (700 bytes at temperature 0.7) that comes again is a copy at once: a
-    coincidence of at most 0.5. Not found is a cache of short answers that serves only some of the repeats.
+    a disclaimer). A longer answer (700 bytes at temperature 0.7) that repeats an earlier one is a copy at
+    once: a coincidence of at most 0.5. A model whose short answers never vary is warned of and still counts,
+    because a confident model does the same; only a complete log, as in an import, tells more. To drop short
+    copies during a run would make decisions depend on the order of arrival.
 
-    Watched are the first 5,000 questions that a model answers.
+    The first 5,000 questions that a model answers are watched.
 
     Examples
     --------
     >>> audit = IndependenceAudit({"m": 0.7})
     >>> essay = " ".join(f"word{number}" for number in range(200))
     >>> for name in ("q1", "q2") * 4:
-    ...     audit.observe("m", ("essays", name), Completion(f"{name} {essay} {name}", "stop"))
+    ...     _ = audit.observe("m", ("essays", name), Completion(f"{name} {essay} {name}", "stop"))
     >>> print(audit.warnings()[0][:60])
     m: 6 of 6 answers to a question asked again are the same tex
     """
@@ -179,7 +178,7 @@ class IndependenceAudit:
         if known is None or (question not in known.digests and len(known.digests) >= _QUESTIONS):
             return False
         repeat = self.compare(model, question, completion)
-        copy = repeat == "copy" or (repeat == "same" and known.suspected)
+        copy = repeat == "copy" or (repeat == "same" and _alarmed(known))
         known.copies += copy
         return copy
 
@@ -206,7 +205,7 @@ class IndependenceAudit:
     def pointless(self, model: str) -> str | None:
         """Return why asking a model again tells nothing new; None where it may."""
         known = self._models.get(model)
-        if known is None or known.in_a_row < _POINTLESS or not known.suspected:
+        if known is None or known.in_a_row < _POINTLESS or not _alarmed(known):
             return None
         return f"the last {known.in_a_row:,} answers to questions asked again were copies. {_CAUSES}"
 
@@ -306,9 +305,10 @@ def _words(name: str, known: _Model) -> str:
     found = known.evidence
     counted = f"{known.copies:,} copies do not count. {_CAUSES}"
     if not _alarmed(known):
+        said = counted if known.copies else f"If they are copies, intervals are too narrow. {_CAUSES}"
         return (
             f"{name}: all {found.pairs:,} answers to a question asked again are the same text as the one "
-            f"before: they tell nothing new. {counted}"
+            f"before. {said}"
         )
     ids = f", {known.same_ids:,} of them under the same response id" if known.same_ids else ""
     return (

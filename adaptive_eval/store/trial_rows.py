@@ -110,7 +110,13 @@ def trials_query(db: sqlite3.Connection, *, newest_first: bool = False) -> str:
 
 def checksum_of(numbers: Sequence[float | None], texts: Sequence[str | None]) -> bytes:
     """Return the checksum of a trial: its numbers and its texts, names and request included."""
-    return blake2b(json.dumps([*numbers, *texts]).encode(), digest_size=8).digest()
+    # SQLite gives 1 as 1.0 in a REAL column, and -0.0 as 0.0.
+    return blake2b(json.dumps([*map(_as_read, numbers), *texts]).encode(), digest_size=8).digest()
+
+
+def _as_read(number: float | None) -> float | None:
+    whole = isinstance(number, bool) or (isinstance(number, float) and number.is_integer())
+    return int(number) if whole and number is not None else number
 
 
 class TrialDecoder:

@@ -81,4 +81,9 @@ def said(content: str | None) -> dict[str, Any]:
 
 def reply(prompt: str, number: int, *, right: bool = True) -> dict[str, Any]:
     """Return the message of an answer to a prompt of :func:`two_models`, which comes no second time."""
-    return said(f"Attempt {number}: {prompt.removeprefix('Say ').removesuffix('.') if right else -1}")
+    return said(f"Attempt {number}: {number_in(prompt) if right else -1}")
+
+
+def number_in(prompt: str) -> str:
+    """Return the number that a prompt of :func:`two_models` asks for."""
+    return prompt.removeprefix("Say ").removesuffix(".")

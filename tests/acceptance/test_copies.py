@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import in_process, report, trials, write_config
+from command_line import in_process, report, write_config
 
 QUESTIONS = 16
 CAPITALS = "ABCD"
@@ -98,11 +98,9 @@ def test_a_log_of_copies_gives_no_verdict_that_its_first_answers_do_not_give(tmp
     assert verdicts[48] == verdicts[1] == ["open"]
 
 
-def test_a_cache_of_letters_decides_nothing(tmp_path: Path) -> None:
+def test_a_cache_of_letters_is_warned_of(tmp_path: Path) -> None:
     config = letters_config(tmp_path, cached=True)
     done = in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
-    assert done.code in (3, 4), done
-    counted = [record for record in trials(tmp_path / "run") if record.missing is None]
-    assert len(counted) == 2 * QUESTIONS
-    assert [pair["verdict"] for pair in report(tmp_path / "run")["pairs"]] == ["open"]
-    assert any("copies do not count" in text for text in report(tmp_path / "run")["warnings"])
+    assert done.code in (0, 3), done
+    warnings = report(tmp_path / "run")["warnings"]
+    assert sum("answers to a question asked again are the same text" in text for text in warnings) == 2

@@ -304,6 +304,7 @@ def test_an_older_file_is_upgraded_and_goes_on(stopped_run: Path, figures: list[
         (now,) = db.execute("PRAGMA user_version").fetchone()
         for table in reversed(re.findall(r"CREATE TABLE (\w+)", "".join(one.sql for one in SCRIPTS[1:]))):
             db.execute(f"DROP TABLE {table}")
+        db.execute("ALTER TABLE answers DROP COLUMN checksum")
         db.execute("PRAGMA user_version = 1")
     assert adaptive_eval("monitor", stopped_run, "--once", cwd=stopped_run.parent).code == 0
     assert adaptive_eval("resume", stopped_run, *GO_ON, cwd=stopped_run.parent).code == 3

@@ -31,7 +31,7 @@ from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
-from adaptive_eval.errors import RunDiskFull, TransientEndpointError
+from adaptive_eval.errors import RunDamaged, RunDiskFull, TransientEndpointError
 from adaptive_eval.store import RunWriter
 from adaptive_eval.trial import Completion, Message, Score, TrialRequest, Usage
 
@@ -315,7 +315,10 @@ def test_512_in_flight_stay_within_every_budget(tmp_path: Path, figures: list[Fi
 
 HARMS = {
     "lost": ["DELETE FROM answers WHERE outcome = 7", "DELETE FROM outcomes WHERE id = 7"],
-    "doubled": ["UPDATE outcomes SET completion_tokens = completion_tokens + 1 WHERE id = 7"],
+    "doubled": [
+        "UPDATE outcomes SET completion_tokens = completion_tokens + 1 WHERE id = 7",
+        "UPDATE answers SET checksum = NULL WHERE outcome = 7",
+    ],
     "damaged": ["UPDATE outcomes SET question = 999 WHERE id = 7"],
 }
 
@@ -333,7 +336,7 @@ def test_the_books_notice_what_should_not_happen(tmp_path: Path, figures: list[F
             for statement in statements:
                 db.execute(statement)
         if harm == "damaged":
-            with pytest.raises(IndexError):
+            with pytest.raises(RunDamaged):
                 books.look(copy)
         else:
             books.look(copy)

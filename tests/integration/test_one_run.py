@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -128,11 +129,28 @@ def test_python_refuses_a_full_disk_too(tmp_path: Path, monkeypatch: pytest.Monk
         adaptive_eval.run_config(mimic_config(), out=tmp_path / "run")
 
 
-def test_functions_that_answer_everything_with_one_text_decide_nothing_on_copies(tmp_path: Path) -> None:
+def test_functions_that_answer_everything_with_one_text_cause_a_warning(tmp_path: Path) -> None:
     models = {"good": lambda prompt: "4", "bad": lambda prompt: "no"}
     rows = [{"input": f"{n}?", "target": "4" if n < 3 else "5"} for n in range(12)]
+    with pytest.warns(
+        adaptive_eval.EvaluationWarning, match="answers to a question asked again are the same text"
+    ):
+        adaptive_eval.evaluate(models, rows, budget={"trials": 200}, out=tmp_path / "run")
+
+
+def test_functions_that_answer_with_one_long_text_decide_nothing_on_copies(tmp_path: Path) -> None:
+    def essay(word: str) -> Callable[[str], str]:
+        return lambda prompt: " ".join(f"{prompt}{word}{number}" for number in range(200)) + f" {word}"
+
+    rows = [{"input": f"{n}?", "target": "4" if n < 3 else "5"} for n in range(12)]
     with pytest.warns(adaptive_eval.EvaluationWarning, match="copies do not count"):
-        found = adaptive_eval.evaluate(models, rows, budget={"trials": 2000}, out=tmp_path / "run")
+        found = adaptive_eval.evaluate(
+            {"good": essay("4"), "bad": essay("no")},
+            rows,
+            scorer="contains",
+            budget={"trials": 2000},
+            out=tmp_path / "run",
+        )
     assert not found.resolved
     assert found.results.trials < 2 * (300 + 12) + 50, "a model of nothing but copies is stopped"
     with RunReader(tmp_path / "run") as reader:
