@@ -51,6 +51,7 @@ class Found:
     latency: float = 0.0  # seconds
     finished_at: float = 0.0  # unix time; 0 where the file does not say
     uuid: str = ""  # the log's own name of this trial; empty without one
+    whole: bool = True  # whether the text is all that the model answered
 
 
 @dataclass(frozen=True, slots=True)

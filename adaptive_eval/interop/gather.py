@@ -167,7 +167,7 @@ class Gatherer:
 
     def _repeat(self, found: Found) -> str:
         """Return what an answer is beside the one before it; empty where there is no text."""
-        if self._audit is None or not found.text:
+        if self._audit is None or not (found.text and found.whole):
             return ""
         self._audit.watch(found.model)
         return self._audit.compare(found.model, (found.task, found.question), Completion(found.text, ""))

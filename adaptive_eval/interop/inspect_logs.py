@@ -118,6 +118,7 @@ class _Opened:
             "extracted": score.answer,
             "reason": name,
             "text": score.explanation or score.answer or "",
+            "whole": False,
         }
 
     def _scorer(self, scores: Mapping[str, Any]) -> str | None:

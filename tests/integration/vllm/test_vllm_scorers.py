@@ -164,7 +164,8 @@ def test_the_probabilities_are_those_that_the_server_gives_for_the_same_question
         (task,) = build(config_of_run(reader)).tasks
     question = task.asked(task.by_id[record.request.question], record.request.seed)
     messages = scorer.messages(scorer.shown(record.completion.text), question)
-    asked = label_logits(_slot(servers[WISE], messages))
+    plain = [{"role": message.role, "content": message.content} for message in messages]
+    asked = label_logits(_slot(servers[WISE], plain))
     raw = calibrated(asked, (0.0, 0.0, 0.0))
     stored = [record.score.signals[f"verifier_raw_{label}"] for label in "abc"]
     assert stored == pytest.approx(raw, abs=0.02)  # bfloat16, batched otherwise
