@@ -73,7 +73,7 @@ class _OnRay:
 
 
 def workplace_of(built: Built, remark: Callable[[str], None]) -> AbstractContextManager[Workplace]:
-    """Return the workplace that the config of `built` asks for; `remark` is told what becomes of workers."""
+    """Return the workplace that the config of `built` asks for; `remark` gets messages about workers."""
     return nullcontext(Here()) if built.config.executor.kind == "local" else _on_ray(built, remark)
 
 

@@ -1,8 +1,8 @@
 """The board: which trials are completed, the common prefix of each model, and its estimates.
 
 Answers arrive in any order; only the contiguous completed prefix of a model's trial sequence counts. The
-board buffers early arrivals and absorbs prefixes in rectangles (models x indices), so that a batch costs a
-few array operations whatever it contains.
+board buffers early arrivals and absorbs prefixes in rectangles (models x indices), so that every
+batch costs a few array operations.
 """
 
 from __future__ import annotations

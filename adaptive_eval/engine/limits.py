@@ -228,7 +228,7 @@ class ServerLimits:
 
 
 class Server:
-    """Counts what is in flight at one server, and says how much more may start.
+    """Counts the requests in flight at one server, and how many more may start.
 
     Examples
     --------

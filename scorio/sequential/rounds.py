@@ -1,6 +1,6 @@
 """Own rounds: each model's trials go where its own answers vary, and its score stays unbiased.
 
-The variance of a model's mean score is the sum of v/n over its questions, whatever it is compared with, so
+The variance of a model's mean score is the sum of v/n over its questions, for every opponent, so
 each model's own Neyman allocation ([1]_) serves all its pairs. After the first passes, which models share,
 a model's trials come in rounds, each as long as everything before it. A round is laid out from the model's
 outcomes up to a fixed step, asks every question at least once, and has one weight for all questions:

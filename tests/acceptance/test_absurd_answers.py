@@ -1,4 +1,4 @@
-"""Answers whose figures cannot be: the run goes on, says so, and can be resumed."""
+"""Answers with impossible token counts: the run continues with a warning, and can be resumed."""
 
 from __future__ import annotations
 
