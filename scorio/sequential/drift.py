@@ -3,8 +3,8 @@
 While a model stays the same, the outcomes of one question are exchangeable: any order of them is as likely
 as any other. So the rank of each outcome among the earlier ones of its question, with ties broken at random,
 is uniform and independent of the ranks before it (a conformal p-value [1]_). A change moves the ranks to one
-side. The evidence bets on such a shift. Because the time of a change is unknown, a small part of the stake starts a
-new bet at every outcome. The result is a test martingale [2]_.
+side. The evidence bets on such a shift. Because the time of a change is unknown, a small part of the stake
+starts a new bet at every outcome. The result is a test martingale [2]_.
 
 References
 ----------
