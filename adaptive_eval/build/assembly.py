@@ -304,7 +304,7 @@ class Built:
 
 def build(config: RunConfig) -> Built:
     """Load and check the data of a config."""
-    if _names_functions(config):
+    if names_functions(config):
         make_importable(config.base_dir)
     if any(task.dataset.startswith(INSPECT) for task in config.tasks):
         from adaptive_eval.interop.inspect_driver import require_drivable
@@ -355,7 +355,8 @@ def _few_shot(task: TaskConfig) -> FewShot | None:
     return FewShot(section.count, PromptTemplate.parse(section.answer), section.dataset, section.split)
 
 
-def _names_functions(config: RunConfig) -> bool:
+def names_functions(config: RunConfig) -> bool:
+    """Whether the config names functions of the user, which building it imports."""
     named = any(model.function is not None for model in config.models)
     tasks = config.tasks
     named = named or any(task.solver is not None for task in tasks)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Mapping, Sequence
 
-from adaptive_eval.build.assembly import build, config_of_run
+from adaptive_eval.build.assembly import build, config_of_run, names_functions
 from adaptive_eval.build.rubrics import rubric_of
 from adaptive_eval.config import RunConfig
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.description import RunDescription
 from adaptive_eval.interop.imported_runs import IMPORTED, run_weights
+from adaptive_eval.report.examples import no_target
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.records import TargetLookup, TrialRecord
+from adaptive_eval.tasks.task import Task
 
 
 def describe_run(reader: RunReader) -> RunDescription:
@@ -25,8 +28,33 @@ def describe_run(reader: RunReader) -> RunDescription:
         tuple(one.name for one in config.models),
         {one.name: rubric_of(one.rubric).categories for one in config.tasks},
         {one.name: one.rubric.category_weights for one in config.tasks},
-        _targets(config),
+        _stored_targets(reader.meta(), config),
     )
+
+
+def report_targets(reader: RunReader) -> TargetLookup:
+    """Return what looks up expected answers for a report, which runs no functions that a config names."""
+    meta = reader.meta()
+    if IMPORTED in meta:
+        return _stored_target
+    try:
+        config = config_of_run(reader)
+    except (KeyError, UsageError):
+        return no_target
+    return no_target if names_functions(config) else _stored_targets(meta, config)
+
+
+def targets_of(tasks: Sequence[Task]) -> TargetLookup:
+    """Return what looks up the expected answer of a trial among these tasks."""
+    by_name = {task.name: task for task in tasks}
+
+    def target(record: TrialRecord) -> str | None:
+        request = record.request
+        task = by_name.get(request.task)
+        question = None if task is None else task.by_id.get(request.question)
+        return None if task is None or question is None else task.asked(question, request.seed).target
+
+    return target
 
 
 def _stored_target(record: TrialRecord) -> str | None:
@@ -34,17 +62,11 @@ def _stored_target(record: TrialRecord) -> str | None:
     return None if found is None else str(found)
 
 
-def _targets(config: RunConfig) -> Callable[[TrialRecord], str | None]:
-    """Return what looks up the reference answer of a trial: None where the dataset is no longer there."""
+def _stored_targets(meta: Mapping[str, str], config: RunConfig) -> TargetLookup:
+    """Look expected answers up in the datasets, as far as these are still there and have not changed."""
     try:
-        tasks = {task.name: task for task in build(config).tasks}
-    except UsageError:
-        tasks = {}
-
-    def target(record: TrialRecord) -> str | None:
-        request = record.request
-        task = tasks.get(request.task)
-        question = None if task is None else task.by_id.get(request.question)
-        return None if task is None or question is None else task.asked(question, request.seed).target
-
-    return target
+        stored = json.loads(meta["identity"])["tasks"]
+        tasks = build(config).tasks
+    except (KeyError, UsageError):
+        return no_target
+    return targets_of([task for task in tasks if stored[task.name]["dataset"] == task.content_hash])

@@ -27,7 +27,8 @@ COMMANDS = {
     "resume": "Continue a run from its run file.",
     "runs": "List the runs of a folder: state, trials, cost, verdict.",
     "monitor": "Watch a live or finished run: in the terminal, as a web page, or for scripts.",
-    "report": "Write the report of a run again.",
+    "report": "Write the report of a run again, or a leaderboard of several.",
+    "compare": "Compare two runs: changed verdicts, differences of scores.",
     "samples": "Show trials of a run: prompt, answer, extraction, category, and why.",
     "rescore": "Rank stored answers under another scorer or rubric; nothing is asked.",
     "tasks": "List the ready benchmarks, or write one out for a config.",
@@ -44,10 +45,6 @@ COMMANDS = {
     "schema": "Print the JSON schema of a config.",
 }
 """Every command with its one-line help, so that --help imports none of them."""
-
-
-_ALIASES = {"compare": "report"}
-"""Other names of commands: ``compare A B`` is ``report A B``."""
 
 
 class _LazyGroup(click.Group):
@@ -69,12 +66,12 @@ class _LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = _ALIASES.get(args[0], args[0])
+        name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            near = get_close_matches(name, [*COMMANDS, *_ALIASES], n=1)
+            near = get_close_matches(name, COMMANDS, n=1)
             hint = f"; did you mean {near[0]}?" if near else "; --help lists the commands"
             raise click.UsageError(f"there is no command {name!r}{hint}", ctx)
-        return super().resolve_command(ctx, [name, *args[1:]])
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -37,6 +37,7 @@ LOOK_EVERY = 0.5
 @click.option("--web", is_flag=True, help="Serve a live web page; RUN may be a folder of runs.")
 @click.option(
     "--host",
+    metavar="ADDRESS",
     default="127.0.0.1",
     show_default=True,
     help="Address the page listens on. With another, anyone who reaches it and knows the printed link, which "

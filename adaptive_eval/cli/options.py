@@ -31,6 +31,9 @@ class Number(click.FloatRange):
         """Return what stands for the value in a help text."""
         return "N"
 
+    def _describe_range(self) -> str:
+        return range_words(self)
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number; a mistake is said in words."""
         return in_words(self, super().convert, value, param, ctx)
@@ -44,6 +47,9 @@ class WholeNumber(click.IntRange):
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """Return what stands for the value in a help text."""
         return "N"
+
+    def _describe_range(self) -> str:
+        return range_words(self)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number; a mistake is said in words."""
@@ -69,13 +75,24 @@ def in_words(
     try:
         return convert(value, param, context)
     except click.BadParameter:
-        parts = []
-        if kind.min is not None:
-            parts.append(f"above {kind.min:g}" if kind.min_open else f"from {kind.min:g}")
-        if kind.max is not None:
-            parts.append(f"below {kind.max:g}" if kind.max_open else f"up to {kind.max:g}")
-        words = " ".join([f"{value!r} is not a {kind.name}", *parts])
+        words = f"{value!r} is not a {kind.name} {range_words(kind)}".rstrip()
         raise click.BadParameter(words, context, param) from None
+
+
+def range_words(kind: Number | WholeNumber) -> str:
+    """Return which numbers are allowed; nothing where all are.
+
+    Examples
+    --------
+    >>> range_words(WholeNumber(1)), range_words(Number(0, 1, min_open=True)), range_words(Number())
+    ('from 1', 'above 0 up to 1', '')
+    """
+    parts = []
+    if kind.min is not None:
+        parts.append(f"above {kind.min:g}" if kind.min_open else f"from {kind.min:g}")
+    if kind.max is not None:
+        parts.append(f"below {kind.max:g}" if kind.max_open else f"up to {kind.max:g}")
+    return " ".join(parts)
 
 
 override_option = click.option(

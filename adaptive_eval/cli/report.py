@@ -33,14 +33,13 @@ def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_ex
     report.html to read, report.md as text, report.json for programs, and a folder report with the tables as
     CSV and a Bayes@N table for a paper.
 
-    With two runs, the later one second: print as Markdown which verdicts have changed and by how much the
-    scores differ; with --output write it as comparison.html, comparison.md and comparison.json.
+    With two runs: compare them, as adaptive-eval compare does.
 
     With three or more, or a folder of runs: write a leaderboard of all of them with their reports, a static
-    site. Reports that DIR holds already stay and are listed as earlier ones.
+    site. Reports that DIR holds already stay and are listed as earlier ones; that on another run of the same
+    name moves to NAME@DATE.
 
-    Only the run files are read. A report on a running run says so. adaptive-eval compare is the same
-    command.
+    Only the run files are read, and for expected answers the datasets. A report on a running run says so.
     """
     from adaptive_eval.store.run_files import RUN_FILE
 
@@ -48,21 +47,26 @@ def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_ex
         return not (place / RUN_FILE).exists() and any(place.glob(f"*/{RUN_FILE}"))
 
     if leaderboard or len(run) > 2 or any(map(is_folder, run)):
+        from adaptive_eval.build.describe import report_targets
         from adaptive_eval.report.site import runs_in, write_leaderboard
 
         site = Path("leaderboard") if output is None else output
-        click.echo(write_leaderboard(runs_in(run), site, with_examples=not no_examples))
+        click.echo(
+            write_leaderboard(runs_in(run), site, with_examples=not no_examples, targets=report_targets)
+        )
     elif len(run) == 2:
-        _compare(*run, output)
+        compare(*run, output)
     else:
+        from adaptive_eval.build.describe import report_targets
         from adaptive_eval.report import write_reports
 
-        paths = write_reports(run[0], output, with_examples=not no_examples)
+        paths = write_reports(run[0], output, with_examples=not no_examples, targets=report_targets)
         for path in (paths.html, paths.markdown, paths.json, paths.tables):
             click.echo(path)
 
 
-def _compare(before: Path, after: Path, output: Path | None) -> None:
+def compare(before: Path, after: Path, output: Path | None) -> None:
+    """Print the changes from one run to another, or write them to a directory."""
     from adaptive_eval.report.compare_views import comparison_markdown, write_comparison
     from adaptive_eval.run.claims import compare_runs
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.records import TargetLookup
 
 
 @dataclass(frozen=True)
@@ -15,5 +15,4 @@ class RunDescription:
     models: tuple[str, ...]
     categories: Mapping[str, Sequence[str]]  # the names of each task's categories
     weights: Mapping[str, tuple[float, ...]]  # what they are worth
-    # returns the reference answer of a trial, None where it is not known
-    target: Callable[[TrialRecord], str | None]
+    target: TargetLookup

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 from adaptive_eval.report.accounts import ModelAccount, QuestionAccount, most_apart
 from adaptive_eval.report.escape import excerpt
 from adaptive_eval.store import RunReader, TrialRecord
+from adaptive_eval.store.records import TargetLookup
 
 Kind: TypeAlias = Literal["right", "wrong", "unparsed"]
 
@@ -32,6 +33,7 @@ class Example:
     answer: str
     extracted: str | None
     reason: str
+    expected: str | None = None  # None where it is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +54,26 @@ class Examples:
     apart: tuple[ApartExample, ...] = ()
 
 
+def no_target(record: TrialRecord) -> None:
+    """Know no expected answer."""
+
+
+def no_targets(reader: RunReader) -> TargetLookup:
+    """Know no expected answer of a run."""
+    return no_target
+
+
 def examples(
-    reader: RunReader, accounts: Sequence[ModelAccount], questions: Sequence[QuestionAccount] | None
+    reader: RunReader,
+    accounts: Sequence[ModelAccount],
+    questions: Sequence[QuestionAccount] | None,
+    target: TargetLookup,
 ) -> Examples:
     """Read a bounded number of answers: at most three a model, and one a model for a few questions."""
     chosen = accounts[:MODELS]
-    own = ((one.model, tuple(_of_model(reader, one))) for one in chosen)
+    own = ((one.model, tuple(_of_model(reader, one, target))) for one in chosen)
     apart = (
-        _of_question(reader, one, [account.model for account in chosen])
+        _of_question(reader, one, [account.model for account in chosen], target)
         for one in most_apart(questions or ())[:QUESTIONS]
         if one.spread > 0
     )
@@ -68,22 +82,24 @@ def examples(
     )
 
 
-def _of_model(reader: RunReader, account: ModelAccount) -> Iterator[Example]:
+def _of_model(reader: RunReader, account: ModelAccount, target: TargetLookup) -> Iterator[Example]:
     found: dict[Kind, Example] = {}
     top = len(account.categories) - 1
     for category, stored in enumerate(account.categories):
         if stored:
             trials = reader.trials(model=account.model, category=category, missing=False, limit=_LOOKED_AT)
             for record in trials:
-                one = _example(record, top)
+                one = _example(record, top, target)
                 found.setdefault(one.kind, one)
     kinds: tuple[Kind, ...] = ("right", "wrong", "unparsed")
     return (found[kind] for kind in kinds if kind in found)
 
 
-def _of_question(reader: RunReader, question: QuestionAccount, models: Sequence[str]) -> ApartExample:
+def _of_question(
+    reader: RunReader, question: QuestionAccount, models: Sequence[str], target: TargetLookup
+) -> ApartExample:
     found = tuple(
-        _example(record, 1)
+        _example(record, 1, target)
         for model in models
         for record in reader.trials(
             model=model, task=question.task, question=question.question, missing=False, limit=1
@@ -92,10 +108,11 @@ def _of_question(reader: RunReader, question: QuestionAccount, models: Sequence[
     return ApartExample(question.task, question.question, found[0].prompt if found else "", found)
 
 
-def _example(record: TrialRecord, top: int) -> Example:
+def _example(record: TrialRecord, top: int, target: TargetLookup) -> Example:
     answer, score = record.completion, record.score
     assert answer is not None
     assert score is not None
+    expected = target(record)
     right = bool(score.signals.get("is_correct", score.category == top))
     kind: Kind = "right" if right else "unparsed" if score.extracted is None else "wrong"
     return Example(
@@ -106,6 +123,7 @@ def _example(record: TrialRecord, top: int) -> Example:
         excerpt(answer.text),
         None if score.extracted is None else excerpt(score.extracted),
         score.reason,
+        None if expected is None else excerpt(expected),
     )
 
 

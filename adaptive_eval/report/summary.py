@@ -12,6 +12,7 @@ from adaptive_eval.errors import Coded, RunFileError
 from adaptive_eval.report.accounts import ModelAccount, QuestionAccount, model_accounts, question_accounts
 from adaptive_eval.report.examples import Examples, examples
 from adaptive_eval.store import RunReader
+from adaptive_eval.store.records import TargetLookup
 from adaptive_eval.text.headline import headline
 from adaptive_eval.text.missing_words import missing_warnings
 from adaptive_eval.text.promises import Promises, promises
@@ -73,8 +74,11 @@ class Summary:
         return max(0, self.stored - sum(line.trials + line.missing for line in own))
 
 
-def summarise(reader: RunReader, *, with_examples: bool = False) -> Summary:
-    """Read a run file and return the content of a report, on request with a few answers."""
+def summarise(reader: RunReader, *, examples_with: TargetLookup | None = None) -> Summary:
+    """Read a run file and return the content of a report.
+
+    With `examples_with`, which knows the expected answers, it has a few answers.
+    """
     snapshot = reader.latest_snapshot()
     if snapshot is None:
         raise RunFileError(
@@ -108,7 +112,7 @@ def summarise(reader: RunReader, *, with_examples: bool = False) -> Summary:
         meta=_without_places(meta),
         target=target,
         rankings=_rankings(reader, results),
-        examples=examples(reader, accounts, questions) if with_examples else None,
+        examples=examples(reader, accounts, questions, examples_with) if examples_with else None,
     )
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from adaptive_eval.errors import Coded, RunFileError
 from adaptive_eval.report.csv_tables import models_csv, pairs_csv, questions_csv
+from adaptive_eval.report.examples import no_targets
 from adaptive_eval.report.html import to_html
 from adaptive_eval.report.json import to_json
 from adaptive_eval.report.markdown import to_markdown
 from adaptive_eval.report.paper_tables import paper_latex, paper_markdown
 from adaptive_eval.report.summary import Summary, summarise
 from adaptive_eval.store import RunReader
+from adaptive_eval.store.records import TargetLookup
 
 TABLES = "report"
 
@@ -33,16 +35,21 @@ class ReportPaths:
 
 
 def write_reports(
-    directory: Path | str, output: Path | str | None = None, *, with_examples: bool = True
+    directory: Path | str,
+    output: Path | str | None = None,
+    *,
+    with_examples: bool = True,
+    targets: Callable[[RunReader], TargetLookup] = no_targets,
 ) -> ReportPaths:
     """Read the run in `directory` and write ``report.html``, ``report.md``, ``report.json`` and the tables.
 
-    ``report.html`` quotes a few questions and answers, unless `with_examples` is false. Each file appears
-    whole or not at all: it is written under another name and renamed.
+    ``report.html`` quotes a few questions and answers, unless `with_examples` is false, with the expected
+    answers that `targets` looks up for the run. Each file appears whole or not at all: it is written under
+    another name and renamed.
     """
     with RunReader(directory) as reader:
         reader.require_undamaged()
-        summary = summarise(reader, with_examples=with_examples)
+        summary = summarise(reader, examples_with=targets(reader) if with_examples else None)
     folder = Path(directory if output is None else output)
     write_files(folder, _files(summary))
     return ReportPaths(folder / "report.html", folder / "report.md", folder / "report.json", folder / TABLES)

@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 from adaptive_eval.build.assembly import Built, continue_run
+from adaptive_eval.build.describe import targets_of
 from adaptive_eval.build.grading import resume_accounts
 from adaptive_eval.build.server_discovery import Finder
 from adaptive_eval.build.workplace import Workplace, workplace_of
@@ -81,7 +82,8 @@ async def execute(built: Built, directory: Path, options: RunOptions | None = No
         results = run.session.results()
     assert run.session.stopped is not None
     track(run.built, directory, say)
-    return Ended(run.session.stopped, results, asked, write_reports(directory) if options.report else None)
+    reports = write_reports(directory, targets=lambda _: targets_of(built.tasks)) if options.report else None
+    return Ended(run.session.stopped, results, asked, reports)
 
 
 def set_aside(directory: Path) -> Path | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from adaptive_eval.trial import Completion, Missing, Score, TrialKey, TrialOutcome, TrialRequest, Usage
 
@@ -181,3 +181,7 @@ class SnapshotRecord:
     trials: int
     results: Mapping[str, Any]
     endpoints: tuple[EndpointHealth, ...] = ()
+
+
+TargetLookup: TypeAlias = Callable[[TrialRecord], str | None]
+"""Returns the expected answer of a trial, None where it is not known."""

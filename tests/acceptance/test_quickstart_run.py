@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from command_line import (
+    ARITHMETIC,
     QUICKSTART,
     Finished,
     adaptive_eval,
@@ -119,6 +121,27 @@ def test_a_finished_run_is_not_run_again(home: Path, run: Path) -> None:
     assert trials(run) == before
     assert in_process("resume", "runs/quickstart", cwd=home).code == 0
     assert trials(run) == before
+
+
+def test_wrong_answers_are_shown_with_the_expected_one_while_the_dataset_is_the_same(tmp_path: Path) -> None:
+    data = quickstart()
+    dataset = tmp_path / "questions.jsonl"
+    dataset.write_text(ARITHMETIC.read_text("utf-8"), "utf-8")
+    data["tasks"][0]["dataset"] = str(dataset)
+    command = ("run", write_config(tmp_path, data), "-o", "budget.trials=60", "--display", "none")
+    assert in_process(*command, cwd=tmp_path).code == 3
+    run = tmp_path / "runs" / "quickstart"
+    wrong = next(one for one in trials(run) if one.score and one.score.category == 0)
+    rows = map(json.loads, dataset.read_text("utf-8").splitlines())
+    expected = next(row["answer"] for row in rows if row["id"] == wrong.request.question)
+    written = (run / "report.html").read_text("utf-8")
+    assert f"Expected <code>{expected}</code>" in written
+    assert in_process("report", run, cwd=tmp_path).code == 0
+    assert (run / "report.html").read_text("utf-8") == written
+    changed = dataset.read_text("utf-8").replace('"answer": ', '"answer": 1')
+    dataset.write_text(changed, "utf-8")
+    assert in_process("report", run, cwd=tmp_path).code == 0
+    assert "Expected" not in (run / "report.html").read_text("utf-8")
 
 
 def test_new_starts_over_and_keeps_the_earlier_run(home: Path, tmp_path: Path) -> None:

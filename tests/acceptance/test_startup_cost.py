@@ -5,6 +5,7 @@ The seconds are printed by ``benchmarks/startup.py``.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,7 @@ def test_every_command_has_a_help_that_loads_nothing_heavy(command: str) -> None
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"Usage: adaptive-eval {command} ")
     assert "\\" not in done.stdout, "marks for the formatter are not for the reader"
+    assert not re.search(r"x[<>]", done.stdout), "ranges are in words"
     *_, examples = done.stdout.partition("\n  Examples:\n")
     assert all(line.startswith("    adaptive-eval ") for line in examples.splitlines()), examples
     loaded = cli.get_command(Context(cli), command)

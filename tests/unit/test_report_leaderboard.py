@@ -40,6 +40,7 @@ def test_runs_that_ask_the_same_share_a_board_and_each_has_its_report(folder, tm
         frozenset({"one", "two"}),
         frozenset({"three"}),
     }
+    assert len({board["tasks"] for board in boards}) == 2, "tables of the same tasks have names of their own"
     for board in boards:
         scores = [line["score"] for line in board["models"]]
         assert scores == sorted(scores, reverse=True)
@@ -48,6 +49,7 @@ def test_runs_that_ask_the_same_share_a_board_and_each_has_its_report(folder, tm
         assert f'href="{name}/report.html"' in text
         assert (tmp_path / "site" / name / "report.html").exists()
     assert "Earlier reports" not in text
+    assert "scoring.trees was &#39;exact&#39; and is now &#39;regex&#39;" in text
 
 
 def test_reports_of_the_site_before_stay_as_earlier_ones(folder, tmp_path):
@@ -57,6 +59,21 @@ def test_reports_of_the_site_before_stay_as_earlier_ones(folder, tmp_path):
     assert "Earlier reports" in text
     assert 'href="one/report.html"' in text.partition("Earlier reports")[2]
     assert (tmp_path / "one" / "report.html").read_bytes() == before
+
+
+def test_a_report_of_another_run_of_one_name_is_kept_with_its_date(folder, tmp_path):
+    write_leaderboard([folder / "one"], tmp_path)
+    before = (tmp_path / "one" / "report.json").read_bytes()
+    write_leaderboard([folder / "one"], tmp_path)
+    assert not list(tmp_path.glob("one@*")), "the same run is written in place"
+    runs.make_run(tmp_path / "new" / "one", meta={**META, "started_at": "1763000000.0"})
+    for _ in range(2):
+        text = write_leaderboard([tmp_path / "new" / "one"], tmp_path).read_text(encoding="utf-8")
+    (kept,) = tmp_path.glob("one@*")
+    assert (kept / "report.json").read_bytes() == before
+    assert f'href="{kept.name.replace("@", "%40")}/report.html"' in text.partition("Earlier reports")[2]
+    with pytest.raises(UsageError, match="holds another run"):
+        write_leaderboard([folder / "one"], tmp_path / "new")
 
 
 def test_what_is_no_run_and_two_of_one_name_are_refused(folder, tmp_path):
@@ -81,12 +98,13 @@ def test_the_number_of_runs_says_what_is_written(folder, tmp_path, monkeypatch, 
 
 def test_each_model_has_a_right_and_a_wrong_answer_and_hard_questions_have_one_of_all(folder):
     with RunReader(folder / "one") as reader:
-        found = summarise(reader, with_examples=True)
+        found = summarise(reader, examples_with=lambda trial: f"expected of {trial.request.question}")
     assert found.examples is not None
     assert [model for model, _ in found.examples.models] == [line.model for line in found.results.models]
     for model, shown in found.examples.models:
         assert len({one.kind for one in shown}) == len(shown) >= 1
         assert all(one.model == model for one in shown)
+        assert all(one.expected == f"expected of {one.question}" for one in shown)
     assert found.examples.apart
     for question in found.examples.apart:
         assert {one.question for one in question.answers} == {question.question}
@@ -101,7 +119,16 @@ def test_no_examples_leaves_them_out(folder, tmp_path):
 
 def test_hostile_answers_are_text_of_bounded_length(folder):
     hostile = "</pre><script>alert(1)</script>\x1b[2J" + "x" * 1_000_000
-    one = Example("oak", "wrong", hostile, excerpt(hostile), excerpt(hostile), excerpt(hostile), hostile)
+    one = Example(
+        "oak",
+        "wrong",
+        hostile,
+        excerpt(hostile),
+        excerpt(hostile),
+        excerpt(hostile),
+        hostile,
+        excerpt(hostile),
+    )
     with RunReader(folder / "one") as reader:
         summary = summarise(reader)
     shown = Examples((("oak", (one,)),), (ApartExample(hostile, hostile, excerpt(hostile), (one,)),))
