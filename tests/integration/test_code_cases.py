@@ -11,7 +11,8 @@ from base64 import b64encode
 import pytest
 from test_code_scorer import sandboxed, scored
 
-from adaptive_eval.scoring.cases import MOST_BYTES, read_cases
+from adaptive_eval.scoring import cases
+from adaptive_eval.scoring.cases import read_cases
 from adaptive_eval.tasks.sources import read_source
 from adaptive_eval.trial import Question
 
@@ -48,7 +49,7 @@ def test_cases_are_read_from_json_and_from_a_compressed_pickle(protocol):
         (packed(Hostile()), "more than a text"),
         (packed(["a"]), "more than a text"),
         (b64encode(zlib.compress(b"\x8c\x01a\x8c\x01b.")).decode(), "more than one text"),
-        (b64encode(zlib.compress(b"\0" * (MOST_BYTES + 1))).decode(), "more than 256 MiB"),
+        (b64encode(zlib.compress(b"\0" * (2**20 + 1))).decode(), "more than 1 MiB"),
         (b64encode(zlib.compress(pickle.dumps("[]"))[:-1]).decode(), "cut off"),
         (b64encode(zlib.compress(b"text")).decode(), "no pickle"),
         (b64encode(b"text").decode(), "neither a JSON list"),
@@ -59,7 +60,8 @@ def test_cases_are_read_from_json_and_from_a_compressed_pickle(protocol):
     ],
     ids=range(11),
 )
-def test_anything_else_is_refused(field, words):
+def test_anything_else_is_refused(monkeypatch, field, words):
+    monkeypatch.setattr(cases, "MOST_BYTES", 2**20)
     with pytest.raises(ValueError, match=words):
         read_cases(field)
 
