@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -16,11 +12,7 @@ from typing import Any
 
 from adaptive_eval.cli.main import main
 
-COMMAND = Path(sys.executable).with_name("adaptive-eval")
 ARITHMETIC = Path(__file__).parents[2] / "configs" / "data" / "arithmetic.jsonl"
-
-PATIENCE = 240.0
-"""Seconds after which a command counts as hanging, on a machine that is busy with other things."""
 
 
 @dataclass(frozen=True)
@@ -79,20 +71,6 @@ def command(*arguments: object) -> Result:
     return Result(code, out.getvalue(), err.getvalue())
 
 
-def installed(*arguments: object, **variables: str) -> Result:
-    """Run the installed command in a process of its own, with further environment variables."""
-    done = subprocess.run(
-        [COMMAND, *map(str, arguments)],
-        env={**os.environ, **variables},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return Result(done.returncode, done.stdout, done.stderr)
-
-
 def write_config(folder: Path, config: dict[str, Any]) -> Path:
     """Write a config and return its path. JSON is YAML."""
     path = folder / "config.yaml"
@@ -100,10 +78,8 @@ def write_config(folder: Path, config: dict[str, Any]) -> Path:
     return path
 
 
-def run_config(
-    folder: Path, config: dict[str, Any], *options: object, by: Callable[..., Result] = command
-) -> tuple[Path, Result]:
+def run_config(folder: Path, config: dict[str, Any], *options: object) -> tuple[Path, Result]:
     """Run a config; return the run's directory and the command's result."""
     out = folder / "run"
     path = write_config(folder, config)
-    return out, by("run", path, "--out", out, "--display", "none", *options)
+    return out, command("run", path, "--out", out, "--display", "none", *options)

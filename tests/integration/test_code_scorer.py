@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import stat
 import sys
 import threading
 import time
@@ -13,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
-from mimic_runs import installed, mimic_config, run_config
+from mimic_runs import command, mimic_config, run_config
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.scoring import build_scorer, sandbox
@@ -312,9 +311,9 @@ def test_an_older_bubblewrap_runs_programs_and_says_what_it_lacks(tmp_path, monk
 def test_validate_and_run_say_which_protections_hold(tmp_path):
     scorer = {"kind": "code", "allow_execution": True, "code": "value = {answer}", "tests": "value"}
     config = mimic_config({"scorer": scorer, "limit": 2}, goal="budget", budget={"trials": 2})
-    _, result = run_config(tmp_path, config, by=installed)
+    _, result = run_config(tmp_path, config)
     assert "a filter on system calls, an IPC namespace" in result.stderr, result
-    result = installed("validate", str(tmp_path / "config.yaml"), "--offline")
+    result = command("validate", tmp_path / "config.yaml", "--offline")
     assert "a filter on system calls, an IPC namespace" in result.output, result
 
 
@@ -445,31 +444,24 @@ def test_nothing_is_run_unless_the_config_says_so(tmp_path):
         assert "{kind: code, allow_execution: true}" in result.stderr
 
 
-def test_without_bubblewrap_the_run_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("bwrap", "words"),
+    [
+        (None, "bubblewrap is not installed; for example: apt install bubblewrap"),
+        ("echo 'bwrap: No permissions to create new namespace' >&2; exit 1", "No permissions to create new"),
+    ],
+)
+def test_a_run_without_a_working_bubblewrap_is_refused(tmp_path, monkeypatch, bwrap, words):
     """No other way to run programs is looked for: rather none than one that is not safe."""
-    scorer = {"kind": "code", "allow_execution": True}
-
-    def by(*arguments):
-        return installed(*arguments, PATH=str(tmp_path))
-
-    out, result = run_config(tmp_path, mimic_config({"scorer": scorer}), by=by)
+    if bwrap is not None:
+        (tmp_path / "bwrap").write_text(f"#!/bin/sh\n{bwrap}\n")
+        (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sandbox, "_enclosure", sandbox._enclosure.__wrapped__)  # remembers nothing
+    out, result = run_config(tmp_path, mimic_config({"scorer": {"kind": "code", "allow_execution": True}}))
     assert result.exit_code == 2
-    assert "bubblewrap is not installed; for example: apt install bubblewrap" in result.stderr
+    assert words in result.stderr
     assert not out.exists()
-
-
-def test_a_sandbox_that_cannot_be_made_is_refused_with_its_own_words(tmp_path):
-    fake = tmp_path / "bwrap"
-    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
-    fake.chmod(fake.stat().st_mode | stat.S_IEXEC)
-    scorer = {"kind": "code", "allow_execution": True}
-
-    def by(*arguments):
-        return installed(*arguments, PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-
-    _, result = run_config(tmp_path, mimic_config({"scorer": scorer}), by=by)
-    assert result.exit_code == 2
-    assert "No permissions to create new namespace" in result.stderr
 
 
 @sandboxed
@@ -550,9 +542,7 @@ def test_a_run_is_scored_by_its_programs(tmp_path):
         "limit": 10,
     }
     mimic = {**mimic_config()["mimic"], "answer": "So:\n```python\n{answer}\n```"}
-    out, result = run_config(
-        tmp_path, mimic_config(task, mimic=mimic, goal="budget", budget={"trials": 20}), by=installed
-    )
+    out, result = run_config(tmp_path, mimic_config(task, mimic=mimic, goal="budget", budget={"trials": 20}))
     assert result.exit_code == 3, result
     with RunReader(out) as reader:
         records = list(reader.trials())
