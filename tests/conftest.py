@@ -11,6 +11,10 @@ from hypothesis.internal.conjecture import providers
 
 sys.path.insert(0, str(Path(__file__).parent / "unit"))  # shared example builders
 
+# Each process of the suite has a core at most: further threads of NumPy's, which nothing above imports, would
+# spin and wait for one another.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # A shell that runs the suite in the background has Ctrl-C ignored, and all that it starts would inherit that.
 for _ignored, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(_ignored) is signal.SIG_IGN:

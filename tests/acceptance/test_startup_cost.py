@@ -5,10 +5,12 @@ The seconds are printed by ``benchmarks/startup.py``.
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click import Context
@@ -21,37 +23,47 @@ HEAVY = (
 )  # fmt: skip
 
 ASK_FOR_HELP = f"""
-import sys
+import io, json, sys
+from contextlib import redirect_stdout
 from adaptive_eval.cli import main
-try:
-    main(sys.argv[1:])
-except SystemExit as end:
-    loaded = sorted(set({HEAVY}) & sys.modules.keys())
-    sys.exit(f"loaded {{loaded}}, code {{end.code}}" if loaded or end.code else 0)
+said = {{}}
+for command in sys.argv[1:]:
+    with redirect_stdout(io.StringIO()) as text:
+        try:
+            main([*command.split(), "--help"])
+        except SystemExit as end:
+            loaded = sorted(set({HEAVY}) & sys.modules.keys())
+            said[command] = [end.code, text.getvalue(), loaded]
+print(json.dumps(said))
 """
 
 
-def asked_for_help(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", ASK_FOR_HELP, *arguments], capture_output=True, text=True, env=environment()
+@pytest.fixture(scope="module")
+def helps() -> dict[str, list[Any]]:
+    """Code, text and what is loaded by then, of each command's help in turn; first, of no command's."""
+    done = subprocess.run(
+        [sys.executable, "-c", ASK_FOR_HELP, "", *COMMANDS], capture_output=True, text=True, env=environment()
     )
-
-
-def test_help_loads_nothing_heavy() -> None:
-    done = asked_for_help("--help")
     assert done.returncode == 0, done.stderr
+    said: dict[str, list[Any]] = json.loads(done.stdout)
+    return said
+
+
+def test_help_loads_nothing_heavy(helps: dict[str, list[Any]]) -> None:
+    code, text, loaded = helps[""]
+    assert (code, loaded) == (0, [])
     for command in COMMANDS:
-        assert f"\n  {command} " in done.stdout
+        assert f"\n  {command} " in text
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_a_help_that_loads_nothing_heavy(command: str) -> None:
-    done = asked_for_help(command, "--help")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"Usage: adaptive-eval {command} ")
-    assert "\\" not in done.stdout, "marks for the formatter are not for the reader"
-    assert not re.search(r"x[<>]", done.stdout), "ranges are in words"
-    *_, examples = done.stdout.partition("\n  Examples:\n")
+def test_every_command_has_a_help_that_loads_nothing_heavy(helps: dict[str, list[Any]], command: str) -> None:
+    code, text, heavy = helps[command]
+    assert (code, heavy) == (0, [])
+    assert text.startswith(f"Usage: adaptive-eval {command} ")
+    assert "\\" not in text, "marks for the formatter are not for the reader"
+    assert not re.search(r"x[<>]", text), "ranges are in words"
+    *_, examples = text.partition("\n  Examples:\n")
     assert all(line.startswith("    adaptive-eval ") for line in examples.splitlines()), examples
     loaded = cli.get_command(Context(cli), command)
     assert loaded is not None

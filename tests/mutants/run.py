@@ -147,7 +147,7 @@ def main() -> int:
             random.Random(head).sample(chosen, min(asked.sample, len(chosen))), key=lambda m: m.line
         )
     sys.dont_write_bytecode = True
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    os.environ |= {"PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
     for name in WARM:
         importlib.import_module(name)
 

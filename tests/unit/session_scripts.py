@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
@@ -50,11 +51,17 @@ def coin(means, *, seed=0, spread=0.0) -> Callable[[TrialRequest], int]:
 
     def answer(request: TrialRequest) -> int:
         model = int(request.key.model[1:])
-        question = np.random.default_rng([seed, 7, int(request.question[1:])])
-        chance = np.clip(means[model] + spread * question.standard_normal(), 0.0, 1.0)
-        return int(np.random.default_rng([seed, model, request.key.index]).random() < chance)
+        chance = means[model]
+        if spread:
+            chance += spread * np.random.default_rng([seed, 7, int(request.question[1:])]).standard_normal()
+        return int(_toss(seed, model, request.key.index) < chance)
 
     return answer
+
+
+@cache
+def _toss(seed: int, model: int, step: int) -> float:
+    return float(np.random.default_rng([seed, model, step]).random())
 
 
 def drive(session: Session, answer, *, slots=8, rng=None, most=10**6, missing=None) -> Session:
