@@ -11,7 +11,10 @@ import click
 from adaptive_eval.cli.options import Number, WholeNumber, examples
 
 if TYPE_CHECKING:
-    from adaptive_eval.run.new_config import Listed
+    from adaptive_eval.core.spec import SessionSpec
+    from adaptive_eval.run.new_config import Listed, Offer
+
+_MARGIN = Number(min=0.0, max=1.0, min_open=True, max_open=True)
 
 
 @click.command(
@@ -36,11 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--scorer", metavar="KIND", help="How answers are scored. Default: by the file's right answers."
 )
-@click.option(
-    "--margin",
-    type=Number(min=0.0, max=1.0, min_open=True, max_open=True),
-    help="Models closer than this count as tied.",
-)
+@click.option("--margin", type=_MARGIN, help="Models closer than this count as tied. Default: by simulation.")
 @click.option("--trials", type=WholeNumber(min=1), help="Budget in trials. Default: by simulation.")
 @click.option(
     "--max-tokens", type=WholeNumber(min=1), default=4096, show_default=True, help="Most tokens of an answer."
@@ -50,17 +49,11 @@ def command(file: Path, **options: Any) -> None:
     """Write a first config to FILE (default: adaptive-eval.yaml), and its schema for editors next to it.
 
     Asks for what no option says, if the terminal allows it. Asks the servers which models they list, checks
-    the config, and simulates it for a budget. Nothing is spent.
+    the config, and offers margins with the trials that each takes by a few simulated runs; plan simulates
+    more. Nothing is spent.
     """
     from adaptive_eval.errors import UsageError
-    from adaptive_eval.run.new_config import (
-        check,
-        config_text,
-        list_models,
-        schema_text,
-        task_of,
-        trials_needed,
-    )
+    from adaptive_eval.run.new_config import USUAL, check, config_text, list_models, schema_text, task_of
 
     folder = file.resolve().parent
     if file.exists() and not options["force"]:
@@ -71,39 +64,76 @@ def command(file: Path, **options: Any) -> None:
     models = _chosen(list_models(urls, options["api_key_env"]), options["wanted"])
     name = options["task_name"] or _asked("--task", "Ready benchmark or file", "gsm8k")[0]
     task = task_of(name, options["dataset"], options["scorer"], folder)
-    margin = options["margin"]
-    if margin is None:
-        given = _asked("--margin", "Models closer than this count as tied", "0.05", optional=True)[0]
-        try:
-            margin = float(given)
-        except ValueError:
-            raise UsageError(f"{given!r} is no margin; write a number such as 0.05") from None
     written = {
-        "margin": margin,
+        "name": file.stem if file.stem[:1].isalnum() else "first-run",
+        "models": models,
+        "tasks": [task],
         "api_key_env": options["api_key_env"],
         "sampling": {"temperature": 0.7, "max_tokens": options["max_tokens"]},
     }
-    label = file.stem if file.stem[:1].isalnum() else "first-run"
-    text = config_text(label, models, [task], trials=options["trials"], **written)
-    config = check(text, folder)
-    if options["trials"] is None:
-        click.echo("simulating the config for a budget …", err=True)
-        text = config_text(label, models, [task], trials=trials_needed(config, margin), **written)
-        check(text, folder)
+    margin, trials, about = options["margin"], options["trials"], ""
+    draft = check(config_text(**written, margin=margin or USUAL, trials=None), folder)
+    if margin is None or trials is None:
+        margin, trials, about = _afforded(draft.spec, margin, trials)
+    text = config_text(**written, margin=margin, trials=trials, about_trials=about)
+    check(text, folder)
     schema = folder / "adaptive-eval.schema.json"
     schema.write_text(schema_text(), encoding="utf-8")
     file.write_text(text, encoding="utf-8")
-    click.echo(f"{file}: {len(models)} models, task {config.tasks[0].name}. Next:")
+    what = f"{len(models)} models, task {draft.tasks[0].name}, margin {margin:g}, budget {trials:,} trials"
+    click.echo(f"{file}: {what}. Next:")
     for step in ("validate", "plan", "run"):
         click.echo(f"  adaptive-eval {step} {file}")
 
 
-def _asked(option: str, question: str, default: str, *, optional: bool = False) -> list[str]:
-    """Return the words of an answer; without a terminal the default, or an error that names the option."""
+def _afforded(spec: SessionSpec, margin: float | None, trials: int | None) -> tuple[float, int, str]:
+    """Return a margin and a budget, asked for where there is a terminal, and a comment about the budget."""
+    from adaptive_eval.run.new_config import MARGINS, offers, suggested
+
+    click.echo("simulating the config for a margin and a budget …", err=True)
+    offered = offers(spec, MARGINS if margin is None else [margin])
+    _show(offered)
+    chosen = suggested(offered, trials)
+    if margin is None:
+        margin = float(_number("Models closer than this count as tied", chosen.margin, _MARGIN))
+        if trials is None and margin not in MARGINS:
+            offered = offers(spec, [margin])
+            _show(offered)
+        chosen = next((offer for offer in offered if offer.margin == margin), chosen)
+    if trials is not None:
+        return margin, trials, ""
+    trials = int(_number("Budget in trials", chosen.trials, WholeNumber(min=1)))
+    return margin, trials, chosen.words if trials == chosen.trials else ""
+
+
+def _show(offered: list[Offer]) -> None:
+    from adaptive_eval.cli.simulating import per_cent, print_table
+    from adaptive_eval.run.new_config import RUNS
+
+    print_table(
+        ("margin", "trials, half of runs", "9 of 10 runs", "resolved"),
+        [
+            (
+                f"{offer.margin:g}",
+                f"{offer.typical:,}",
+                f"{offer.trials:,}",
+                per_cent(offer.resolved / RUNS),
+            )
+            for offer in offered
+        ],
+        title=f"A ranking takes about (by {RUNS} simulated runs each, neighbours one margin apart)",
+    )
+
+
+def _number(question: str, default: float, kind: Number | WholeNumber) -> float:
+    """Return the number that is an answer; without a terminal the default."""
+    return float(click.prompt(question, default=default, type=kind)) if sys.stdin.isatty() else default
+
+
+def _asked(option: str, question: str, default: str) -> list[str]:
+    """Return the words of an answer; without a terminal, an error that names the option."""
     if sys.stdin.isatty():
         return str(click.prompt(question, default=default)).split() or [default]
-    if optional:
-        return [default]
     raise click.UsageError(f"{option} is missing, and there is no terminal to ask at")
 
 

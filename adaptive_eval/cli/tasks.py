@@ -20,13 +20,16 @@ def command(name: str | None) -> None:
     if name is None:
         width = max(map(len, known))
         for benchmark in known.values():
-            click.echo(f"{benchmark.name:{width}}  {benchmark.questions:6,}  {benchmark.about}")
+            about = benchmark.about if benchmark.revision else f"{benchmark.about} Dataset not pinned."
+            click.echo(f"{benchmark.name:{width}}  {benchmark.questions:6,}  {about}")
         return
     if name not in known:
         raise click.UsageError(f"there is no benchmark {name!r}{did_you_mean(name, known)}")
     benchmark = known[name]
     click.echo(f"# {benchmark.about} {benchmark.questions:,} questions.")
     click.echo(f"# License: {benchmark.license}. Prompt: {benchmark.prompt_from}.")
+    if benchmark.revision is None:
+        click.echo("# Dataset: not pinned, so the newest version is asked.")
     if benchmark.needs:
         click.echo(f"# Needs: {benchmark.needs}.")
     click.echo(benchmark.config, nl=False)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from adaptive_eval.cli.exit_codes import RESOLVED, exit_code_of
 from adaptive_eval.cli.options import config_options
 from adaptive_eval.errors import AdaptiveEvalError, Coded, ConfigError, Problem
+
+if TYPE_CHECKING:
+    from adaptive_eval.config import RunConfig
 
 
 @click.command("validate")
@@ -66,6 +70,20 @@ def _as_json(config_file: Path, overrides: tuple[str, ...], offline: bool, probe
     return code
 
 
+def unpinned(config: RunConfig) -> Iterator[Coded]:
+    """Warn once of all tasks whose dataset may have other questions in a later run."""
+    from adaptive_eval.tasks.sources import LM_EVAL, is_pinned
+
+    tasks = [task for task in config.tasks if not is_pinned(task.dataset, task.revision)]
+    if tasks:
+        can = any(not task.dataset.startswith(LM_EVAL) for task in tasks)
+        yield Coded(
+            "warning/not-pinned",
+            f"{', '.join(task.name for task in tasks)}: the dataset is not pinned; a later run may get other "
+            f"questions{'. Set revision to a commit of it' if can else ''}",
+        )
+
+
 def _check(
     config_file: Path,
     overrides: tuple[str, ...],
@@ -89,7 +107,7 @@ def _check(
     for task in built.tasks:
         asked = questions_words([task.name] if task.name in built.spec.tasks_in_rounds else [], 1)
         say(f"task       {task.name}: {len(task.questions)} questions from {task.source}, {asked}")
-    warnings += spec_warnings(built.spec)
+    warnings += [*spec_warnings(built.spec), *unpinned(config)]
     for words in (*built.notices, *warnings):
         say(f"notice     {words}")
     if (ceiling := ceiling_words(built.spec)) is not None:

@@ -31,6 +31,11 @@ class Benchmark:
     needs: str = ""  # what a user must add or have
 
     @property
+    def revision(self) -> str | None:
+        """The commit of the dataset; None where it is not pinned and its newest version is asked."""
+        return self.task.get("revision")
+
+    @property
     def config(self) -> str:
         """The task as YAML, for a config."""
         return write_document({"tasks": ({"name": self.name, **self.task},)})

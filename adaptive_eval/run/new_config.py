@@ -7,24 +7,31 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from adaptive_eval.build.assembly import build
-from adaptive_eval.config import RunConfig, json_schema, parse_config
+from adaptive_eval.build.assembly import Built, build
+from adaptive_eval.config import json_schema, parse_config
 from adaptive_eval.config.benchmarks import benchmarks
 from adaptive_eval.config.document import write_document
+from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.errors import EndpointError, EndpointsUnusable, UsageError
 from adaptive_eval.simulate import BiasedCoins, simulate
 from adaptive_eval.simulate.assumptions import means_apart
 from adaptive_eval.tasks.sources import is_file_source, read_source
 
-REPLICATES = 40
-"""Simulated runs behind the budget."""
+MARGINS = (0.1, 0.05, 0.03)
+"""Margins that are offered, the largest first."""
+
+USUAL = 0.05
+"""The margin that is suggested where the questions and passes suffice for it."""
+
+RUNS = 20
+"""Simulated runs behind each margin: enough for a first budget, and done in seconds."""
 
 INPUTS = ("question", "problem", "input", "prompt", "text")
 TARGETS = ("answer", "target", "solution", "label", "expected")
@@ -132,6 +139,7 @@ def config_text(
     *,
     margin: float,
     trials: int | None,
+    about_trials: str = "",
     api_key_env: str | None,
     sampling: Mapping[str, Any],
 ) -> str:
@@ -170,12 +178,7 @@ def config_text(
         ),
     ]
     if trials is not None:
-        sections.append(
-            (
-                f"Enough in 9 of 10 of {REPLICATES} simulated runs with neighbours one margin apart.",
-                {"budget": {"trials": trials}},
-            )
-        )
+        sections.append((about_trials, {"budget": {"trials": trials}}))
     head = "# yaml-language-server: $schema=adaptive-eval.schema.json\n"
     return head + "".join(
         f"\n{f'# {comment}{chr(10)}' if comment else ''}{write_document(section)}"
@@ -183,21 +186,82 @@ def config_text(
     )
 
 
-def trials_needed(config: RunConfig, margin: float) -> int:
-    """Return trials that resolve the ranking in 9 of 10 simulated runs, neighbours one margin apart."""
-    spec = build(config).spec
-    gap = margin / spec.scale[1]
-    answers = BiasedCoins(means_apart(len(spec.models), gap))
-    needed = float(np.quantile(simulate(spec, answers, REPLICATES, seed=1).total, 0.9))
-    digits = 10 ** max(0, math.floor(math.log10(needed)) - 1)
-    return int(math.ceil(needed / digits) * digits)
+@dataclass(frozen=True)
+class Offer:
+    """A margin, and what the ranking probably takes with it: an approximation from :data:`RUNS` runs."""
+
+    margin: float
+    typical: int  # trials that half of the runs need
+    trials: int  # trials that 9 of 10 of them need
+    resolved: int  # runs that reach the goal within the passes
+
+    @property
+    def enough(self) -> bool:
+        """Whether the passes suffice in 9 of 10 runs."""
+        return self.resolved >= 0.9 * RUNS
+
+    @property
+    def words(self) -> str:
+        """What the trials are, for the config."""
+        runs = f"{RUNS} simulated runs with neighbours one margin apart"
+        if self.enough:
+            return f"About what 9 of 10 of {runs} needed."
+        return f"All passes; {self.resolved} of {runs} were resolved by then. A larger margin needs fewer."
 
 
-def check(text: str, folder: Path) -> RunConfig:
-    """Return the config, checked as `validate` does, without asking the servers."""
-    config = parse_config(text, "the new config", folder)
-    build(config)
-    return config
+def offers(spec: SessionSpec, margins: Iterable[float]) -> list[Offer]:
+    """Simulate the ranking with each margin, neighbours one margin apart, which is close to the worst case.
+
+    Once the passes do not suffice for a margin, the smaller ones after it are left out.
+
+    Examples
+    --------
+    >>> from adaptive_eval.core.spec import ModelSpec, StoppingSpec, TaskSpec
+    >>> task = TaskSpec("t", tuple(f"q{number}" for number in range(100)))
+    >>> spec = SessionSpec((ModelSpec("a"), ModelSpec("b")), (task,), stopping=StoppingSpec(max_passes=9))
+    >>> [(offer.margin, offer.enough) for offer in offers(spec, [0.3, 0.02, 0.01])]
+    [(0.3, True), (0.02, False)]
+    """
+    found = []
+    for margin in margins:
+        one = replace(spec, stopping=replace(spec.stopping, equivalence=margin))
+        answers = BiasedCoins(means_apart(len(spec.models), margin / spec.scale[1]))
+        runs = simulate(one, answers, RUNS, seed=1, in_flight=1, workers=1)
+        typical, most = (_rounded_up(float(np.quantile(runs.total, share))) for share in (0.5, 0.9))
+        found.append(Offer(margin, typical, most, runs.reasons.get("resolved", 0)))
+        if not found[-1].enough:
+            break
+    return found
+
+
+def suggested(offered: Sequence[Offer], trials: int | None = None) -> Offer:
+    """Return the smallest margin that `trials` suffice for; without them, the usual or the next larger one.
+
+    Where none does, the largest is returned.
+
+    Examples
+    --------
+    >>> offered = [Offer(0.1, 500, 900, 20), Offer(0.05, 2000, 4000, 20), Offer(0.03, 9000, 9000, 3)]
+    >>> suggested(offered).margin, suggested(offered, 4000).margin, suggested(offered, 100).margin
+    (0.05, 0.05, 0.1)
+    """
+    fit = [
+        offer
+        for offer in offered
+        if offer.enough and (offer.margin >= USUAL if trials is None else offer.trials <= trials)
+    ]
+    return min(fit, key=lambda offer: offer.margin, default=offered[0])
+
+
+def _rounded_up(trials: float) -> int:
+    """Return two significant digits, rounded up."""
+    digits = 10 ** max(0, math.floor(math.log10(trials)) - 1)
+    return int(math.ceil(trials / digits) * digits)
+
+
+def check(text: str, folder: Path) -> Built:
+    """Return the run of a config, checked as `validate` does, without asking the servers."""
+    return build(parse_config(text, "the new config", folder))
 
 
 def schema_text() -> str:

@@ -126,6 +126,19 @@ def _from_hub(
         raise _not_loaded(f"{name} (split {split!r})", error, unreachable) from None
 
 
+def is_pinned(dataset: str, revision: str | None) -> bool:
+    """Return whether the rows stay the same as long as nobody edits a file here.
+
+    Examples
+    --------
+    >>> is_pinned("hf:openai/gsm8k", None), is_pinned("hf:./folder", None), is_pinned("lm_eval:ifeval", None)
+    (False, True, False)
+    """
+    if dataset.startswith(HUB):
+        return revision is not None or _is_folder(dataset)
+    return not dataset.startswith(LM_EVAL) or "/" in dataset
+
+
 def _is_folder(name: str) -> bool:
     return name.removeprefix(HUB).startswith((".", "/", "~"))
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
-from collections.abc import Iterator
+import select
+import subprocess
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from command_line import adaptive_eval, in_process, report
+from command_line import COMMAND, PATIENCE, environment, in_process, report
 
 from adaptive_eval.config import load_config
 from adaptive_eval.mock_server import DatasetSpec, LatencySpec, MockServerProcess, MockServerSpec, ModelSpec
@@ -39,15 +43,55 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def answered(command: list[str], answers: Iterable[tuple[str, str]], cwd: Path) -> tuple[int, str]:
+    """Run a command at a terminal and answer its questions; return its exit code and the screen."""
+    ours, theirs = pty.openpty()
+    screen, seen = "", 0
+    with subprocess.Popen(
+        command, cwd=cwd, env=environment(), stdin=theirs, stdout=theirs, stderr=theirs
+    ) as it:
+        os.close(theirs)
+
+        def read_on() -> bool:
+            nonlocal screen
+            assert select.select([ours], [], [], PATIENCE)[0], screen
+            try:
+                more = os.read(ours, 4096)
+            except OSError:  # the terminal has no more users
+                more = b""
+            screen += more.decode()
+            return bool(more)
+
+        for question, answer in answers:
+            while not re.search(f"{question}.*: ", screen[seen:]):
+                assert read_on(), screen
+            seen = len(screen)
+            os.write(ours, f"{answer}\n".encode())
+        while read_on():
+            pass
+    os.close(ours)
+    return it.returncode, screen
+
+
 def test_four_commands_compare_two_models(server: str, folder: Path) -> None:
-    made = adaptive_eval(
-        "init", "first.yaml", "--endpoint", server, "--model", "org/alpha", "--model", "org/beta",
-        "--task", "gsm8k", "--dataset", "sums.jsonl", "--margin", "0.1", cwd=folder,
-    )  # fmt: skip
-    assert made.code == 0, made.said
+    code, screen = answered(
+        [str(COMMAND), "init", "first.yaml", "--task", "gsm8k", "--dataset", "sums.jsonl"],
+        [
+            ("Servers", server),
+            ("Numbers of the models", "1 2"),
+            ("count as tied", "2"),  # out of range: it is asked again
+            ("count as tied", "0.1"),
+            ("Budget in trials", ""),
+        ],
+        folder,
+    )
+    assert code == 0, screen
     config = load_config(folder / "first.yaml")
     assert [model.name for model in config.models] == ["alpha", "beta"]
-    assert config.budget.trials is not None
+    assert config.stopping.equivalence == 0.1
+    offered = dict(re.findall(r"^ +(0\.\d+) +[\d,]+ +([\d,]+) ", screen, re.MULTILINE))
+    assert {"0.1", "0.05"} <= {*offered}
+    assert config.budget.trials == int(offered["0.1"].replace(",", ""))
     schema = re.search(r"\$schema=(\S+)", (folder / "first.yaml").read_text("utf-8"))
     assert schema is not None
     assert "tasks" in json.loads((folder / schema[1]).read_text("utf-8"))["properties"]
@@ -64,7 +108,17 @@ def test_a_file_gives_its_columns_and_scorer(server: str, folder: Path) -> None:
     (folder / "choice.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     for file, scorer in (("sums.jsonl", "numeric"), ("choice.jsonl", "choice")):
         made = in_process(
-            "init", f"{scorer}.yaml", "--endpoint", server, "--task", file, "--trials", "99", cwd=folder
+            "init",
+            f"{scorer}.yaml",
+            "--endpoint",
+            server,
+            "--task",
+            file,
+            "--trials",
+            "99",
+            "--margin",
+            "0.1",
+            cwd=folder,
         )
         assert made.code == 0, made.said
         config = load_config(folder / f"{scorer}.yaml")

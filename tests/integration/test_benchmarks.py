@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import socket
+from itertools import count
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from scripted_chat import scripted_chat
 
 from adaptive_eval.build.assembly import build
 from adaptive_eval.cli.main import cli
+from adaptive_eval.cli.validate import unpinned
 from adaptive_eval.config import config_from_data, json_schema, parse_config
 from adaptive_eval.config.benchmarks import benchmarks
 from adaptive_eval.errors import ConfigError, DatasetError, UsageError
@@ -49,6 +52,29 @@ def test_every_benchmark_has_an_example():
     assert config("ifeval").tasks[0].dataset == "lm_eval:ifeval"
 
 
+def test_every_dataset_is_pinned_or_said_not_to_be():
+    loose = [name for name, benchmark in benchmarks().items() if benchmark.revision is None]
+    assert loose == ["ifeval"]  # the library loads the newest
+    listed = CliRunner().invoke(cli, ["tasks"]).output.splitlines()
+    assert [line.split()[0] for line in listed if "not pinned" in line] == loose
+    assert "not pinned" in CliRunner().invoke(cli, ["tasks", *loose]).output
+    assert not [*unpinned(config("gsm8k", {"benchmark": "arc-challenge", "dataset": "x.jsonl"}))]
+    (warning,) = unpinned(config("gsm8k", "ifeval", {"benchmark": "mmlu", "dataset": "hf:a/mirror"}))
+    assert warning.startswith("ifeval, mmlu: ")
+
+
+def judge_of(right):
+    """Return the words of a judge of known verdicts: bare JSON, and JSON within prose, by turns."""
+    turns = count()
+
+    def say(body):
+        correct = any(answer in body["messages"][-1]["content"] for answer in right)
+        verdict = json.dumps({"reason": "known", "verdict": "correct" if correct else "wrong"})
+        return f"<think>Hm.</think>My verdict:\n```json\n{verdict}\n```" if next(turns) % 2 else verdict
+
+    return say
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_row_is_asked_and_scored(name, tmp_path):
     benchmark, example = benchmarks()[name], EXAMPLES[name]
@@ -64,13 +90,13 @@ def test_a_row_is_asked_and_scored(name, tmp_path):
     shown = question.choices or (question.fields["input"],)
     assert all(text.strip() in asked for text in shown)
     section = made.config.tasks[0].scorer
-    if section.kind == "judge":
-        return
-    scorer = build_scorer(section.kind, section.options())
-    judged = {
-        answer: scorer.score(Completion(answer, "stop"), question).category
-        for answer in example["right"] + example["wrong"]
-    }
+    with scripted_chat() as start:
+        server = {"endpoint": start(judge_of(example["right"])).url} if section.kind == "judge" else {}
+        scorer = build_scorer(section.kind, {**section.options(), **server})
+        judged = {
+            answer: scorer.score(Completion(answer, "stop"), question).category
+            for answer in example["right"] + example["wrong"]
+        }
     assert judged == {**dict.fromkeys(example["right"], 1), **dict.fromkeys(example["wrong"], 0)}
 
 

@@ -1,6 +1,7 @@
 """Tasks of lm-evaluation-harness in our runs: questions, prompts, filters and metric, by its own loader."""
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -117,3 +118,45 @@ def test_what_cannot_be_used_is_named(folder, dataset, task, changes, words):
         write(folder, dataset, **changes)
     with pytest.raises(DatasetError, match=words):
         build(config_from_data(config({"lm_eval": task}), folder))
+
+
+def test_ifeval_is_judged_by_its_library(lm_eval, tmp_path, monkeypatch):
+    """The scorer of the benchmark, on a row with the columns of IFEval."""
+    pytest.importorskip("langdetect")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    none = dict.fromkeys(("num_highlights", "relation", "num_words", "keywords", "postscript_marker"))
+    about = "Write about rain with no commas, in at least 5 words. Highlight 1 section, such as *this*."
+    row = {
+        "key": 1000,
+        "prompt": about,
+        "instruction_id_list": [
+            "punctuation:no_comma",
+            "length_constraints:number_words",
+            "detectable_format:number_highlighted_sections",
+        ],
+        "kwargs": [none, {**none, "relation": "at least", "num_words": 5}, {**none, "num_highlights": 1}],
+    }
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n", "utf-8")
+    (tmp_path / "tasks").mkdir()
+    source = Path(lm_eval.__file__).parent / "tasks" / "ifeval" / "ifeval.yaml"
+    (tmp_path / "tasks" / "local.yaml").write_text(
+        f"include: {source}\ntask: local\ndataset_path: json\ntest_split: test\n"
+        f"dataset_kwargs: {{data_files: {{test: {tmp_path / 'rows.jsonl'}}}}}\n",
+        "utf-8",
+    )
+    models = [{"name": name, "endpoints": ["http://localhost:1/v1"]} for name in MODELS]
+    task = {"benchmark": "ifeval", "lm_eval": "tasks/local"}
+    built = build(config_from_data({"name": "x", "models": models, "tasks": [task]}, tmp_path))
+    (question,) = built.tasks[0].questions
+    assert built.tasks[0].render(question)[-1].content == about
+    judged = {
+        answer: built.scorers["ifeval"].score(Completion(answer, "stop"), question).category
+        for answer in (
+            "The *rain* falls on the roof.",
+            "The *rain* falls, on the roof.",  # a comma
+            "*Rain* falls.",  # too short
+            "The rain falls on the roof.",  # nothing is highlighted
+            "",
+        )
+    }
+    assert [*judged.values()] == [1, 0, 0, 0, 0]
