@@ -122,7 +122,7 @@ def config_page() -> str:
     for path, section in sections():
         parts.append(f"## {f'`{path}`' if path else 'Top level'}\n")
         if path and section.get("description"):
-            parts.append(f"{_cell(section['description'])}\n")
+            parts.append(f"{_cell(_first_part(section['description']))}\n")
         rows = ["| key | value | default | example | meaning |", "| :-- | :-- | :-- | :-- | :-- |"]
         required = section.get("required", ())
         for key, value in section["properties"].items():
@@ -131,8 +131,7 @@ def config_page() -> str:
             said = "needed" if key in required else _value(_written(value, default), nothing)
             shown = example(path, key, value)
             rows.append(
-                f"| `{key}` | {_type(value)} | {said} | {_value(shown, '')} | "
-                f"{_cell(value.get('description', ''))} |"
+                f"| `{key}` | {_type(value)} | {said} | {_value(shown, '')} | {_cell(_meaning(key, value))} |"
             )
         parts.append("\n".join(rows) + "\n")
     return "\n".join(parts)
@@ -161,6 +160,20 @@ def cli_page() -> str:
 def _written(value: Mapping[str, Any], default: Any) -> Any:
     """Return a default as a config has it: a time has a unit."""
     return f"{default:g}s" if value.get("type") == "string" and isinstance(default, float) else default
+
+
+def _meaning(key: str, value: Mapping[str, Any]) -> str:
+    """Return what a key means: its own words, or those of its section, which the schema does not repeat."""
+    if said := value.get("description"):
+        return str(said)
+    if key == "kind":
+        return "Selects these keys."
+    parts = [json_schema()["$defs"][name].get("description", "") for name in _references(value)]
+    return _first_part(parts[0]) if len(parts) == 1 else ""
+
+
+def _first_part(docstring: str) -> str:
+    return docstring.partition("Examples\n")[0]
 
 
 def _references(value: Mapping[str, Any]) -> Iterator[str]:

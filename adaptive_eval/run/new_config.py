@@ -212,7 +212,8 @@ class Offer:
 def offers(spec: SessionSpec, margins: Iterable[float]) -> list[Offer]:
     """Simulate the ranking with each margin, neighbours one margin apart, which is close to the worst case.
 
-    Once the passes do not suffice for a margin, the smaller ones after it are left out.
+    Smaller margins that the passes would not suffice for are left out: trials grow with the inverse square of
+    the margin.
 
     Examples
     --------
@@ -222,15 +223,16 @@ def offers(spec: SessionSpec, margins: Iterable[float]) -> list[Offer]:
     >>> [(offer.margin, offer.enough) for offer in offers(spec, [0.3, 0.02, 0.01])]
     [(0.3, True), (0.02, False)]
     """
-    found = []
+    found: list[Offer] = []
+    most = (spec.stopping.max_passes or math.inf) * spec.questions * len(spec.models)
     for margin in margins:
+        if found and found[-1].trials * (found[-1].margin / margin) ** 2 > most:
+            break
         one = replace(spec, stopping=replace(spec.stopping, equivalence=margin))
         answers = BiasedCoins(means_apart(len(spec.models), margin / spec.scale[1]))
         runs = simulate(one, answers, RUNS, seed=1, in_flight=1, workers=1)
-        typical, most = (_rounded_up(float(np.quantile(runs.total, share))) for share in (0.5, 0.9))
-        found.append(Offer(margin, typical, most, runs.reasons.get("resolved", 0)))
-        if not found[-1].enough:
-            break
+        typical, nearly = (_rounded_up(float(np.quantile(runs.total, share))) for share in (0.5, 0.9))
+        found.append(Offer(margin, typical, nearly, runs.reasons.get("resolved", 0)))
     return found
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 import run_examples as runs
 from command_line import ROOT
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 from ruamel.yaml import YAML
 
 
@@ -33,3 +37,42 @@ def test_the_action_ends_as_check_does_and_adds_the_ranking_to_the_summary(tmp_p
     assert re.search(r"^\| 1 \| oak \|", summary, re.MULTILINE)
     assert value.partition(":")[0] in summary.partition("```text")[2].partition("```")[0]
     assert "## Pairs" not in summary
+
+
+def test_the_dockerfile_names_files_extras_and_a_command_that_exist() -> None:
+    lines = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", " ").splitlines()
+    steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
+    known = {"FROM", "COPY", "RUN", "USER", "WORKDIR", "ENTRYPOINT", "CMD"}
+    assert {word for word, _ in steps} == known
+    stages = re.findall(r"^FROM \S+ AS (\w+)$", "\n".join(lines), re.MULTILINE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    said = "\n".join(rest for _, rest in steps)
+    assert set(re.findall(r"from=(\w+)", said)) <= {*stages}
+    (extras,) = re.findall(r"\.whl\)\[([\w,-]+)\]", said)
+    assert {*extras.split(",")} <= {*project["optional-dependencies"]}
+    run = dict(steps[-2:])
+    assert json.loads(run["ENTRYPOINT"])[0] in project["scripts"]
+    for image in re.findall(r"^FROM python:(\d+\.\d+)", "\n".join(lines), re.MULTILINE):
+        assert Version(image) in SpecifierSet(project["requires-python"])
+
+
+def test_the_release_runs_scripts_that_exist_on_a_tag_that_is_the_version() -> None:
+    flow = YAML(typ="safe").load((ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8"))
+    jobs = flow["jobs"]
+    assert flow["on"]["push"]["tags"] == ["v*"]
+    assert jobs["publish"]["needs"] in jobs
+    steps = [step for job in jobs.values() for step in job["steps"]]
+    assert all(("uses" in step) != ("run" in step) for step in steps)
+    assert all("@" in step["uses"] for step in steps if "uses" in step)
+    checked, *scripts = [step["run"] for step in steps if "run" in step]
+    assert scripts
+    assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    for tag, code in ((f"v{version}", 0), ("v99.0", 1)):
+        done = subprocess.run(
+            ["bash", "-c", checked], cwd=ROOT, env={**os.environ, "GITHUB_REF_NAME": tag}, capture_output=True
+        )
+        assert done.returncode == code
+    handed = [step["with"] for step in steps if step.get("with", {}).get("name") == "dist"]
+    assert len(handed) == 2
+    assert {one["path"] for one in handed} == {"dist/"}

@@ -9,10 +9,11 @@ import re
 import select
 import subprocess
 from collections.abc import Iterable, Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, PATIENCE, environment, in_process, report
+from command_line import COMMAND, PATIENCE, ROOT, environment, in_process, report
 
 from adaptive_eval.config import load_config
 from adaptive_eval.mock_server import DatasetSpec, LatencySpec, MockServerProcess, MockServerSpec, ModelSpec
@@ -73,7 +74,7 @@ def answered(command: list[str], answers: Iterable[tuple[str, str]], cwd: Path) 
     return it.returncode, screen
 
 
-def test_four_commands_compare_two_models(server: str, folder: Path) -> None:
+def test_the_questions_are_asked_at_a_terminal(server: str, folder: Path) -> None:
     code, screen = answered(
         [str(COMMAND), "init", "first.yaml", "--task", "gsm8k", "--dataset", "sums.jsonl"],
         [
@@ -95,12 +96,31 @@ def test_four_commands_compare_two_models(server: str, folder: Path) -> None:
     schema = re.search(r"\$schema=(\S+)", (folder / "first.yaml").read_text("utf-8"))
     assert schema is not None
     assert "tasks" in json.loads((folder / schema[1]).read_text("utf-8"))["properties"]
-    assert in_process("plan", "first.yaml", "--replicates", "5", cwd=folder).code == 0
-    done = in_process("run", "first.yaml", "--display", "none", cwd=folder)
-    assert done.code == 0, done.said
-    assert in_process("report", "runs/first", cwd=folder).code == 0
-    (pair,) = report(folder / "runs" / "first")["pairs"]
-    assert (pair["first"], pair["second"], pair["verdict"]) == ("alpha", "beta", "better")
+
+
+def test_the_four_commands_of_the_page_compare_two_models(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "getting-started.md").read_text("utf-8")
+    (script,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    with chdir(tmp_path):
+        exec(script, {})
+    serving, *commands = [
+        line for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL) for line in block.splitlines()
+    ]
+    means = re.findall(r"--model (\w+)=(\S+)", serving)
+    spec = MockServerSpec(
+        models=tuple(
+            ModelSpec(name=name, mean=float(mean), latency=LatencySpec(median=0.0)) for name, mean in means
+        ),
+        datasets=(DatasetSpec(path=str(tmp_path / "key.jsonl")),),
+    )
+    hurried = {"plan": ["--replicates", "5"], "run": ["--display", "none"]}
+    with MockServerProcess(spec) as mimic:
+        for line in commands:
+            _, name, *arguments = line.replace("http://127.0.0.1:8000/v1", mimic.base_url).split()
+            done = in_process(name, *arguments, *hurried.get(name, []), cwd=tmp_path)
+            assert done.code == 0, done.said
+    (pair,) = report(tmp_path / "runs" / "first")["pairs"]
+    assert (pair["first"], pair["second"], pair["verdict"]) == ("strong", "weak", "better")
 
 
 def test_a_file_gives_its_columns_and_scorer(server: str, folder: Path) -> None:

@@ -32,6 +32,8 @@ def test_every_section_key_command_and_option_is_on_the_pages(reference):
         page = (ROOT / "docs" / f"{name}-reference.md").read_text("utf-8")
         for start in re.findall(r"^(?:## .*|\| `[^`|]*)", text, re.MULTILINE):
             assert start in page, f"{start} is missing: .venv/bin/python scripts/reference.py"
+        rows = [line for line in text.splitlines() if line.startswith("| `")]
+        assert not [row for row in rows if row.endswith("|  |") and name == "config"], "a key has no meaning"
 
 
 CODE = re.compile(
