@@ -220,8 +220,8 @@ def offers(spec: SessionSpec, margins: Iterable[float]) -> list[Offer]:
     >>> from adaptive_eval.core.spec import ModelSpec, StoppingSpec, TaskSpec
     >>> task = TaskSpec("t", tuple(f"q{number}" for number in range(100)))
     >>> spec = SessionSpec((ModelSpec("a"), ModelSpec("b")), (task,), stopping=StoppingSpec(max_passes=9))
-    >>> [(offer.margin, offer.enough) for offer in offers(spec, [0.3, 0.02, 0.01])]
-    [(0.3, True), (0.02, False)]
+    >>> [[(offer.margin, offer.enough) for offer in offers(spec, some)] for some in ([0.3, 0.02], [0.02])]
+    [[(0.3, True)], [(0.02, False)]]
     """
     found: list[Offer] = []
     most = (spec.stopping.max_passes or math.inf) * spec.questions * len(spec.models)
