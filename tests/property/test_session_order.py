@@ -101,6 +101,7 @@ def test_a_session_replayed_from_its_log_goes_on_to_the_same_decisions(board, se
     if second.stopped is None:
         drive(second, coin(means), slots=5, rng=rng)
     assert calls(second) == calls(whole)
+    assert second.stopped.reason == whole.stopped.reason
 
 
 @EACH_BOARD

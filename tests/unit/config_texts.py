@@ -34,11 +34,25 @@ WIDE = {
 }
 
 
+SECRET = "0123456789abcdefABCDEF"  # of the bad configs into which a key is pasted
+
+
 def problems_of(text, **options):
-    """Return what is wrong with a config."""
+    """Return what is wrong with a config; no key in it is repeated."""
     with pytest.raises(ConfigError) as caught:
         parse_config(text, **options)
+    assert SECRET not in f"{caught.value} {caught.value!r}"
     return caught.value.problems
+
+
+def plain(*models, **sections):
+    """Return a config of models of these names and one task; sections are added or take their place."""
+    return {
+        "name": "demo",
+        "models": [{"name": name, "endpoints": [f"http://{name}/v1"]} for name in models or "ab"],
+        "tasks": [{"name": "t", "dataset": "t.jsonl", "scorer": "exact"}],
+        **sections,
+    }
 
 
 def with_changes(changes, base=MINIMAL):

@@ -22,12 +22,24 @@ from adaptive_eval.core.spec import (
     StoppingSpec,
     TaskSpec,
 )
-from adaptive_eval.store import AttemptRecord, RunWriter, SnapshotRecord, TrialRecord
+from adaptive_eval.report import summarise
+from adaptive_eval.report.summary import Summary
+from adaptive_eval.store import AttemptRecord, RunReader, RunWriter, SnapshotRecord, TrialRecord
 from adaptive_eval.trial import Completion, Missing, Score, TrialOutcome, TrialRequest, Usage
 
 STARTED = 1_750_000_000.0  # 2025-06-15T15:06:40Z
 COINS = {"oak": 0.95, "elm": 0.6, "ash": 0.6, "yew": 0.2}
 CONFIG = "name: forest\nmodels:\n  - name: oak  # the ```best```\n"
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self, now: float = 0.0):
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
 
 
 class Coins:
@@ -82,6 +94,18 @@ def make_run(directory: Path, coins: dict[str, float] | None = None, **options) 
     for name, data in files.items():
         (directory / name).write_bytes(data)
     return session
+
+
+def read_summary(directory: Path) -> Summary:
+    """Return what a report says of a run."""
+    with RunReader(directory) as reader:
+        return summarise(reader)
+
+
+def summary_of(directory: Path, coins: dict[str, float] | None = None, **options) -> Summary:
+    """Make a run as :func:`make_run` does, and return what a report says of it."""
+    make_run(directory, coins, **options)
+    return read_summary(directory)
 
 
 def _make_run(

@@ -64,8 +64,11 @@ def _toss(seed: int, model: int, step: int) -> float:
     return float(np.random.default_rng([seed, model, step]).random())
 
 
-def drive(session: Session, answer, *, slots=8, rng=None, most=10**6, missing=None) -> Session:
-    """Run a session to its stop; with `rng`, answers come back in random order and batches."""
+def drive(session: Session, answer, *, slots=8, rng=None, most=10**6, missing=None, log=None) -> Session:
+    """Run a session to its stop; with `rng`, answers come back in random order and batches.
+
+    What is told is appended to `log`, batch by batch.
+    """
     flying: list[TrialRequest] = []
     told = 0
     while session.stopped is None and told < most:
@@ -89,6 +92,8 @@ def drive(session: Session, answer, *, slots=8, rng=None, most=10**6, missing=No
             else:
                 outcomes.append(TrialOutcome(request.key, answer(request)))
         session.tell(outcomes)
+        if log is not None:
+            log.append(outcomes)
         told += len(batch)
     return session
 

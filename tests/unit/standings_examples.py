@@ -10,19 +10,25 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from typing import Any
 
 from adaptive_eval.core.results import (
     BudgetLine,
     Decision,
+    Forecast,
     ModelResult,
+    PairForecast,
     PairResult,
+    Range,
     Results,
     StopVerdict,
     to_json,
 )
+from adaptive_eval.monitor.snapshot import RunHeader, RunView, run_view
 from adaptive_eval.store.records import EndpointHealth, SnapshotRecord
 
 STARTED = 1_750_000_000.0  # 2025-06-15T15:06:40Z
+HEADER = RunHeader("aime-shootout", STARTED)
 
 HOSTILE_NAMES = (
     "\x1b[2J\x1b[31mred-alert",
@@ -156,6 +162,14 @@ def _model(
 
 
 RESOLVED = StopVerdict("resolved", "goal reached: 10 pairs decided, 1 of them tied")
+MORE = Forecast(
+    0.91,
+    Range(594, 1_056, 4_362),
+    Range(83e3, 147e3, 609e3),
+    Range(0.21, 0.4, 1.6),
+    (PairForecast("oak", "elm", 0.95, Range(500, 900, 4_000)),),
+)
+"""What the moment midrun might foresee."""
 
 
 def finished() -> Results:
@@ -316,3 +330,11 @@ def snapshot_of(results: Results, elapsed: float = 154.0, *, failing: bool = Fal
         results=to_json(results),
         endpoints=endpoints_of(results, failing=failing),
     )
+
+
+def view_of(
+    results: Results | str, elapsed: float = 154.0, *, failing: bool = False, **options: Any
+) -> RunView:
+    """Return the view of results, or of a moment by its name."""
+    results = MOMENTS[results]() if isinstance(results, str) else results
+    return run_view(HEADER, snapshot_of(results, elapsed, failing=failing), decisions_of(results), **options)

@@ -150,20 +150,6 @@ def with_condition(when, **more):
     )
 
 
-def test_totality_holds_for_every_order_of_thresholds():
-    # Total only while low <= high: the other order is found although no value is known yet.
-    data = {
-        "name": "gap",
-        "thresholds": {"low": {"signal": "x", "quantile": 0.2}, "high": {"signal": "x", "quantile": 0.8}},
-        "categories": [
-            {"name": "below", "when": {"signal": "x", "below": "high"}},
-            {"name": "above", "when": {"signal": "x", "above": "low"}},
-        ],
-    }
-    with pytest.raises(ValueError, match=r"no category holds for an attempt with x = .*high = .*low = "):
-        Schema.from_dict(data)
-
-
 def test_comparisons_between_signals_are_checked_too():
     data = {
         "name": "pair",

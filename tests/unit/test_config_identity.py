@@ -6,8 +6,9 @@ import copy
 import json
 
 import pytest
+from config_texts import with_changes
 
-from adaptive_eval.config import config_from_data, difference
+from adaptive_eval.config import config_from_data, difference, parse_config
 
 BASE = {
     "name": "demo",
@@ -36,13 +37,7 @@ BASE = {
 
 
 def changed(place, value):
-    data = copy.deepcopy(BASE)
-    *path, last = [int(part) if part.isdigit() else part for part in place.split(".")]
-    target = data
-    for part in path:
-        target = target.setdefault(part, {}) if isinstance(target, dict) else target[part]
-    target[last] = value
-    return config_from_data(data)
+    return parse_config(with_changes({place: value}, BASE))
 
 
 def told(config):

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 from config_texts import MINIMAL, problems_of, with_changes
-from ruamel.yaml import YAML
 
 from adaptive_eval.config import RankingGoal, config_from_data, json_schema, load_config, parse_config
-from adaptive_eval.errors import ConfigError
 
 FULL = """\
 # A comment that is kept.
@@ -184,39 +182,17 @@ def test_merged_mappings_keep_lines_and_give_way_to_explicit_keys():
     ]
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    def message(file):
-        with pytest.raises(ConfigError) as caught:
-            load_config(file)
-        return str(caught.value)
-
-    assert "none.yaml: 1 problem\n  there is no such file" in message(tmp_path / "none.yaml")
-    (tmp_path / "nine.yml").touch()
-    assert "there is no such file; did you mean 'nine.yml'?" in message(tmp_path / "nine.yaml")
-    assert "cannot be read" in message(tmp_path)
-    latin = tmp_path / "latin.yaml"
-    latin.write_bytes(b"name: x\nseed: caf\xe9\n")
-    assert "line 2: is not UTF-8 here; save the file as UTF-8" in message(latin)
-    large = tmp_path / "large.yaml"
-    large.write_bytes(b"#" * 2_000_001)
-    assert "is larger than 2,000,000 bytes" in message(large)
-
-
 def test_datasets_are_looked_for_beside_the_file(tmp_path):
     file = tmp_path / "run.yaml"
-    file.write_text(YAML_MINIMAL)
-    with pytest.raises(ConfigError, match=r"tasks\[0\]\.dataset: 'sums\.jsonl': there is no such file in"):
-        load_config(file)
+    file.write_text(json.dumps(MINIMAL))
     (tmp_path / "sums.jsonl").touch()
     assert Path(load_config(file).dataset_source(load_config(file).tasks[0])) == tmp_path / "sums.jsonl"
-    absolute = YAML_MINIMAL.replace("sums.jsonl", str(tmp_path / "sums.jsonl"))
+    absolute = with_changes({"tasks.0.dataset": str(tmp_path / "sums.jsonl")})
     config = parse_config(absolute, base_dir="/")
     assert Path(config.dataset_source(config.tasks[0])) == tmp_path / "sums.jsonl"
 
 
-def test_a_config_given_as_data_is_checked_alike():
-    with pytest.raises(ConfigError, match=r"models\[0\]\.sampling\.temperatur: unknown key"):
-        config_from_data({**MINIMAL, "models": [{**MINIMAL["models"][0], "sampling": {"temperatur": 1}}] * 1})
+def test_a_config_given_as_data_is_that_of_its_text():
     config = config_from_data(MINIMAL)
     assert parse_config(config.text).hash() == config.hash()
 
@@ -238,17 +214,3 @@ def test_the_json_schema_describes_the_grammar():
     ]
     assert undocumented == []
     json.dumps(schema)
-
-
-YAML_MINIMAL = """\
-name: demo
-models:
-  - {name: a, endpoints: [http://localhost:8000/v1]}
-  - {name: b, endpoints: [http://localhost:8001/v1]}
-tasks:
-  - {name: sums, dataset: sums.jsonl, scorer: numeric}
-"""
-
-
-def test_the_two_minimal_configs_are_the_same():
-    assert YAML(typ="safe").load(YAML_MINIMAL) == MINIMAL

@@ -6,6 +6,7 @@ import inspect
 from typing import get_args
 
 import pytest
+from config_texts import plain
 
 from adaptive_eval.build.assembly import SCORERS  # with those of other tools
 from adaptive_eval.config import config_from_data, decisions, scorers
@@ -17,23 +18,17 @@ from adaptive_eval.scoring import build_scorer
 
 
 def test_a_mimic_section_makes_a_mock_server():
-    config = config_from_data(
-        {
-            "name": "demo",
-            "models": [{"name": name, "endpoints": ["mimic"]} for name in "ab"],
-            "tasks": [{"name": "t", "dataset": "t.jsonl", "scorer": "exact"}],
-            "mimic": {
-                "seed": 4,
-                "correlation": 0.5,
-                "latency": {"median": 0.2, "sigma": 0.1},
-                "models": {
-                    "a": {"mean": 0.7, "spread": 20, "tokens": {"completion_median": 9}},
-                    "b": {"accuracies": [0.1, 0.2], "like": "a", "latency": {"median": 0.3}},
-                },
-                "faults": [{"kind": "status", "status": 429, "retry_after": 1, "requests": [2, 4]}],
-            },
-        }
-    )
+    mimic = {
+        "seed": 4,
+        "correlation": 0.5,
+        "latency": {"median": 0.2, "sigma": 0.1},
+        "models": {
+            "a": {"mean": 0.7, "spread": 20, "tokens": {"completion_median": 9}},
+            "b": {"accuracies": [0.1, 0.2], "like": "a", "latency": {"median": 0.3}},
+        },
+        "faults": [{"kind": "status", "status": 429, "retry_after": 1, "requests": [2, 4]}],
+    }
+    config = config_from_data(plain(mimic=mimic))
     question = {"id": "1", "question": "2 + 2?", "target": "4"}
     made = config.mimic.spec([question])
     latency = spec.LatencySpec(median=0.2, sigma=0.1)

@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import pytest
+from config_texts import plain
 
 from adaptive_eval.config import config_from_data
 
-OLD = {"run": "runs/previous", "models": ["old", "older"]}
-
-
-def config(*models, references=(OLD,), **parts):
-    return config_from_data(
-        {
-            "name": "demo",
-            "models": [{"name": name, "endpoints": [f"http://{name}/v1"]} for name in models],
-            "tasks": [{"name": "t", "dataset": "t.jsonl", "scorer": "exact"}],
-            "references": list(references),
-            **parts,
-        }
-    )
-
-
-def test_one_model_is_enough_beside_a_reference():
-    assert [one.models for one in config("new").references] == [("old", "older")]
+REFERENCES = [{"run": "runs/previous", "models": ["old", "older"]}]
 
 
 @pytest.mark.parametrize(
     "goal",
     [
+        "ranking",
         {"kind": "baseline", "model": "old"},
         {"kind": "pairs", "pairs": [["new", "older"]]},
         {"kind": "top-k", "k": 2},
     ],
 )
-def test_goals_may_name_references(goal):
-    config("new", goal=goal)
+def test_one_model_is_enough_beside_references_and_goals_may_name_them(goal):
+    config = config_from_data(plain("new", goal=goal, references=REFERENCES))
+    assert [one.models for one in config.references] == [("old", "older")]
 
 
 def test_neither_references_nor_prior_change_what_a_trial_is():
-    plain = config("new", "newer", references=())
-    other = config("new", "newer", prior={"from": "runs/previous"})
-    assert plain.trial_identity() == other.trial_identity()
+    bare = config_from_data(plain("new", "newer"))
+    for more in ({"references": REFERENCES}, {"prior": {"from": "runs/previous"}}):
+        assert config_from_data(plain("new", "newer", **more)).trial_identity() == bare.trial_identity()

@@ -89,22 +89,16 @@ def test_one_of_a_pair_may_be_deterministic(rounds):
     def answer(request):
         return steady(request) if request.key.model == "m0" else noise(request)
 
-    plain = drive(Session(spec), answer, slots=4)
+    log = []
+    plain = drive(Session(spec), answer, slots=4, log=log)
     assert plain.stopped.reason == "resolved"
     assert asked(plain)[0] <= 30 + REPEATS < min(asked(plain)[1:])
-    log = []
     for seed, slots in ((1, 512), (2, 9)):
         again = drive(Session(spec), answer, slots=slots, rng=np.random.default_rng(seed))
         assert calls(again) == calls(plain)
-
-    def noted(request):
-        log.append(TrialOutcome(request.key, answer(request)))
-        return False
-
-    drive(Session(spec), answer, slots=4, missing=noted)
     for cut in (len(log) // 3, len(log) // 2):
         resumed = Session(spec)
-        resumed.replay([log[start : min(start + 50, cut)] for start in range(0, cut, 50)])
+        resumed.replay(log[:cut])
         drive(resumed, answer, slots=4)
         assert calls(resumed) == calls(plain)
         assert asked(resumed)[0] <= 30 + REPEATS
@@ -142,15 +136,10 @@ def test_a_large_benchmark_is_spot_checked_and_a_late_change_is_noticed():
 
 def test_an_old_log_with_more_repeats_is_taken_as_it_is():
     spec = make_spec(2, 30, max_passes=4, equivalence=0.01)
-    log, steady = [], fixed((15, 16), 30)
-
-    def noted(request):
-        log.append(TrialOutcome(request.key, steady(request)))
-        return False
-
-    drive(Session(spec), steady, missing=noted)
+    log = []
+    drive(Session(spec), fixed((15, 16), 30), log=log)
     resumed = Session(claimed(spec))
-    resumed.replay([log[start : start + 40] for start in range(0, len(log), 40)])
+    resumed.replay(log)
     assert resumed.stopped.reason == "resolved"
     assert resumed.results().pairs[0].verdict == "worse"
 

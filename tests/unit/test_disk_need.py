@@ -170,8 +170,3 @@ def test_a_place_that_takes_no_files_is_named_for_what_it_is(tmp_path, directory
         require_writable(tmp_path / directory)
     assert words in str(caught.value)
     assert "free" not in str(caught.value)
-
-
-def test_a_run_whose_name_is_too_long_is_one_clear_error(tmp_path):
-    with pytest.raises(RunFileError, match="too long"):
-        RunReader(tmp_path / ("n" * 300))

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.endpoints.address import Address, read_key
 from adaptive_eval.endpoints.answer import MOST_TOKENS, chat_text, plain_text, read_completions, read_usage
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_completions import OpenAICompletions, as_prompt
@@ -26,8 +25,9 @@ def body(message, **choice):
     return {"choices": [{"message": message, "finish_reason": "stop", **choice}]}
 
 
-def read(data):
-    (answer,) = read_completions(data, text_of=chat_text, latency=0.25, redact=NO_SECRETS)
+def read(data, *, text_of=chat_text, secret=None, **options):
+    redact = NO_SECRETS if secret is None else Redactor([secret])
+    (answer,) = read_completions(data, text_of=text_of, latency=0.25, redact=redact, **options)
     return answer
 
 
@@ -185,8 +185,7 @@ def test_more_tokens_than_the_context_holds_are_no_report():
     usage = {"prompt_tokens": 900, "completion_tokens": 2_100}
     assert read_usage(usage, context=1_000) is None
     assert read_usage(usage, context=1_000, answers=3) == Usage(900, 2_100)
-    data = {**body({"content": "a"}), "usage": usage}
-    (answer,) = read_completions(data, text_of=chat_text, latency=0.0, redact=NO_SECRETS, context=1_000)
+    answer = read({**body({"content": "a"}), "usage": usage}, context=1_000)
     assert (answer.usage, answer.impossible_usage) == (Usage(), True)
 
 
@@ -198,14 +197,9 @@ def test_logprobs_and_names_are_kept():
 
 
 def test_a_key_echoed_in_an_answer_is_hidden():
-    (answer,) = read_completions(
-        {**body({"content": "your key is sk-12345678"}), "id": "sk-12345678"},
-        text_of=chat_text,
-        latency=0.0,
-        redact=Redactor(["sk-12345678"]),
-    )
-    assert answer.text == "your key is [redacted]"
-    assert answer.response_id == "[redacted]"
+    data = {**body({"content": "your key is sk-12345678"}), "id": "sk-12345678"}
+    answer = read(data, secret="sk-12345678")
+    assert (answer.text, answer.response_id) == ("your key is [redacted]", "[redacted]")
 
 
 def test_a_key_echoed_in_an_answer_is_not_spelled_by_its_logprobs():
@@ -217,28 +211,17 @@ def test_a_key_echoed_in_an_answer_is_not_spelled_by_its_logprobs():
         for token in tokens
     ]
     data = body({"content": "".join(tokens)}, logprobs={"content": spelled})
-    (answer,) = read_completions(data, text_of=chat_text, latency=0.0, redact=Redactor(["sk-12345678"]))
-    assert answer.logprobs == {
-        "content": [{"token": "[redacted]", "bytes": None, "logprob": -0.5, "top_logprobs": None}] * 4
-    }
+    hidden = {"token": "[redacted]", "bytes": None, "logprob": -0.5, "top_logprobs": None}
+    assert read(data, secret="sk-12345678").logprobs == {"content": [hidden] * 4}
     assert read(data).logprobs == {"content": spelled}
 
 
 def test_a_key_spelled_by_the_logprobs_of_a_plain_completion():
-    logprobs = {
-        "tokens": ["sk-1", "2345678"],
-        "token_logprobs": [-0.5, -0.1],
-        "top_logprobs": [{"sk-1": -0.5}],
-    }
+    figures = {"token_logprobs": [-0.5, -0.1]}
+    logprobs = {"tokens": ["sk-1", "2345678"], "top_logprobs": [{"sk-1": -0.5}], **figures}
     choice = {"index": 0, "text": "sk-12345678", "finish_reason": "stop", "logprobs": logprobs}
-    (answer,) = read_completions(
-        {"choices": [choice]}, text_of=plain_text, latency=0.0, redact=Redactor(["sk-12345678"])
-    )
-    assert answer.logprobs == {
-        "tokens": ["[redacted]"] * 2,
-        "token_logprobs": [-0.5, -0.1],
-        "top_logprobs": None,
-    }
+    answer = read({"choices": [choice]}, text_of=plain_text, secret="sk-12345678")
+    assert answer.logprobs == {"tokens": ["[redacted]"] * 2, "top_logprobs": None, **figures}
 
 
 @pytest.mark.parametrize("answer", [[{}], {"message": "KEY"}, {"message": {"content": {"said": "KEY"}}}])
@@ -247,7 +230,7 @@ def test_a_key_is_hidden_before_what_came_is_cut_short(answer):
     key = "sk-" + "0123456789" * 20
     told = json.loads(json.dumps(answer).replace("KEY", "x" * 10 + key))
     with pytest.raises(TransientEndpointError) as caught:
-        read_completions({"choices": [told]}, text_of=chat_text, latency=0.0, redact=Redactor([key]))
+        read({"choices": [told]}, secret=key)
     assert "sk-0123" not in str(caught.value)
     assert len(str(caught.value)) < 300
 
@@ -308,12 +291,6 @@ def test_the_longer_of_two_secrets_goes_as_a_whole_and_short_values_are_none():
     assert Redactor(["on", ""])("based on this") == "based on this"
 
 
-def test_credentials_in_an_address_are_refused_and_not_shown():
-    with pytest.raises(UsageError, match="api_key_env") as raised:
-        Address.read("https://me:hunter2@host/v1")
-    assert "hunter2" not in str(raised.value)
-
-
 @pytest.mark.parametrize(
     ("url", "base"),
     [
@@ -327,22 +304,6 @@ def test_an_address_as_it_is_shown(url, base):
     assert OpenAIChat(url, "m").url == base
 
 
-def test_a_key_variable_that_is_not_set():
-    for environ in ({}, {"VLLM_API_KEY": ""}, {"VLLM_API_KEY": " \n"}):
-        with pytest.raises(UsageError, match="VLLM_API_KEY is not set"):
-            OpenAIChat("http://h/v1", "m", api_key_env="VLLM_API_KEY", environ=environ)
-    assert read_key(None, {}) is None
-
-
-@pytest.mark.parametrize("key", ["sk-12\n34", "sk-\u00e9\u00e8", "a\0b"])
-def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(key):
-    with pytest.raises(UsageError, match="KEY") as raised:
-        OpenAIChat("http://h/v1", "m", api_key_env="KEY", environ={"KEY": key})
-    assert key not in str(raised.value)
-    with pytest.raises(UsageError, match="x-team"):
-        OpenAIChat("http://h/v1", "m", headers={"x-team": key})
-
-
 @pytest.mark.parametrize("field", OURS)
 @pytest.mark.parametrize("place", ["sampling", "extra_body"])
 @pytest.mark.parametrize("api", [OpenAIChat, OpenAICompletions])
@@ -352,12 +313,8 @@ def test_what_the_run_decides_cannot_be_configured(api, place, field):
 
 
 def test_the_body_is_what_was_written():
-    chat = OpenAIChat(
-        "http://h/v1",
-        "tiny",
-        sampling={"temperature": 0.6, "top_k": 20, "max_tokens": 8},
-        extra_body={"top_k": 5},
-    )
+    sampling = {"temperature": 0.6, "top_k": 20, "max_tokens": 8}
+    chat = OpenAIChat("http://h/v1", "tiny", sampling=sampling, extra_body={"top_k": 5})
     assert chat.body([Message("system", "Be brief."), Message("user", "2 + 2?")], seed=7) == {
         "model": "tiny",
         "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"}],
@@ -382,15 +339,9 @@ def test_the_prompts_logprobs_are_kept_beside_those_of_the_answer():
     prompt = [None, {"15": {"logprob": -0.5, "rank": 1, "decoded_token": "a"}}]
     data = {**body({"content": "a"}, logprobs={"content": []}), "prompt_logprobs": prompt}
     assert read(data).logprobs == {"content": [], "prompt": prompt}
-    alone = {**body({"content": "a"}), "prompt_logprobs": prompt}
-    assert read(alone).logprobs == {"prompt": prompt}
-
-
-def test_the_prompts_logprobs_of_a_plain_completion():
-    prompt = [None, {"15": {"logprob": -0.5, "rank": 1, "decoded_token": "a"}}]
-    data = {"choices": [{"text": "a", "logprobs": {"tokens": ["a"]}, "prompt_logprobs": prompt}]}
-    (answer,) = read_completions(data, text_of=plain_text, latency=0.0, redact=NO_SECRETS)
-    assert answer.logprobs == {"tokens": ["a"], "prompt": prompt}
+    assert read({**body({"content": "a"}), "prompt_logprobs": prompt}).logprobs == {"prompt": prompt}
+    plain = {"choices": [{"text": "a", "logprobs": {"tokens": ["a"]}, "prompt_logprobs": prompt}]}
+    assert read(plain, text_of=plain_text).logprobs == {"tokens": ["a"], "prompt": prompt}
 
 
 def several(*choices, limit=None, **usage):
@@ -408,7 +359,7 @@ def test_several_answers_in_the_order_of_their_indices():
 
 def test_more_answers_than_asked_for_are_left_alone_and_paid_for():
     data = {"choices": [{"text": "a"}, {"text": "b"}], "usage": {"prompt_tokens": 5, "completion_tokens": 9}}
-    (answer,) = read_completions(data, text_of=plain_text, latency=0.25, redact=NO_SECRETS)
+    answer = read(data, text_of=plain_text)
     assert (answer.text, answer.usage, answer.share) == ("a", Usage(5, 9), None)
 
 

@@ -162,15 +162,11 @@ SECRET = 'sk-a/b+"1234567890'
         "y" * 480 + SECRET,
     ],
 )
-def test_a_key_is_hidden_however_the_server_echoes_it(body):
-    error = fail(401, body, {"location": SECRET}, redact=Redactor([SECRET]))
+@pytest.mark.parametrize("status", [302, 401])
+def test_a_key_is_hidden_however_the_server_echoes_it(status, body):
+    error = fail(status, body, {"location": f"https://x/?key={SECRET}"}, redact=Redactor([SECRET]))
     assert "sk-a" not in str(error)
     assert "1234567890" not in str(error)
-
-
-def test_a_key_in_a_redirect_is_hidden():
-    error = fail(302, "", {"location": f"https://x/?key={SECRET}"}, redact=Redactor([SECRET]))
-    assert "sk-a" not in str(error)
 
 
 @pytest.mark.parametrize(

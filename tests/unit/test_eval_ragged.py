@@ -66,21 +66,8 @@ def test_an_estimator_uses_each_question_s_own_trials(name: str) -> None:
         assert result == pytest.approx(np.mean(alone), abs=1e-15)
 
 
-@pytest.mark.parametrize("name", TWO_DRAWS)
-def test_an_estimator_names_the_first_question_with_too_few_trials(name: str) -> None:
-    keywords = {**TWO_DRAWS[name], "k": 3}
-    if "weights" in keywords:
-        keywords["weights"] = [0.1, 0.2, 0.3]
-    with pytest.raises(ValueError, match=r"k must not exceed .* got 3, but question 0 has 2"):
-        getattr(metrics, name)(None, counts=COUNTS, **keywords)
-    with pytest.raises(ValueError, match="question 1 has 0"):
-        getattr(metrics, name)(None, counts=[[3, 3], [0, 0]], **keywords)
-
-
 def test_a_latent_budget_is_limited_by_the_largest_question() -> None:
     assert metrics.pass_at_k_ci(None, 5, counts=COUNTS)[0] > 0.9
-    with pytest.raises(ValueError, match="N = 5 trials a question; got 6"):
-        metrics.pass_at_k_ci(None, 6, counts=COUNTS)
     assert metrics.geom_at_k_ci(None, 6, counts=COUNTS)[0] > 0.0
 
 
@@ -101,8 +88,6 @@ def test_a_missing_prior_trial_is_marked_like_a_missing_trial() -> None:
     R0 = [[1, -1], [0, 0], [-1, -1]]
     with_marks = metrics.bayes(PADDED, None, R0, missing=-1)
     assert with_marks == metrics.bayes(None, counts=COUNTS, prior_counts=[[0, 1], [2, 0], [0, 0]])
-    with pytest.raises(ValueError, match=r"R0\[0, 1\] = -1"):
-        metrics.bayes(PADDED, None, R0, missing=PADDED < 0)
 
 
 def test_avg_is_the_mean_of_the_questions_means() -> None:
@@ -111,10 +96,6 @@ def test_avg_is_the_mean_of_the_questions_means() -> None:
     # ((n + 2) / n)^2 times the variance of Beta(1 + c, 1 + n - c).
     variances = [(4 / 2) ** 2 * 2 * 2 / 16 / 5, (7 / 5) ** 2 * 5 * 2 / 49 / 8, (5 / 3) ** 2 * 4 / 25 / 6]
     assert sigma == pytest.approx(math.sqrt(sum(variances)) / 3, abs=1e-15)
-    with pytest.raises(ValueError, match="avg needs a trial of every question; question 1 has none"):
-        metrics.avg(None, W, counts=CATEGORICAL)
-    with pytest.raises(ValueError, match="question 2 has none"):
-        metrics.avg_ci([[1, -1], [0, 0], [-1, -1]], missing=-1)
 
 
 @pytest.mark.parametrize("name", EVERY)

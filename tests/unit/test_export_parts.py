@@ -133,14 +133,6 @@ def test_a_folder_of_something_else_is_left_alone(run, tmp_path):
     assert "notes is a file; name a folder for the parts" in str(done.exception)
 
 
-@pytest.mark.parametrize(
-    "arguments", [("csv", "--out", "x.csv"), ("parquet", "--out", "x.parquet"), ("jsonl",)]
-)
-def test_part_rows_need_a_folder_of_parts(run, arguments, tmp_path):
-    done = command("export", run, "--part-rows", "5", "--format", *arguments)
-    assert "--part-rows 5: only a folder of Parquet files has parts" in str(done.exception)
-
-
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_a_file_whose_export_breaks_off_stays_as_it_was(run, tmp_path, form):
     out = tmp_path / f"trials.{form}"

@@ -8,7 +8,6 @@ from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.monitor.leaderboard import leaderboard
-from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.monitor.web.pages import render, run_context
 from adaptive_eval.monitor.web.tally import Tally
 from adaptive_eval.text.decision_words import describe
@@ -47,7 +46,7 @@ def test_what_was_decided_is_said_too():
 
 def test_every_view_calls_it_unresolved(alone):
     results = alone.results()
-    view = run_view(RunHeader("demo"), examples.snapshot_of(results))
+    view = examples.view_of(results)
     assert left_open(results) == {"m2"}
     lines = [line.plain.split() for line in leaderboard(view, 100, 10)]
     assert {line[1]: line[-1] for line in lines[1:]} == {"m0": "stopped", "m1": "stopped", "m2": "unresolved"}

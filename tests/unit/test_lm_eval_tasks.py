@@ -8,10 +8,8 @@ import pytest
 
 from adaptive_eval.build.assembly import build
 from adaptive_eval.config import config_from_data
-from adaptive_eval.errors import DatasetError, UsageError
-from adaptive_eval.interop.lm_eval_score import LmEvalScorer
+from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.lm_eval_task import lm_eval_rows
-from adaptive_eval.trial import Question
 
 
 def config(**task):
@@ -30,13 +28,6 @@ def test_without_the_library_it_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "lm_eval.tasks", None)
     with pytest.raises(UsageError, match="pip install lm-eval"):
         build(config_from_data(config(lm_eval="gsm8k")))
-
-
-def test_its_scorer_is_for_its_tasks(tmp_path):
-    (tmp_path / "x.jsonl").write_text('{"input": "?", "target": "4"}\n', encoding="utf-8")
-    with pytest.raises(DatasetError, match="lm-eval is for tasks of lm-evaluation-harness"):
-        build(config_from_data(config(dataset="x.jsonl", scorer="lm-eval"), tmp_path))
-    assert "write lm_eval: NAME" in LmEvalScorer().check_target(Question("t", "q", "4"))
 
 
 def test_a_task_that_was_edited_is_the_new_one_to_the_next_run(tmp_path, monkeypatch):

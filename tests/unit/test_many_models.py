@@ -6,18 +6,16 @@ from dataclasses import replace
 
 import pytest
 import standings_examples as examples
-from run_examples import make_run
+from run_examples import summary_of
 from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.monitor.snapshot import RunHeader, run_view
+from adaptive_eval.monitor.snapshot import run_view
 from adaptive_eval.monitor.web.pages import render_parts, run_context
 from adaptive_eval.monitor.web.tally import Tally
 from adaptive_eval.report.html import to_html
 from adaptive_eval.report.json import report_data
 from adaptive_eval.report.markdown import to_markdown
-from adaptive_eval.report.summary import summarise
-from adaptive_eval.store import RunReader
 from adaptive_eval.text.outlook import outlook_parts
 
 MODELS = 100
@@ -33,10 +31,7 @@ def session():
 
 @pytest.fixture(scope="module")
 def summary(session, tmp_path_factory):
-    run = tmp_path_factory.mktemp("many") / "run"
-    make_run(run)
-    with RunReader(run) as reader:
-        small = summarise(reader)
+    small = summary_of(tmp_path_factory.mktemp("many") / "run")
     results = session.results()
     accounts = tuple(replace(small.models[0], model=line.model) for line in results.models)
     return replace(small, results=results, models=accounts, questions=None, ties=())
@@ -55,7 +50,7 @@ def test_the_report_shows_the_open_and_the_closest_pairs_and_the_rest_is_in_a_ta
 
 def test_the_page_and_its_forecast_are_bounded(session):
     results = session.results()
-    view = run_view(RunHeader("many"), examples.snapshot_of(results), session.decisions)
+    view = run_view(examples.HEADER, examples.snapshot_of(results), session.decisions)
     parts = render_parts(run_context(view, Tally()))
     assert parts["pairs"].count("<tr data-key") == 150
     assert parts["open"].count("<tr data-key") == 20

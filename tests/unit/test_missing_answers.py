@@ -12,7 +12,6 @@ from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import Coded
 from adaptive_eval.monitor.json_lines import JsonLines
-from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.text.missing_words import missing_warnings, undone_by_missing
 from adaptive_eval.trial import Missing, TrialOutcome
 
@@ -37,7 +36,7 @@ def test_the_verdict_that_losses_made_is_named_and_no_other():
     (warning,) = missing_warnings(results)
     assert "m0 ahead of m1" in warning
     assert "m2" not in warning
-    view = run_view(RunHeader("losses"), examples.snapshot_of(results))
+    view = examples.view_of(results)
     assert warning in view.warnings
     line = json.loads(JsonLines().line(view))
     assert (

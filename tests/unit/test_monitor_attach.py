@@ -19,7 +19,6 @@ from adaptive_eval.errors import RunNotFound
 from adaptive_eval.monitor.attach import Attachment
 from adaptive_eval.monitor.json_lines import JsonLines
 from adaptive_eval.monitor.liveness import is_running
-from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.store import RunReader, RunWriter
 from adaptive_eval.text.decision_words import describe
 
@@ -81,13 +80,6 @@ def test_rates_come_from_the_recent_snapshots(tmp_path):
     assert view.trials_per_second == pytest.approx(16.0)
 
 
-def test_watching_writes_nothing(run):
-    before = {path.name: path.read_bytes() for path in run.iterdir()}
-    with RunReader(run) as reader:
-        list(attachment_of(reader).follow(pytest.fail))
-    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
-
-
 def test_the_lock_note_tells_whether_the_process_lives(tmp_path):
     assert not is_running(tmp_path, 60.0), "no lock, no process"
     with RunWriter.create(tmp_path / "live", meta={}):
@@ -121,18 +113,14 @@ def test_a_broken_note_is_no_process(tmp_path, note):
 def test_json_lines_tell_each_decision_once():
     lines, told, last = JsonLines(), [], None
     for results in (examples.no_trials(), examples.midrun(), examples.midrun(), examples.finished()):
-        snapshot = examples.snapshot_of(results, float(results.trials))
-        text = lines.line(run_view(RunHeader("forest"), snapshot, examples.decisions_of(results)))
+        text = lines.line(examples.view_of(results, float(results.trials)))
         assert (text is None) == (results == last)
         last = results
         if text is not None:
             told += [one["text"] for one in json.loads(text)["new_decisions"]]
-    assert told == [describe(decision) for decision in _all_decisions()]
-
-
-def _all_decisions():
     mid = examples.decisions_of(examples.midrun())
-    return [*mid, *examples.decisions_of(examples.finished())[len(mid) :]]
+    later = examples.decisions_of(examples.finished())[len(mid) :]
+    assert told == [describe(decision) for decision in (*mid, *later)]
 
 
 def test_the_command_prints_plain_lines_when_piped(run):

@@ -5,32 +5,26 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import replace
+from functools import partial
 
 import pytest
+import run_examples as runs
 import standings_examples as examples
 from rich.console import Console
 
 from adaptive_eval.monitor.console import choose_display, make_console
 from adaptive_eval.monitor.live import LiveView
-from adaptive_eval.monitor.snapshot import RunHeader, run_view, waiting_view
+from adaptive_eval.monitor.snapshot import waiting_view
 
-HEADER = RunHeader("aime-shootout", examples.STARTED)
 CLEAR = "\x1b[2J"
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
 
-class Clock:
-    """A clock that moves when it is told to."""
-
-    def __init__(self):
-        self.now = 1_000.0
-
-    def __call__(self):
-        return self.now
+Clock = partial(runs.Clock, 1_000.0)
 
 
 def view_of(results, elapsed=10.0):
-    return run_view(HEADER, examples.snapshot_of(results, elapsed), examples.decisions_of(results))
+    return examples.view_of(results, elapsed)
 
 
 def terminal(**options):
@@ -156,7 +150,7 @@ def test_a_run_resumed_after_its_end_says_its_next_end_too():
 def test_a_waiting_run_says_nothing_in_plain():
     console = piped()
     with LiveView("plain", console=console, clock=Clock()) as live:
-        live.update(waiting_view(HEADER))
+        live.update(waiting_view(examples.HEADER))
     assert console.file.getvalue() == ""
 
 

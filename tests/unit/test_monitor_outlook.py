@@ -7,21 +7,13 @@ from dataclasses import replace
 
 import pytest
 import standings_examples as examples
+from standings_examples import MORE
 
-from adaptive_eval.core.results import Forecast, PairForecast, Range
 from adaptive_eval.monitor.json_lines import JsonLines
 from adaptive_eval.monitor.live import PlainLines
-from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.monitor.terminal import draw
 from adaptive_eval.text.outlook import outlook, outlook_parts
 
-MORE = Forecast(
-    0.91,
-    Range(594, 1_056, 4_362),
-    Range(83e3, 147e3, 609e3),
-    Range(0.21, 0.4, 1.6),
-    (PairForecast("oak", "elm", 0.95, Range(500, 900, 4_000)),),
-)
 WORDS = "91 % goal reached in budget · 1,056 more trials (594–4,362)"
 
 
@@ -30,7 +22,7 @@ def view_with(forecast, *, elapsed=154.0, before=None):
     earlier = None
     if before is not None:
         earlier = replace(examples.snapshot_of(replace(results, trials=before)), elapsed=elapsed - 10)
-    return run_view(RunHeader("demo"), examples.snapshot_of(results, elapsed), previous=earlier)
+    return examples.view_of(results, elapsed, previous=earlier)
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 23), (100, 30), (200, 60), (80, 16)])

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 import standings_examples as examples
+from standings_examples import HEADER, view_of
 
 from adaptive_eval.core.results import BudgetLine, to_json
 from adaptive_eval.monitor.snapshot import (
-    RunHeader,
     budget_use,
     evidence_progress,
     run_view,
@@ -18,13 +18,6 @@ from adaptive_eval.monitor.snapshot import (
     waiting_view,
 )
 from adaptive_eval.store.records import SnapshotRecord
-
-HEADER = RunHeader("aime-shootout", examples.STARTED)
-
-
-def view_of(results, elapsed=154.0, **options):
-    snapshot = examples.snapshot_of(results, elapsed)
-    return run_view(HEADER, snapshot, examples.decisions_of(results), **options)
 
 
 @pytest.mark.parametrize("moment", examples.MOMENTS)

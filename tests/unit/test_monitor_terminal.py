@@ -9,22 +9,16 @@ from dataclasses import replace
 import pytest
 import standings_examples as examples
 from rich.console import Console
+from standings_examples import view_of
 
 from adaptive_eval.monitor.run_end import render_summary
-from adaptive_eval.monitor.snapshot import RunHeader, run_view, waiting_view
+from adaptive_eval.monitor.snapshot import waiting_view
 from adaptive_eval.monitor.terminal import COMPACT_HEIGHT, RunDisplay, draw
 
-HEADER = RunHeader("aime-shootout", examples.STARTED)
 SIZES = [
     (12, 4), (20, 1), (40, 10), (60, 16), (80, 24), (100, 30), (120, 40), (150, 24), (200, 60), (300, 100),
 ]  # fmt: skip
 SGR = re.compile(r"\x1b\[[0-9;]*m")
-
-
-def view_of(moment, *, failing=False):
-    results = examples.MOMENTS[moment]() if isinstance(moment, str) else moment
-    snapshot = examples.snapshot_of(results, failing=failing)
-    return run_view(HEADER, snapshot, examples.decisions_of(results))
 
 
 def text_of(view, width, height, **options):
@@ -213,7 +207,7 @@ def test_the_compact_view_leaves_the_terminal_to_others():
 
 
 def test_a_run_without_a_snapshot_is_waited_for():
-    assert "Waiting for the first snapshot" in text_of(waiting_view(HEADER), 80, 24)
+    assert "Waiting for the first snapshot" in text_of(waiting_view(examples.HEADER), 80, 24)
 
 
 def test_the_summary_tells_verdict_reason_saving_and_report():

@@ -27,24 +27,11 @@ def test_table_1_with_interval():
     assert ranks.tolist() == [1, 2, 2, 3, 3, 4, 5, 5, 5, 6, 7]
 
 
-def test_neighbours_chain():
-    # Neighbours have z = 1, the ends z = 2 > 1.645.
-    sigma = [0.01 / math.sqrt(2)] * 3
-    assert rank_with_confidence([0.52, 0.51, 0.50], sigma).tolist() == [1, 1, 1]
-    assert rank_with_confidence([0.52, 0.50], sigma[:2]).tolist() == [1, 2]
-
-
 def test_threshold_parts_at_equality():
     # z = 0.5 / 0.25 exactly 2: below the threshold ties, at the threshold parts.
     mu, sigma = [1.0, 0.5], [0.25, 0.0]
     assert rank_with_confidence(mu, sigma, z=2.0).tolist() == [1, 2]
     assert rank_with_confidence(mu, sigma, z=np.nextafter(2.0, 3.0)).tolist() == [1, 1]
-
-
-def test_confidence_is_one_sided():
-    sigma = [1.0, 0.0]
-    assert rank_with_confidence([1.644, 0.0], sigma, confidence=0.95).tolist() == [1, 1]
-    assert rank_with_confidence([1.646, 0.0], sigma, confidence=0.95).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -59,17 +46,6 @@ def test_confidence_is_one_sided():
 )
 def test_methods(method, expected):
     assert rank_with_confidence([0.50, 0.72, 0.70], [0.02] * 3, method=method).tolist() == expected
-
-
-def test_pairs():
-    mu, sigma = [0.6, 0.55, 0.1], [0.03, 0.04, 0.0]
-    pairs = pairwise_confidence(mu, sigma)
-    assert pairs.z.shape == pairs.rho.shape == (3, 3)
-    assert pairs.z[0, 1] == pytest.approx(1.0, abs=1e-13)
-    assert pairs.rho[0, 1] == pytest.approx(0.5 * (1 + math.erf(1 / math.sqrt(2))), abs=1e-13)
-    np.testing.assert_array_equal(pairs.z, pairs.z.T)
-    np.testing.assert_array_equal(np.diag(pairs.z), 0.0)
-    np.testing.assert_array_equal(np.diag(pairs.rho), 0.5)
 
 
 def test_no_uncertainty_is_certain_and_never_nan():

@@ -164,9 +164,3 @@ def test_lambda_is_another_name_of_lam():
     assert by_name.tolist() == rank.geo_spectrum_at_k(R, 4, 0.2, return_scores=True)[1].tolist()
     with pytest.raises(TypeError, match=r"lam=0.3 and lambda_=0.2"):
         rank.geo_spectrum_at_k(R, 4, lam=0.3, lambda_=0.2)
-
-
-def bad(value, place=(1, 2, 3), dtype=int):
-    tensor = R.astype(dtype)
-    tensor[place] = value
-    return tensor

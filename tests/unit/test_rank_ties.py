@@ -6,27 +6,11 @@ import pytest
 from scorio.rank import rank_scores
 
 
-@pytest.mark.parametrize(
-    ("method", "expected"),
-    [
-        ("competition", [3, 1, 1, 4, 5, 5, 5]),
-        ("competition_max", [3, 2, 2, 4, 7, 7, 7]),
-        ("dense", [2, 1, 1, 3, 4, 4, 4]),
-        ("avg", [3, 1.5, 1.5, 4, 6, 6, 6]),
-        ("ordinal", [3, 1, 2, 4, 5, 6, 7]),
-    ],
-)
-def test_each_tie_method(method, expected):
-    scores = [0.5, 0.9, 0.9, 0.4, 0.1, 0.1, 0.1]
-    ranks = rank_scores(scores, method)
-    assert ranks.tolist() == expected
-    assert ranks.dtype == (np.float64 if method == "avg" else np.int64)
-
-
 @pytest.mark.parametrize("method", ["competition", "competition_max", "dense", "avg", "ordinal"])
 def test_leading_axes_are_rankings_of_their_own(method):
     scores = np.random.default_rng(0).integers(0, 3, (4, 5, 6)) / 3
     ranks = rank_scores(scores, method)
+    assert ranks.dtype == (np.float64 if method == "avg" else np.int64)
     for index in np.ndindex(4, 5):
         assert ranks[index].tolist() == rank_scores(scores[index], method).tolist()
 

@@ -15,10 +15,8 @@ from markdown_it import MarkdownIt
 from test_report_html import HOSTILE, LOADS, Page
 
 from adaptive_eval.cli.report import command
-from adaptive_eval.report import summarise
 from adaptive_eval.report.compare_views import comparison_data, comparison_html, comparison_markdown
 from adaptive_eval.report.comparison import compare, comparison_words
-from adaptive_eval.store import RunReader
 from adaptive_eval.text.inert import inert
 from adaptive_eval.text.plain_data import json_text
 
@@ -32,9 +30,7 @@ def asked(**changes):
 
 
 def summary_of(directory, **options):
-    runs.make_run(directory, meta=options.pop("meta", asked()), **options)
-    with RunReader(directory) as reader:
-        return summarise(reader)
+    return runs.summary_of(directory, **{"meta": asked(), **options})
 
 
 @pytest.fixture(scope="module")

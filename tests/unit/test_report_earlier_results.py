@@ -5,23 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from run_examples import make_run
+from run_examples import summary_of
 
 from adaptive_eval.report.html import to_html
 from adaptive_eval.report.json import report_data
 from adaptive_eval.report.markdown import to_markdown
-from adaptive_eval.report.summary import summarise
-from adaptive_eval.store import RunReader
 
 SOURCE = "2 earlier trials a question of oak, from runs/<b>first</b>"
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("run")
-    make_run(folder / "forest", meta={"previous": '{"settings": {}}'})
-    with RunReader(folder / "forest") as reader:
-        return summarise(reader)
+    return summary_of(tmp_path_factory.mktemp("run") / "forest", meta={"previous": '{"settings": {}}'})
 
 
 @pytest.fixture(scope="module")

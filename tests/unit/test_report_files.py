@@ -13,7 +13,6 @@ import standings_examples as examples
 
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.monitor.json_lines import JsonLines
-from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.report import summarise, write_reports
 from adaptive_eval.report.json import to_json
 from adaptive_eval.store import RunReader
@@ -91,9 +90,7 @@ def test_every_key_is_documented(data):
 
 def test_every_key_of_the_monitor_lines_is_documented():
     documented = set(re.findall(r"`(\w+)`", DOCS.read_text(encoding="utf-8")))
-    results = examples.midrun()
-    view = run_view(RunHeader("forest"), examples.snapshot_of(results), examples.decisions_of(results))
-    line = json.loads(JsonLines().line(view))
+    line = json.loads(JsonLines().line(examples.view_of(examples.midrun())))
     assert set(line) - documented == set()
     assert keys_of([line["open_pairs"], line["budgets"]]) - documented == set()
     assert {key for health in line["endpoints"] for key in health} - documented == set()

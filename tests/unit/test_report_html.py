@@ -14,10 +14,8 @@ import standings_examples as examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.report import summarise
 from adaptive_eval.report.charts import Scale, histogram, pair_matrix, scale_over
 from adaptive_eval.report.html import to_html
-from adaptive_eval.store import RunReader
 from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.inert import inert
 
@@ -77,17 +75,12 @@ class Page(HTMLParser):
         return " ".join("".join(self.text).split())
 
 
-def summary_of(directory):
-    with RunReader(directory) as reader:
-        return summarise(reader)
-
-
 @pytest.fixture(scope="module")
 def summary(tmp_path_factory):
     """Return the summary of a finished run."""
     directory = tmp_path_factory.mktemp("html") / "forest"
-    runs.make_run(directory, missing=0.03, truncated=0.05, meta={"versions": '{"python": "3.11.2"}'})
-    return summary_of(directory)
+    meta = {"versions": '{"python": "3.11.2"}'}
+    return runs.summary_of(directory, missing=0.03, truncated=0.05, meta=meta)
 
 
 @pytest.fixture(scope="module")

@@ -119,18 +119,9 @@ def test_no_examples_leaves_them_out(folder, tmp_path):
 
 def test_hostile_answers_are_text_of_bounded_length(folder):
     hostile = "</pre><script>alert(1)</script>\x1b[2J" + "x" * 1_000_000
-    one = Example(
-        "oak",
-        "wrong",
-        hostile,
-        excerpt(hostile),
-        excerpt(hostile),
-        excerpt(hostile),
-        hostile,
-        excerpt(hostile),
-    )
-    with RunReader(folder / "one") as reader:
-        summary = summarise(reader)
+    short = excerpt(hostile)
+    one = Example("oak", "wrong", hostile, short, short, short, hostile, short)
+    summary = runs.read_summary(folder / "one")
     shown = Examples((("oak", (one,)),), (ApartExample(hostile, hostile, excerpt(hostile), (one,)),))
     plain, text = to_html(summary), to_html(replace(summary, examples=shown))
     assert "<script" not in text

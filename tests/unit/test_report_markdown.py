@@ -12,10 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from adaptive_eval.report import summarise
 from adaptive_eval.report.escape import fenced, md, table
 from adaptive_eval.report.markdown import to_markdown
-from adaptive_eval.store import RunReader
 from adaptive_eval.text.inert import inert
 from adaptive_eval.text.report_phrases import BAYES_NOTE
 
@@ -44,9 +42,7 @@ def report(tmp_path_factory):
         "identity": "x" * 5_000,
         "source": "/home/someone/forest.yaml",
     }
-    runs.make_run(directory, missing=0.03, truncated=0.05, meta=meta)
-    with RunReader(directory) as reader:
-        return to_markdown(summarise(reader))
+    return to_markdown(runs.summary_of(directory, missing=0.03, truncated=0.05, meta=meta))
 
 
 def test_the_sections_answer_in_order(report):
@@ -99,9 +95,7 @@ def test_every_table_is_a_table(report):
 
 
 def test_an_unfinished_run_says_so(tmp_path):
-    runs.make_run(tmp_path / "forest", rounds=4)
-    with RunReader(tmp_path / "forest") as reader:
-        text = to_markdown(summarise(reader))
+    text = to_markdown(runs.summary_of(tmp_path / "forest", rounds=4))
     assert "The run is not finished: this is what it knew at its last snapshot." in text
     assert (
         "16 stored outcomes are in no figure here: they came after that snapshot, or wait for an earlier "
@@ -118,9 +112,7 @@ def test_hostile_names_and_settings_are_inert(tmp_path):
         "note|": "a|b\x1b[2J",
         "config": "a: |\n  ```\n  </x>\n",
     }
-    runs.make_run(tmp_path / "forest", names, meta=hostile, rounds=30)
-    with RunReader(tmp_path / "forest") as reader:
-        summary = summarise(reader)
+    summary = runs.summary_of(tmp_path / "forest", names, meta=hostile, rounds=30)
     warned = replace(summary.results, warnings=("<b>bold</b> [link](http://evil) ![x](y)\n\n# no",))
     text = to_markdown(replace(summary, results=warned))
     tokens = PARSER.parse(text)
@@ -191,9 +183,7 @@ def test_fenced_text_cannot_leave_its_fence(text):
 
 
 def test_a_report_of_every_moment_can_be_written(tmp_path):
-    runs.make_run(tmp_path / "forest", rounds=2)
-    with RunReader(tmp_path / "forest") as reader:
-        summary = summarise(reader)
+    summary = runs.summary_of(tmp_path / "forest", rounds=2)
     for build in examples.MOMENTS.values():
         results = build()
         accounts = tuple(replace(summary.models[0], model=line.model) for line in results.models)

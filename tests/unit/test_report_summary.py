@@ -8,17 +8,12 @@ from dataclasses import replace
 import pytest
 import run_examples as runs
 import standings_examples as examples
+from run_examples import read_summary
 
-from adaptive_eval.errors import RunFileError, RunNotFound
-from adaptive_eval.report import summarise
+from adaptive_eval.errors import RunFileError
 from adaptive_eval.store import RunReader, RunWriter
 from adaptive_eval.text.promises import promises
 from adaptive_eval.trial import TrialOutcome
-
-
-def summary_of(directory):
-    with RunReader(directory) as reader:
-        return summarise(reader)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +21,7 @@ def finished(tmp_path_factory):
     """Return (summary, session) of a run that reached its goal, with missing and cut-off answers."""
     directory = tmp_path_factory.mktemp("finished") / "forest"
     session = runs.make_run(directory, missing=0.03, truncated=0.05)
-    return summary_of(directory), session
+    return read_summary(directory), session
 
 
 def test_the_report_agrees_with_the_session(finished):
@@ -115,15 +110,13 @@ def test_a_decided_pair_keeps_the_threshold_it_had_to_reach(finished):
 
 
 def test_a_killed_run_says_what_was_stored_and_not_counted(tmp_path):
-    runs.make_run(tmp_path / "forest", rounds=4)
-    summary = summary_of(tmp_path / "forest")
+    summary = runs.summary_of(tmp_path / "forest", rounds=4)
     assert summary.results.stop is None
     assert (summary.stored, summary.results.trials, summary.uncounted) == (64, 48, 16)
 
 
 def test_a_run_that_ended_on_its_budget(tmp_path):
-    runs.make_run(tmp_path / "forest", trials=100)
-    summary = summary_of(tmp_path / "forest")
+    summary = runs.summary_of(tmp_path / "forest", trials=100)
     assert summary.results.stop.reason == "budget"
     assert re.search(r"; [0-5] of 6 pairs resolved after \d+ trials\.$", summary.verdict)
     assert summary.uncounted == 0
@@ -139,14 +132,13 @@ def test_a_weighted_rubric_gets_no_difficulty_and_no_bounds(tmp_path):
     ]
     with RunWriter.open(tmp_path / "forest") as writer:
         writer.snapshot(replace(snapshot, at=snapshot.at + 1, results={**snapshot.results, "models": models}))
-    summary = summary_of(tmp_path / "forest")
+    summary = read_summary(tmp_path / "forest")
     assert summary.questions is None
     assert session.stopped is not None
 
 
 def test_the_directory_names_a_run_without_a_name(tmp_path):
-    runs.make_run(tmp_path / "nameless", rounds=2, meta={"name": "", "started_at": "yesterday"})
-    summary = summary_of(tmp_path / "nameless")
+    summary = runs.summary_of(tmp_path / "nameless", rounds=2, meta={"name": "", "started_at": "yesterday"})
     assert summary.name == "nameless"
     assert summary.started == runs.STARTED
 
@@ -154,12 +146,7 @@ def test_the_directory_names_a_run_without_a_name(tmp_path):
 def test_there_is_nothing_to_report_before_the_first_snapshot(tmp_path):
     RunWriter.create(tmp_path / "new", meta={}).close()
     with pytest.raises(RunFileError, match="no results to report yet"):
-        summary_of(tmp_path / "new")
-
-
-def test_there_is_nothing_to_report_without_a_run(tmp_path):
-    with pytest.raises(RunNotFound):
-        summary_of(tmp_path)
+        read_summary(tmp_path / "new")
 
 
 def test_the_session_is_told_of_what_is_stored(tmp_path):
@@ -196,7 +183,7 @@ def test_answers_after_the_stop_are_in_the_figures_that_count_them(tmp_path):
     session = runs.make_run(tmp_path / "forest", missing=0.03, one_by_one=True)
     late = sum(line.after_stop for line in session.results().models)
     assert late > 0
-    summary = summary_of(tmp_path / "forest")
+    summary = read_summary(tmp_path / "forest")
     assert summary.uncounted == 0
     assert summary.questions is not None
     assert sum(one.trials for one in summary.questions) == sum(
@@ -210,10 +197,9 @@ def test_answers_after_the_stop_are_in_the_figures_that_count_them(tmp_path):
 
 
 def test_the_target_is_what_the_config_says(tmp_path):
-    runs.make_run(tmp_path / "a", rounds=2)
-    runs.make_run(tmp_path / "b", rounds=2, meta={"config": "stopping: {target: population}"})
-    runs.make_run(tmp_path / "c", rounds=2, meta={"config": "not: [yaml"})
-    here, drawn, unknown = (summary_of(tmp_path / name) for name in "abc")
+    here = runs.summary_of(tmp_path / "a", rounds=2)
+    drawn = runs.summary_of(tmp_path / "b", rounds=2, meta={"config": "stopping: {target: population}"})
+    unknown = runs.summary_of(tmp_path / "c", rounds=2, meta={"config": "not: [yaml"})
     assert (here.target, drawn.target, unknown.target) == ("benchmark", "population", None)
     assert any(
         "the questions from which these 30 questions were drawn" in one for one in drawn.promises.limits
@@ -225,4 +211,4 @@ def test_the_target_is_what_the_config_says(tmp_path):
 def test_a_report_reads_no_answers(tmp_path, monkeypatch):
     runs.make_run(tmp_path / "forest", missing=0.03, truncated=0.05)
     monkeypatch.setattr(RunReader, "trials", None)
-    assert sum(account.truncated for account in summary_of(tmp_path / "forest").models) > 0
+    assert sum(account.truncated for account in read_summary(tmp_path / "forest").models) > 0

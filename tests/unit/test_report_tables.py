@@ -13,19 +13,15 @@ import standings_examples as examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.report import summarise
 from adaptive_eval.report.csv_tables import models_csv, pairs_csv, questions_csv
 from adaptive_eval.report.paper_tables import paper_latex, paper_markdown, tex
-from adaptive_eval.store import RunReader
 
 
 @pytest.fixture(scope="module")
 def summary(tmp_path_factory):
     """Return the summary of a finished run."""
     directory = tmp_path_factory.mktemp("tables") / "forest"
-    runs.make_run(directory, missing=0.03, truncated=0.05)
-    with RunReader(directory) as reader:
-        return summarise(reader)
+    return runs.summary_of(directory, missing=0.03, truncated=0.05)
 
 
 def rows_of(text):

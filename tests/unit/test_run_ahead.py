@@ -17,7 +17,6 @@ from adaptive_eval.core.spec import AllocationSpec, ModelSpec, SessionSpec, Stop
 from adaptive_eval.monitor.leaderboard import leaderboard
 from adaptive_eval.monitor.live import PlainLines
 from adaptive_eval.monitor.metrics import RunMetrics
-from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.monitor.web.pages import render, run_context
 from adaptive_eval.monitor.web.tally import Tally
 from adaptive_eval.simulate import BiasedCoins, simulate
@@ -85,7 +84,7 @@ def test_every_view_says_who_waits_for_whom():
     results = from_json(json.loads(json.dumps(to_json(session.results()))))
     assert {line.model: line.waits_for for line in results.models} == {"m0": ("m2",), "m1": ("m2",), "m2": ()}
     assert session.in_flight == session.states.issued[2] > 0
-    view = run_view(RunHeader("demo"), examples.snapshot_of(results))
+    view = examples.view_of(results)
     assert sum("waits for m2" in line.plain for line in leaderboard(view, 100, 10)) == 2
     plain = PlainLines()
     assert "m0 (+1) waits for m2" in [plain.lines(view, at) for at in (0.0, 60.0)][1][0]
@@ -99,7 +98,7 @@ def test_every_view_says_who_waits_for_whom():
             if "waits" in sample.name
         }
     assert found == {"m0", "m1"}
-    idle = run_view(RunHeader("demo"), examples.snapshot_of(results), alive=False)
+    idle = examples.view_of(results, alive=False)
     assert not any("waits" in line.plain for line in leaderboard(idle, 100, 10))
 
 

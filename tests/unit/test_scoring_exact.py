@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from adaptive_eval.errors import UsageError
 from adaptive_eval.scoring import SCORERS, TAIL, ExactScorer, Scorer, answer_part, build_scorer, last_boxed
 from adaptive_eval.scoring.extract import last_stated
 from adaptive_eval.scoring.text import normalised, storable, unwrapped
@@ -83,11 +82,6 @@ def test_any_text_can_be_a_target(target):
     question = Question("t", "q", target)
     assert ExactScorer().check_target(question) is None
     assert ExactScorer().score(Completion(target, "stop"), question).category == 1
-
-
-def test_an_unusable_target_is_named():
-    assert "empty" in ExactScorer().check_target(Question("t", "q", " \n"))
-    assert "10001 characters" in ExactScorer().check_target(Question("t", "q", "x" * 10_001))
 
 
 BOXES = [
@@ -182,9 +176,3 @@ def test_scorers_are_made_by_name():
     for kind in alone:
         assert isinstance(build_scorer(kind), Scorer)
     assert isinstance(build_scorer("python", {"function": "math:sqrt"}), Scorer)
-    with pytest.raises(UsageError, match=r"the scorer python needs the option function"):
-        build_scorer("python")
-    with pytest.raises(UsageError, match=r"'maths'.* exact, numeric, choice"):
-        build_scorer("maths")
-    with pytest.raises(UsageError, match=r"numeric has no option 'tol'; it has .*tolerance"):
-        build_scorer("numeric", {"tol": 1})

@@ -154,19 +154,6 @@ class TestReader:
         assert found.difference[0, -1] == pytest.approx(d)
         assert found.variance[0, -1] == pytest.approx(square * c / (c - 1))
 
-    def test_refuses_clusters_without_the_population_target(self):
-        cells, _ = board(np.random.default_rng(12))
-        with pytest.raises(ValueError, match="clusters need target 'population', got target 'benchmark'"):
-            ReferenceReader(cells, [0], [1], [1], clusters=np.arange(M))
-
-    def test_refuses_contrasts_at_different_steps(self):
-        cells, outcomes = board(np.random.default_rng(13), models=2)
-        reader = ReferenceReader(cells, [0, 1], [2, 2], [1, 1])
-        cells.absorb(np.arange(2), outcomes)
-        reader.read(np.array([0]), 10)
-        with pytest.raises(ValueError, match="must be at the same step"):
-            reader.read(np.array([0, 1]), 20)
-
 
 def plain_difference(asked, outcomes, reference, *, adjust=True):
     """Return D, c and (Q + 2)/c² of single trials against a reference, computed without running sums."""

@@ -275,26 +275,6 @@ class TestHostile:
         assert len(session.ask(4)) == 4
 
 
-class TestBudgets:
-    def spec(self, tokens):
-        return make_spec(2, 4, tokens=tokens, max_tokens=100, prompt_bounds=(50, 50, 50, 50))
-
-    def test_is_never_exceeded_and_stops_with_budget(self):
-        session = Session(self.spec(tokens=1000))
-        rng = np.random.default_rng(1)
-        while session.stopped is None:
-            requests = session.ask(7)
-            session.tell([TrialOutcome(r.key, 1, Usage(50, int(rng.integers(1, 101)))) for r in requests])
-            assert sum(spent(session, "tokens")) <= 1000
-        assert session.stopped.reason == "budget"
-
-    def test_a_prompt_seen_before_is_reserved_at_its_real_length(self):
-        session = Session(make_spec(1, 1, goal="budget", tokens=400, max_tokens=100, prompt_bounds=(200,)))
-        (request,) = session.ask(1)
-        session.tell([TrialOutcome(request.key, 1, Usage(20, 5))])
-        assert len(session.ask(9)) == 3  # 25 + 3 x 120 = 385
-
-
 def test_a_batch_is_read_at_once(monkeypatch):
     """Also one that leaves some models a trial ahead: what decides nothing yet waits for the next batch."""
     read, spec = Counter(), make_spec(11, 200)

@@ -71,13 +71,15 @@ class TestKinds:
         dear_cache.ask(1)
         assert spent(dear_cache, "usd") == (0.0, (50 * 3 + 100 * 4) / 1e6)
 
-    def test_a_prompt_that_varies_is_always_reserved_at_its_bound(self):
-        spec = measured(BudgetSpec(tokens=400), bounds=(200,))
-        spec = replace(spec, tasks=(replace(spec.tasks[0], prompt_varies=True),))
-        session = Session(spec)
+    @pytest.mark.parametrize(("varies", "room"), [(False, 3), (True, 1)])  # 25 + 3 x 120, or 25 + 300
+    def test_a_prompt_seen_before_is_reserved_at_its_length_and_one_that_varies_at_its_bound(
+        self, varies, room
+    ):
+        spec = make_spec(1, 1, goal="budget", tokens=400, max_tokens=100, prompt_bounds=(200,))
+        session = Session(replace(spec, tasks=(replace(spec.tasks[0], prompt_varies=varies),)))
         (request,) = session.ask(1)
         session.tell([TrialOutcome(request.key, 1, Usage(20, 5))])
-        assert len(session.ask(9)) == 1
+        assert len(session.ask(9)) == room
 
     def test_an_answer_without_usage_counts_at_its_worst(self):
         session = Session(measured(BudgetSpec(tokens=1000)))
@@ -161,16 +163,11 @@ class TestModels:
     def test_a_higher_cap_goes_on_where_it_was(self):
         spec = make_spec(3, 30, max_passes=60)
         whole = drive(Session(spec), coin(MEANS))
-        told: list[TrialOutcome] = []
-
-        def answer(request):
-            told.append(TrialOutcome(request.key, coin(MEANS)(request)))
-            return told[-1].category
-
-        drive(Session(with_own(spec, m1=BudgetSpec(trials=12))), answer)
+        log = []
+        drive(Session(with_own(spec, m1=BudgetSpec(trials=12))), coin(MEANS), log=log)
         assert not whole.states.stopped
         again = Session(with_own(spec, m1=BudgetSpec(trials=1200)))
-        again.replay([told])
+        again.replay(log)
         drive(again, coin(MEANS))
         assert again.stopped.reason == "resolved"
         assert {call[0]: call[1] for call in calls(again)} == {call[0]: call[1] for call in calls(whole)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import log
 
-import numpy as np
 import pytest
 from session_scripts import calls, coin, drive, make_spec
 
@@ -130,15 +129,6 @@ class TestErrorControl:
             for goals in ((RANKING,), (RANKING, GoalSpec("width", width=0.001)))
         )
         assert calls(beside) == calls(plain)
-
-    @pytest.mark.parametrize("kind", ["all", "any"])
-    def test_arrival_order_changes_no_decision(self, kind):
-        goals = (BEST, GoalSpec("width", width=0.25), ABOVE)
-        plain = run(kind, *goals)
-        for seed in range(4):
-            session = run(kind, *goals, slots=3 + 5 * seed, rng=np.random.default_rng(seed))
-            assert calls(session) == calls(plain)
-            assert session.stopped == plain.stopped
 
 
 class TestWords:

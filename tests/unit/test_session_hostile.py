@@ -12,7 +12,6 @@ from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import PriorSpec, ReferenceSpec
-from adaptive_eval.trial import TrialOutcome
 
 MILLION = 1_000_000
 
@@ -83,44 +82,11 @@ class TestManyTrials:
         assert_finite(session)
 
 
-@pytest.fixture(scope="module")
-def whole():
-    """Return a spec, its log of told batches and the decisions of the whole run."""
-    spec = make_spec(3, 30, equivalence=0.15, max_passes=60)
-    answer, session, log = coin((0.85, 0.5, 0.45)), Session(spec), []
-    while session.stopped is None:
-        batch = [TrialOutcome(request.key, answer(request)) for request in session.ask(7)]
-        session.tell(batch)
-        log.append(batch)
-    return spec, log, calls(session), session.stopped
-
-
-class TestTruncatedLogs:
-    @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.5, 0.9, 1.0])
-    def test_a_log_cut_anywhere_goes_on_to_the_same_end(self, whole, share):
-        spec, log, decided, stopped = whole
-        told = [outcome for batch in log for outcome in batch]
-        kept = told[: int(share * len(told))]
-        session = Session(spec)
-        session.replay([kept])
-        assert calls(session) == decided[: len(calls(session))]
-        assert_finite(session)
-        drive(session, coin((0.85, 0.5, 0.45)), slots=7)
-        assert calls(session) == decided
-        assert session.stopped == stopped
-
-    def test_a_log_that_lost_trials_in_its_middle_asks_for_them(self, whole):
-        spec, log, decided, _ = whole
-        told = [outcome for batch in log for outcome in batch]
-        kept = [outcome for place, outcome in enumerate(told) if place % 5]
-        session = Session(spec)
-        session.replay([kept])
-        drive(session, coin((0.85, 0.5, 0.45)), slots=7)
-        assert calls(session) == decided
-
-    def test_a_log_told_twice_counts_once(self, whole):
-        spec, log, decided, _ = whole
-        session = Session(spec)
-        session.replay([*log, *log])
-        assert calls(session) == decided
-        assert session.budget.completed == sum(map(len, log))
+def test_a_log_told_twice_counts_once():
+    spec, log = make_spec(3, 30, equivalence=0.15, max_passes=60), []
+    whole = drive(Session(spec), coin((0.85, 0.5, 0.45)), log=log)
+    session = Session(spec)
+    session.replay([*log, *log])
+    assert calls(session) == calls(whole)
+    assert session.budget.completed == sum(map(len, log))
+    assert_finite(session)

@@ -92,16 +92,6 @@ def test_before_the_first_trial_no_task_has_a_score():
     assert all(one.score is None for task in Session(two_tasks()).results().tasks for one in task.scores)
 
 
-@pytest.mark.parametrize("overall", ["macro", "pooled"])
-def test_decisions_do_not_depend_on_arrival(overall):
-    spec = two_tasks(overall, equivalence=0.1, max_passes=100)
-    plain = drive(Session(spec), answer, slots=4)
-    assert plain.stopped.reason == "resolved"
-    for seed in range(4):
-        session = drive(Session(spec), answer, slots=3 + 5 * seed, rng=np.random.default_rng(seed))
-        assert calls(session) == calls(plain)
-
-
 def test_no_call_before_ten_questions_in_every_task():
     spec = two_tasks(max_passes=4)
     session = drive(

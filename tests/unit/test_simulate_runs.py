@@ -132,12 +132,10 @@ class TestFixed:
         result = simulate_fixed(bounded_spec(2), tied, 40, replicates=400, seed=1, workers=1)
         assert result.family_wise.share == pytest.approx(0.10, abs=0.075)
 
-    def test_needs_as_many_recorded_trials(self):
+    def test_takes_every_recorded_trial(self):
         recorded = recorded_coins((0.5, 0.6), questions=12, trials=4)
         answers = RecordedAnswers(recorded)
         assert simulate_fixed(make_spec(2, 12), answers, 4, 2, 1, workers=1).total.tolist() == [96, 96]
-        with pytest.raises(UsageError, match="fewer than 5 recorded trials"):
-            simulate_fixed(make_spec(2, 12), answers, 5, 2, 1, workers=1)
 
     def test_holds_models_against_a_number(self):
         spec = bounded_spec(goal="threshold", value=0.5)

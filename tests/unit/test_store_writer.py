@@ -37,15 +37,6 @@ def run(tmp_path) -> Path:
 # Creation
 
 
-def test_a_file_where_the_directory_should_be(tmp_path):
-    (tmp_path / "run").write_text("mine")
-    with pytest.raises(RunFileError, match="a file of this name is where the run's directory should be"):
-        RunWriter.create(tmp_path / "run", meta={})
-    with pytest.raises(RunFileError, match="a part of the path is a file"):
-        RunWriter.create(tmp_path / "run" / "first", meta={})
-    assert (tmp_path / "run").read_text() == "mine"
-
-
 def test_a_creation_that_was_interrupted_is_no_run_and_can_be_repeated(run):
     run.mkdir()
     draft = RunFiles(run).draft
@@ -79,11 +70,6 @@ def test_the_log_of_a_vanished_run_is_not_replayed_into_a_new_one(run):
     RunFiles(run).wal.unlink()
     RunWriter.create(run, meta={}).close()
     assert stored(run) == []
-
-
-def test_a_wrong_durability_is_named(run):
-    with pytest.raises(ValueError, match="durability is 'fast': choose 'full' or 'normal'"):
-        RunWriter.create(run, meta={}, durability="fast")
 
 
 @pytest.mark.parametrize(("durability", "level"), [("full", 2), ("normal", 1)])

@@ -132,8 +132,6 @@ def test_summaries_when_nothing_converges() -> None:
     result = example([NEVER, NEVER])
     assert np.isnan(result.mean)
     assert (result.never, result.mean_at_least, result.quantile(1.0)) == (1.0, 5.0, float("inf"))
-    with pytest.raises(ValueError, match=r"q must lie in \(0, 1\], got 0"):
-        result.quantile(0)
 
 
 def test_worst_trajectory_is_the_worst_replicate() -> None:
@@ -197,7 +195,3 @@ def test_model_subsets_are_different_and_sorted() -> None:
     subsets = model_subsets(6, 3, 20, seed=1)
     assert len(set(subsets)) == 20
     assert all(tuple(sorted(set(subset))) == subset for subset in subsets)
-    with pytest.raises(ValueError, match=r"number must lie in \[1, 20\], got 21"):
-        model_subsets(6, 3, 21, seed=1)
-    with pytest.raises(ValueError, match=r"size must lie in \[2, 6\], got 7"):
-        model_subsets(6, 7, 1, seed=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import importlib
 import json
 import sys
@@ -30,44 +32,41 @@ def file(tmp_path):
     return path
 
 
+def parquet(path, rows):
+    """Write rows as Parquet where it can be written, and return their file."""
+    arrow = pytest.importorskip("pyarrow")
+    table = rows if isinstance(rows, arrow.Table) else arrow.Table.from_pylist(rows)
+    pytest.importorskip("pyarrow.parquet").write_table(table, path)
+    return path
+
+
 def ids(task):
     return [question.id for question in task.questions]
 
 
 def test_parquet_gives_what_json_lines_give(tmp_path, file):
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(arrow.Table.from_pylist(ROWS), tmp_path / "rows.parquet")
-    from_parquet, from_lines = load_task("t", tmp_path / "rows.parquet"), load_task("t", file)
+    from_parquet, from_lines = load_task("t", parquet(tmp_path / "rows.parquet", ROWS)), load_task("t", file)
     assert from_parquet.content_hash == from_lines.content_hash
     assert ids(from_parquet) == ["a", "b", "c"]
 
 
 def test_values_that_json_has_not_become_text(tmp_path):
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    import datetime
-    import decimal
-
     day, price = datetime.date(2025, 1, 2), decimal.Decimal("1.50")
     row = {"input": "when?", "target": day, "price": price, "image": b"\x00", "list": [{"a": day}]}
-    parquet.write_table(arrow.Table.from_pylist([row]), tmp_path / "rows.parquet")
-    question = load_task("t", tmp_path / "rows.parquet", prompt="{input} {price}").questions[0]
+    file = parquet(tmp_path / "rows.parquet", [row])
+    question = load_task("t", file, prompt="{input} {price}").questions[0]
     assert (question.target, question.fields["price"]) == ("2025-01-02", "1.50")
 
 
 def test_an_image_column_becomes_the_parts_of_a_message(tmp_path):
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
     image = {"bytes": b"\xff\xd8\xff rest", "path": "a.jpg"}
     rows = [{"id": "1", "input": "what?", "target": "x", "picture": image}]
-    parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "rows.parquet")
-    task = load_task("t", tmp_path / "rows.parquet", media={"picture": "image"})
+    file = parquet(tmp_path / "rows.parquet", rows)
+    task = load_task("t", file, media={"picture": "image"})
     picture, text = task.render(task.questions[0])[0].sent["content"]
     assert picture["image_url"]["url"] == "data:image/jpeg;base64,/9j/IHJlc3Q="
     assert text["text"] == "what?"
-    other = load_task("t", tmp_path / "rows.parquet")
-    assert other.content_hash != task.content_hash
+    assert load_task("t", file).content_hash != task.content_hash
 
 
 def test_an_image_column_of_the_hub_needs_no_decoder(tmp_path):
@@ -83,11 +82,9 @@ def test_an_image_column_of_the_hub_needs_no_decoder(tmp_path):
 
 def test_numbers_of_single_precision_are_those_that_were_written(tmp_path):
     arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
     targets = arrow.array([0.1, 2.5], arrow.float32())
     table = arrow.table({"id": ["a", "b"], "input": ["x", "y"], "target": targets})
-    parquet.write_table(table, tmp_path / "rows.parquet")
-    task = load_task("t", tmp_path / "rows.parquet")
+    task = load_task("t", parquet(tmp_path / "rows.parquet", table))
     assert [question.target for question in task.questions] == ["0.1", "2.5"]
 
 
@@ -127,21 +124,11 @@ def test_what_the_library_has_saved_to_disk(tmp_path):
 
 
 def test_a_function_gives_rows(tmp_path, monkeypatch):
-    code = "def rows():\n    return ({'input': f'{n}?', 'target': n} for n in range(3))\n\nsix = 6\n"
-    code += "def text():\n    return 'no rows'\n\ndef broken():\n    return [1]\n"
+    code = "def rows():\n    return ({'input': f'{n}?', 'target': n} for n in range(3))\n"
     (tmp_path / "own_dataset.py").write_text(code, encoding="utf-8")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     task = load_task("t", "python:own_dataset:rows")
     assert [question.target for question in task.questions] == ["0", "1", "2"]
-    for name, words in {
-        "own_dataset": "write python:module:function",
-        "no_such_module:rows": "cannot be imported",
-        "own_dataset:six": "has no function 'six'",
-        "own_dataset:text": "returned str, not rows",
-        "own_dataset:broken": "line 1: a row must be a mapping",
-    }.items():
-        with pytest.raises(DatasetError, match=words):
-            load_task("t", f"python:{name}")
 
 
 @pytest.mark.parametrize(
@@ -154,13 +141,6 @@ def test_a_function_gives_rows(tmp_path, monkeypatch):
 )
 def test_rows_are_filtered_by_value(file, keep, left):
     assert ids(load_task("t", file, keep=keep)) == left
-
-
-def test_a_filter_that_leaves_nothing_or_names_nothing_is_refused(file):
-    with pytest.raises(DatasetError, match="filter: no row has"):
-        load_task("t", file, keep={"level": ["7"]})
-    with pytest.raises(DatasetError, match="filter: there is no column 'levle'; there are id, input"):
-        load_task("t", file, keep={"levle": ["1"]})
 
 
 def test_worked_examples_follow_the_system_message_of_the_prompt(file):
@@ -185,19 +165,12 @@ def test_worked_examples_from_the_dataset_are_not_asked(file):
     assert task.content_hash != load_task("t", file, prompt="Q: {input}", system="Be brief.").content_hash
 
 
-def test_worked_examples_that_leave_nothing_to_ask_are_refused(file):
-    with pytest.raises(DatasetError, match="all 3 questions are worked examples; none is left to ask"):
-        load_task("t", file, few_shot=FewShot(3, PromptTemplate.parse("{target}")))
-
-
 def test_worked_examples_from_another_file(tmp_path, file):
     (tmp_path / "shots.csv").write_text("input,target\n5 + 5?,10\n6 + 6?,12\n", encoding="utf-8")
     few = FewShot(1, PromptTemplate.parse("{target}"), "shots.csv")
     task = load_task("t", file, few_shot=few, base=tmp_path)
     assert ids(task) == ["a", "b", "c"]
     assert [message.content for message in task.render(task.questions[0])] == ["5 + 5?", "10", "1 + 1?"]
-    with pytest.raises(DatasetError, match="3 worked examples are wanted and there are 2"):
-        load_task("t", file, few_shot=FewShot(3, few.answer, "shots.csv"), base=tmp_path)
 
 
 def test_a_question_that_is_asked_is_no_worked_example(tmp_path, file):
@@ -205,9 +178,6 @@ def test_a_question_that_is_asked_is_no_worked_example(tmp_path, file):
     (tmp_path / "shots.csv").write_text("input,target\n2 + 2?,4\n5 + 5?,10\n", encoding="utf-8")
     task = load_task("t", file, few_shot=few, base=tmp_path)
     assert [message.content for message in task.render(task.questions[1])] == ["5 + 5?", "10", "2 + 2?"]
-    (tmp_path / "shots.csv").write_text("input,target\n2 + 2?,4\n", encoding="utf-8")
-    with pytest.raises(DatasetError, match="without the questions that are asked: 1 worked examples"):
-        load_task("t", file, few_shot=few, base=tmp_path)
 
 
 def test_a_conversation_is_asked_as_given(tmp_path):
@@ -248,22 +218,6 @@ def test_a_task_shows_each_trial_its_own_order(tmp_path):
     still = load_task("t", path, prompt="{input}\n{choices}", fields=fields)
     assert still.asked(still.questions[0], 1) == still.questions[0]
     assert still.content_hash != task.content_hash
-
-
-def test_options_that_cannot_be_followed_are_refused(tmp_path, file):
-    path = tmp_path / "colours.jsonl"
-    row = {"id": "q", "input": "Grass?", "choices": COLOURS, "target": "2"}
-    path.write_text(json.dumps(row), encoding="utf-8")
-    with pytest.raises(DatasetError, match="an option's letter or text, not '2'"):
-        load_task("t", path, prompt="{input} {choices}", shuffle_options=True)
-    with pytest.raises(DatasetError, match="shuffle_options needs options"):
-        load_task("t", file, shuffle_options=True)
-
-
-def test_a_source_without_rows_says_so(monkeypatch, tmp_path):
-    (tmp_path / "own_empty.py").write_text("def rows():\n    return []\n", encoding="utf-8")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    assert read_source("python:own_empty:rows").problems == ((0, "the dataset has no rows"),)
 
 
 def test_modules_of_one_name_beside_two_configs_are_told_apart(tmp_path, monkeypatch):

@@ -11,12 +11,10 @@ from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.monitor.json_lines import JsonLines
 from adaptive_eval.monitor.live import PlainLines
 from adaptive_eval.monitor.metrics import RunMetrics
-from adaptive_eval.monitor.snapshot import RunHeader, budget_use, run_view
+from adaptive_eval.monitor.snapshot import budget_use
 from adaptive_eval.monitor.terminal import draw
-from adaptive_eval.report import summarise
 from adaptive_eval.report.html import to_html
 from adaptive_eval.report.markdown import to_markdown
-from adaptive_eval.store import RunReader
 
 BUDGETS = (
     BudgetLine("trials", 500.0, 24.0, 20_000.0),
@@ -32,8 +30,7 @@ EXPECTED = (
 
 @pytest.fixture
 def view():
-    results = replace(examples.midrun(), budgets=BUDGETS)
-    return run_view(RunHeader("forest"), examples.snapshot_of(results), [])
+    return examples.view_of(replace(examples.midrun(), budgets=BUDGETS))
 
 
 def test_the_terminal(view):
@@ -74,9 +71,7 @@ def test_each_has_its_own_rate(view):
 
 
 def test_the_reports(tmp_path):
-    runs.make_run(tmp_path / "forest")
-    with RunReader(tmp_path / "forest") as reader:
-        summary = summarise(reader)
+    summary = runs.summary_of(tmp_path / "forest")
     expected = (*EXPECTED, "Budgets", "assumed billed 1,200 tokens")
     limited = replace(summary, results=replace(summary.results, budgets=BUDGETS))
     for text in (to_markdown(limited), to_html(limited)):

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 import standings_examples as examples
+from standings_examples import view_of
 
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.monitor.leaderboard import leaderboard
-from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.text.verdicts import saved_words, saving
 
-HEADER = RunHeader("aime-shootout", examples.STARTED)
 STOPPED = StopVerdict("resolved", "goal reached")
 
 
@@ -25,10 +24,6 @@ def with_reference(results, name):
         for line in results.models
     ]
     return replace(results, models=tuple(lines))
-
-
-def view_of(results):
-    return run_view(HEADER, examples.snapshot_of(results), examples.decisions_of(results))
 
 
 @pytest.mark.parametrize("stop", [None, STOPPED])

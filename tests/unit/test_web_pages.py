@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from urllib.parse import urljoin, urlsplit
 
@@ -13,9 +14,9 @@ import run_examples as runs
 import standings_examples as examples
 from hypothesis import given
 from hypothesis import strategies as st
+from standings_examples import MORE
 from starlette.testclient import TestClient
 
-from adaptive_eval.core.results import Forecast, PairForecast, Range
 from adaptive_eval.monitor.snapshot import RunHeader, run_view, waiting_view
 from adaptive_eval.monitor.web.app import create_app
 from adaptive_eval.monitor.web.bounded import block
@@ -25,13 +26,7 @@ from adaptive_eval.monitor.web.tally import Tally
 from adaptive_eval.monitor.web.trial_pages import LISTED
 from adaptive_eval.store import RunWriter
 
-MORE = Forecast(
-    0.91,
-    Range(594, 1_056, 4_362),
-    Range(83e3, 147e3, 609e3),
-    Range(0.21, 0.4, 1.6),
-    (PairForecast("oak", "elm", 0.95, Range(500, 900, 4_000)),),
-)
+view_of = partial(examples.view_of, failing=True)
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
 
@@ -63,15 +58,6 @@ class Outline(HTMLParser):
     @property
     def words(self):
         return " ".join(" ".join(self.text).split())
-
-
-def view_of(results, **options):
-    return run_view(
-        RunHeader("demo", examples.STARTED),
-        examples.snapshot_of(results, failing=True),
-        examples.decisions_of(results),
-        **options,
-    )
 
 
 def page_of(view, tally=None):

@@ -11,6 +11,7 @@ from dataclasses import asdict
 import pytest
 import run_examples as runs
 import standings_examples as examples
+from run_examples import Clock
 from starlette.testclient import TestClient
 
 from adaptive_eval.errors import RunNotFound, UsageError
@@ -22,16 +23,6 @@ from adaptive_eval.monitor.web.guard import content_security_policy, new_token
 from adaptive_eval.monitor.web.plotly_library import plotly_styles
 from adaptive_eval.store import RunReader, RunWriter
 from adaptive_eval.text.decision_words import describe
-
-
-class Clock:
-    """A clock that a test moves."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture
