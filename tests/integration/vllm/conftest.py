@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from vllm_install import MODELS, CannotInstall, Installation, installed
+from vllm_install import MODELS, THINKER, CannotInstall, Installation, installed
 from vllm_server import VllmServer
 
 INSTALL_SECONDS = 1800.0
@@ -46,3 +47,22 @@ def servers(
         for server in servers.values():
             server.wait_until_ready()
         yield servers
+
+
+@pytest.fixture(scope="session")
+def crowded(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
+    """A server with a small cache and a reasoning parser, which answers four at a time."""
+    options = {
+        "--num-gpu-blocks-override": "96",
+        "--max-model-len": "1024",
+        "--max-num-seqs": "4",
+        "--reasoning-parser": "deepseek_r1",
+        # By default a structured output constrains only what follows the reasoning.
+        "--structured-outputs-config": json.dumps({"enable_in_reasoning": True}),
+    }
+    server = VllmServer(installation, THINKER, tmp_path_factory.mktemp("crowded") / "log", options)
+    try:
+        server.wait_until_ready()
+        yield server
+    finally:
+        server.stop()

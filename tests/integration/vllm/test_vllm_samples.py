@@ -7,12 +7,10 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-from vllm_install import Installation
 from vllm_server import VllmServer
 
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
@@ -83,19 +81,6 @@ def test_how_trials_are_put_into_requests_changes_no_answer_of_vllm(
         120,
         25 + 24,
     ]
-
-
-@pytest.fixture(scope="module")
-def crowded(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
-    """A server that answers four at a time and whose cache holds a fraction of the questions."""
-    log = tmp_path_factory.mktemp("crowded") / "log"
-    options = {"--num-gpu-blocks-override": "96", "--max-model-len": "1024", "--max-num-seqs": "4"}
-    server = VllmServer(installation, "tiny-1", log, options)
-    try:
-        server.wait_until_ready()
-        yield server
-    finally:
-        server.stop()
 
 
 REPEATS, MANY = 4, 40

@@ -30,6 +30,9 @@ MAKE_MODELS = HERE / "vllm_tiny_models.py"
 MODELS = ("tiny-1", "tiny-2", "tiny-3")
 """Names of the tiny models; the number is the seed of the weights."""
 
+THINKER = "thinker-1"
+"""One that can open and close its reasoning with tokens."""
+
 PYTHON = (3, 11)
 """The version for which the pinned CPU build of torch exists."""
 
@@ -138,7 +141,7 @@ def install(installation: Installation) -> None:
             mark_made(installation.environment, REQUIREMENTS)
         if not is_made(installation.models, MAKE_MODELS):
             shutil.rmtree(installation.models, ignore_errors=True)
-            folders = [str(installation.models / name) for name in MODELS]
+            folders = [str(installation.models / name) for name in (*MODELS, THINKER)]
             run(log, str(installation.python), str(MAKE_MODELS), *folders)
             mark_made(installation.models, MAKE_MODELS)
 

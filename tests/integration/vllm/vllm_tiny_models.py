@@ -5,8 +5,9 @@ Run by the Python of the vLLM installation, which has torch, transformers and to
     python vllm_tiny_models.py models/seed-1 models/seed-2
 
 Each path gets one model; its weights are drawn with the number at the end of the path as seed. The models
-share their tokenizer. They answer gibberish, but asked for one of a few given texts (structured output
-``choice``) they choose with fixed probabilities that depend on the question: a real stochastic benchmark.
+share their tokenizer; that of one named ``thinker-SEED`` also has the tokens around reasoning. They answer
+gibberish, but asked for one of a few given texts (structured output ``choice``) they choose with fixed
+probabilities that depend on the question: a real stochastic benchmark.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from tokenizers.trainers import BpeTrainer
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 PAD, START, END = "<|pad|>", "<|im_start|>", "<|im_end|>"
+THINKER = "thinker"
+THINKING = ["<think>", "</think>"]
 
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
@@ -96,8 +99,10 @@ def main() -> None:
     """Make every model asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", nargs="+", type=Path, help="a folder to make, named …-SEED")
-    tokenizer = make_tokenizer()
     for folder in parser.parse_args().out:
+        tokenizer = make_tokenizer()
+        if folder.name.startswith(THINKER):
+            tokenizer.add_tokens(THINKING)
         tokenizer.save_pretrained(folder)
         make_model(tokenizer, seed=int(folder.name.rpartition("-")[2])).save_pretrained(folder)
 
