@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,12 +25,14 @@ class Replies(BaseHTTPRequestHandler):
         """Return the body of the request."""
         return json.loads(self.rfile.read(int(self.headers["Content-Length"])))
 
-    def reply(self, data: Any, status: int = 200) -> None:
+    def reply(self, data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         """Write an answer: JSON, or a text as it is."""
         raw = (data if isinstance(data, str) else json.dumps(data)).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(raw)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(raw)
 

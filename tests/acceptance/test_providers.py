@@ -1,79 +1,443 @@
-"""Presets of providers and Azure's addresses, run against a local server in the provider's place."""
+"""Every config of docs/providers.md, at a local server that answers and refuses as the provider does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import json
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from answering_server import Replies, serving, two_models
-from command_line import in_process, write_config
+from command_line import ROOT, in_process, trials, write_config
+from ruamel.yaml import YAML
 
 from adaptive_eval.config import config_from_data
 from adaptive_eval.config.providers import PROVIDERS
+from adaptive_eval.engine.clock import SystemClock
+from adaptive_eval.store import RunReader
+from adaptive_eval.store.records import CANCELLED, WITHDRAWN
+
+KEY = "a-key-of-this-test"
+WAIT, HOLD = 42, 77
+"""Seconds that servers ask for: with HTTP 429, and with the answer that uses a limit up."""
+
+Headers = dict[str, str]
+
+
+def documented() -> dict[str, list[dict[str, Any]]]:
+    """Return the models of the first config of each section of the page."""
+    sections = (ROOT / "docs" / "providers.md").read_text("utf-8").split("\n## ")[1:]
+    found = {section.partition("\n")[0]: section.partition("```yaml\n")[2] for section in sections}
+    yaml = YAML(typ="safe", pure=True)
+    return {name: yaml.load(text.partition("```")[0])["models"] for name, text in found.items() if text}
+
+
+def at(seconds: float) -> float:
+    return time.time() + seconds
+
+
+def date(seconds: float) -> str:
+    return datetime.fromtimestamp(at(seconds), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def openai_limits(reset: str) -> Headers:
+    return {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": reset}
+
+
+def error(message: str, code: Any = None, **more: Any) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "invalid_request_error", "code": code, **more}}
+
+
+@dataclass(frozen=True)
+class Provider:
+    """What a provider's documentation says of it.
+
+    Parameters
+    ----------
+    refused : tuple
+        A usual error that needs the user: its status, its body, its kind here, and a word of the message.
+    busy : tuple
+        Status and body of an answer to too many requests.
+    limited, used_up : callable, optional
+        Headers of that answer, and of one after which nothing is left of a limit. None: it names no time.
+    waits : bool
+        Whether the time to wait is in the answer to too many requests.
+    thought : mapping
+        Where its answers hold the reasoning.
+    key : str
+        The header of the key and what precedes it; empty for servers without.
+    unauthorized : object
+        Body of the answer to a wrong key.
+    """
+
+    refused: tuple[int, Any, str, str]
+    busy: tuple[int, Any] = (429, error("Rate limit reached", "rate_limit_exceeded"))
+    limited: Callable[[], Headers] | None = None
+    used_up: Callable[[], Headers] | None = None
+    waits: bool = True
+    thought: Mapping[str, Any] = field(default_factory=dict)
+    key: str = "authorization: Bearer "
+    unauthorized: Any = field(default_factory=lambda: error("Incorrect API key provided", "invalid_api_key"))
+
+
+NO_MODEL = (404, error("The model `gone` does not exist", "model_not_found"), "not_found", "gone")
+NO_CREDIT = (402, error("Insufficient credits", 402), "auth", "Insufficient credits")
+AZURE = {"code": "DeploymentNotFound", "message": "The API deployment for this resource does not exist."}
+TOO_LONG = {"message": "The input is longer than the model's context length", "code": 400}
+EXTRA = {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs"}]}
+RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{WAIT}s"}
+PROXY_KEY = error("Authentication Error, Invalid proxy server token passed", "401", type="auth_error")
+
+OPENAI = Provider(
+    refused=(429, error("You exceeded your current quota", "insufficient_quota"), "rate_limit", "quota"),
+    limited=lambda: openai_limits("42s"),
+    used_up=lambda: openai_limits("1m17s"),
+)
+VLLM = Provider(
+    refused=NO_MODEL,
+    busy=(503, error("The server is overloaded", 503)),
+    waits=False,
+    thought={"reasoning": "why"},
+    key="",
+)
+PROXY = Provider(
+    refused=(400, error("Invalid model name passed in model=gone", "400"), "bad_request", "model=gone"),
+    limited=lambda: {"retry-after": str(WAIT), "rate_limit_type": "requests"},
+    thought={"reasoning_content": "why"},
+    unauthorized=PROXY_KEY,
+)
+PROVIDED = {
+    "OpenAI": OPENAI,
+    "OpenAI's Responses API": replace(OPENAI, refused=NO_MODEL),
+    "Azure OpenAI": Provider(
+        refused=(404, {"error": AZURE}, "not_found", "API deployment"),
+        busy=(429, {"error": {"code": "429", "message": "Please retry after 42 seconds."}}),
+        limited=lambda: {"retry-after": "43", "retry-after-ms": f"{WAIT}000"},
+        used_up=lambda: openai_limits(str(HOLD)),
+        unauthorized={"error": {"code": "401", "message": "Access denied due to invalid subscription key"}},
+    ),
+    "Anthropic's Messages API": Provider(
+        refused=(
+            404,
+            {"type": "error", "error": {"type": "not_found_error", "message": "model: gone"}},
+            "not_found",
+            "gone",
+        ),
+        busy=(
+            429,
+            {"type": "error", "error": {"type": "rate_limit_error", "message": "This request would exceed"}},
+        ),
+        limited=lambda: {"retry-after": str(WAIT), "anthropic-ratelimit-requests-reset": date(WAIT + 1)},
+        used_up=lambda: {
+            "anthropic-ratelimit-requests-remaining": "0",
+            "anthropic-ratelimit-requests-reset": date(HOLD),
+        },
+        key="x-api-key: ",
+        unauthorized={
+            "type": "error",
+            "error": {"type": "authentication_error", "message": "invalid x-api-key"},
+        },
+    ),
+    "Gemini": Provider(
+        refused=(
+            404,
+            [error("models/gone is not found", 404, status="NOT_FOUND")],
+            "not_found",
+            "models/gone",
+        ),
+        busy=(429, [error("You exceeded", 429, status="RESOURCE_EXHAUSTED", details=[RETRY_INFO])]),
+        unauthorized=[error("API key not valid", 400, details=[{"reason": "API_KEY_INVALID"}])],
+    ),
+    "Amazon Bedrock": replace(
+        PROXY,
+        refused=(
+            400,
+            error('litellm.BadRequestError: BedrockException - {"message":"identifier is invalid"}', "400"),
+            "bad_request",
+            "BedrockException",
+        ),
+        busy=(429, error("litellm.RateLimitError: BedrockException: Rate Limit Error", "429")),
+        limited=None,
+        waits=False,
+    ),
+    "Mistral": Provider(
+        refused=(422, {"object": "error", "message": EXTRA, "code": None}, "bad_request", "body.seed"),
+        busy=(429, {"object": "error", "message": "Rate limit exceeded", "code": "1300"}),
+        limited=lambda: {"retry-after": str(WAIT), "x-ratelimit-remaining-req-minute": "0"},
+        thought={"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "why"}]}]},
+        unauthorized={"detail": "Unauthorized"},
+    ),
+    "DeepSeek": Provider(
+        refused=(402, error("Insufficient Balance", "invalid_request_error"), "auth", "Insufficient Balance"),
+        busy=(503, error("Service is too busy")),
+        waits=False,
+        thought={"reasoning_content": "why"},
+    ),
+    "Groq": Provider(
+        refused=NO_MODEL,
+        limited=lambda: {"retry-after": str(WAIT), "x-ratelimit-reset-tokens": "42.66s"},
+        used_up=lambda: openai_limits("1m17.5s"),
+        thought={"reasoning": "why"},
+    ),
+    "OpenRouter": Provider(
+        refused=NO_CREDIT,
+        busy=(429, error("Rate limit exceeded: free-models-per-min", 429)),
+        limited=lambda: {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": f"{at(WAIT) * 1000:.0f}"},
+        thought={"reasoning": "why", "reasoning_details": [{"type": "reasoning.text", "text": "why"}]},
+        unauthorized=error("No auth credentials found", 401),
+    ),
+    "Together": Provider(
+        refused=(
+            400,
+            error("Unable to access non-serverless model gone", "model_not_available"),
+            "bad_request",
+            "gone",
+        ),
+        limited=lambda: {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(WAIT)},
+        used_up=lambda: {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(HOLD)},
+        thought={"reasoning": "why"},
+    ),
+    "vLLM": VLLM,
+    "SGLang": replace(
+        VLLM,
+        refused=(
+            400,
+            {"object": "error", "type": "BadRequestError", **TOO_LONG},
+            "bad_request",
+            "context length",
+        ),
+        busy=(503, {"object": "error", "message": "The request queue is full.", "code": 503}),
+        thought={"reasoning_content": "why"},
+    ),
+    "llama.cpp": replace(
+        VLLM,
+        refused=(
+            400,
+            error("the request exceeds the available context size", 400),
+            "bad_request",
+            "context size",
+        ),
+        busy=(503, error("Loading model", 503, type="unavailable_error")),
+        thought={"reasoning_content": "why"},
+    ),
+    "Ollama": replace(
+        VLLM,
+        refused=(404, error("model 'gone' not found", type="not_found_error"), "not_found", "gone"),
+        busy=(503, error("server busy, please try again. maximum pending requests exceeded")),
+    ),
+    "LM Studio": replace(VLLM, refused=(404, error("No models loaded."), "not_found", "No models loaded")),
+    "LiteLLM's proxy": PROXY,
+}
+ELSEWHERE = {"LiteLLM's library"}
+"""Run by tests/integration/test_litellm.py, which needs the library."""
+
+MODELS = documented()
+
+
+def answer(api: str, model: str, said: str, thought: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer of 5 tokens to a prompt of 9, with its reasoning, in the shape of an API."""
+    if api == "messages":
+        content = [{"type": "thinking", "thinking": "why", "signature": "s"}, {"type": "text", "text": said}]
+        usage = {"input_tokens": 9, "output_tokens": 5}
+        return {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": content,
+                "stop_reason": "end_turn", "usage": usage}  # fmt: skip
+    if api == "responses":
+        reasoning = {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "why"}]}
+        message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": said}]}
+        usage = {"input_tokens": 9, "output_tokens": 5, "total_tokens": 14}
+        return {
+            "id": "resp_1",
+            "model": model,
+            "status": "completed",
+            "output": [reasoning, message],
+            "usage": usage,
+        }
+    message = {"role": "assistant", "content": said, **thought}
+    if "content" in thought:
+        message["content"] = [*thought["content"], {"type": "text", "text": said}]
+    usage = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return {"id": "1", "object": "chat.completion", "model": model, "choices": [choice], "usage": usage}
 
 
 @contextmanager
-def recording(listed: list[str]) -> Iterator[tuple[str, list[tuple[str, dict[str, str], dict[str, Any]]]]]:
-    """Serve answers and yield the origin, with path, headers and body of every request for one."""
-    asked: list[tuple[str, dict[str, str], dict[str, Any]]] = []
+def serve(name: str) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+    """Play a provider, and yield its origin and the paths and bodies of the requests that it has answered.
+
+    The first request of a model is one too many, and the answer to the second uses a limit up.
+    """
+    provider, asked, numbers = PROVIDED[name], list[tuple[str, Any]](), Counter[str]()
+    header, _, before = provider.key.partition(": ")
 
     class Handler(Replies):
+        def allowed(self) -> bool:
+            sent = (self.headers.get(header), self.headers.get("api-key"))
+            return not header or before + KEY in sent or KEY in sent
+
         def do_GET(self) -> None:
-            self.reply({"object": "list", "data": [{"id": name} for name in listed]})
+            if not self.allowed():
+                self.reply(provider.unauthorized, 400 if name == "Gemini" else 401)
+                return
+            prefix = "models/" if name == "Gemini" else ""
+            served = [prefix + model.get("model", model["name"]) for model in MODELS[name]]
+            self.reply({"object": "list", "data": [{"id": one} for one in (*served, f"{prefix}gone")]})
 
         def do_POST(self) -> None:
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            asked.append((self.path, headers, self.asked()))
-            message = {"role": "assistant", "content": f"{len(asked)}"}
-            self.reply({"choices": [{"message": message, "finish_reason": "stop"}]})
+            body = self.asked()
+            model = body["model"]
+            if not self.allowed():
+                self.reply(provider.unauthorized, 401)
+            elif model == "gone":
+                self.reply(provider.refused[1], provider.refused[0])
+            else:
+                numbers[self.path] += 1
+                number = numbers[self.path]
+                if number == 1:
+                    status, said = provider.busy
+                    self.reply(said, status, provider.limited() if provider.limited else None)
+                    return
+                headers = provider.used_up() if provider.used_up and number == 2 else None
+                asked.append((self.path, body))
+                question = re.findall(r"Say (\d+)\.", json.dumps(body))[-1]
+                api = MODELS[name][0].get("api") or ("messages" if name.startswith("Anthropic") else "chat")
+                self.reply(answer(api, model, f"No. {number}: {question}", provider.thought), headers=headers)
 
-    with serving(Handler) as url:
-        yield url, asked
+    with serving(Handler) as origin:
+        yield origin, asked
 
 
-def ask(folder: Path, **model: Any) -> None:
-    """Run a few trials of two models with this section."""
-    data = two_models(folder, "", goal="budget", budget={"trials": 4})
-    data["models"] = [{"name": name, "sampling": {"max_tokens": 64}, **model} for name in ("good", "bad")]
-    done = in_process("run", write_config(folder, data), "--out", "run", "--display", "none", cwd=folder)
+def at_origin(documented: Mapping[str, Any], origin: str, **more: Any) -> dict[str, Any]:
+    """Return a model of the page with a local server in the place of its own."""
+    preset = PROVIDERS.get(documented.get("provider", ""), {})
+    (url,) = documented.get("endpoints") or preset["endpoints"]
+    local = urlunsplit((*urlsplit(origin)[:2], *urlsplit(url)[2:]))
+    return {**documented, "endpoints": [local], **more}
+
+
+class Hurried(SystemClock):
+    """Goes ahead of the machine's clock instead of sleeping, and remembers the long waits."""
+
+    def __init__(self) -> None:
+        self.ahead, self.waits = 0.0, list[float]()
+
+    def now(self) -> float:
+        return super().now() + self.ahead
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits += [seconds] * (seconds > 5.0)
+        await super().sleep(min(seconds, 0.02))
+        self.ahead += max(0.0, seconds - 0.02)
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = {preset["api_key_env"] for preset in PROVIDERS.values() if "api_key_env" in preset}
+    for name in {*variables, "AZURE_OPENAI_API_KEY", "LITELLM_MASTER_KEY"}:
+        monkeypatch.setenv(name, KEY)
+
+
+def test_every_provider_has_a_config_limits_and_errors() -> None:
+    assert MODELS.keys() == PROVIDED.keys() | ELSEWHERE
+    named = {model.get("provider") for models in MODELS.values() for model in models}
+    assert PROVIDERS.keys() - {"litellm"} <= named
+    page = (ROOT / "docs" / "providers.md").read_text("utf-8")
+    for section in page.split("\n## ")[2:]:
+        if not section.startswith("OpenAI's Responses"):  # which has those of OpenAI
+            assert "\n- **Limits**: " in section, section
+            assert "\n- **Errors**: " in section, section
+
+
+@pytest.mark.parametrize("name", PROVIDED)
+def test_a_documented_config(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits as long as the provider says, has answers with reasoning and usage, and repeats no refusal."""
+    provider, clock = PROVIDED[name], Hurried()
+    monkeypatch.setattr("adaptive_eval.engine.runner.SystemClock", lambda: clock)
+    data = two_models(tmp_path, "", goal="budget", budget={"trials": 4 * len(MODELS[name])})
+    with serve(name) as (origin, asked):
+        data["models"] = [
+            at_origin(model, origin, concurrency=1, name=f"{which}-{number}", **more)
+            for number, model in enumerate(MODELS[name])
+            for which, more in (
+                ("asked", {"model": model.get("model", model["name"])}),
+                ("refused", {"model": "gone"}),
+            )
+        ]
+        done = in_process(
+            "run", write_config(tmp_path, data), "--out", "run", "--display", "none", cwd=tmp_path
+        )
     assert done.code == 3, done.said
+
+    answered = [record for record in trials(tmp_path / "run") if record.score is not None]
+    assert {record.request.key.model for record in answered} == {
+        model["name"] for model in data["models"] if model["model"] != "gone"
+    }
+    for record in answered:
+        assert record.score is not None
+        assert record.completion is not None
+        assert (record.score.category, record.completion.usage.total_tokens) == (1, 14)
+        assert record.completion.reasoning == ("why" if provider.thought or " API" in name else "")
+    with RunReader(tmp_path / "run") as reader:
+        ended = (None, CANCELLED, WITHDRAWN)
+        failures = [attempt for attempt in reader.attempts() if attempt.error not in ended]
+    refused = [attempt for attempt in failures if attempt.key.model.startswith("refused")]
+    status, _, kind, word = provider.refused
+    assert {(attempt.status, attempt.error) for attempt in refused} == {(status, kind)}
+    assert all(attempt.attempt == 1 and word in attempt.message for attempt in refused)
+    busy = [attempt.status for attempt in failures if attempt not in refused]
+    assert busy == [provider.busy[0]] * len(MODELS[name])
+
+    expected = [WAIT] * provider.waits + [HOLD] * (provider.used_up is not None)
+    assert [any(seconds - 20 < wait < seconds + 2 for wait in clock.waits) for seconds in expected] == [
+        True
+    ] * len(expected)
+    assert expected or not clock.waits
+    for path, body in asked:
+        assert urlsplit(path).path.endswith(
+            {"OpenAI's Responses API": "/responses", "Anthropic's Messages API": "/messages"}.get(
+                name, "/chat/completions"
+            )
+        )
+        assert ("seed" in body) == (
+            name not in ("OpenAI's Responses API", "Anthropic's Messages API", "Mistral")
+        )
+
+
+def test_a_wrong_key_is_found_before_anything_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name, value in os.environ.items() if value == KEY]:
+        monkeypatch.setenv(name, "wrong-key-of-this-test")
+    data = two_models(tmp_path, "")
+    with ExitStack() as stack:
+        hosted = [(name, model) for name, one in PROVIDED.items() if one.key for model in MODELS[name]]
+        data["models"] = [
+            at_origin(model, stack.enter_context(serve(name))[0], name=f"m{number}", model="gone")
+            for number, (name, model) in enumerate(hosted)
+        ]
+        done = in_process("validate", write_config(tmp_path, data), "--json", cwd=tmp_path)
+    assert done.code == 4
+    (problem,) = json.loads(done.out)["problems"]
+    assert problem["code"] == "run/no-endpoint"
+    assert all(f"  {model['name']}: " in problem["message"] for model in data["models"])
+    assert "wrong-key" not in done.said
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_preset_brings_address_and_key(
-    tmp_path: Path, provider: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    preset = PROVIDERS[provider]
+def test_a_preset_brings_address_and_key(provider: str) -> None:
     task = {"name": "t", "dataset": "t.jsonl", "scorer": "exact"}
     models = [{"name": name, "provider": provider, "sampling": {"max_tokens": 64}} for name in ("a", "b")]
     config = config_from_data({"name": "demo", "models": models, "tasks": [task]}).models[0]
+    preset = PROVIDERS[provider]
     assert (config.addresses, config.api_key_env) == (preset["endpoints"], preset.get("api_key_env"))
-
-    if config.api_key_env is not None:
-        monkeypatch.setenv(config.api_key_env, "a-key")
-    with recording(["models/m"] if provider == "gemini" else ["m"]) as (origin, asked):
-        ask(tmp_path, provider=provider, model="m", endpoints=[f"{origin}/v1"])
-    for path, headers, body in asked:
-        if provider == "anthropic":
-            assert (path, headers["x-api-key"]) == ("/v1/messages", "a-key")
-            assert {"authorization", "anthropic-version"} - headers.keys() == {"authorization"}
-        else:
-            assert path == "/v1/chat/completions"
-            assert headers.get("authorization") == ("Bearer a-key" if config.api_key_env else "Bearer none")
-        assert ("seed" in body) == (provider not in ("mistral", "anthropic"))
-
-
-def test_a_deployment_of_azure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "a-key")
-    with recording(["m"]) as (origin, asked):
-        url = f"{origin}/openai/deployments/m?api-version=2024-10-21"
-        ask(tmp_path, model="m", endpoints=[url], headers={"api-key": {"env": "AZURE_OPENAI_API_KEY"}})
-    path, headers, _ = asked[0]
-    assert path == "/openai/deployments/m/chat/completions?api-version=2024-10-21"
-    assert headers["api-key"] == "a-key"
 
 
 def test_an_unknown_provider_is_refused(tmp_path: Path) -> None:

@@ -74,17 +74,22 @@ def test_every_command_has_a_help_that_loads_nothing_heavy(helps: dict[str, list
 
 IN_NO_RUN = (
     "scipy", "pandas", "polars", "pyarrow", "starlette", "uvicorn", "plotly", "sympy", "datasets",
-    "mlflow", "opentelemetry", "wandb",
+    "mlflow", "opentelemetry", "wandb", "litellm", "inspect_ai", "lm_eval", "ray",
 )  # fmt: skip
 """What a run that scores numbers and shows itself in the terminal can do without."""
 
 RUN = f"""
 import sys
 from adaptive_eval.cli import main
+asked = set()
+class Asked:  # also notices imports of what is not installed here
+    def find_spec(name, *_):
+        asked.add(name)
+sys.meta_path.insert(0, Asked)
 try:
     main(sys.argv[1:])
 except SystemExit as end:
-    print("loaded", *sorted(set({IN_NO_RUN}) & sys.modules.keys()), "and ended with", end.code)
+    print("loaded", *sorted(set({IN_NO_RUN}) & (asked | sys.modules.keys())), "and ended with", end.code)
 """
 
 

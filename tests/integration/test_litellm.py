@@ -1,4 +1,4 @@
-"""The real LiteLLM, as library and as proxy, before a server with the APIs of Anthropic, Bedrock and Gemini.
+"""LiteLLM's library and proxy, as documented, before a server with the APIs of Anthropic, Bedrock and Gemini.
 
 The library needs the extra litellm; LITELLM names the proxy's command, which may be in another environment
 (``pip install 'litellm[proxy]'``).
@@ -21,6 +21,7 @@ from typing import Any
 import httpx
 import pytest
 from mimic_runs import command, run_config, write_config
+from ruamel.yaml import YAML
 
 from adaptive_eval.store import RunReader
 
@@ -28,11 +29,8 @@ from adaptive_eval.store import RunReader
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
 SECRET = "a-secret-of-this-test"
-MODELS = {
-    "claude": "anthropic/claude-sonnet-4-5",
-    "bedrock": "bedrock/converse/anthropic.claude-sonnet-4-5-20250929-v1:0",
-    "gemini": "gemini/gemini-2.5-flash",
-}
+MODELS = ("claude", "bedrock", "gemini")
+PAGE = (Path(__file__).parents[2] / "docs" / "providers.md").read_text("utf-8")
 
 
 class Provider(BaseHTTPRequestHandler):
@@ -105,10 +103,11 @@ def arguments(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, dict[str, s
 
 def test_a_run_through_the_library(tmp_path: Path, arguments: dict[str, dict[str, str]]) -> None:
     pytest.importorskip("litellm", reason="the extra litellm is not installed")
-    models = [
-        {"name": name, "model": model, "endpoints": ["litellm"], "extra_body": arguments[name]}
-        for name, model in MODELS.items()
-    ]
+    page = PAGE.partition("## LiteLLM's library")[2].partition("```yaml\n")[2].partition("```")[0]
+    models = YAML(typ="safe", pure=True).load(page)["models"]
+    models.append({"name": "claude", "model": "anthropic/claude-sonnet-4-5", "endpoints": ["litellm"]})
+    for model in models:
+        model["extra_body"] = {**model.get("extra_body", {}), **arguments[model["name"]]}
     check_run(tmp_path, models)
     seeded = {"seed" in body["generationConfig"] for path, body in Provider.asked if "gemini" in path}
     assert seeded == {True}  # the other two take none
@@ -138,12 +137,9 @@ def proxy(folder: Path, arguments: dict[str, dict[str, str]]) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    known = [
-        {"model_name": name, "litellm_params": {"model": model, **arguments[name]}}
-        for name, model in MODELS.items()
-    ]
-    settings = {"drop_params": True, "num_retries": 0}
-    config = {"model_list": known, "litellm_settings": settings, "router_settings": {"num_retries": 0}}
+    config = json.loads(PAGE.partition("```json\n")[2].partition("```")[0])
+    for model in config["model_list"]:
+        model["litellm_params"] |= arguments[model["model_name"]]
     (folder / "proxy.yaml").write_text(json.dumps(config))
     started = [os.environ["LITELLM"], "--config", "proxy.yaml", "--port", str(port), "--host", "127.0.0.1"]
     quiet = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False"}
