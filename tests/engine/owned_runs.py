@@ -39,3 +39,14 @@ def interrupted(scene: Scene, *times: float) -> tuple[StopVerdict, float]:
     found = run_owned(main())
     scene.check()
     return found
+
+
+def answered_once(scene: Scene, trials: int, stop_at: float | None) -> None:
+    """Run `scene`, to `stop_at` at most; check that no model is stopped and each trial is answered once."""
+    interrupted(scene, *(() if stop_at is None else (stop_at,)))
+    assert not scene.missing()
+    assert not scene.controller.stopped_models
+    answered = [record.key for record in scene.recorder.of("attempt") if record.error is None]
+    assert sorted(answered, key=str) == sorted(scene.recorder.outcomes, key=str)
+    if stop_at is None:
+        assert len(answered) == trials

@@ -1,11 +1,9 @@
 """Limits of models and of the servers that they share, under an owned clock: all hold at once."""
 
-import asyncio
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from owned_clock import run_owned
+from owned_runs import elapsed, run
 from scripted import Scene, ScriptedEndpoint, broken
 
 from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
@@ -14,14 +12,6 @@ from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.trial import Usage
 
 SHARED = "http://shared/v1"
-
-
-def timed(scene):
-    async def main():
-        verdict = await scene.run()
-        return verdict, asyncio.get_running_loop().time()
-
-    return run_owned(main())
 
 
 def most_in_a_minute(times, amounts=None):
@@ -59,7 +49,7 @@ def test_models_that_share_a_server_share_its_places():
         steps={"a": 60, "b": 60, "c": 60}, concurrency=20, servers={SHARED: ServerLimits(FixedConcurrency(6))}
     )
     load = shared(scene, "a", "b", "c")
-    _, seconds = timed(scene)
+    _, seconds = elapsed(scene)
     assert load["most"] == 6
     # All places are used to the end, and no model starves.
     assert seconds == pytest.approx(180 / 6, abs=3.0)
@@ -73,7 +63,7 @@ def test_what_one_model_does_not_want_another_gets():
         steps={"a": 80, "b": 4}, concurrency=20, servers={SHARED: ServerLimits(FixedConcurrency(8))}
     )
     load = shared(scene, "a", "b")
-    _, seconds = timed(scene)
+    _, seconds = elapsed(scene)
     assert load["most"] == 8
     assert seconds == pytest.approx(84 / 8, abs=2.5)
 
@@ -83,7 +73,7 @@ def test_the_limit_of_the_model_holds_beside_that_of_its_servers():
         steps={"a": 60, "b": 60}, concurrency=2, servers={SHARED: ServerLimits(FixedConcurrency(8))}
     )
     load = shared(scene, "a", "b")
-    timed(scene)
+    run(scene)
     assert load["most"] == 4
     assert scene.endpoints["a"].most_in_flight == 2
 
@@ -95,7 +85,7 @@ def test_servers_of_a_pool_have_limits_of_their_own():
         others={"a": [ScriptedEndpoint(url="http://small/v1")]},
         servers={"http://small/v1": ServerLimits(FixedConcurrency(3))},
     )
-    timed(scene)
+    run(scene)
     large, small = scene.pool("a")
     assert small.most_in_flight == 3
     assert large.most_in_flight == 17
@@ -106,7 +96,7 @@ def test_servers_of_a_pool_have_limits_of_their_own():
 
 def test_requests_a_minute():
     scene = Scene(steps={"a": 400}, concurrency=64, rates={"a": RateLimit(requests_per_minute=120)})
-    _, seconds = timed(scene)
+    _, seconds = elapsed(scene)
     calls = [at for at, _ in scene.endpoints["a"].calls]
     assert most_in_a_minute(calls) <= 120
     # 400 at 120 a minute take 200 s, less the last ones.
@@ -121,7 +111,7 @@ def test_repeated_attempts_count_as_requests():
         scripts={"a": lambda step, attempt: broken() if attempt < 3 else 0.5},
         requeues=9,
     )
-    timed(scene)
+    run(scene)
     calls = [at for at, _ in scene.endpoints["a"].calls]
     assert len(calls) == 180
     assert most_in_a_minute(calls) <= 60
@@ -139,7 +129,7 @@ def test_tokens_a_minute_hold_whatever_the_answers_turn_out_to_be():
         scripts={"a": lambda step, attempt: 1.0 + step % 7},
     )
     scene.endpoints["a"].usage = usage
-    _, seconds = timed(scene)
+    _, seconds = elapsed(scene)
     ends = scene.endpoints["a"].ends
     assert most_in_a_minute([at for at, _ in ends], [tokens for _, tokens in ends]) <= 2000
     # 300 answers of 40 tokens on average: six minutes' worth; what was reserved and not used is given back.
@@ -154,7 +144,7 @@ def test_a_server_counts_the_requests_of_all_its_models():
         rates={"a": RateLimit(requests_per_minute=20)},
     )
     shared(scene, "a", "b")
-    timed(scene)
+    run(scene)
     calls = {model: [at for at, _ in scene.endpoints[model].calls] for model in "ab"}
     assert most_in_a_minute(sorted(calls["a"] + calls["b"])) <= 60
     assert most_in_a_minute(calls["a"]) <= 20
@@ -163,7 +153,7 @@ def test_a_server_counts_the_requests_of_all_its_models():
 def test_an_answer_that_says_that_nothing_is_left_is_obeyed():
     scene = Scene(steps={"a": 40}, concurrency=4)
     scene.endpoints["a"].pause = lambda step: 30.0 if step == 7 else 0.0
-    timed(scene)
+    run(scene)
     calls = sorted(at for at, _ in scene.endpoints["a"].calls)
     # Steps 4 to 7 end at 2.
     assert not any(2.0 <= at < 32.0 for at in calls)
@@ -174,7 +164,7 @@ def test_a_silence_ends_when_it_ends():
     """No tick decides when the next request goes out."""
     scene = Scene(steps={"a": 2}, concurrency=1)
     scene.endpoints["a"].pause = lambda step: 0.25
-    timed(scene)
+    run(scene)
     assert [at for at, _ in scene.endpoints["a"].calls] == pytest.approx([0.0, 1.25])
 
 
@@ -207,7 +197,7 @@ def test_all_limits_hold_at_once(seed, concurrency, server, requests, tokens):
     for number, model in enumerate("ab"):
         scene.endpoints[model].usage = lambda step, number=number: Usage(20, int(40 * draw(number, step, 9)))
     load = shared(scene, "a", "b")
-    timed(scene)
+    run(scene)
     assert load["most"] <= server
     assert not scene.missing()
     calls = sorted(at for endpoint in scene.endpoints.values() for at, _ in endpoint.calls)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from owned_clock import run_owned
+from owned_runs import answered_once, elapsed, interrupted
 from scripted import Scene, ScriptedEndpoint, broken, vanished
 
 from adaptive_eval.engine.discovery import Discovery, Reading
@@ -84,11 +84,7 @@ def scene_of(found, *, models=("a",), steps=200, patience=600.0, seen=None, **ch
 def play(scene, found):
     """Run to the end; return the verdict and when it came."""
 
-    async def main():
-        verdict = await scene.run()
-        return verdict, now()
-
-    result = run_owned(main())
+    result = elapsed(scene)
     assert all(endpoint.in_flight == 0 for endpoint in found.servers.values())
     return result
 
@@ -300,15 +296,9 @@ def test_servers_that_all_refuse_stop_the_model_with_what_they_said():
 
 
 def test_waiting_for_a_first_server_ends_with_the_run():
-    found = cluster([])
-    scene = scene_of(found)
-
-    async def main():
-        runner = scene.runner()
-        asyncio.get_running_loop().call_at(60.0, runner.request_stop)
-        return await runner.run()
-
-    assert run_owned(main()).reason == "interrupted"
+    scene = scene_of(cluster([]))
+    verdict, _ = interrupted(scene, 60.0)
+    assert verdict.reason == "interrupted"
     assert not scene.recorder.launched
 
 
@@ -412,17 +402,4 @@ def test_whatever_servers_do_the_books_are_right(seed, concurrency, stop_at):
         jitter=lambda: 0.5,
     )
 
-    async def main():
-        runner = scene.runner()
-        if stop_at is not None:
-            asyncio.get_running_loop().call_at(stop_at, runner.request_stop)
-        await runner.run()
-
-    run_owned(main())
-    scene.check()
-    assert not scene.missing()
-    assert not scene.controller.stopped_models
-    answered = [record.key for record in scene.recorder.of("attempt") if record.error is None]
-    assert sorted(answered, key=str) == sorted(scene.recorder.outcomes, key=str)
-    if stop_at is None:
-        assert len(answered) == 120
+    answered_once(scene, 120, stop_at)

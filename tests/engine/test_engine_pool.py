@@ -1,30 +1,17 @@
 """Pools of servers under an owned clock: balance, servers that vanish, return, refuse, or all go."""
 
-import asyncio
 from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from owned_clock import run_owned
+from owned_runs import answered_once, elapsed, interrupted, run
 from scripted import Scene, ScriptedEndpoint, broken, busy, refused
 
 from adaptive_eval.engine.events import Progress
 from adaptive_eval.engine.health import PLACES_ON_TRIAL
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import PermanentEndpointError
-
-
-def run(scene):
-    return run_owned(scene.run())
-
-
-def timed(scene):
-    async def main():
-        verdict = await scene.run()
-        return verdict, asyncio.get_running_loop().time()
-
-    return run_owned(main())
 
 
 def server(number, script=lambda step, attempt: 1.0, **changes):
@@ -79,7 +66,7 @@ def test_a_server_that_vanishes_costs_only_what_it_had_in_flight():
         requeues=0,
         others={"a": [server(2, lambda step, attempt: 2.0, up=dies(20.5)), server(3)]},
     )
-    verdict, seconds = timed(scene)
+    verdict, seconds = elapsed(scene)
     assert verdict.reason == "resolved"
     assert not scene.missing()
     failed = [record for record in scene.recorder.of("attempt") if record.error is not None]
@@ -128,7 +115,7 @@ def test_errors_in_a_row_take_a_server_out_and_the_others_carry_on():
 def test_a_server_that_asks_for_silence_is_spared_and_the_others_carry_on():
     shy = server(2, lambda step, attempt: (0.5, busy(40.0)))
     scene = Scene(steps={"a": 80}, concurrency=4, others={"a": [shy]}, retry=RetryPolicy(attempts=1))
-    _, seconds = timed(scene)
+    _, seconds = elapsed(scene)
     assert not scene.missing()
     assert seconds <= 25.0
     assert len(shy.calls) <= 4
@@ -192,7 +179,7 @@ def test_all_gone_for_good_stops_the_model_alone_and_leaves_no_hole():
         others={"a": [server(2, up=dies(20.5))]},
     )
     scene.endpoints["a"].up = dies(10.5)
-    verdict, seconds = timed(scene)
+    verdict, seconds = elapsed(scene)
     assert verdict.reason == "resolved"
     reason = scene.controller.stopped_models["a"]
     assert reason.startswith("no server answered within 300 s: http://a/v1: the connection was reset")
@@ -207,14 +194,7 @@ def test_waiting_for_servers_ends_with_the_run():
     scene = Scene(steps={"a": 300}, concurrency=8, retry=RetryPolicy(total_wait=10_000.0))
     scene.endpoints["a"].up = dies(10.5)
 
-    async def main():
-        runner = scene.runner()
-        asyncio.get_running_loop().call_at(60.0, runner.request_stop)
-        verdict = await runner.run()
-        return verdict, asyncio.get_running_loop().time()
-
-    verdict, seconds = run_owned(main())
-    scene.check()
+    verdict, seconds = interrupted(scene, 60.0)
     assert verdict.reason == "interrupted"
     assert seconds == pytest.approx(60.0)
     assert not scene.missing()
@@ -269,17 +249,4 @@ def test_whatever_happens_to_servers_the_books_are_right(seed, servers, concurre
         jitter=lambda: 0.5,
     )
 
-    async def main():
-        runner = scene.runner()
-        if stop_at is not None:
-            asyncio.get_running_loop().call_at(stop_at, runner.request_stop)
-        await runner.run()
-
-    run_owned(main())
-    scene.check()
-    assert not scene.missing()
-    assert not scene.controller.stopped_models
-    answered = [record.key for record in scene.recorder.of("attempt") if record.error is None]
-    assert sorted(answered, key=str) == sorted(scene.recorder.outcomes, key=str)
-    if stop_at is None:
-        assert len(answered) == 120
+    answered_once(scene, 120, stop_at)

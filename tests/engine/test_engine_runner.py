@@ -396,14 +396,7 @@ def test_whatever_happens_the_books_are_right(
     )
     scene.controller.resolve_after = resolve_after
 
-    async def main():
-        runner = scene.runner()
-        if stop_at is not None:
-            asyncio.get_running_loop().call_at(stop_at, runner.request_stop)
-        return await runner.run()
-
-    verdict = run_owned(main())
-    scene.check()
+    verdict, _ = interrupted(scene, *(() if stop_at is None else (stop_at,)))
     outcomes = scene.recorder.outcomes
     told = {outcome.key for outcome in scene.controller.told}
     assert told == set(outcomes)

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 from owned_clock import run_owned
+from owned_runs import run
 from scripted import Scene, ScriptedController, ScriptedEndpoint, busy, refused
 
 from adaptive_eval.core.results import StopVerdict
@@ -91,10 +92,6 @@ class Shared(Scene):
 
     def texts(self):
         return {key.index: record.completion.text for key, record in self.recorder.outcomes.items()}
-
-
-def run(scene):
-    return run_owned(scene.run())
 
 
 def late():
