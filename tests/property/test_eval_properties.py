@@ -1,6 +1,7 @@
 """Laws of the metrics, over random matrices, counts, rewards and priors."""
 
 import math
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -42,22 +43,6 @@ def binary_calls(draw: st.DrawFn) -> tuple[np.ndarray, dict[str, Any]]:
     }
 
 
-def call_binary(name: str, R: np.ndarray | None, given_keywords: dict[str, Any], **more: Any) -> Any:
-    """Call a metric with those of the keywords that it has."""
-    wanted = {"k"}
-    if name.endswith("_ci"):
-        wanted |= {"alpha0", "beta0"}
-    if "tau" in name:
-        wanted.add("tau")
-    if name.startswith(("threshold", "geo_spectrum_at_k")):
-        wanted.add("weights")
-    if name.startswith("geo_spectrum_at_k"):
-        wanted.add("lam")
-    if name.startswith("geom"):
-        wanted |= {"pass_power", "unanimous_power"}
-    return getattr(metrics, name)(R, **{key: given_keywords[key] for key in wanted}, **more)
-
-
 @st.composite
 def categorical_calls(draw: st.DrawFn) -> tuple[np.ndarray, dict[str, Any]]:
     categories = draw(st.integers(1, 9))
@@ -68,64 +53,45 @@ def categorical_calls(draw: st.DrawFn) -> tuple[np.ndarray, dict[str, Any]]:
     return R, {"w": w, "R0": R0, "k": draw(st.integers(1, R.shape[1]))}
 
 
-def call_categorical(name: str, R: np.ndarray | None, given_keywords: dict[str, Any], **more: Any) -> Any:
-    wanted = {"w"}
-    if name.startswith("max"):
-        wanted.add("k")
-    if name in ("bayes", "bayes_ci", "max_at_k_ci"):
-        wanted.add("R0")
-    return getattr(metrics, name)(R, **{key: given_keywords[key] for key in wanted}, **more)
+def value_of(name: str, R: np.ndarray | None, given_keywords: dict[str, Any], **more: Any) -> Any:
+    """Call a metric with those of the keywords that it has."""
+    metric = getattr(metrics, name)
+    own = signature(metric).parameters.keys() & given_keywords.keys()
+    return metric(R, **{key: given_keywords[key] for key in own}, **more)
 
 
-@pytest.mark.parametrize("name", BINARY)
-@given(call=binary_calls(), seed=st.integers(0, 2**32 - 1))
-def test_questions_and_trials_have_no_order(name: str, call: tuple[Any, Any], seed: int) -> None:
-    R, keywords = call
-    rng = np.random.default_rng(seed)
-    assert call_binary(name, rng.permuted(rng.permutation(R), axis=1), keywords) == call_binary(
-        name, R, keywords
-    )
+EACH_METRIC = pytest.mark.parametrize("name", [*BINARY, *CATEGORICAL])
 
 
-@pytest.mark.parametrize("name", CATEGORICAL)
-@given(call=categorical_calls(), seed=st.integers(0, 2**32 - 1))
-def test_questions_and_trials_of_categories_have_no_order(
-    name: str, call: tuple[Any, Any], seed: int
-) -> None:
-    R, keywords = call
+def calls_of(name: str) -> st.SearchStrategy[tuple[np.ndarray, dict[str, Any]]]:
+    return categorical_calls() if name in CATEGORICAL else binary_calls()
+
+
+@EACH_METRIC
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
+def test_questions_and_trials_have_no_order(name: str, data: st.DataObject, seed: int) -> None:
+    R, keywords = data.draw(calls_of(name))
     rng = np.random.default_rng(seed)
     order = rng.permutation(R.shape[0])
-    moved = {**keywords, "R0": rng.permuted(keywords["R0"][order], axis=1)}
-    mixed = rng.permuted(R[order], axis=1)
-    assert call_categorical(name, mixed, moved) == call_categorical(name, R, keywords)
+    moved = dict(keywords)
+    if "R0" in moved:
+        moved["R0"] = rng.permuted(moved["R0"][order], axis=1)
+    assert value_of(name, rng.permuted(R[order], axis=1), moved) == value_of(name, R, keywords)
 
 
-@pytest.mark.parametrize("name", BINARY)
-@given(call=binary_calls(), padding=st.integers(0, 4))
+@EACH_METRIC
+@given(data=st.data(), before=st.integers(0, 4), behind=st.integers(0, 4))
 def test_ragged_input_of_equal_counts_is_the_rectangle(
-    name: str, call: tuple[Any, Any], padding: int
+    name: str, data: st.DataObject, before: int, behind: int
 ) -> None:
-    R, keywords = call
-    expected = call_binary(name, R, keywords)
-    counts = np.stack([(R == 0).sum(axis=1), R.sum(axis=1)], axis=1)
-    padded = np.pad(R, ((0, 0), (padding, 0)), constant_values=-1)
-    assert call_binary(name, None, keywords, counts=counts) == expected
-    assert call_binary(name, padded, keywords, missing=-1) == expected
-    assert call_binary(name, padded, keywords, missing=padded == -1) == expected
-
-
-@pytest.mark.parametrize("name", CATEGORICAL)
-@given(call=categorical_calls(), padding=st.integers(0, 4))
-def test_ragged_categories_of_equal_counts_are_the_rectangle(
-    name: str, call: tuple[Any, Any], padding: int
-) -> None:
-    R, keywords = call
-    expected = call_categorical(name, R, keywords)
-    counts = np.stack([np.equal(R, category).sum(axis=1) for category in range(keywords["w"].size)], axis=1)
-    padded = np.pad(R, ((0, 0), (0, padding)), constant_values=-1)
-    assert call_categorical(name, None, keywords, counts=counts) == expected
-    assert call_categorical(name, padded, keywords, missing=-1) == expected
-    assert call_categorical(name, padded, keywords, missing=padded == -1) == expected
+    R, keywords = data.draw(calls_of(name))
+    expected = value_of(name, R, keywords)
+    categories = keywords["w"].size if "w" in keywords else 2
+    counts = np.stack([np.equal(R, category).sum(axis=1) for category in range(categories)], axis=1)
+    padded = np.pad(R, ((0, 0), (before, behind)), constant_values=-1)
+    assert value_of(name, None, keywords, counts=counts) == expected
+    assert value_of(name, padded, keywords, missing=-1) == expected
+    assert value_of(name, padded, keywords, missing=padded == -1) == expected
 
 
 @given(call=categorical_calls(), seed=st.integers(0, 2**32 - 1))
@@ -237,7 +203,7 @@ def test_rewards_have_no_natural_zero_or_unit(call: tuple[Any, Any], shift: floa
     for name in CATEGORICAL:
         if name.endswith("_ci"):
             continue
-        before, after = (call_categorical(name, R, {**keywords, "w": rewards}) for rewards in (w, moved))
+        before, after = (value_of(name, R, {**keywords, "w": rewards}) for rewards in (w, moved))
         mean, mean_after = (value if name == "max_at_k" else value[0] for value in (before, after))
         assert mean_after == pytest.approx(shift + scale * mean, rel=1e-10, abs=1e-10)
         if name != "max_at_k":
@@ -253,7 +219,7 @@ def test_names_of_categories_do_not_matter(call: tuple[Any, Any], seed: int) -> 
     names = np.random.default_rng(seed).permutation(keywords["w"].size)
     renamed = {**keywords, "w": keywords["w"][np.argsort(names)], "R0": names[keywords["R0"]]}
     for name in CATEGORICAL:
-        before, after = call_categorical(name, R, keywords), call_categorical(name, names[R], renamed)
+        before, after = value_of(name, R, keywords), value_of(name, names[R], renamed)
         assert after == pytest.approx(before, rel=1e-11, abs=1e-11)
 
 
@@ -296,7 +262,7 @@ def test_couplings_at_their_limits(call: tuple[Any, Any]) -> None:
 @given(call=binary_calls())
 def test_results_stay_in_range(name: str, call: tuple[Any, Any]) -> None:
     R, keywords = call
-    result = call_binary(name, R, keywords)
+    result = value_of(name, R, keywords)
     if not name.endswith("_ci"):
         assert -1e-12 <= result <= 1.0 + 1e-12
         return
