@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 
@@ -11,6 +12,7 @@ from scripted_chat import scripted_chat
 
 from adaptive_eval.build.assembly import build, config_of_run
 from adaptive_eval.build.grading import grading_model_of
+from adaptive_eval.endpoints.transport import LEAST_BODY
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import ScorerUnavailable
 from adaptive_eval.scoring import build_scorer
@@ -206,8 +208,11 @@ def tokens_of(scorer):
     return spent.prompt + spent.completion
 
 
-def judged(scorer, text="It is Paris."):
-    return scorer.score(Completion(text, "stop"), Question("t", "q", "Paris", {"input": "Capital?"}))
+QUESTION = Question("t", "q", "Paris", {"input": "Capital?"})
+
+
+def judged(scorer):
+    return scorer.score(Completion("It is Paris.", "stop"), QUESTION)
 
 
 @pytest.mark.parametrize(("first", "requests"), [(None, 2), (504, 2), (408, 2), (503, 1), (429, 1), (409, 1)])
@@ -275,6 +280,55 @@ def test_the_judges_budget_holds_while_its_server_drops_connections(tmp_path, ju
     assert result.exit_code == 3, result
     assert 30 < len(server.asked) <= 40
     assert budgets(out)["requests", "judge of arithmetic"]["spent"] == len(server.asked)
+
+
+# Asked as the models of a run are, within the same bounds
+
+
+def test_a_judges_reply_has_a_largest_size(judge):
+    scorer = asking(judge(lambda body: "x" * (LEAST_BODY + 1)))
+    with pytest.raises(ScorerUnavailable, match=f"more than {LEAST_BODY:,} bytes"):
+        judged(scorer)
+    assert grading_model_of(scorer).account.trials == 2  # a server that answered may send a bill
+
+
+def test_impossible_usage_of_a_judge_counts_at_its_worst(judge):
+    server = judge(lambda body: verdict("correct"))
+    server.usage = {"prompt_tokens": 10**30, "completion_tokens": 1}
+    scorer = asking(server, budget={"tokens": 1_000_000})
+    assert judged(scorer).category == 1
+    assert 100 < tokens_of(scorer) < 10_000
+
+
+def test_answers_are_graded_at_once_and_never_beyond_the_budget(judge):
+    server = judge(lambda body: verdict("correct"))
+    scorer = asking(server, budget={"requests": 7}, concurrency=4)
+    answers = [(Completion(f"It is Paris, {number}.", "stop"), QUESTION) for number in range(20)]
+    scores = scorer.score_all(answers)
+    assert len(server.asked) == 7
+    assert [score.category for score in scores].count(1) == 7
+    assert {score.reason for score in scores if score.category is None} == {
+        "the judge wise was not asked: its budget of 7 requests is used up"
+    }
+
+
+def test_a_request_that_is_broken_off_counts_at_its_worst(judge):
+    server = judge(lambda body: verdict("correct"))
+    scorer = asking(server, budget={"tokens": 1_000_000})
+    client = grading_model_of(scorer)
+
+    async def main():
+        task = asyncio.create_task(scorer.grade(Completion("It is Paris.", "stop"), QUESTION))
+        while not client.account.in_flight:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await client.aclose()
+
+    asyncio.run(main())
+    assert (client.account.in_flight, client.account.trials) == (0, 1)
+    assert client.account.spent.completion == scorer.longest_reply
 
 
 # Against the reference, in both orders
