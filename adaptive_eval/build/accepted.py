@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from adaptive_eval.config import ModelConfig, TaskConfig
+from adaptive_eval.config.codes import not_accepted
+from adaptive_eval.endpoints.function import Answerer, content_taken
 from adaptive_eval.errors import UsageError
 from adaptive_eval.tasks import Task
 from adaptive_eval.trial import Conversation
@@ -31,7 +33,9 @@ def kinds_in(asked: Conversation) -> set[str]:
     return kinds | ({"tools"} if called or "tools" in asked.fields else set())
 
 
-def require_accepted(models: Iterable[ModelConfig], tasks: Sequence[Task]) -> None:
+def require_accepted(
+    models: Iterable[ModelConfig], tasks: Sequence[Task], functions: Mapping[str, Answerer]
+) -> None:
     """Raise UsageError where a model does not accept the content of a task."""
     held: dict[str, set[str]] = {
         task.name: {kind for question in task.questions for kind in kinds_in(task.render(question))}
@@ -40,17 +44,20 @@ def require_accepted(models: Iterable[ModelConfig], tasks: Sequence[Task]) -> No
     wrong = []
     for model in models:
         takes = model.accepts or _TAKEN.get(model.api)
+        mend = f"if it takes them, add {{}} to its accepts ({', '.join(takes or ())})"
+        if model.accepts is None and model.name in functions:
+            takes = content_taken(functions[model.name])
+            mend = "its function gets tools in a parameter tools, images and sounds in a parameter messages"
         for task, kinds in held.items():
-            refused = sorted(kinds - set(takes)) if takes is not None else []
+            refused = ", ".join(sorted(kinds - set(takes))) if takes is not None else ""
             if refused:
-                why = "accepts" if model.accepts else f"api: {model.api} takes"
-                words = f"the task {task} has {', '.join(refused)}; {why} {', '.join(takes or ())} only"
-                wrong.append(f"model {model.name}: {words}")
+                words = f"takes {', '.join(takes or ())} only, and the task {task} has {refused}"
+                wrong.append(f"model {model.name}: {words}; {mend.format(refused)}")
             if "tools" in kinds and "tools" in model.extra_body:
                 words = f"extra_body.tools would replace the tools of the task {task}"
                 wrong.append(f"model {model.name}: {words}")
     if wrong:
-        raise UsageError("\n  ".join(wrong))
+        raise UsageError(not_accepted("\n  ".join(wrong)))
 
 
 def require_tools(configs: Iterable[TaskConfig], tasks: Sequence[Task]) -> None:

@@ -13,6 +13,7 @@ from functools import cached_property
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from adaptive_eval import __version__
@@ -302,8 +303,8 @@ class Built:
         }
 
 
-def build(config: RunConfig) -> Built:
-    """Load and check the data of a config."""
+def build(config: RunConfig, functions: Mapping[str, Answerer] = MappingProxyType({})) -> Built:
+    """Load and check the data of a config; `functions` are its models that are given as objects."""
     if names_functions(config):
         make_importable(config.base_dir)
     if any(task.dataset.startswith(INSPECT) for task in config.tasks):
@@ -341,11 +342,10 @@ def build(config: RunConfig) -> Built:
         )
         for task in config.tasks
     )
-    require_accepted(config.models, tasks)
+    named = functions_of(config)
+    require_accepted(config.models, tasks, {**functions, **named})
     require_tools(config.tasks, tasks)
-    return Built(
-        config, tasks, scorers, rubrics_of(config), functions=functions_of(config), solvers=solvers_of(config)
-    )
+    return Built(config, tasks, scorers, rubrics_of(config), functions=named, solvers=solvers_of(config))
 
 
 def _few_shot(task: TaskConfig) -> FewShot | None:

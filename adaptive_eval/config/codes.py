@@ -14,6 +14,7 @@ MALFORMED: Final = "config/value"
 
 malformed = partial(Coded, MALFORMED)
 no_dataset = partial(Coded, "config/no-dataset")
+not_accepted = partial(Coded, "config/not-accepted")
 not_allowed = partial(Coded, "config/not-allowed")
 not_one_of = partial(Coded, "config/not-one-of")
 out_of_range = partial(Coded, "config/out-of-range")

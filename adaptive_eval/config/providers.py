@@ -24,7 +24,7 @@ def _local(port: int) -> Mapping[str, Any]:
 PROVIDERS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "anthropic": _hosted("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", api="messages"),
-        "deepseek": _hosted("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+        "deepseek": _hosted("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", accepts=("text", "tools")),
         "gemini": _hosted("https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
         "groq": _hosted("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
         "litellm": {"endpoints": (IN_LITELLM,)},

@@ -210,5 +210,17 @@ def _named(function: Answerer) -> tuple[str, ...]:
     return tuple(name for name in ("messages", "tools", "sampling", "seed") if name in names)
 
 
+def content_taken(function: Answerer) -> tuple[str, ...]:
+    """Return the kinds of content that reach a function: images and sounds are in messages alone.
+
+    Examples
+    --------
+    >>> content_taken(lambda prompt, tools: prompt)
+    ('text', 'tools')
+    """
+    kinds = {"messages": ("image", "audio"), "tools": ("tools",)}
+    return ("text", *(kind for name in _named(function) for kind in kinds.get(name, ())))
+
+
 def _tools(messages: Sequence[Message]) -> list[Any]:
     return list(messages.fields.get("tools", ())) if isinstance(messages, Conversation) else []

@@ -306,7 +306,7 @@ async def evaluate_async(
             "stopping": dict(stopping or {}),
             "budget": dict(budget or {}),
         }
-        built = build(config_from_data(data, _base(task, folder)))
+        built = build(config_from_data(data, _base(task, folder)), models)
         endpoints = {
             one: (FunctionEndpoint(one, answer, concurrency=concurrency),) for one, answer in models.items()
         }

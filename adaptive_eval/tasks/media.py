@@ -7,6 +7,7 @@ from binascii import Error
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+from urllib.parse import unquote, urlsplit
 
 Medium: TypeAlias = Literal["image", "audio"]
 
@@ -40,6 +41,8 @@ def media_part(value: Any, kind: Medium, folder: Path | None) -> dict[str, Any]:
     if isinstance(value, Mapping) and isinstance(value.get("url"), str):
         options = {name: found for name, found in value.items() if name != "url"}  # such as detail
         value = value["url"]
+    if isinstance(value, str) and value.lower().startswith("file:"):
+        value = _file_of(value)
     if isinstance(value, str) and value.startswith(("http://", "https://")):
         if kind == "audio":
             raise Unreadable(f"{value[:80]!r} is a URL; a sound is sent as data, so give its file")
@@ -68,6 +71,23 @@ def _data(value: Any, kind: Medium, folder: Path | None) -> tuple[str, str]:
     if len(data) > LARGEST:
         raise Unreadable(f"{place} has {len(data):,} bytes; servers take at most {LARGEST:,}")
     return b64encode(data).decode(), named
+
+
+def _file_of(uri: str) -> str:
+    """Return the path that a file URI names.
+
+    Examples
+    --------
+    >>> _file_of("file:///data/a%20b.png"), _file_of("file://localhost/a.png"), _file_of("file:a.png")
+    ('/data/a b.png', '/a.png', 'a.png')
+    """
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        parts = None
+    if parts is None or parts.netloc not in ("", "localhost") or not parts.path:
+        raise Unreadable(f"{uri[:80]!r} names no file here; write file:///absolute/path, or the path alone")
+    return unquote(parts.path)
 
 
 def _file(name: str, kind: Medium, folder: Path | None) -> bytes:

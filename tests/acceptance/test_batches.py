@@ -14,17 +14,22 @@ from command_line import (
     Reached,
     Running,
     answered_seeds,
+    hold_back,
     in_process,
     mimic_spec,
     quickstart,
+    set_faults,
     started,
+    trials,
     write_config,
 )
 
+from adaptive_eval.endpoints.anthropic_batches import AnthropicBatches
 from adaptive_eval.endpoints.batches import Batch, Batches, BatchInterface, BatchOptions
 from adaptive_eval.endpoints.openai_batches import OpenAIBatches
 from adaptive_eval.engine.limits import BatchRounds
 from adaptive_eval.mock_server import FaultSpec, LatencySpec, MockServerProcess
+from adaptive_eval.store import TrialRecord
 
 SLOW = LatencySpec(median=0.2, sigma=0.3)
 MODELS = ("sage", "novice", "guesser")
@@ -110,29 +115,15 @@ def test_the_size_of_a_batch_follows_from_the_forecast(tmp_path, undisturbed, mo
     assert max(sizes) <= max(allowed)
 
 
-@pytest.mark.parametrize(
-    ("harm", "api"),
-    [
-        ("killed", "chat"),
-        ("cancelled", "chat"),
-        ("killed while it sent", "messages"),
-        ("expired", "messages"),
-    ],
-)
-def test_what_was_delivered_is_not_asked_again(tmp_path, undisturbed, harm, api):
+@pytest.mark.parametrize(("harm", "api"), [("killed", "chat"), ("killed while it sent", "messages")])
+def test_a_killed_run_picks_its_batches_up(tmp_path, undisturbed, harm, api):
     with MockServerProcess(mimic_spec(latency=SLOW, models=MODELS)) as mimic:
         config = config_of(tmp_path, mimic, api=api, **BATCH)
         command = ("run", config, "--out", "run", "--display", "none")
         with started(*command, cwd=tmp_path) as running:
-            batch = until_asked(running, mimic, api)
-            if harm.startswith("killed"):
-                running.process.kill()
-                running.process.wait()
-            else:
-                place = f"v1/{PATHS[api]}/{batch['id']}/cancel"
-                place = f"mimic/batches/{batch['id']}/expire" if harm == "expired" else place
-                httpx.post(f"{mimic.url}/{place}").raise_for_status()
-                assert running.finish().code == 0
+            until_asked(running, mimic, api)
+            running.process.kill()
+            running.process.wait()
         if harm == "killed while it sent":  # which leaves notes without a batch
             notes = tmp_path / "run" / "batches.jsonl"
             kept = [
@@ -141,13 +132,60 @@ def test_what_was_delivered_is_not_asked_again(tmp_path, undisturbed, harm, api)
                 if "batch" not in json.loads(line) or "guesser" in line
             ]
             notes.write_text("\n".join([*kept, '{"label": "cut o']), "utf-8")
-        if harm.startswith("killed"):
-            done = in_process(*command, cwd=tmp_path)
-            assert done.code == 0, done.said
+        done = in_process(*command, cwd=tmp_path)
+        assert done.code == 0, done.said
+        assert set(answered_seeds(mimic).values()) == {1}
+    assert Reached.by(tmp_path / "run") == undisturbed[api]
+
+
+def spend(folder: Path, mimic: MockServerProcess, api: str, **budget: int) -> list[TrialRecord]:
+    """Spend a budget in batches, and return the trials."""
+    data = two_models(folder, mimic.base_url, goal="budget", budget=budget)
+    data["models"] = [{**one, "name": name, "api": api, **BATCH}
+                      for one, name in zip(data["models"], MODELS, strict=False)]  # fmt: skip
+    config = write_config(folder, data)
+    done = in_process("run", config, "--out", "run", "--display", "none", cwd=folder)
+    assert done.code == 3, done.said
+    return trials(folder / "run")
+
+
+@pytest.mark.parametrize("api", PATHS)
+@pytest.mark.parametrize("harm", ["cancelled", "expired"])
+def test_what_a_batch_delivered_before_it_ended_is_not_asked_again(tmp_path, harm, api, monkeypatch):
+    interface: type[BatchInterface] = OpenAIBatches if api == "chat" else AnthropicBatches
+    look = interface.look
+    harmed: list[str] = []
+    with MockServerProcess(mimic_spec(models=MODELS)) as mimic:
+        hold_back(mimic, 8)
+
+        async def disturbed(sent: Any, batch: Batch) -> Batch:
+            if not harmed and len(answered_seeds(mimic)) >= 8:
+                set_faults(mimic)
+                harmed.extend(one["id"] for one in batches(mimic, api) if status(one) == "in_progress")
+                for name in harmed:
+                    place = f"v1/{PATHS[api]}/{name}/cancel"
+                    place = f"mimic/batches/{name}/expire" if harm == "expired" else place
+                    httpx.post(f"{mimic.url}/{place}").raise_for_status()
+            return await look(sent, batch)
+
+        monkeypatch.setattr(interface, "look", disturbed)
+        records = spend(tmp_path, mimic, api, trials=40)
         assert set(answered_seeds(mimic).values()) == {1}
         ended = {one.get("rest", status(one)) for one in batches(mimic, api)}
-    assert Reached.by(tmp_path / "run") == undisturbed[api]
-    assert (len(ended) > 1) is (harm in ("cancelled", "expired"))
+    assert len(ended) == 2
+    assert sum(record.score is not None for record in records) == 40
+
+
+@pytest.mark.parametrize("api", PATHS)
+def test_a_budget_that_ends_within_a_batch_holds(tmp_path, api):
+    limit = 64 * 10 - 1  # the worst case of nine answers; all of a pass would be forty
+    with MockServerProcess(mimic_spec(models=MODELS)) as mimic:
+        records = spend(tmp_path, mimic, api, completion_tokens=limit)
+        assert sum(answered_seeds(mimic).values()) == len(records)
+        sizes = [one["request_counts"] for one in batches(mimic, api) if api == "messages"]
+    assert len(records) > 9
+    assert limit - 64 < sum(record.usage.completion_tokens for record in records) <= limit
+    assert all(sum(counts.values()) <= 9 for counts in sizes)
 
 
 def test_a_server_without_batches_is_named(tmp_path):

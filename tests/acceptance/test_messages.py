@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
 import pytest
 from answering_server import answering, two_models
-from command_line import ROOT, Finished, in_process, trials, write_config
-from ruamel.yaml import YAML
+from command_line import Finished, in_process, trials, write_config
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
 WAV = b"RIFF\0\0\0\0WAVE" + bytes(2000)
@@ -20,21 +18,34 @@ LINKED = {"type": "image_url", "image_url": {"url": "https://example.org/b.png"}
 TOOLS = [{"name": "weather", "description": "Of a city.", "parameters": {"type": "object"}}]
 
 
-def run(folder: Path, url: str, rows: list[dict[str, Any]], model: dict[str, Any], **task: Any) -> Finished:
-    """Ask two models a few trials of a task with these rows."""
+AWAY = "http://127.0.0.1:1/v1"
+
+
+def run(
+    folder: Path,
+    url: str,
+    rows: list[dict[str, Any]],
+    model: dict[str, Any],
+    command: str = "run",
+    **task: Any,
+) -> Finished:
+    """Ask two models a few trials of a task with these rows, or call another command on the config."""
     data = two_models(folder, url, goal="budget", budget={"trials": 2 * len(rows)})
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     data["tasks"] = [{"name": "t", "dataset": "rows.jsonl", "scorer": "exact", **task}]
     for one in data["models"]:
         one.update(model)
-    return in_process("run", write_config(folder, data), "--out", "run", "--display", "none", cwd=folder)
+    more = ("--out", "run", "--display", "none") if command == "run" else ()
+    return in_process(command, write_config(folder, data), *more, cwd=folder)
 
 
 def test_images_and_sounds_reach_the_server_and_are_stored_by_their_digest(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(PNG)
+    (tmp_path / "a b.png").write_bytes(PNG)
     (tmp_path / "a.wav").write_bytes(WAV)
+    uri = (tmp_path / "a b.png").as_uri()
     rows = [
-        {"id": "1", "input": "Which?", "target": "x", "picture": "a.png", "voice": "a.wav"},
+        {"id": "1", "input": "Which?", "target": "x", "picture": uri, "voice": "a.wav"},
         {"id": "2", "input": "Who?", "target": "x", "picture": ["https://example.org/b.png", "a.png"]},
     ]
     asked: list[Any] = []
@@ -71,19 +82,40 @@ def text(words: str) -> dict[str, str]:
 def test_what_a_model_does_not_take_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(PNG)
     rows = [{"input": "Which?", "target": "x", "picture": "a.png"}]
+    (tmp_path / "mine.py").write_text("def plain(prompt): ...\ndef seeing(prompt, messages): ...")
     for model, words in (
-        ({"accepts": ["text", "tools"]}, "the task t has image; accepts text, tools only"),
-        ({"api": "completions"}, "the task t has image, tools; api: completions takes text only"),
-        ({"extra_body": {"tools": []}, "accepts": ["image"]}, "t has tools; accepts image only"),
+        ({"accepts": ["text", "tools"]}, "good: takes text, tools only, and the task t has image;"),
+        ({"provider": "deepseek"}, "takes text, tools only, and the task t has image;"),
+        ({"api": "completions"}, "takes text only, and the task t has image, tools;"),
+        ({"endpoints": ["python:mine.py:plain"]}, "takes text only, and the task t has image, tools;"),
+        (
+            {"endpoints": ["python:mine.py:seeing"]},
+            "takes text, image, audio only, and the task t has tools;",
+        ),
+        ({"extra_body": {"tools": []}, "accepts": ["image"]}, "image only, and the task t has tools;"),
     ):
-        done = run(tmp_path, "http://127.0.0.1:1/v1", rows, model, images="picture", tools=TOOLS)
+        done = run(tmp_path, AWAY, rows, model, command="validate", images="picture", tools=TOOLS)
         assert done.code == 2, done.said
         assert words in done.err
+        assert done.err.rstrip().endswith("[config/not-accepted]")
     assert "extra_body.tools would replace the tools of the task t" in done.err
-    (tmp_path / "a.png").write_text("no image")
-    done = run(tmp_path, "http://127.0.0.1:1/v1", rows, {}, images="picture")
-    assert done.code == 2
-    assert "line 1: a.png holds no image; known formats are png" in done.err
+    asked: list[Any] = []
+    with answering(lambda *_: {}, asked) as url:
+        seen = {"provider": "deepseek", "accepts": ["text", "image"], "api_key_env": None}
+        assert run(tmp_path, url, rows, seen, images="picture").code == 3
+    assert "image_url" in str(asked)
+
+
+def test_a_file_that_is_no_image_or_is_not_there_is_named(tmp_path: Path) -> None:
+    (tmp_path / "no.txt").write_text("no image")
+    for picture, words in (
+        ((tmp_path / "none.png").as_uri(), f"the image {tmp_path}/none.png cannot be read: No such file"),
+        ("file://elsewhere/a.png", "names no file here; write file:///absolute/path"),
+        ("no.txt", "line 1: no.txt holds no image; known formats are png"),
+    ):
+        rows = [{"input": "Which?", "target": "x", "picture": picture}]
+        done = run(tmp_path, AWAY, rows, {}, command="validate", images="picture")
+        assert (done.code, words in done.err) == (2, True), done.said
 
 
 def test_an_image_is_reserved_with_its_bound_before_it_is_sent(tmp_path: Path) -> None:
@@ -133,6 +165,38 @@ def test_tools_are_offered_and_their_calls_are_stored_shown_exported_and_scored(
         assert all("weather" in row["tool_calls"] for row in csv.DictReader(file))
 
 
+@pytest.mark.parametrize(
+    ("options", "right"),
+    [
+        ({}, {"good": 0, "bad": 0}),
+        ({"arguments": "subset"}, {"good": 1, "bad": 1}),
+        ({"arguments": "subset", "ordered": True}, {"good": 1, "bad": 0}),
+        ({"calls": "subset", "arguments": "subset", "ordered": True}, {"good": 1, "bad": 0}),
+    ],
+)
+def test_calls_are_scored_as_the_options_of_the_scorer_say(
+    tmp_path: Path, options: dict[str, Any], right: dict[str, int]
+) -> None:
+    """Both give an argument too many; bad calls in the reverse order, good once more if calls is subset."""
+    target = [{"name": "weather", "arguments": {"city": city}} for city in ("Oslo", "Rome")]
+
+    def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
+        made = target if model == "good" else target[::-1]
+        made = [*made, *made[:1]] if "calls" in options and model == "good" else made
+        calls = [
+            {"id": str(n), "function": {"name": "weather", "arguments": {**one["arguments"], "unit": "C"}}}
+            for n, one in enumerate(made)
+        ]
+        return {"message": {"role": "assistant", "content": None, "tool_calls": calls}}
+
+    with answering(answer) as url:
+        rows = [{"input": "Weather?", "target": target}]
+        done = run(tmp_path, url, rows, {}, tools=TOOLS, scorer={"kind": "tool_calls", **options})
+    assert done.code == 3, done.said
+    found = {one.request.key.model: one.score.category for one in trials(tmp_path / "run") if one.score}
+    assert found == right
+
+
 @pytest.mark.parametrize("sent", [{}, {"extra_body": {"tools": TOOLS}}])
 def test_calls_are_not_scored_where_the_task_offers_no_tools(tmp_path: Path, sent: dict[str, Any]) -> None:
     data = two_models(tmp_path, "http://localhost:1/v1")
@@ -154,26 +218,6 @@ def test_calls_without_tools_are_no_answer(tmp_path: Path) -> None:
     for record in trials(tmp_path / "run"):
         assert record.score is not None
         assert record.score.signals["no_answer_tool_calls"]
-
-
-def test_the_config_of_the_docs_runs(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "tasks.md").read_text("utf-8").partition("## Images, sounds and tools")[2]
-    tasks = YAML(typ="safe", pure=True).load(page.partition("```yaml\n")[2].partition("```")[0])["tasks"]
-    (tmp_path / "images").mkdir()
-    (tmp_path / "images" / "1.png").write_bytes(PNG)
-    for name in ("charts", "calls", "pairs"):
-        row = re.search(rf"dataset: {name}.jsonl +# (.*)", page)
-        assert row is not None
-        (tmp_path / f"{name}.jsonl").write_text(row[1].replace("…", "Oslo?"), "utf-8")
-    function = {"name": "weather", "arguments": '{"city": "Oslo", "unit": "C"}'}
-    message = {"role": "assistant", "content": "4", "tool_calls": [{"id": "1", "function": function}]}
-    with answering(lambda *_: {"message": message}) as url:
-        data = two_models(tmp_path, url, goal="budget", budget={"trials": 6})
-        config = write_config(tmp_path, {**data, "tasks": tasks})
-        done = in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
-    assert done.code == 3, done.said
-    scores = [record.score.category for record in trials(tmp_path / "run") if record.score]
-    assert scores == [1] * 6
 
 
 @pytest.mark.parametrize("where", ["dataset", "config"])
@@ -199,6 +243,6 @@ def test_conversations_with_calls_and_parts_are_asked_as_written(tmp_path: Path,
     assert asked[0]["messages"] == expected
     if where == "dataset":
         talk[3].pop("tool_call_id")
-        done = run(tmp_path, "http://127.0.0.1:1/v1", rows, {}, fields={"messages": "talk"})
+        done = run(tmp_path, AWAY, rows, {}, fields={"messages": "talk"})
         assert done.code == 2
         assert "line 1: the field 'talk' has a message of a tool without tool_call_id" in done.err

@@ -8,44 +8,15 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import pytest
 from command_line import PATIENCE, QUICKSTART, ROOT, adaptive_eval, environment, in_process
+from pages import FENCE, PAGES, Snippet, blocks
 
 from adaptive_eval.cli.main import COMMANDS, cli
 from adaptive_eval.config import parse_config
-
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Snippet:
-    """A piece of a page: its language and text, and where it is."""
-
-    page: Path
-    line: int
-    language: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.page.relative_to(ROOT)}:{self.line}"
-
-
-def blocks(*languages: str) -> list[Snippet]:
-    """Return the fenced blocks of all pages in these languages."""
-    found: list[Snippet] = []
-    for page in PAGES:
-        text = page.read_text("utf-8")
-        found += [
-            Snippet(page, text.count("\n", 0, match.start()) + 1, match[1], match[2])
-            for match in FENCE.finditer(text)
-            if match[1] in languages
-        ]
-    return found
 
 
 def written_commands() -> Iterator[Snippet]:

@@ -1,0 +1,233 @@
+"""Every YAML block of the pages in RUN is run: as part of a small config, on a local server and made-up rows.
+
+A block is a set of keys. Those of a task or a model are put into the config's own; addresses and datasets are
+replaced by local ones; everything else is as written. What a block needs and a quick test cannot have is in
+ONLY_VALID, with the reason: such a block is validated.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+from answering_server import Replies, serving
+from command_line import ROOT, in_process, trials, write_config
+from pages import Snippet, blocks
+from ruamel.yaml import YAML
+
+from adaptive_eval.config import ModelConfig, RunConfig, TaskConfig, parse_config
+from adaptive_eval.config.providers import PROVIDERS
+from adaptive_eval.errors import UsageError
+from adaptive_eval.scoring.sandbox import require_sandbox
+
+RUN = {"tasks.md", "interop.md"}
+ONLY_VALID = {
+    "inspect:": "a task of Inspect; tests/interop/test_inspect_driver.py runs one",
+    "lm_eval:": "a task of lm-evaluation-harness; tests/interop/test_lm_eval_task.py runs one",
+    "otel:": "OpenTelemetry; tests/interop/test_telemetry.py runs this block",
+}
+"""Texts of blocks that are not run, and why."""
+
+BENCHMARKS = json.loads((ROOT / "tests" / "data" / "benchmark_rows.json").read_text("utf-8"))
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
+TRIALS = 6
+
+
+CONFIGS = [
+    pytest.param(one, id=str(one))
+    for one in blocks("yaml")
+    if one.page.name in RUN and "\njobs:" not in one.text  # which is a workflow of GitHub
+]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """Serve answers of which every kind of scorer can make something."""
+
+    class Handler(Replies):
+        def do_GET(self) -> None:
+            self.reply({"object": "list", "data": []})
+
+        def do_POST(self) -> None:
+            body = self.asked()
+            message: dict[str, Any] = {"role": "assistant", "content": "A. It is \\boxed{4}"}
+            if body.get("tools") and body["messages"][-1]["role"] == "user":
+                given = {"a": 2, "b": 2, "city": "Oslo", "unit": "C"}
+                function = {"name": called(body["tools"][0]), "arguments": json.dumps(given)}
+                message |= {"tool_calls": [{"id": "1", "type": "function", "function": function}]}
+            if "response_format" in body:  # of a judge
+                verdicts = body["response_format"]["json_schema"]["schema"]["properties"]["verdict"]["enum"]
+                message["content"] = json.dumps({"reason": "It is so.", "verdict": verdicts[0]})
+            usage = {"prompt_tokens": 9, "completion_tokens": 9}
+            self.reply({"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage})
+
+    with serving(Handler) as url:
+        yield f"{url}/v1"
+
+
+def called(tool: Mapping[str, Any]) -> str:
+    return str(tool["function"]["name"])
+
+
+@pytest.mark.parametrize("written", CONFIGS)
+def test_a_config_of_the_docs_runs(
+    written: Snippet, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = whole(written)
+    parse_config(json.dumps(data), str(written))
+    for text in ONLY_VALID:
+        if text in written.text:
+            return
+    at_home(data, server, monkeypatch)
+    for task in data["tasks"]:
+        make_dataset(task, written, tmp_path)
+    make_functions(written, data, tmp_path)
+    make_earlier_run(data, tmp_path)
+    trackers = stand_in_trackers(monkeypatch)
+    config = write_config(tmp_path, data)
+    options = ("-o", f"budget.trials={TRIALS}", "--out", "run", "--display", "none")
+    done = in_process("run", config, *options, cwd=tmp_path)
+    assert done.code in (0, 3), done.said
+    records = trials(tmp_path / "run")
+    assert records
+    assert all(record.score is not None for record in records), done.said
+    found = logged(trackers)
+    assert {name: project for name, (project, _) in found.items()} == data.get("notify", {})
+    for _, names in found.values():
+        assert {"trials", "new/score"} <= names
+
+
+def whole(written: Snippet) -> dict[str, Any]:
+    """Return a config with the keys of a block; those of a task or a model are put there."""
+    block: dict[str, Any] = YAML(typ="safe", pure=True).load(written.text)
+    task = {"name": "t", "dataset": "t.jsonl", "scorer": "numeric"}
+    models = [{"name": name, "endpoints": ["http://gpu1:8000/v1"]} for name in ("new", "old")]
+    data: dict[str, Any] = {"name": "docs", "models": models, "tasks": [task], "budget": {"trials": 400}}
+    for key, value in block.items():
+        if key in RunConfig.model_fields:
+            data[key] = value
+        elif key in TaskConfig.model_fields:
+            task[key] = value
+        else:
+            assert key in ModelConfig.model_fields, f"{written}: {key} has no place in a config"
+            data["models"] = [{**model, key: value} for model in data["models"]]
+    if len(data["models"]) == 1:
+        data["models"] = [*data["models"], models[1]]
+    data["tasks"] = [{"benchmark": one} if isinstance(one, str) else one for one in data["tasks"]]
+    return data
+
+
+def at_home(data: Any, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the local server in the place of every address, and a key into every variable that is named."""
+    if isinstance(data, list):
+        for inner in data:
+            at_home(inner, url, monkeypatch)
+    if not isinstance(data, dict):
+        return
+    for key, value in data.items():
+        if key in ("api_key_env", "env") and isinstance(value, str):
+            monkeypatch.setenv(value, "a-key")
+        elif key == "endpoint":
+            data[key] = url
+        elif key == "endpoints" and str(value[0]).startswith("http"):
+            data[key] = [url]
+        else:
+            at_home(value, url, monkeypatch)
+    if "provider" in data:
+        data["endpoints"] = [url]
+        if (variable := PROVIDERS[data["provider"]].get("api_key_env")) is not None:
+            monkeypatch.setenv(variable, "a-key")
+
+
+def make_dataset(task: dict[str, Any], written: Snippet, folder: Path) -> None:
+    """Write rows for the dataset of a task, and of its worked examples, with the columns that it reads."""
+    (folder / "images").mkdir(exist_ok=True)
+    (folder / "images" / "1.png").write_bytes(PNG)
+    name = task.get("benchmark")
+    if name is not None:
+        rows = [BENCHMARKS[name]["row"]]
+        task["dataset"] = f"{name}.jsonl"
+        if "allow_execution" in str(task.get("scorer")):
+            try:
+                require_sandbox()
+            except UsageError as missing:
+                pytest.skip(f"no sandbox: {missing}")
+    elif shown := re.search(rf"{re.escape(task['dataset'])} .*# (\{{.*\}})$", written.text, re.MULTILINE):
+        rows = [json.loads(shown[1])]
+    else:
+        rows = [row(task, number) for number in range(20)]
+    kept = {
+        column: values[0] if isinstance(values, list) else values
+        for column, values in task.get("filter", {}).items()
+    }
+    write_rows(folder / task["dataset"], [{**row, **kept} for row in rows])
+    if "dataset" in (task.get("few_shot") or {}):
+        write_rows(folder / task["few_shot"]["dataset"], [row(task, number) for number in range(90, 99)])
+
+
+def row(task: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """Return a row with the columns that a task reads."""
+    chosen = "choices" in task.get("fields", {})
+    values = {
+        "input": f"{number} + 4?",
+        "target": "A" if chosen else "4",
+        "choices": ["4", "5", f"6{number}"],
+    }
+    columns = {"input": "input", "target": "target", **task.get("fields", {})}
+    return {column: values.get(name, f"x{number}") for name, column in columns.items()} | {"id": f"q{number}"}
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(one) + "\n" for one in rows), "utf-8")
+
+
+def make_functions(written: Snippet, data: Any, folder: Path) -> None:
+    """Write the functions that a config names; they are on the same page."""
+    for file, name in re.findall(r"python:([\w./]+\.py):(\w+)", json.dumps(data)):
+        defined = [
+            one.text for one in blocks("python") if one.page == written.page and f"def {name}(" in one.text
+        ]
+        assert defined, f"{written}: the page has no function {name}"
+        (folder / file).write_text(defined[0], "utf-8")
+
+
+def make_earlier_run(data: Mapping[str, Any], folder: Path) -> None:
+    """Import a table as the earlier run that a config names, with the questions of its tasks."""
+    named = [one for one in (*data.get("references", ()), data.get("prior")) if one]
+    for place in {one.get("run") or one["from"] for one in named}:
+        models = {name for one in named for name in one.get("models", ())} | {data["models"][0]["name"]}
+        rows = [
+            {"model": model, "task": "t", "question": f"q{n}", "trial": k, "correct": (n + k) % 2}
+            for model in models for n in range(20) for k in (0, 1)
+        ]  # fmt: skip
+        write_rows(folder / "table.jsonl", rows)
+        assert in_process("import", "table.jsonl", "--out", place, cwd=folder).code == 0
+
+
+def stand_in_trackers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Put objects that take every call into the places of the trackers' libraries."""
+    trackers = {"wandb": MagicMock(), "mlflow": MagicMock()}
+    trackers["mlflow"].get_tracking_uri.return_value = "http://tracking"
+    for name, library in trackers.items():
+        monkeypatch.setitem(sys.modules, name, library)
+    return trackers
+
+
+def logged(trackers: Mapping[str, Any]) -> dict[str, tuple[str, set[str]]]:
+    """Return, by tracker, the project and the names of the figures that a run has logged."""
+    client, started = trackers["mlflow"].MlflowClient.return_value, trackers["wandb"].init
+    found = {}
+    if client.set_terminated.called:
+        names = {call.args[1] for call in client.log_metric.call_args_list}
+        found["mlflow"] = (client.get_experiment_by_name.call_args.args[0], names)
+    if started.return_value.finish.called:
+        names = {name for call in started.return_value.log.call_args_list for name in call.args[0]}
+        found["wandb"] = (started.call_args.kwargs["project"], names)
+    return found
