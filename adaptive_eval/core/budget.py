@@ -86,10 +86,12 @@ class Budget:
     def charge(self, model: int, trial: InFlightTrial, usage: Usage, *, answered: bool) -> None:
         """Replace the reservation of a completed trial by its usage, or its worst case if unknown."""
         task, question = trial.task, trial.question
-        price = self.spec.models[model].price
         prompt, completion = usage.prompt_tokens, usage.completion_tokens
-        usd = 0 if price is None else price.picodollars(prompt, completion, usage.cached_tokens)
-        amount = Amount(prompt, completion, usd) if prompt or completion else NOTHING
+        amount = NOTHING
+        if prompt or completion:
+            price = self.spec.models[model].price
+            usd = 0 if price is None else price.picodollars(prompt, completion, usage.cached_tokens)
+            amount = Amount(prompt, completion, usd)
         for account in self._concerned[model][task]:
             account.release(trial.reservation)
             account.charge(amount)

@@ -244,11 +244,11 @@ class Comparison:
         far = self.board.progress
         limit = np.minimum(far[self.goal.first], far[self._partner])
         limit = np.minimum(limit, self.common_prefix + self.most_ahead)
-        ready = np.flatnonzero((self.verdict == OPEN) & (limit > self.progress))
+        ready = ((self.verdict == OPEN) & (limit > self.progress)).nonzero()[0]
         if ready.size == 0:
             return
-        stop = int(limit[ready[0]])
-        if (limit[ready] == stop).all() and np.ptp(self.progress[ready]) == 0:
+        start, stop = int(self.progress[ready[0]]), int(limit[ready[0]])
+        if (limit[ready] == stop).all() and (self.progress[ready] == start).all():
             yield ready, stop
             return
         key = self.progress[ready] * (int(limit.max()) + 1) + limit[ready]

@@ -37,6 +37,9 @@ is capped; measured with ``benchmarks/run_ahead.py``."""
 
 
 _NONE = np.zeros(0, dtype=np.int64)
+_PARTS = np.arange(1, 17)
+FORESIGHT = 4
+"""Steps beyond the furthest model for which the prediction is made; it is made anew when they are issued."""
 ALMOST = 1.0 - 1e-9
 """Share of a threshold below which rounding cannot reach it."""
 DECIDERS = ("anytime", "directional", "budgeted")
@@ -54,29 +57,31 @@ class Drain:
     def __init__(self, comparison: Comparison, *, capped: bool) -> None:
         self._comparison = comparison
         self._capped = capped
+        self._predicts = comparison.rule.name in DECIDERS
         self._version = -1
-        self._asked, self._closed = b"", _NONE
+        self._foreseen = 0
+        self._closing: list[tuple[int, int, int, int]] = []
+        self._closed: list[int] = []
+        self._found = _NONE
 
     def closed(self, issued: Sequence[int]) -> NDArray[np.int64]:
         """Return the contrasts that need no further trials, given the steps that each model was issued."""
-        comparison = self._comparison
-        if comparison.rule.name not in DECIDERS or issued == comparison.board.complete:
+        complete = self._comparison.board.complete
+        if not self._predicts or issued == complete:
             return _NONE
-        if self._version != comparison.version:
-            self._look(issued)
-        if self._rows.size == 0:
-            return _NONE
-        reach, done = self._steps_of_both(issued), self._steps_of_both(comparison.board.complete)
-        growth = reach / self._progress
-        # Evidence of a difference is at most D²/2V, that of a tie at most ε²/2V.
-        maybe = (reach > done) & (self._most * growth >= ALMOST)
-        at = np.flatnonzero(maybe)
-        if at.size == 0:
-            return _NONE
-        asked = at.tobytes() + reach[at].tobytes()
-        if asked != self._asked:  # often no pair has both its models further than at the last time
-            self._asked, self._closed = asked, self._rows[at[self._decided(self._rows[at], growth[at])]]
-        return self._closed
+        furthest = max(filter(FINISHED.__gt__, issued), default=0)
+        if self._version != self._comparison.version or furthest > self._foreseen:
+            self._look(issued, furthest)
+        closed = []
+        for step, row, first, second in self._closing:
+            if step > furthest:
+                break
+            reach = min(issued[first], issued[second])
+            if reach >= step and reach > min(complete[first], complete[second]):
+                closed.append(row)
+        if closed != self._closed:
+            self._closed, self._found = closed, np.sort(np.array(closed, dtype=np.int64))
+        return self._found
 
     def _share_of_evidence(self, issued: Sequence[int]) -> float:
         """Return the share of the evidence that must be promised: the less, the more trials are in flight.
@@ -91,35 +96,52 @@ class Drain:
         flight, done = (sum(steps - done for steps, done in asked), sum(done for _, done in asked))
         return max(NEARLY, 1.0 - 2.0 * flight / max(done, 1))
 
-    def _look(self, issued: Sequence[int]) -> None:
-        """Keep what does not change until contrasts are read again: those that may be closed soon."""
+    def _look(self, issued: Sequence[int], furthest: int) -> None:
+        """Find the step at which each contrast is predicted to be decided, if it is soon."""
         comparison, goal = self._comparison, self._comparison.goal
-        self._version, self._asked = comparison.version, b""
+        self._version, self._foreseen = comparison.version, furthest + FORESIGHT
         ready = comparison.open & (comparison.questions >= MIN_QUESTIONS) & ~goal.measured
-        rows = self._rows = np.flatnonzero(ready)
-        self._first = goal.first[rows]
-        self._second = np.where(goal.single[rows], self._first, goal.second[rows])
-        self._progress = comparison.progress[rows]
+        rows = np.flatnonzero(ready)
         share = self._share_of_evidence(issued)
-        self._thresholds = share * comparison.threshold, share * comparison.tie_threshold
-        most = 0.5 * comparison.difference[rows] ** 2 / comparison.variance[rows] / self._thresholds[0]
+        thresholds = share * comparison.threshold, share * comparison.tie_threshold
+        # Evidence of a difference is at most D²/2V, that of a tie at most ε²/2V.
+        most = 0.5 * comparison.difference[rows] ** 2 / comparison.variance[rows] / thresholds[0]
         if comparison.margin is not None:
-            ties = 0.5 * comparison.margin**2 / comparison.at_margin[rows] / self._thresholds[1]
+            ties = 0.5 * comparison.margin**2 / comparison.at_margin[rows] / thresholds[1]
             most = np.maximum(most, ties)
-        self._most = np.where(np.isnan(comparison.bet[rows]), most, np.inf)
+        most = np.where(np.isnan(comparison.bet[rows]), most, np.inf)
+        rows = rows[most * self._foreseen >= ALMOST * comparison.progress[rows]]
+        rows, steps = self._first_decided(rows, thresholds)
+        first, second = goal.first[rows], np.where(goal.single[rows], goal.first[rows], goal.second[rows])
+        columns = (steps.tolist(), rows.tolist(), first.tolist(), second.tolist())
+        self._closing = sorted(zip(*columns, strict=True))
 
-    def _steps_of_both(self, steps: Sequence[int]) -> NDArray[np.int64]:
-        """Return for each contrast how far both its models are, from the steps of each model."""
-        far = np.array(steps, dtype=np.int64)
-        return np.minimum(far[self._first], far[self._second])
+    def _first_decided(
+        self, rows: NDArray[np.int64], thresholds: tuple[float, float]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the contrasts that are decided by the step up to which is foreseen, and their first steps."""
+        progress = self._comparison.progress[rows]
+        low, high = progress, np.maximum(self._foreseen, progress + 1)
+        while rows.size:
+            steps = low[:, None] + ((high - low)[:, None] * _PARTS + _PARTS.size - 1) // _PARTS.size
+            decided = self._decided(rows, steps / progress[:, None], thresholds)
+            some, at = decided.any(axis=1), decided.argmax(axis=1)
+            which = np.arange(rows.size)
+            high, low = steps[which, at], np.where(at > 0, steps[which, at - 1], low)
+            rows, progress, low, high = rows[some], progress[some], low[some], high[some]
+            if (high - low <= 1).all():
+                break
+        return rows, high
 
-    def _decided(self, rows: NDArray[np.int64], growth: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return which contrasts are decided, or nearly, when they have so many times their trials."""
+    def _decided(
+        self, rows: NDArray[np.int64], growth: NDArray[np.float64], thresholds: tuple[float, float]
+    ) -> NDArray[np.bool_]:
+        """Return where contrasts are decided, or nearly, when they have so many times their trials."""
         comparison, margin = self._comparison, self._comparison.margin
-        difference, bet = comparison.difference[rows], comparison.bet[rows]
-        evidence = log_evidence(difference, comparison.variance[rows] / growth, margin)
-        won, tied = self._thresholds
+        difference, bet = comparison.difference[rows, None], comparison.bet[rows, None]
+        evidence = log_evidence(difference, comparison.variance[rows, None] / growth, margin)
+        won, tied = thresholds
         decided = np.asarray(np.where(np.isnan(bet), evidence, bet * growth) >= won)
         if margin is not None:
-            decided |= log_tie_evidence(difference, comparison.at_margin[rows] / growth, margin) >= tied
+            decided |= log_tie_evidence(difference, comparison.at_margin[rows, None] / growth, margin) >= tied
         return decided

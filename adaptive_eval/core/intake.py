@@ -25,6 +25,9 @@ class Intake:
         self.budget = budget
         self.states = states
         self._index = {model.name: row for row, model in enumerate(spec.models)}
+        self._categories = [len(task.weights) for task in spec.tasks]
+        self._copies = any(model.drop_copies for model in spec.models)
+        self._repeating = bool(board.determinism.claimed)
 
     def model(self, name: str) -> int:
         """Return the number of a model that is asked."""
@@ -43,15 +46,16 @@ class Intake:
 
     def check(self, outcomes: Sequence[Completed]) -> None:
         """Raise SessionError unless every outcome can be taken."""
-        seen: dict[tuple[int, int], int] = {}
+        launched, seen = self.states.launched, dict[tuple[int, int], int]()
         for outcome in outcomes:
-            key = (self.model(outcome.key.model), outcome.key.index)
+            answered = isinstance(outcome, TrialOutcome)
             category = outcome.category if isinstance(outcome, TrialOutcome) else MISSING
-            trial = self.states.launched.get(key)
+            key = (self.model(outcome.key.model), outcome.key.index)
+            trial = launched.get(key)
             if trial is not None:
                 known_category = seen.setdefault(key, category)
-                categories = self.board.cells[trial.task].scores.size
-                if category >= categories or (category < 0 and isinstance(outcome, TrialOutcome)):
+                categories = self._categories[trial.task]
+                if category >= categories or (category < 0 and answered):
                     raise SessionError(
                         f"{_trial(outcome)} has category {category}, but task "
                         f"{self.spec.tasks[trial.task].name!r} has categories 0..{categories - 1}"
@@ -68,26 +72,31 @@ class Intake:
                     f"{_trial(outcome)} was told before with category {known_category}, now with {category}"
                 )
 
-    def take(self, outcome: Completed, *, after_stop: bool) -> bool:
-        """Count an outcome; return False if it is counted already."""
-        key = outcome.key
-        model = self._index[key.model]
-        trial = self.states.complete(model, key.index)
-        if trial is None:
-            return False
-        if isinstance(outcome, Missing):
-            answered, category = False, MISSING
-            self.states.missing[model] += 1
-        else:
-            answered, category = True, outcome.category
-        self.budget.charge(model, trial, outcome.usage, answered=answered)
-        if isinstance(outcome, TrialOutcome):
-            self.board.copies.note(model, outcome)
-        self.board.add(model, key.index, category)
-        self.board.determinism.note(model, key.index, category, outcome.usage.completion_tokens)
-        if after_stop:
-            self.states.after_stop[model] += 1
-        return True
+    def take(self, outcomes: Sequence[Completed], *, after_stop: bool) -> int:
+        """Count outcomes, checked before; return how many were not counted already."""
+        states, budget, board = self.states, self.budget, self.board
+        taken = 0
+        for outcome in outcomes:
+            key = outcome.key
+            model, index = self._index[key.model], key.index
+            trial = states.complete(model, index)
+            if trial is None:
+                continue
+            taken += 1
+            if isinstance(outcome, Missing):
+                answered, category = False, MISSING
+                states.missing[model] += 1
+            else:
+                answered, category = True, outcome.category
+                if self._copies:
+                    board.copies.note(model, outcome)
+            budget.charge(model, trial, outcome.usage, answered=answered)
+            board.add(model, index, category)
+            if self._repeating:
+                board.determinism.note(model, index, category, outcome.usage.completion_tokens)
+            if after_stop:
+                states.after_stop[model] += 1
+        return taken
 
 
 def _trial(outcome: Completed) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from heapq import heapify, heapreplace
 from operator import sub
 
 import numpy as np
@@ -41,8 +42,18 @@ def trial_seed(run_seed: int, model: str, task: str, question: str, repeat: int)
     >>> trial_seed(1, "a", "t", "q", 0) != trial_seed(1, "b", "t", "q", 0)
     True
     """
-    name = "\x1f".join((str(run_seed), model, task, question)).encode("utf-8", "surrogatepass")
-    first = int.from_bytes(blake2b(name, digest_size=8).digest(), "big") % (_SEEDS - _REPEATS)
+    return _seed(_begun_hash(run_seed, model, task), question, repeat)
+
+
+def _begun_hash(run_seed: int, model: str, task: str) -> blake2b:
+    """Return the hash of what the seeds of a model's trials of a task have in common."""
+    return blake2b(f"{run_seed}\x1f{model}\x1f{task}\x1f".encode("utf-8", "surrogatepass"), digest_size=8)
+
+
+def _seed(begun: blake2b, question: str, repeat: int) -> int:
+    whole = begun.copy()
+    whole.update(question.encode("utf-8", "surrogatepass"))
+    first = int.from_bytes(whole.digest(), "big") % (_SEEDS - _REPEATS)
     return (first + repeat) % _SEEDS
 
 
@@ -76,6 +87,15 @@ class _OpenContrasts:
         return cls(comparison.version, first, second, closeness, active)
 
 
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """The models of a round robin, kept from one ask to the next while nothing but their trials changes."""
+
+    wanted: _OpenContrasts
+    dropped: tuple[int, int]
+    queue: list[tuple[int, int]]  # a heap of the trials issued of each model, and the model
+
+
 class Issuer:
     """Turns free slots into trials."""
 
@@ -96,6 +116,14 @@ class Issuer:
         self._left = _NONE, self._open  # contrasts predicted to be decided, and what is open without them
         self._asked = np.arange(len(spec.names)) < len(spec.models)
         self._limited = {number for number, model in enumerate(spec.models) if model.budget.limited}
+        self._hashes = [
+            [_begun_hash(spec.seed, model.name, task.name) for task in spec.tasks] for model in spec.models
+        ]
+        self._of_references = [FINISHED] * len(spec.references)
+        self._round_robin = (
+            type(self._policy) is RoundRobin and not self._limited and not board.determinism.claimed
+        )
+        self._turns: _Turns | None = None
 
     def issue(self, capacity: int | Mapping[int, int]) -> list[TrialRequest]:
         """Issue at most `capacity` trials: in all, or per model.
@@ -103,6 +131,9 @@ class Issuer:
         Consecutive trials of one question are issued together or not at all, because one request can ask for
         all of them.
         """
+        if isinstance(capacity, int) and (queue := self._in_turn(capacity)) is not None:
+            return self._issue_in_turn(queue, capacity)
+        self._turns = None
         free = self._free(capacity)
         total = capacity if isinstance(capacity, int) else sum(free.values())
         requests: list[TrialRequest] = []
@@ -124,6 +155,48 @@ class Issuer:
             refusing = self._issue_next(model, together, requests)
             if len(requests) >= total or (refusing is not None and refusing.scope != "model"):
                 break
+        return requests
+
+    def _in_turn(self, capacity: int) -> list[tuple[int, int]] | None:
+        """Return the queue of a round robin; None if anything may hold back one of its models."""
+        states, complete, stops = self.states, self.board.complete, self.comparison.goal.stops
+        issued = states.issued
+        if not self._round_robin or capacity <= 0 or not self.board.run_sequence.endless or any(states.gaps):
+            return None
+        furthest = max(issued) + capacity
+        if self._cap is not None and furthest > self._cap:
+            return None
+        if stops:
+            limit = self.spec.allocation.run_ahead
+            most = RUN_AHEAD if limit == "auto" else limit
+            if (
+                furthest > self._end_of_reading()
+                or max(states.in_flight) + capacity
+                > SLOW_START + min(map(complete.__getitem__, self.comparison.members), default=0)
+                or (most is not None and max(map(sub, issued, complete)) + capacity > most)
+            ):
+                return None
+        wanted = self._wanted(issued + self._of_references)
+        dropped = len(states.stopped), len(states.spent)
+        if self._turns is None or self._turns.wanted is not wanted or self._turns.dropped != dropped:
+            models = np.flatnonzero(wanted.active & self._asked).tolist()
+            if any(model in states.stopped or model in states.spent for model in models):
+                return None  # the others may have to wait for its partners
+            queue = [(issued[model], model) for model in models]
+            heapify(queue)
+            self._turns = _Turns(wanted, dropped, queue)
+        return self._turns.queue
+
+    def _issue_in_turn(self, queue: list[tuple[int, int]], trials: int) -> list[TrialRequest]:
+        """Issue so many trials, each of the model that has the fewest."""
+        requests: list[TrialRequest] = []
+        while queue and len(requests) < trials:
+            index, model = queue[0]
+            request = self._issue(model, index)
+            if not isinstance(request, TrialRequest):
+                break
+            heapreplace(queue, (index + 1, model))
+            requests.append(request)
         return requests
 
     def _within_run_ahead(self, free: dict[int, int], capacity: int | Mapping[int, int]) -> dict[int, int]:
@@ -253,7 +326,7 @@ class Issuer:
             if max(in_flight) + most > SLOW_START + min(complete):
                 room = most_in_flight(complete)
                 free = {model: min(slots, room[model] - in_flight[model]) for model, slots in free.items()}
-            end = self.comparison.common_prefix + self.comparison.most_ahead + RUN_AHEAD
+            end = self._end_of_reading()
             if furthest > end:  # what lies beyond is not read
                 free = {
                     model: min(slots, max(end - states.issued[model], len(states.gaps[model])))
@@ -266,6 +339,10 @@ class Issuer:
             determinism = self.board.determinism
             without |= {model for model in determinism.claimed if determinism.done(model)}
         return {model: slots for model, slots in free.items() if model not in without} if without else free
+
+    def _end_of_reading(self) -> int:
+        """Return the index from which on no trial is issued, because it would not be read."""
+        return self.comparison.common_prefix + self.comparison.most_ahead + RUN_AHEAD
 
     def _own_budget_refuses(self, model: int) -> bool:
         """Return whether a model cannot afford its next trial now."""
@@ -291,39 +368,30 @@ class Issuer:
 
     def _issue(self, model: int, index: int) -> TrialRequest | Account:
         """Return the trial at an index as issued, or the account that cannot afford it."""
-        task, question = self.board.run_sequence.at(index, model)
+        run_sequence = self.board.run_sequence
+        task, question = run_sequence.at(index, model)
         reservation = self.budget.worst_case(model, task, question)
         refusing = self.budget.refusing(model, task, reservation)
         if refusing is not None:
             return refusing
         self.budget.reserve(model, task, reservation)
         self.states.launch(model, index, InFlightTrial(task, question, reservation))
-        name, of_task = self.spec.models[model].name, self.spec.tasks[task]
-        asked, repeat = of_task.questions[question], self.board.run_sequence.repeat(index, model)
-        seed = trial_seed(self.spec.seed, name, of_task.name, asked, repeat)
-        return TrialRequest(TrialKey(name, index), of_task.name, asked, repeat, seed)
+        of_task, repeat = self.spec.tasks[task], run_sequence.repeat(index, model)
+        asked = of_task.questions[question]
+        seed = _seed(self._hashes[model][task], asked, repeat)
+        return TrialRequest(TrialKey(self.spec.models[model].name, index), of_task.name, asked, repeat, seed)
 
     def _view(self, free: Mapping[int, int]) -> AllocationView:
-        comparison, states = self.comparison, self.states
-        references = len(self.spec.references)
-        issued = states.issued + [FINISHED] * references
+        states = self.states
+        issued = states.issued + self._of_references
         for model in self.board.determinism.claimed:
             if self.board.determinism.done(model):
                 issued[model] = FINISHED  # no trial waits for it
-        window = states.in_flight + [0] * references
+        window = states.in_flight + [0] * len(self._of_references)
         for model, slots in free.items():
             if slots > 0:
                 window[model] += slots
-        if self._open.version != comparison.version:
-            self._open = _OpenContrasts.of(comparison, comparison.open)
-            self._left = _NONE, self._open
-        wanted = self._open
-        if comparison.goal.stops and (closed := self._drain.closed(issued)).size:
-            if not np.array_equal(closed, self._left[0]):
-                left = comparison.open
-                left[closed] = False
-                self._left = closed, _OpenContrasts.of(comparison, left)
-            wanted = self._left[1]
+        wanted = self._wanted(issued)
         askable = self._asked
         if len(free) < len(states.issued):
             askable = np.zeros_like(askable)
@@ -339,6 +407,20 @@ class Issuer:
             scores=self._scores,
             seed=(self.spec.seed, self.budget.issued),
         )
+
+    def _wanted(self, issued: list[int]) -> _OpenContrasts:
+        """Return the open contrasts without those that the trials in flight are predicted to decide."""
+        comparison = self.comparison
+        if self._open.version != comparison.version:
+            self._open = _OpenContrasts.of(comparison, comparison.open)
+            self._left = _NONE, self._open
+        if not comparison.goal.stops or not (closed := self._drain.closed(issued)).size:
+            return self._open
+        if not np.array_equal(closed, self._left[0]):
+            left = comparison.open
+            left[closed] = False
+            self._left = closed, _OpenContrasts.of(comparison, left)
+        return self._left[1]
 
     def waiting(self) -> dict[int, list[int]]:
         """Return the needed models that wait for others, each with the models that hold it back.
@@ -431,6 +513,7 @@ class Issuer:
 
     def adopt(self, model: int, index: int) -> None:
         """Count a stored trial as issued; nothing is reserved for it, because it has ended."""
+        self._turns = None
         task, question = self.board.run_sequence.at(index, model)
         self.budget.reserve(model, task, NOTHING)
         self.states.launch(model, index, InFlightTrial(task, question, NOTHING))

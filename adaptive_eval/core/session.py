@@ -161,8 +161,7 @@ class Session:
 
     def _take(self, outcomes: Sequence[Completed]) -> None:
         self._intake.check(outcomes)
-        after_stop = self.stopped is not None
-        self._unread += sum(self._intake.take(outcome, after_stop=after_stop) for outcome in outcomes)
+        self._unread += self._intake.take(outcomes, after_stop=self.stopped is not None)
         self.board.fill()
 
     def _report(self) -> list[Decision]:

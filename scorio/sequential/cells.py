@@ -150,7 +150,7 @@ class Cells:
         if categories.min() < KNOWN or categories.max() >= self.scores.size:
             raise ValueError(f"categories must lie in -1..{self.scores.size - 1}, got {categories}")
         start = int(self.progress[models[0]])
-        if np.any(self.progress[models] != start):
+        if (self.progress[models] != start).any():
             raise ValueError("models absorbed together must be at the same step")
         stop = start + categories.shape[1]
         self._reserve(stop)
@@ -178,7 +178,7 @@ class Cells:
         previous = self.sequence.previous(start, stop)
         step = start
         while step < stop:
-            again = np.flatnonzero(previous[step - start :] >= step)
+            again = (previous[step - start :] >= step).nonzero()[0]
             end = step + int(again[0]) if again.size else stop
             step += self._absorb_distinct(models, step, categories[:, step - start : end - start])
 
@@ -210,17 +210,18 @@ class Cells:
         counts = self.counts[rows, questions]
         n0 = counts.sum(axis=2, dtype=np.int64)
         present = categories >= 0
-        repeated = self._repeated[rows] + np.cumsum(present & (n0 == 1), axis=1)
+        repeated = self._repeated[rows] + (present & (n0 == 1)).cumsum(axis=1)
         length, refit = self._until_refit(models, start, repeated)
         if length < categories.shape[1]:
             questions, categories, present = questions[:length], categories[:, :length], present[:, :length]
             counts, n0, repeated = counts[:, :length], n0[:, :length], repeated[:, :length]
         self._repeated[models] = repeated[:, -1]
         # Before and after the step, stacked: few calls on small arrays are what a live run pays for.
-        n = np.stack([n0, n0 + present])
+        n = np.empty((2, *n0.shape), dtype=np.int64)
+        n[0], n[1] = n0, n0 + present
         if self._zero_one:
-            right = counts[:, :, 1]
-            sx = sxx = np.stack([right, right + (categories == 1)]).astype(np.float64)
+            sx = sxx = np.empty(n.shape)
+            sx[0], sx[1] = counts[:, :, 1], counts[:, :, 1] + (categories == 1)
         else:
             sx, sxx = np.empty(n.shape), np.empty(n.shape)
             sx[0], sxx[0] = counts @ self.scores, counts @ self._x2[:-2]
@@ -228,7 +229,9 @@ class Cells:
         many = np.maximum(n, 1)
         y, v = sx / many, self._prior.of(rows).variance(n, sx, sxx)
         fresh = n0 == 0
-        terms = np.stack([v / many, self._avg_variance(n, sx, sxx), n * v, y, y * y])
+        terms = np.empty((5, *n.shape))
+        terms[0], terms[1], terms[2] = v / many, self._avg_variance(n, sx, sxx), n * v
+        terms[3], terms[4] = y, y * y
         terms[0, 0][fresh] = 0.0
         gained = terms[:, 1] - terms[:, 0]
         deltas = np.empty((7, models.size, length + 1))
@@ -238,7 +241,7 @@ class Cells:
         answered = present.all()
         if not answered:
             deltas[:, :, 1:][:, ~present] = 0.0
-        path = np.cumsum(deltas, axis=2)[:, :, 1:]
+        path = deltas.cumsum(axis=2)[:, :, 1:]
         self._sums[:, models] = path[:, :, -1]
         if answered:
             self.counts[rows, questions, categories] += 1
@@ -251,7 +254,8 @@ class Cells:
         kept = max(self._base - start, 0)  # a straggler may stand where the path is already forgotten
         if kept < length:
             columns = slice(start + kept - self._base, start + length - self._base)
-            values = np.concatenate([y, fresh[None], path[:2] / seen, path[2:]])
+            values = np.empty((_FIELDS, models.size, length))
+            values[:2], values[2], values[3:5], values[5:] = y, fresh, path[:2] / seen, path[2:]
             self._mark_exact(models, values[3:])
             self._path[:, models, columns] = values[:, :, kept:]
         return length

@@ -86,6 +86,11 @@ class ContrastBlock:
         grown = np.maximum(there / np.maximum(here, self.guarded), 1.0)
         return replace(self, difference=self.difference - value, margin=self.guarded * grown)
 
+    def with_margin(self, margin: Floats) -> ContrastBlock:
+        """Return the block with another variance at the margin."""
+        rest = (self.avg_variance, self.questions)
+        return ContrastBlock(self.difference, self.variance, self.guarded, margin, *rest)
+
     def take(self, rows: Ints) -> ContrastBlock:
         """Return some contrasts."""
         return self._map(to=lambda array: array[rows])
@@ -199,7 +204,7 @@ def single_share(repeats: Floats, questions: Floats) -> Floats:
     It is 0 without repeats, rises up to :data:`MANY_REPEATS`, and is 0 again where every fourth question
     has one.
     """
-    few = np.clip(1.0 - 4.0 * repeats / questions, 0.0, 1.0)
+    few = np.minimum(np.maximum(1.0 - 4.0 * repeats / questions, 0.0), 1.0)
     return np.asarray(few * np.minimum(repeats / MANY_REPEATS, 1.0))
 
 
@@ -210,9 +215,10 @@ def pooled_noise(a: PathBlock, b: PathBlock, noise: Noise) -> Noise:
     few repeats cannot make it too small. A difference needs one such repeat only, and has those of both.
     """
     w, u, g, r = noise
-    share = single_share(r, np.maximum(np.minimum(a.seen, b.seen), 1.0))
-    for one in (a, b):
-        spread = np.maximum(one.square / np.maximum(one.seen, 1.0) - one.mean**2, 0.0)
+    seen_a, seen_b = np.maximum(a.seen, 1.0), np.maximum(b.seen, 1.0)
+    share = single_share(r, np.minimum(seen_a, seen_b))
+    for one, seen in ((a, seen_a), (b, seen_b)):
+        spread = np.maximum(one.square / seen - (one.total / seen) ** 2, 0.0)
         w = w - 0.5 * share * spread / (one.r + 1.0)
     return np.maximum(w, 0.0), u, g, r * (1.0 + share)
 
@@ -269,4 +275,4 @@ def tie_block(
     # While nothing differs, κ in V₂ stands for what may. At the margin that has a chance of (1 − ε)ⁿ at most,
     # so the evidence, ε²/(2V), is not more than the logarithm of 1 over it.
     unseen = equivalence**2 / (-2.0 * n * np.log1p(-min(equivalence, 0.999)))
-    return replace(block, margin=np.where(variance > FLOOR, margin, np.maximum(block.guarded, unseen)))
+    return block.with_margin(np.where(variance > FLOOR, margin, np.maximum(block.guarded, unseen)))

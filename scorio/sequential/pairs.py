@@ -6,7 +6,6 @@ question q, the estimate is D = Σ d_q / c.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -108,7 +107,7 @@ class PairReader:
             Estimates after each of the steps.
         """
         start = int(self.progress[pairs[0]])
-        if np.any(self.progress[pairs] != start):
+        if (self.progress[pairs] != start).any():
             raise ValueError("pairs read together must be at the same step")
         own = self.cells.sequence.shared
         blocks = [
@@ -144,7 +143,7 @@ class PairReader:
         block = self._at_margin(block, pairs, a, b, np.zeros((pairs.size, 1)))
         if self.equivalence is None:
             return block
-        return replace(block, margin=self._rounds_margin * block.margin)
+        return block.with_margin(self._rounds_margin * block.margin)
 
     def _at_margin(
         self,
@@ -175,7 +174,7 @@ class PairReader:
             scale = self._common_share(pairs, start, stop)
         difference_sum = running(self._sum[pairs], new - old)
         square_sum = running(self._square[pairs], new * new - old * old)
-        count = self._count[pairs, None] + np.cumsum(gained, axis=1)
+        count = self._count[pairs, None] + gained.cumsum(axis=1)
         self._sum[pairs], self._square[pairs] = difference_sum[:, -1], square_sum[:, -1]
         self._count[pairs] = count[:, -1]
         square, stretch = np.maximum(square_sum, 0.0), np.ones(1)
@@ -345,4 +344,4 @@ class ClusterSums:
 
 def running(start: Floats, change: Floats) -> Floats:
     """Accumulate along steps from `start`, one by one, so that grouping changes no bit of the result."""
-    return np.cumsum(np.concatenate([start[:, None], change], axis=1), axis=1)[:, 1:]
+    return np.concatenate([start[:, None], change], axis=1).cumsum(axis=1)[:, 1:]

@@ -243,8 +243,10 @@ class TrialSequence:
     def complete(self, start: int, stop: int) -> NDArray[np.bool_]:
         """Return for each step whether, with it, all questions have been asked equally often."""
         self.ensure(max(stop, self.questions))
-        steps = np.arange(start + 1, stop + 1)
         first_end = self.questions + self._repeats
+        if start // self.questions == stop // self.questions and not start < first_end <= stop:
+            return np.zeros(stop - start, dtype=np.bool_)
+        steps = np.arange(start + 1, stop + 1)
         later = steps - self.questions
         whole = (later % (self.questions * self.samples_per_prompt) == 0) & (
             (later > 0) | (self._repeats == 0)

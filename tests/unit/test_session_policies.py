@@ -182,3 +182,29 @@ def test_a_step_that_is_told_missing_is_not_asked_again():
     asked = {request.key for request in session.ask(20)}
     assert len(asked) == 20
     assert TrialKey("m0", 0) not in asked
+
+
+@pytest.mark.parametrize(("goal", "slots"), [("ranking", 1), ("top-k", 20), ("budget", 9)])
+def test_turns_kept_between_asks_change_no_request(goal, slots):
+    """Seed 3: random arrivals, batches, a lost trial now and then, and a model that is dropped."""
+    rng, answer = np.random.default_rng(3), coin([0.9, 0.6, 0.5, 0.2])
+    spec = make_spec(4, 20, goal=goal, k=2, equivalence=0.3, max_passes=3)
+    kept, fresh = Session(spec), Session(spec)
+    fresh._issuer._in_turn = lambda capacity: None
+    waiting, steps = [], 0
+    while kept.stopped is None:
+        requests = kept.ask(slots - len(waiting))
+        assert fresh.ask(slots - len(waiting)) == requests
+        waiting += requests
+        done = [waiting.pop(rng.integers(len(waiting))) for _ in range(rng.integers(min(len(waiting), 9) + 1))]
+        if done and rng.random() < 0.3:
+            lost = done.pop()
+            for session in (kept, fresh):
+                session.abandon(lost.key, billed=False)
+        steps += len(done)
+        if steps > 100:
+            for session in (kept, fresh):
+                session.stop_model("m1", "refused")
+        outcomes = [TrialOutcome(one.key, answer(one)) for one in done]
+        assert kept.tell(outcomes) == fresh.tell(outcomes)
+    assert kept.stopped == fresh.stopped
