@@ -119,7 +119,7 @@ class Drain:
     def _first_decided(
         self, rows: NDArray[np.int64], thresholds: tuple[float, float]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the contrasts that are decided by the step up to which is foreseen, and their first steps."""
+        """Return the contrasts that are decided within what is foreseen, each with its first such step."""
         progress = self._comparison.progress[rows]
         low, high = progress, np.maximum(self._foreseen, progress + 1)
         while rows.size:

@@ -196,7 +196,8 @@ def test_turns_kept_between_asks_change_no_request(goal, slots):
         requests = kept.ask(slots - len(waiting))
         assert fresh.ask(slots - len(waiting)) == requests
         waiting += requests
-        done = [waiting.pop(rng.integers(len(waiting))) for _ in range(rng.integers(min(len(waiting), 9) + 1))]
+        count = rng.integers(min(len(waiting), 9) + 1)
+        done = [waiting.pop(rng.integers(len(waiting))) for _ in range(count)]
         if done and rng.random() < 0.3:
             lost = done.pop()
             for session in (kept, fresh):
