@@ -220,7 +220,7 @@ class ReferenceReader:
         block = self._at_margin(block, contrasts, live, mean, np.zeros((contrasts.size, 1)))
         if self.equivalence is None:
             return block
-        return replace(block, margin=self._rounds_margin * block.margin)
+        return block.with_margin(self._rounds_margin * block.margin)
 
     def _read_shared(self, contrasts: Ints, start: int, stop: int) -> ContrastBlock:
         """Read steps at which all live models are asked the same question."""
