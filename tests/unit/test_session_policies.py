@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from session_scripts import calls, coin, drive, make_spec
 
