@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -84,6 +85,39 @@ def answering(answer: Answer, bodies: list[Any] | None = None) -> Iterator[str]:
 
     with serving(Handler) as url:
         yield f"{url}/v1"
+
+
+@contextmanager
+def hub(refuse: bool = False) -> Iterator[tuple[str, list[Any], dict[str, bytes]]]:
+    """Serve the part of the Hub that takes commits; yield its address, what was created, and the files."""
+    created: list[Any] = []
+    files: dict[str, bytes] = {}
+
+    class Handler(Replies):
+        def do_POST(self) -> None:
+            data = self.rfile.read(int(self.headers["Content-Length"]))
+            name = "/".join(created[-1][key] for key in ("organization", "name")) if created else ""
+            if refuse or self.headers["Authorization"] != "Bearer hf_of_this_test":
+                self.reply({"error": "Invalid username or password."}, 401)
+            elif self.path == "/api/repos/create":
+                created.append(json.loads(data))
+                name = "/".join(created[-1][key] for key in ("organization", "name"))
+                self.reply({"url": f"{address}/datasets/{name}", "name": name})
+            elif self.path == f"/api/datasets/{name}/preupload/main":
+                asked = [{"path": one["path"], "uploadMode": "regular"} for one in json.loads(data)["files"]]
+                self.reply({"files": [{**one, "shouldIgnore": False} for one in asked]})
+            elif self.path == f"/api/datasets/{name}/commit/main":
+                for line in map(json.loads, data.splitlines()):
+                    if line["key"] == "file":
+                        files[line["value"]["path"]] = b64decode(line["value"]["content"])
+                self.reply({"commitUrl": f"{address}/datasets/{name}/commit/1", "commitOid": "1"})
+            elif self.path == "/api/validate-yaml":
+                self.reply({"errors": [], "warnings": []})
+            else:
+                self.reply({"error": self.path}, 404)
+
+    with serving(Handler) as address:
+        yield address, created, files
 
 
 def two_models(folder: Path, url: str, questions: int = 20, **more: Any) -> dict[str, Any]:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from answering_server import Replies, serving
+from answering_server import Replies, hub, serving
 from command_line import ROOT, in_process, trials, write_config
 from pages import Snippet, blocks
 from ruamel.yaml import YAML
@@ -35,6 +37,7 @@ ONLY_VALID = {
 """Texts of blocks that are not run, and why."""
 
 BENCHMARKS = json.loads((ROOT / "tests" / "data" / "benchmark_rows.json").read_text("utf-8"))
+COMMANDS = [pytest.param(one, id=str(one)) for one in blocks("console") if one.page.name in RUN]
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 TRIALS = 6
 
@@ -101,6 +104,43 @@ def test_a_config_of_the_docs_runs(
     assert {name: project for name, (project, _) in found.items()} == data.get("notify", {})
     for _, names in found.values():
         assert {"trials", "new/score"} <= names
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make what the commands of the pages read: results of other tools, and runs."""
+    folder = tmp_path_factory.mktemp("results")
+    board = [{"agent": "a", "task_id": "q1", "is_resolved": True, "trial": k} for k in (0, 1)]
+    raw = [{"data_id": 1, "seed": seed, "processed": {"ok": True}} for seed in (7, 8)]
+    for place, model in (("logs", "new"), ("logs", "old"), ("lm_eval_out", "new"), ("lm_eval_out", "old")):
+        details = [{"example_abbr": "q1", "pred": ["4", "5"], "correct": [True, False]}]
+        write_rows(
+            folder / place / "results" / model / f"{place}.json", [{"details": details}]
+        )  # OpenCompass
+    (folder / "raw.json").write_text(json.dumps({"run": {"rows": raw}}), "utf-8")
+    lines = [",".join(map(str, row)) for row in (board[0], *(one.values() for one in board))]
+    (folder / "board.csv").write_text("\n".join(lines), "utf-8")
+    for run in ("aime", "long"):
+        assert in_process("import", "logs", "--out", f"runs/{run}", cwd=folder).code == 0
+    return folder
+
+
+@pytest.mark.parametrize("written", COMMANDS)
+def test_the_commands_of_the_docs_run(
+    written: Snippet, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_of_this_test")
+    with hub() as (address, _, files):
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        for line in written.text.splitlines():
+            command = shlex.split(line, comments=True)[1:]
+            if "inspect" in command and find_spec("inspect_ai") is None:
+                continue  # tests/interop/test_inspect_export.py has it
+            done = in_process(*command, cwd=results)
+            assert done.code == 0, (line, done.said)
+            if "--out" in command:
+                assert (results / command[command.index("--out") + 1]).exists(), line
+            assert ("README.md" in files) == ("--push" in command), line
 
 
 def whole(written: Snippet) -> dict[str, Any]:

@@ -3,51 +3,16 @@
 from __future__ import annotations
 
 import json
-from base64 import b64decode
-from collections.abc import Iterator
-from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import pytest
-from answering_server import Replies, answering, reply, serving, two_models
+from answering_server import answering, hub, reply, two_models
 from command_line import in_process, write_config
 from ruamel.yaml import YAML
 
 pytest.importorskip("huggingface_hub")
 parquet = pytest.importorskip("pyarrow.parquet")
-
-
-@contextmanager
-def hub(refuse: bool = False) -> Iterator[tuple[str, list[Any], dict[str, bytes]]]:
-    """Serve the part of the Hub that takes commits; yield its address, what was created, and the files."""
-    created: list[Any] = []
-    files: dict[str, bytes] = {}
-
-    class Handler(Replies):
-        def do_POST(self) -> None:
-            data = self.rfile.read(int(self.headers["Content-Length"]))
-            if refuse or self.headers["Authorization"] != "Bearer hf_of_this_test":
-                self.reply({"error": "Invalid username or password."}, 401)
-            elif self.path == "/api/repos/create":
-                created.append(json.loads(data))
-                self.reply({"url": f"{address}/datasets/me/results", "name": "me/results"})
-            elif self.path == "/api/datasets/me/results/preupload/main":
-                asked = [{"path": one["path"], "uploadMode": "regular"} for one in json.loads(data)["files"]]
-                self.reply({"files": [{**one, "shouldIgnore": False} for one in asked]})
-            elif self.path == "/api/datasets/me/results/commit/main":
-                for line in map(json.loads, data.splitlines()):
-                    if line["key"] == "file":
-                        files[line["value"]["path"]] = b64decode(line["value"]["content"])
-                self.reply({"commitUrl": f"{address}/datasets/me/results/commit/1", "commitOid": "1"})
-            elif self.path == "/api/validate-yaml":
-                self.reply({"errors": [], "warnings": []})
-            else:
-                self.reply({"error": self.path}, 404)
-
-    with serving(Handler) as address:
-        yield address, created, files
 
 
 def test_trials_report_and_card_are_pushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
