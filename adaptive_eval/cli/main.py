@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import asdict
 from difflib import get_close_matches
 from importlib import import_module
-from keyword import iskeyword
 from pathlib import Path
 
 import click
@@ -47,6 +46,10 @@ COMMANDS = {
 """Every command with its one-line help, so that --help imports none of them."""
 
 
+_MODULES = {"compare": "compare_runs", "import": "import_"}
+"""Modules that have other names than their commands."""
+
+
 class _LazyGroup(click.Group):
     """Imports a command's module when the command is called."""
 
@@ -58,7 +61,7 @@ class _LazyGroup(click.Group):
             return None
         if cmd_name not in ("quickstart", "run", "resume"):
             use_defaults()
-        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name.replace("-", "_")
+        module = _MODULES.get(cmd_name, cmd_name.replace("-", "_"))
         command = import_module(f"adaptive_eval.cli.{module}").command
         assert isinstance(command, click.Command)
         return command
