@@ -29,6 +29,7 @@ def command(before: Path, after: Path, output: Path | None) -> None:
 
     Prints as Markdown which verdicts have changed and by how much the scores differ, with intervals; with
     --output writes it as comparison.html, comparison.md and comparison.json. Only the run files are read.
+    Several runs are put on one page by adaptive-eval report.
     """
     from adaptive_eval.cli.report import compare
 

@@ -37,9 +37,9 @@ is capped; measured with ``benchmarks/run_ahead.py``."""
 
 
 _NONE = np.zeros(0, dtype=np.int64)
-_PARTS = np.arange(1, 17)
+_PARTS = np.arange(1, 17)  # few calls on small arrays: a search in 16 parts, not in halves
 FORESIGHT = 4
-"""Steps beyond the furthest model for which the prediction is made; it is made anew when they are issued."""
+"""Steps beyond the furthest model that a prediction covers; beyond them a new one is made."""
 ALMOST = 1.0 - 1e-9
 """Share of a threshold below which rounding cannot reach it."""
 DECIDERS = ("anytime", "directional", "budgeted")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 from heapq import heapify, heapreplace
 from operator import sub
 
@@ -21,41 +20,9 @@ from adaptive_eval.core.drain import SLOW_START, Drain, most_in_flight
 from adaptive_eval.core.model_states import InFlightTrial, ModelStates
 from adaptive_eval.core.references import FINISHED
 from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.core.trial_seeds import TrialSeeds
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import TrialKey, TrialRequest
-
-_SEEDS = 2**31
-_REPEATS = 2**16
-
-
-def trial_seed(run_seed: int, model: str, task: str, question: str, repeat: int) -> int:
-    """Sampling seed of a trial: a hash of (run seed, model, task, question), plus `repeat`; in [0, 2**31).
-
-    The repeats of a question have neighbouring seeds, because vLLM gives answer i of a request the seed + i:
-    a request for the next n repeats of a question gives each repeat the seed that it would have alone. So no
-    two trials of a question share a seed, however they are grouped into requests.
-
-    Examples
-    --------
-    >>> trial_seed(1, "a", "t", "q", 3) - trial_seed(1, "a", "t", "q", 0)
-    3
-    >>> trial_seed(1, "a", "t", "q", 0) != trial_seed(1, "b", "t", "q", 0)
-    True
-    """
-    return _seed(_begun_hash(run_seed, model, task), question, repeat)
-
-
-def _begun_hash(run_seed: int, model: str, task: str) -> blake2b:
-    """Return the hash of what the seeds of a model's trials of a task have in common."""
-    return blake2b(f"{run_seed}\x1f{model}\x1f{task}\x1f".encode("utf-8", "surrogatepass"), digest_size=8)
-
-
-def _seed(begun: blake2b, question: str, repeat: int) -> int:
-    whole = begun.copy()
-    whole.update(question.encode("utf-8", "surrogatepass"))
-    first = int.from_bytes(whole.digest(), "big") % (_SEEDS - _REPEATS)
-    return (first + repeat) % _SEEDS
-
 
 RUN_AHEAD = 128
 """Least run-ahead where it is ``auto``. Measured with ``benchmarks/run_ahead.py``: with fewer a run takes
@@ -116,9 +83,7 @@ class Issuer:
         self._left = _NONE, self._open  # contrasts predicted to be decided, and what is open without them
         self._asked = np.arange(len(spec.names)) < len(spec.models)
         self._limited = {number for number, model in enumerate(spec.models) if model.budget.limited}
-        self._hashes = [
-            [_begun_hash(spec.seed, model.name, task.name) for task in spec.tasks] for model in spec.models
-        ]
+        self._seeds = TrialSeeds(spec)
         self._of_references = [FINISHED] * len(spec.references)
         self._round_robin = (
             type(self._policy) is RoundRobin and not self._limited and not board.determinism.claimed
@@ -159,33 +124,37 @@ class Issuer:
 
     def _in_turn(self, capacity: int) -> list[tuple[int, int]] | None:
         """Return the queue of a round robin; None if anything may hold back one of its models."""
-        states, complete, stops = self.states, self.board.complete, self.comparison.goal.stops
-        issued = states.issued
-        if not self._round_robin or capacity <= 0 or not self.board.run_sequence.endless or any(states.gaps):
+        if not self._round_robin or capacity <= 0 or self._may_be_limited(capacity):
             return None
-        furthest = max(issued) + capacity
-        if self._cap is not None and furthest > self._cap:
-            return None
-        if stops:
-            limit = self.spec.allocation.run_ahead
-            most = RUN_AHEAD if limit == "auto" else limit
-            if (
-                furthest > self._end_of_reading()
-                or max(states.in_flight) + capacity
-                > SLOW_START + min(map(complete.__getitem__, self.comparison.members), default=0)
-                or (most is not None and max(map(sub, issued, complete)) + capacity > most)
-            ):
-                return None
-        wanted = self._wanted(issued + self._of_references)
+        states = self.states
+        wanted = self._wanted(states.issued + self._of_references)
         dropped = len(states.stopped), len(states.spent)
         if self._turns is None or self._turns.wanted is not wanted or self._turns.dropped != dropped:
             models = np.flatnonzero(wanted.active & self._asked).tolist()
             if any(model in states.stopped or model in states.spent for model in models):
                 return None  # the others may have to wait for its partners
-            queue = [(issued[model], model) for model in models]
+            queue = [(states.issued[model], model) for model in models]
             heapify(queue)
             self._turns = _Turns(wanted, dropped, queue)
         return self._turns.queue
+
+    def _may_be_limited(self, capacity: int) -> bool:
+        """Return whether a limit of :meth:`_free` or on run-ahead may hold back one of so many trials."""
+        states, complete, issued = self.states, self.board.complete, self.states.issued
+        furthest = max(issued) + capacity
+        if not self.board.run_sequence.endless or any(states.gaps):
+            return True
+        if self._cap is not None and furthest > self._cap:
+            return True
+        if not self.comparison.goal.stops:
+            return False
+        limit = RUN_AHEAD if self.spec.allocation.run_ahead == "auto" else self.spec.allocation.run_ahead
+        return (
+            furthest > self._end_of_reading()
+            or max(states.in_flight) + capacity
+            > SLOW_START + min(map(complete.__getitem__, self.comparison.members), default=0)
+            or (limit is not None and max(map(sub, issued, complete)) + capacity > limit)
+        )
 
     def _issue_in_turn(self, queue: list[tuple[int, int]], trials: int) -> list[TrialRequest]:
         """Issue so many trials, each of the model that has the fewest."""
@@ -378,7 +347,7 @@ class Issuer:
         self.states.launch(model, index, InFlightTrial(task, question, reservation))
         of_task, repeat = self.spec.tasks[task], run_sequence.repeat(index, model)
         asked = of_task.questions[question]
-        seed = _seed(self._hashes[model][task], asked, repeat)
+        seed = self._seeds.of(model, task, asked, repeat)
         return TrialRequest(TrialKey(self.spec.models[model].name, index), of_task.name, asked, repeat, seed)
 
     def _view(self, free: Mapping[int, int]) -> AllocationView:

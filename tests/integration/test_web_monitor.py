@@ -18,21 +18,12 @@ import run_examples as runs
 import standings_examples as examples
 
 from adaptive_eval.cli.main import main
-from adaptive_eval.core.results import Forecast, PairForecast, Range
 from adaptive_eval.store import RunWriter
 
 PAGES = ("models/1", "pairs/0", "questions", "questions/0", "trials", "trials/1/0")
 """Pages behind the run's page, one of each kind."""
 
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
-
-MORE = Forecast(
-    0.91,
-    Range(594, 1_056, 4_362),
-    Range(83e3, 147e3, 609e3),
-    Range(0.21, 0.4, 1.6),
-    (PairForecast("oak", "elm", 0.95, Range(500, 900, 4_000)),),
-)
 
 # The plotting library brings the style sheet of a map with it, which the policy keeps out: no map is drawn.
 KNOWN = "plotly.min.js"
@@ -179,7 +170,7 @@ def drawn(page, figure):
 
 
 def test_ten_seconds_tell_who_wins_what_is_open_and_what_it_costs(open_page, live):
-    live.goes_on(replace(examples.midrun(), forecast=MORE))
+    live.goes_on(replace(examples.midrun(), forecast=examples.MORE))
     with chromium.served(live.directory) as address:
         page = open_page(address)
         seen = " ".join(page.locator("#part-summary").inner_text().split())

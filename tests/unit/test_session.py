@@ -8,9 +8,9 @@ import pytest
 from session_scripts import calls, coin, drive, make_spec, spent
 
 from adaptive_eval.core.compare import Comparison
-from adaptive_eval.core.issuing import trial_seed
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import AllocationSpec
+from adaptive_eval.core.trial_seeds import trial_seed
 from adaptive_eval.errors import SessionError
 from adaptive_eval.text.decision_words import describe, explain
 from adaptive_eval.trial import TrialKey, TrialOutcome, Usage
