@@ -45,7 +45,7 @@ _PUBLIC = {
     "adaptive_eval.text.decision_words": ("describe", "explain"),
     "adaptive_eval.trial": ("Completion", "Missing", "TrialKey", "TrialOutcome", "TrialRequest", "Usage"),
     "adaptive_eval.errors": ("AdaptiveEvalError",),
-    "adaptive_eval.store": ("RunReader",),
+    "adaptive_eval.store.reader": ("RunReader",),
 }
 _MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
 

@@ -26,7 +26,7 @@ from adaptive_eval.run.evaluate import evaluate as evaluate
 from adaptive_eval.run.evaluate import evaluate_async as evaluate_async
 from adaptive_eval.run.evaluate import resume_run as resume_run
 from adaptive_eval.run.evaluate import run_config as run_config
-from adaptive_eval.store import RunReader as RunReader
+from adaptive_eval.store.reader import RunReader as RunReader
 from adaptive_eval.text.decision_words import describe as describe
 from adaptive_eval.text.decision_words import explain as explain
 from adaptive_eval.trial import Completion as Completion

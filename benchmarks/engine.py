@@ -49,7 +49,7 @@ from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.runner import Runner
 from adaptive_eval.run.execution import collector_frozen as frozen
-from adaptive_eval.store import RunWriter
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Message, Missing, Score, TrialKey, TrialOutcome, TrialRequest
 
 MODEL = "canned"
@@ -247,7 +247,8 @@ async def timed(work: Any, trials: int) -> dict[str, float]:
 
 @contextmanager
 def mimic_server() -> Iterator[str]:
-    from adaptive_eval.mock_server import KnownQuestion, MockServerProcess, MockServerSpec, ModelSpec
+    from adaptive_eval.mock_server.mock_spec import KnownQuestion, MockServerSpec, ModelSpec
+    from adaptive_eval.mock_server.process import MockServerProcess
 
     questions = tuple(
         KnownQuestion(id=f"q{q}", question=prompt(q), target=str(q + 12)) for q in range(QUESTIONS)

@@ -31,13 +31,13 @@ from engine import MODEL, QUESTIONS, _Bench, _InOrder, prompt
 from adaptive_eval.build.assembly import Built, build
 from adaptive_eval.build.model_clients import endpoint_at
 from adaptive_eval.build.workplace import workplace_of
-from adaptive_eval.config import config_from_data
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.runner import Runner
 from adaptive_eval.executors.remote import RemoteExecutor
 from adaptive_eval.run.execution import collector_frozen as frozen
-from adaptive_eval.store import RunWriter
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Question, Score
 
 WAYS = ("here", "1 worker", "2 workers")

@@ -15,7 +15,9 @@ from pathlib import Path
 from adaptive_eval.build.assembly import build
 from adaptive_eval.cli.main import cli
 from adaptive_eval.config import parse_config
-from adaptive_eval.store import RunReader, RunWriter, TrialRecord
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 
 CONFIGS = Path(__file__).parents[1] / "configs"

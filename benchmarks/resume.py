@@ -31,8 +31,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from adaptive_eval.build.assembly import Built, build
-from adaptive_eval.config import config_from_data
-from adaptive_eval.store import AttemptRecord, RunReader, RunWriter, TrialRecord
+from adaptive_eval.config.load_config import config_from_data
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import AttemptRecord, TrialRecord
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialOutcome, TrialRequest, Usage
 
 T = TypeVar("T")

@@ -22,7 +22,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
-from adaptive_eval.scoring import Scorer, build_scorer
+from adaptive_eval.scoring.registry import build_scorer
+from adaptive_eval.scoring.scorer import Scorer
 from adaptive_eval.trial import Completion, Question
 
 DATA = Path(__file__).parents[1] / "tests" / "data"

@@ -17,7 +17,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from adaptive_eval.store import AttemptRecord, Durability, RunReader, RunWriter, TrialRecord
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import AttemptRecord, TrialRecord
+from adaptive_eval.store.run_files import Durability
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 
 MODELS = 10

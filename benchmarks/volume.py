@@ -32,9 +32,10 @@ from unittest.mock import patch
 import zstandard
 from watching import MODELS, NAMES, QUESTIONS, STARTED, Moments, make, store
 
-from adaptive_eval.store import AttemptRecord, RunWriter, TrialRecord
 from adaptive_eval.store.disk_space import in_words, stored_bytes, trial_bytes
+from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.store.trainer import DICTIONARY_BYTES, SAMPLE_BYTES
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 
 ANSWER_CHARACTERS = 4096
@@ -147,7 +148,7 @@ def with_answers(folder: Path, count: int) -> None:
     print(f"bytes a row of Parquet: {size:,.0f}", flush=True)
 
 
-READER = "from adaptive_eval.store import RunReader\nreader = RunReader(run)\n"
+READER = "from adaptive_eval.store.reader import RunReader\nreader = RunReader(run)\n"
 EXPORT = (
     "from adaptive_eval.build.describe import describe_run\n"
     "from adaptive_eval.interop import parquet_parts, run_tables\n"
@@ -162,7 +163,7 @@ READINGS = {
 LOOKS = {
     "first look of the page": "from adaptive_eval.monitor.web.feed import Feed\n"
     "feed = Feed(run)\nlook = lambda: (feed.news(), feed.plots())",
-    "report": "from adaptive_eval.report import write_reports\nlook = lambda: write_reports(run)",
+    "report": "from adaptive_eval.report.write import write_reports\nlook = lambda: write_reports(run)",
     "newest 50 trials": "look = lambda: list(reader.trials(newest_first=True, limit=50))",
     "requests without an answer": "look = reader.unanswered",
 }

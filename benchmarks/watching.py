@@ -43,7 +43,8 @@ from adaptive_eval.core.spec import (
 )
 from adaptive_eval.monitor.web.feed import Feed
 from adaptive_eval.monitor.web.pages import FIGURES, render, run_context
-from adaptive_eval.store import EndpointHealth, RunWriter, SnapshotRecord, TrialRecord
+from adaptive_eval.store.records import EndpointHealth, SnapshotRecord, TrialRecord
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialOutcome, TrialRequest, Usage
 
 MODELS, QUESTIONS = 20, 500

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from adaptive_eval.cli.main import COMMANDS, cli
-from adaptive_eval.config import json_schema
+from adaptive_eval.config.load_config import json_schema
 
 DOCS = Path(__file__).parents[1] / "docs"
 

@@ -27,7 +27,7 @@ from adaptive_eval.monitor.attach import Attachment
 from adaptive_eval.monitor.run_end import render_summary
 from adaptive_eval.monitor.snapshot import RunHeader, RunView, run_view
 from adaptive_eval.monitor.terminal import RunDisplay
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.text.stored import decision_from
 
 ROOT = Path(__file__).parents[1]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from adaptive_eval.config import ModelConfig, TaskConfig
 from adaptive_eval.config.codes import not_accepted
+from adaptive_eval.config.model import ModelConfig
+from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.endpoints.function import Answerer, content_taken
 from adaptive_eval.errors import UsageError
-from adaptive_eval.tasks import Task
+from adaptive_eval.tasks.task import Task
 from adaptive_eval.trial import Conversation
 
 _PARTS = {"image_url": "image", "input_audio": "audio"}

@@ -35,8 +35,10 @@ from adaptive_eval.build.rubrics import dump_thresholds, require_same_scoring, r
 from adaptive_eval.build.samples_per_prompt import samples_per_prompt_of
 from adaptive_eval.build.session_spec import deadlines_of, session_spec
 from adaptive_eval.build.stored_answers import AnsweringFromStore, StoredAnswers
-from adaptive_eval.config import RunConfig, TaskConfig, difference, parse_config
+from adaptive_eval.config import RunConfig, parse_config
+from adaptive_eval.config.identity import difference
 from adaptive_eval.config.section import IN_INSPECT, MIMIC, PYTHON
+from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.core.plugins import POLICY_GROUP, RULE_GROUP, package_of
 from adaptive_eval.core.results import Decision
 from adaptive_eval.core.session import Session
@@ -63,11 +65,16 @@ from adaptive_eval.interop.inspect_task import inspect_rows
 from adaptive_eval.interop.lm_eval_score import LmEvalScorer
 from adaptive_eval.interop.lm_eval_task import lm_eval_rows
 from adaptive_eval.mock_server.process import MockServerProcess
-from adaptive_eval.scoring import SCORERS, CodeScorer, Rubric, Scorer, TaskScoring, build_scorer
+from adaptive_eval.scoring.code import CodeScorer
+from adaptive_eval.scoring.registry import SCORERS, build_scorer
+from adaptive_eval.scoring.rubric import Rubric, TaskScoring
+from adaptive_eval.scoring.scorer import Scorer
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.tasks import FewShot, PromptTemplate, Task, load_task
+from adaptive_eval.tasks.load import FewShot, load_task
 from adaptive_eval.tasks.sources import INSPECT, LM_EVAL, LOADERS
+from adaptive_eval.tasks.task import Task
+from adaptive_eval.tasks.template import PromptTemplate
 from adaptive_eval.text.determinism_words import once_only_words
 from adaptive_eval.text.stored import STARTED_AT
 

@@ -16,10 +16,11 @@ from adaptive_eval.config.section import MIMIC
 from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
-from adaptive_eval.scoring import ModelGradedScorer, Scorer, TaskScoring
-from adaptive_eval.scoring.model_graded import Bill
+from adaptive_eval.scoring.model_graded import Bill, ModelGradedScorer
+from adaptive_eval.scoring.rubric import TaskScoring
+from adaptive_eval.scoring.scorer import Scorer
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.tasks import Task
+from adaptive_eval.tasks.task import Task
 from adaptive_eval.trial import Completion, Score, Signal, TrialRequest
 
 

@@ -11,17 +11,13 @@ from typing import TypeAlias
 
 from adaptive_eval.build.open_files import concurrency_within, most_connections
 from adaptive_eval.build.samples_per_prompt import MOST as MOST_SAMPLES
-from adaptive_eval.config import (
-    EachServerConfig,
-    HeaderConfig,
-    ModelConfig,
-    RateLimitConfig,
-    RetryConfig,
-    RunConfig,
-    ServerConfig,
-)
-from adaptive_eval.config.model import AUTO_CONCURRENCY
+from adaptive_eval.config import RunConfig
+from adaptive_eval.config.decisions import RetryConfig
+from adaptive_eval.config.discovery_config import EachServerConfig
+from adaptive_eval.config.limits_config import RateLimitConfig
+from adaptive_eval.config.model import AUTO_CONCURRENCY, HeaderConfig, ModelConfig
 from adaptive_eval.config.section import MIMIC
+from adaptive_eval.config.server_config import ServerConfig
 from adaptive_eval.endpoints.anthropic_messages import AnthropicMessages
 from adaptive_eval.endpoints.batches import BatchOptions
 from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint

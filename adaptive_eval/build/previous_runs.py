@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.config import PriorConfig, ReferenceConfig, RunConfig
+from adaptive_eval.config import RunConfig
+from adaptive_eval.config.previous import PriorConfig, ReferenceConfig
 from adaptive_eval.core.spec import PriorSpec, ReferenceSpec, SessionSpec
 from adaptive_eval.errors import OutcomesError
-from adaptive_eval.scoring import Rubric
-from adaptive_eval.tasks import Task
+from adaptive_eval.scoring.rubric import Rubric
+from adaptive_eval.tasks.task import Task
 
 if TYPE_CHECKING:  # reading previous trials needs much that a run without them does not
     from adaptive_eval.build.previous_trials import PreviousTrials, Wanted

@@ -13,16 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.build.rubrics import stored_thresholds
-from adaptive_eval.config import TaskConfig, difference
+from adaptive_eval.config.identity import difference
+from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.found import DEFAULT_TASK
 from adaptive_eval.interop.imported_runs import IMPORTED
 from adaptive_eval.interop.recorded_files import read_recorded
-from adaptive_eval.scoring import Rubric
+from adaptive_eval.scoring.rubric import Rubric
 from adaptive_eval.simulate.recorded import NO_TRIAL, RecordedOutcomes
 from adaptive_eval.store.columns import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.tasks import Task
+from adaptive_eval.tasks.task import Task
 
 _FOUND_IN_A_RUN = ("thresholds", "thresholds_from", "pilot")
 """Settings of a rubric that say where its thresholds come from; their values are compared instead."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from adaptive_eval.config import ScorerConfig
+from adaptive_eval.config.scorers import ScorerConfig
 from adaptive_eval.interop.inspect_task import SampleMessage
-from adaptive_eval.tasks import Task
-from adaptive_eval.tasks.task import target_option
+from adaptive_eval.tasks.task import Task, target_option
 from adaptive_eval.trial import Message, Question, TrialRequest
 
 

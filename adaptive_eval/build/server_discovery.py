@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Self
 
 from adaptive_eval.build.model_clients import endpoint_at, limits_of
-from adaptive_eval.config import (
+from adaptive_eval.config import RunConfig
+from adaptive_eval.config.discovery_config import (
     CommandDiscovery,
     DiscoveryConfig,
     DnsDiscovery,
     FileDiscovery,
-    ModelConfig,
-    RunConfig,
 )
+from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.discovery.addresses import AddressForm
 from adaptive_eval.discovery.server_sources import CommandSource, DnsSource, FileSource
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint

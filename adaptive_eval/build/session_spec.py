@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adaptive_eval.build.model_clients import prompt_bound
-from adaptive_eval.config import ModelConfig, RunConfig, TaskConfig
+from adaptive_eval.config import RunConfig
+from adaptive_eval.config.model import ModelConfig
+from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.core.spec import (
     AllocationSpec,
     BudgetSpec,
@@ -19,7 +21,7 @@ from adaptive_eval.core.spec import (
 )
 from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.independence import temperature_of
-from adaptive_eval.tasks import Task
+from adaptive_eval.tasks.task import Task
 
 
 def session_spec(config: RunConfig, tasks: Sequence[Task], samples_per_prompt: int) -> SessionSpec:

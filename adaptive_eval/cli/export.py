@@ -12,7 +12,7 @@ from adaptive_eval.cli.options import WholeNumber, examples
 from adaptive_eval.errors import Coded, RunFileError, UsageError
 
 if TYPE_CHECKING:
-    from adaptive_eval.store import RunReader
+    from adaptive_eval.store.reader import RunReader
 
 TABLES = ("csv", "jsonl", "parquet")
 FOLDERS = ("lm-eval", "inspect")
@@ -80,7 +80,7 @@ def command(
     writes them. inspect: logs that Inspect's viewer opens. model-card: the model-index of a Hugging Face
     model card. latex, markdown: the table for a paper.
     """
-    from adaptive_eval.store import RunReader
+    from adaptive_eval.store.reader import RunReader
 
     if push is not None:
         if form is not None or out is not None:
@@ -121,7 +121,7 @@ def _push(run: Path, name: str, *, texts: bool, public: bool) -> None:
     from adaptive_eval.build.describe import describe_run
     from adaptive_eval.interop.hub_push import push_run
     from adaptive_eval.report.summary import summarise
-    from adaptive_eval.store import RunReader
+    from adaptive_eval.store.reader import RunReader
 
     with RunReader(run) as reader:
         reader.require_undamaged()

@@ -72,7 +72,7 @@ def command(
     if once and until is not None:
         raise UsageError("--once and --until cannot be combined: one leaves at once, the other waits")
     from adaptive_eval.monitor.attach import Attachment
-    from adaptive_eval.store import RunReader
+    from adaptive_eval.store.reader import RunReader
 
     with RunReader(run) as reader:
         attachment = Attachment(reader, time.time)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from adaptive_eval.build.assembly import Built
-from adaptive_eval.config import ModelConfig
+from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.section import IN_INSPECT
 from adaptive_eval.core.spec import ModelSpec
 from adaptive_eval.errors import UsageError

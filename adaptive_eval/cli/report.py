@@ -58,7 +58,7 @@ def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_ex
         compare(*run, output)
     else:
         from adaptive_eval.build.describe import report_targets
-        from adaptive_eval.report import write_reports
+        from adaptive_eval.report.write import write_reports
 
         paths = write_reports(run[0], output, with_examples=not no_examples, targets=report_targets)
         for path in (paths.html, paths.markdown, paths.json, paths.tables):

@@ -16,7 +16,7 @@ from adaptive_eval.cli.simulating import progress_bar, workers_of
 from adaptive_eval.errors import UsageError
 
 if TYPE_CHECKING:
-    from adaptive_eval.config import RubricConfig
+    from adaptive_eval.config.rubric_config import RubricConfig
     from adaptive_eval.run.rescoring import Rescoring
     from adaptive_eval.run.rescoring_requests import RescoringSpec
 
@@ -71,7 +71,8 @@ def command(
     from adaptive_eval.config.section import MIMIC
     from adaptive_eval.report.other_rankings import ranking_table, rankings_data
     from adaptive_eval.run.rescoring import rescore, stored_scoring
-    from adaptive_eval.store import RunReader, RunWriter
+    from adaptive_eval.store.reader import RunReader
+    from adaptive_eval.store.writer import RunWriter
 
     specs = _specs(rubrics, scorer, name)
     with RunReader(run) as reader, ExitStack() as stack:

@@ -27,7 +27,7 @@ from adaptive_eval.monitor.run_end import render_summary
 from adaptive_eval.monitor.snapshot import RunHeader, RunView, run_view
 from adaptive_eval.run.execution import Ended
 from adaptive_eval.run.interrupts import stop_instead
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.text.raised_limits import more_passes, raised_budgets
 

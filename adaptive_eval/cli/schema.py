@@ -14,6 +14,6 @@ def command() -> None:
     An editor with a YAML language server completes and checks a config that begins with
     "# yaml-language-server: $schema=FILE".
     """
-    from adaptive_eval.config import json_schema
+    from adaptive_eval.config.load_config import json_schema
 
     click.echo(json.dumps(json_schema(), indent=2))

@@ -214,7 +214,7 @@ class RunConfig(Section):
 
         Examples
         --------
-        >>> from adaptive_eval.config import config_from_data
+        >>> from adaptive_eval.config.load_config import config_from_data
         >>> models = [{"name": name, "endpoints": [f"http://{name}/v1"]} for name in "ab"]
         >>> tasks = [{"name": "t", "dataset": "t.jsonl", "scorer": "exact"}]
         >>> config_from_data({"name": "demo", "models": models, "tasks": tasks}).samples_written

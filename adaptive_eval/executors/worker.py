@@ -15,7 +15,7 @@ from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.errors import EndpointError, UsageError
 from adaptive_eval.executors.worker_protocol import Answered, Broken, Event, Failed, Job, Scored, Setup
-from adaptive_eval.scoring import TaskScoring
+from adaptive_eval.scoring.rubric import TaskScoring
 from adaptive_eval.scoring.workers import bound_workers
 from adaptive_eval.trial import Completion, Score
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from adaptive_eval.config import ModelConfig
+from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.engine.protocols import Scoring
 from adaptive_eval.errors import EndpointError
-from adaptive_eval.scoring import Scorer
 from adaptive_eval.scoring.rubric import Rubric
-from adaptive_eval.tasks import Task
+from adaptive_eval.scoring.scorer import Scorer
+from adaptive_eval.tasks.task import Task
 from adaptive_eval.trial import Completion, Message, Score, TrialRequest
 
 

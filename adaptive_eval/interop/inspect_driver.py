@@ -18,7 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from adaptive_eval.config import ModelConfig, RunConfig
+from adaptive_eval.config import RunConfig
+from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.section import IN_INSPECT
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.errors import (

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from adaptive_eval.interop.found import Choices
-from adaptive_eval.scoring import Scorer, build_scorer
+from adaptive_eval.scoring.registry import build_scorer
+from adaptive_eval.scoring.scorer import Scorer
 from adaptive_eval.trial import Completion, Question
 
 

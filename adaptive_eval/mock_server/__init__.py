@@ -8,38 +8,10 @@ seed), so answers depend neither on the order of arrival nor on the process. It 
 Examples
 --------
 >>> from urllib.request import urlopen
+>>> from adaptive_eval.mock_server.mock_spec import MockServerSpec, ModelSpec
+>>> from adaptive_eval.mock_server.process import MockServerProcess
 >>> spec = MockServerSpec(models=(ModelSpec(name="expert", mean=0.9),), seed=7)
 >>> with MockServerProcess(spec) as server:
 ...     urlopen(f"{server.url}/health").status
 200
 """
-
-from adaptive_eval.mock_server.mock_spec import (
-    DatasetSpec,
-    FaultSpec,
-    KnownQuestion,
-    LatencySpec,
-    MockServerSpec,
-    ModelSpec,
-    TokenSpec,
-    faults_from_data,
-    spec_from_data,
-    spec_from_json,
-    spec_to_json,
-)
-from adaptive_eval.mock_server.process import MockServerProcess
-
-__all__ = [
-    "DatasetSpec",
-    "FaultSpec",
-    "KnownQuestion",
-    "LatencySpec",
-    "MockServerProcess",
-    "MockServerSpec",
-    "ModelSpec",
-    "TokenSpec",
-    "faults_from_data",
-    "spec_from_data",
-    "spec_from_json",
-    "spec_to_json",
-]

@@ -26,7 +26,7 @@ class MockServerProcess:
 
     Examples
     --------
-    >>> from adaptive_eval.mock_server import ModelSpec
+    >>> from adaptive_eval.mock_server.mock_spec import ModelSpec
     >>> with MockServerProcess(MockServerSpec(models=(ModelSpec(name="a", mean=0.5),))) as server:
     ...     server.base_url.startswith("http://127.0.0.1:"), server.base_url.endswith("/v1")
     (True, True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from adaptive_eval.monitor.liveness import is_running
 from adaptive_eval.monitor.snapshot import RunHeader, RunView, run_view, waiting_view
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.text.stored import NAME, decision_from, started_at
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from adaptive_eval.core.copies import COPY_REASON
 from adaptive_eval.core.results import ModelResult, Results
-from adaptive_eval.store import RunReader
 from adaptive_eval.store.cells import OutcomeCells, mean_and_spread
+from adaptive_eval.store.reader import RunReader
 
 _QUESTIONS = 10
 

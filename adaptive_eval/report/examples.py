@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 from adaptive_eval.report.accounts import ModelAccount, QuestionAccount, most_apart
 from adaptive_eval.report.escape import excerpt
-from adaptive_eval.store import RunReader, TrialRecord
-from adaptive_eval.store.records import TargetLookup
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TargetLookup, TrialRecord
 
 Kind: TypeAlias = Literal["right", "wrong", "unparsed"]
 

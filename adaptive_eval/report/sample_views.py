@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from adaptive_eval.report.escape import excerpt
-from adaptive_eval.store import TrialRecord
+from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.text.inert import inert
 from adaptive_eval.trial import sent_messages, shown_call, shown_message
 

@@ -19,7 +19,7 @@ from adaptive_eval.report.html import page
 from adaptive_eval.report.json import SCHEMA
 from adaptive_eval.report.summary import Summary, summarise
 from adaptive_eval.report.write import write_files, write_reports
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup
 from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.text.plain_data import json_text, picked

@@ -11,7 +11,7 @@ from adaptive_eval.core.results import Decision, PairResult, Results, from_json
 from adaptive_eval.errors import Coded, RunFileError
 from adaptive_eval.report.accounts import ModelAccount, QuestionAccount, model_accounts, question_accounts
 from adaptive_eval.report.examples import Examples, examples
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup
 from adaptive_eval.text.headline import headline
 from adaptive_eval.text.missing_words import missing_warnings

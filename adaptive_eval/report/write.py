@@ -16,7 +16,7 @@ from adaptive_eval.report.json import to_json
 from adaptive_eval.report.markdown import to_markdown
 from adaptive_eval.report.paper_tables import paper_latex, paper_markdown
 from adaptive_eval.report.summary import Summary, summarise
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup
 
 TABLES = "report"

@@ -100,7 +100,7 @@ def results_of(run: str | PathLike[str]) -> Results:
     RunFileError
         If there is no run, or it has no results yet.
     """
-    from adaptive_eval.store import RunReader
+    from adaptive_eval.store.reader import RunReader
 
     with RunReader(Path(run)) as reader:
         latest = reader.latest_snapshot()
@@ -121,7 +121,7 @@ def compare_runs(before: str | PathLike[str], after: str | PathLike[str]) -> Com
     """
     from adaptive_eval.report.comparison import compare
     from adaptive_eval.report.summary import summarise
-    from adaptive_eval.store import RunReader
+    from adaptive_eval.store.reader import RunReader
 
     with RunReader(Path(before)) as one, RunReader(Path(after)) as two:
         return compare(summarise(one), summarise(two))

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeAlias, Typ
 from weakref import finalize
 
 from adaptive_eval.build.assembly import build, config_of_run
-from adaptive_eval.config import config_from_data, load_config
+from adaptive_eval.config import load_config
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core.frames import frame_of
 from adaptive_eval.core.results import ModelResult, Results, StopVerdict, Table
 from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint

@@ -23,7 +23,7 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.engine.events import Event, Observer
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.errors import UsageError
-from adaptive_eval.report import ReportPaths, write_reports
+from adaptive_eval.report.write import ReportPaths, write_reports
 from adaptive_eval.run.disk import room_warning
 from adaptive_eval.run.observers import MetricsOptions, Outlets
 from adaptive_eval.run.pilot import (

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from adaptive_eval.build.assembly import Built, build
-from adaptive_eval.config import json_schema, parse_config
+from adaptive_eval.config import parse_config
 from adaptive_eval.config.benchmarks import benchmarks
 from adaptive_eval.config.document import write_document
+from adaptive_eval.config.load_config import json_schema
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.errors import EndpointError, EndpointsUnusable, UsageError

@@ -11,7 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from adaptive_eval.config import NotifyConfig, RunConfig
+from adaptive_eval.config import RunConfig
+from adaptive_eval.config.run_config import NotifyConfig
 from adaptive_eval.core.results import Decision, Results, StopVerdict
 from adaptive_eval.engine.events import Decided, Event, Progress, Stopped
 from adaptive_eval.errors import UsageError

@@ -18,10 +18,11 @@ from adaptive_eval.build.rubrics import (
     with_stored_thresholds,
 )
 from adaptive_eval.build.stored_answers import StoredAnswers
-from adaptive_eval.config import BudgetGoal, RubricConfig
+from adaptive_eval.config.decisions import BudgetGoal
+from adaptive_eval.config.rubric_config import RubricConfig
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.errors import EndpointError, EndpointsUnusable, Interrupted, UsageError
-from adaptive_eval.scoring import TaskScoring
+from adaptive_eval.scoring.rubric import TaskScoring
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.run_files import RUN_FILE

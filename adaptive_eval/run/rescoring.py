@@ -21,7 +21,7 @@ from adaptive_eval.build.rubrics import (
     stored_thresholds,
     with_stored_thresholds,
 )
-from adaptive_eval.config import RubricConfig
+from adaptive_eval.config.rubric_config import RubricConfig
 from adaptive_eval.core.results import Results, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
@@ -35,11 +35,17 @@ from adaptive_eval.errors import (
 )
 from adaptive_eval.executors.processes import available_cores, process_pool
 from adaptive_eval.run.rescoring_requests import RescoringSpec, tracked
-from adaptive_eval.scoring import IN_WORKERS, Rubric, Scorer, SignalMissing, attempt_signals, build_scorer
+from adaptive_eval.scoring.registry import IN_WORKERS, build_scorer
+from adaptive_eval.scoring.rubric import Rubric, SignalMissing
+from adaptive_eval.scoring.scorer import Scorer
+from adaptive_eval.scoring.signals import attempt_signals
 from adaptive_eval.scoring.spread import Answers, score_here, score_spread
-from adaptive_eval.store import Rescored, RunReader, RunWriter, ScoringRecord, TrialRecord
 from adaptive_eval.store.codec import dump_json, load_json
-from adaptive_eval.tasks import Task
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.scorings import Rescored, ScoringRecord
+from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.tasks.task import Task
 from adaptive_eval.trial import Missing, Score, Signal, TrialKey, TrialOutcome, Usage
 
 _BATCH = 256

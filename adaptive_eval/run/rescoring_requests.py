@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from adaptive_eval.config import RubricConfig, RunConfig, ScorerConfig
+from adaptive_eval.config import RunConfig
 from adaptive_eval.config.document import read_document
 from adaptive_eval.config.problems import plain_problems
-from adaptive_eval.config.rubric_config import by_schema
+from adaptive_eval.config.rubric_config import RubricConfig, by_schema
+from adaptive_eval.config.scorers import ScorerConfig
 from adaptive_eval.config.section import Section, by_kind
 from adaptive_eval.errors import UsageError
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from adaptive_eval.config import ModelConfig, RunConfig
+from adaptive_eval.config import RunConfig
+from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.engine.events import Attempted, Event, Finished
 from adaptive_eval.library import library
 from adaptive_eval.store.records import AttemptRecord, TrialRecord

@@ -86,7 +86,7 @@ class RunReader:
     Examples
     --------
     >>> import tempfile
-    >>> from adaptive_eval.store import RunWriter
+    >>> from adaptive_eval.store.writer import RunWriter
     >>> with tempfile.TemporaryDirectory() as runs:
     ...     RunWriter.create(Path(runs, "first"), meta={"name": "first"}).close()
     ...     with RunReader(Path(runs, "first")) as reader:

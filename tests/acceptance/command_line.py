@@ -22,15 +22,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from adaptive_eval.cli.main import main
-from adaptive_eval.mock_server import (
-    DatasetSpec,
-    FaultSpec,
-    LatencySpec,
-    MockServerProcess,
-    MockServerSpec,
-    ModelSpec,
-)
-from adaptive_eval.store import RunReader, TrialRecord
+from adaptive_eval.mock_server.mock_spec import DatasetSpec, FaultSpec, LatencySpec, MockServerSpec, ModelSpec
+from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
 
 ROOT = Path(__file__).parents[2]
 QUICKSTART = ROOT / "configs" / "quickstart.yaml"

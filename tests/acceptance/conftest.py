@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from command_line import Reached, in_process, mimic_spec, quickstart, write_config
 
-from adaptive_eval.mock_server import MockServerProcess
+from adaptive_eval.mock_server.process import MockServerProcess
 
 
 @pytest.fixture(scope="session")

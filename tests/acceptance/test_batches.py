@@ -28,8 +28,9 @@ from adaptive_eval.endpoints.anthropic_batches import AnthropicBatches
 from adaptive_eval.endpoints.batches import Batch, Batches, BatchInterface, BatchOptions
 from adaptive_eval.endpoints.openai_batches import OpenAIBatches
 from adaptive_eval.engine.limits import BatchRounds
-from adaptive_eval.mock_server import FaultSpec, LatencySpec, MockServerProcess
-from adaptive_eval.store import TrialRecord
+from adaptive_eval.mock_server.mock_spec import FaultSpec, LatencySpec
+from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.store.records import TrialRecord
 
 SLOW = LatencySpec(median=0.2, sigma=0.3)
 MODELS = ("sage", "novice", "guesser")

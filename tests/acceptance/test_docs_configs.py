@@ -23,8 +23,10 @@ from command_line import ROOT, in_process, trials, write_config
 from pages import Snippet, blocks
 from ruamel.yaml import YAML
 
-from adaptive_eval.config import ModelConfig, RunConfig, TaskConfig, parse_config
+from adaptive_eval.config import RunConfig, parse_config
+from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.providers import PROVIDERS
+from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.errors import UsageError
 from adaptive_eval.scoring.sandbox import require_sandbox
 

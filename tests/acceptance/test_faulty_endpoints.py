@@ -21,8 +21,8 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server import MockServerProcess
-from adaptive_eval.store import RunReader
+from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import CANCELLED, WITHDRAWN
 
 KINDS = {"status": {"rate_limit", "server"}, "drop": {"dropped"}, "malformed": {"malformed"}}

@@ -16,7 +16,8 @@ import pytest
 from command_line import COMMAND, PATIENCE, ROOT, environment, in_process, report
 
 from adaptive_eval.config import load_config
-from adaptive_eval.mock_server import DatasetSpec, LatencySpec, MockServerProcess, MockServerSpec, ModelSpec
+from adaptive_eval.mock_server.mock_spec import DatasetSpec, LatencySpec, MockServerSpec, ModelSpec
+from adaptive_eval.mock_server.process import MockServerProcess
 
 SUMS = [(f"Ann has {a} pens and buys {a % 7 + 2}. How many now?", a + a % 7 + 2) for a in range(10, 50)]
 

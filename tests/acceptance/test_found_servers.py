@@ -22,8 +22,9 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server import FaultSpec, LatencySpec, MockServerProcess
-from adaptive_eval.store import RunReader
+from adaptive_eval.mock_server.mock_spec import FaultSpec, LatencySpec
+from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.store.reader import RunReader
 
 LATENCY = LatencySpec(median=0.002)
 

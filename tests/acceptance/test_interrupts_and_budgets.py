@@ -32,8 +32,9 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server import LatencySpec, MockServerProcess
-from adaptive_eval.store import RunReader
+from adaptive_eval.mock_server.mock_spec import LatencySpec
+from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.store.reader import RunReader
 
 
 @pytest.fixture

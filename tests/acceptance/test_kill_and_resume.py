@@ -21,8 +21,10 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server import LatencySpec, MockServerProcess
-from adaptive_eval.store import RunReader, TrialRecord
+from adaptive_eval.mock_server.mock_spec import LatencySpec
+from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
 
 LATENCY = LatencySpec(median=0.05, sigma=0.8)
 """Long enough for requests to be out whenever the process is killed."""

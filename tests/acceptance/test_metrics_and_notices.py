@@ -24,7 +24,7 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server import MockServerProcess
+from adaptive_eval.mock_server.process import MockServerProcess
 
 LOG = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read())"
 

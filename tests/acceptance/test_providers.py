@@ -20,10 +20,10 @@ from answering_server import Replies, serving, two_models
 from command_line import ROOT, in_process, trials, write_config
 from ruamel.yaml import YAML
 
-from adaptive_eval.config import config_from_data
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.config.providers import PROVIDERS
 from adaptive_eval.engine.clock import SystemClock
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import CANCELLED, WITHDRAWN
 
 KEY = "a-key-of-this-test"

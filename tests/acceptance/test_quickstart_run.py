@@ -22,7 +22,7 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 
 HURRIED = ("-o", "mimic.latency.median=0", "-o", "stopping.equivalence=0.15")
 

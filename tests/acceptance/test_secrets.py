@@ -27,7 +27,8 @@ from command_line import (
 )
 from starlette.testclient import TestClient
 
-from adaptive_eval.mock_server import LatencySpec, MockServerProcess
+from adaptive_eval.mock_server.mock_spec import LatencySpec
+from adaptive_eval.mock_server.process import MockServerProcess
 from adaptive_eval.monitor.web.app import create_app
 from adaptive_eval.monitor.web.folder import open_folder
 from adaptive_eval.store.codec import unpack

@@ -10,7 +10,7 @@ import pytest
 from answering_server import answering, two_models
 from command_line import ROOT, Finished, in_process, report, trials, write_config
 
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 
 PAGE = (ROOT / "docs" / "tasks.md").read_text("utf-8").partition("## Your own solvers")[2]
 LOOP = PAGE.partition("```python\n")[2].partition("```")[0]

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from command_line import in_process, served
 
-from adaptive_eval.mock_server import MockServerProcess, MockServerSpec, ModelSpec, TokenSpec
+from adaptive_eval.mock_server.mock_spec import MockServerSpec, ModelSpec, TokenSpec
+from adaptive_eval.mock_server.process import MockServerProcess
 
 CONFIG = """
 name: asked-first

@@ -22,7 +22,7 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server import MockServerProcess
+from adaptive_eval.mock_server.process import MockServerProcess
 
 PASTED = "sk-proj-Zq83hTbcP0aaJJ4kLmN5"
 KEY = "correct-horse-battery-staple-51"

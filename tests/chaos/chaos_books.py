@@ -12,7 +12,8 @@ from pathlib import Path
 
 from adaptive_eval.core.results import from_json
 from adaptive_eval.core.spec import BudgetSpec, SessionSpec
-from adaptive_eval.store import RunReader, TrialRecord
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
 
 __all__ = ["Bill", "Books", "Figures"]
 

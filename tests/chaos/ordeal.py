@@ -20,7 +20,8 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server import LatencySpec, MockServerProcess
+from adaptive_eval.mock_server.mock_spec import LatencySpec
+from adaptive_eval.mock_server.process import MockServerProcess
 
 LATENCY = LatencySpec(median=0.03, sigma=0.8)
 NAMES = {"drop": "dropped", "cut_off": "aborted", "status": "429 or 503"}

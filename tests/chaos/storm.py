@@ -29,7 +29,7 @@ from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.errors import RunDiskFull, TransientEndpointError
-from adaptive_eval.store import RunWriter
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Message, Score, TrialRequest, Usage
 
 MODELS = ("a", "b", "c")

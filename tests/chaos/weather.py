@@ -21,7 +21,7 @@ from command_line import mimic_spec, set_faults
 from ordeal import LATENCY, WEATHER, Ordeal
 from storm import World, storm
 
-from adaptive_eval.mock_server import MockServerProcess
+from adaptive_eval.mock_server.process import MockServerProcess
 
 BEGIN, END = "<!-- chaos: begin -->\n", "<!-- chaos: end -->\n"
 """Marks around the table in a page."""

@@ -15,9 +15,9 @@ from ray_here import KEY, Cluster
 
 from adaptive_eval.build.assembly import Built
 from adaptive_eval.build.workplace import workplace_of
-from adaptive_eval.config import ExecutorConfig
+from adaptive_eval.config.run_config import ExecutorConfig
 from adaptive_eval.engine.protocols import Executor
-from adaptive_eval.mock_server import MockServerProcess
+from adaptive_eval.mock_server.process import MockServerProcess
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "acceptance"))  # its commands
 

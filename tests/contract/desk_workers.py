@@ -11,10 +11,10 @@ from typing import Any
 
 from adaptive_eval.build.assembly import Built, build
 from adaptive_eval.build.workplace import setup_of
-from adaptive_eval.config import config_from_data
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.executors.remote import RemoteExecutor, WorkerGone
 from adaptive_eval.executors.worker import Worker
-from adaptive_eval.mock_server import DatasetSpec, LatencySpec, MockServerSpec, ModelSpec
+from adaptive_eval.mock_server.mock_spec import DatasetSpec, LatencySpec, MockServerSpec, ModelSpec
 from adaptive_eval.trial import TrialKey, TrialRequest
 
 ARITHMETIC = Path(__file__).parents[2] / "configs" / "data" / "arithmetic.jsonl"

@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 import httpx
 from openai import AsyncOpenAI
 
-from adaptive_eval.mock_server import (
+from adaptive_eval.mock_server.mock_spec import (
     KnownQuestion,
     LatencySpec,
-    MockServerProcess,
     MockServerSpec,
     ModelSpec,
     TokenSpec,
 )
+from adaptive_eval.mock_server.process import MockServerProcess
 
 T = TypeVar("T")
 

@@ -7,7 +7,8 @@ import pytest
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_completions import OpenAICompletions
 from adaptive_eval.errors import EndpointError, TransientEndpointError
-from adaptive_eval.mock_server import FaultSpec, KnownQuestion, MockServerProcess, MockServerSpec, ModelSpec
+from adaptive_eval.mock_server.mock_spec import FaultSpec, KnownQuestion, MockServerSpec, ModelSpec
+from adaptive_eval.mock_server.process import MockServerProcess
 from adaptive_eval.trial import Message
 
 QUESTION = "A farmer has 3 cows and buys 4 more. How many has he now?"

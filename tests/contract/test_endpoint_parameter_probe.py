@@ -19,7 +19,8 @@ from adaptive_eval.endpoints.parameter_probe import (
     probe_parameters,
 )
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
-from adaptive_eval.mock_server import MockServerProcess, MockServerSpec, ModelSpec, TokenSpec
+from adaptive_eval.mock_server.mock_spec import MockServerSpec, ModelSpec, TokenSpec
+from adaptive_eval.mock_server.process import MockServerProcess
 from adaptive_eval.trial import Completion, Usage
 
 PARAMETERS = ("max_tokens", "stop", "logprobs", "seed", "n")

@@ -9,14 +9,14 @@ from scripted_http import hang, reply, serving
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_completions import OpenAICompletions
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
-from adaptive_eval.mock_server import (
+from adaptive_eval.mock_server.mock_spec import (
     FaultSpec,
     KnownQuestion,
     LatencySpec,
-    MockServerProcess,
     MockServerSpec,
     ModelSpec,
 )
+from adaptive_eval.mock_server.process import MockServerProcess
 from adaptive_eval.trial import Conversation, Message, Usage
 
 QUESTION = "A farmer has 3 cows and buys 4 more. How many has he now?"

@@ -19,7 +19,7 @@ from desk_workers import PATIENCE, Desks, at_desks, built_at, config_at, in_proc
 from adaptive_eval.build.assembly import Built, build, continue_run
 from adaptive_eval.build.model_clients import endpoint_at
 from adaptive_eval.build.workplace import setup_of
-from adaptive_eval.config import config_from_data
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core.results import Results
 from adaptive_eval.engine.protocols import Executor
 from adaptive_eval.errors import (
@@ -31,8 +31,8 @@ from adaptive_eval.errors import (
     WorkersLost,
 )
 from adaptive_eval.executors.worker import Worker
-from adaptive_eval.mock_server import MockServerProcess
-from adaptive_eval.store import RunReader
+from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from adaptive_eval.build.server_discovery import Finder
-from adaptive_eval.config import config_from_data
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.engine.limits import AdaptiveConcurrency
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError, UsageError
-from adaptive_eval.mock_server import MockServerProcess, MockServerSpec, ModelSpec
+from adaptive_eval.mock_server.mock_spec import MockServerSpec, ModelSpec
+from adaptive_eval.mock_server.process import MockServerProcess
 
 FILE = {"discover": "file", "path": "servers/*.txt"}
 

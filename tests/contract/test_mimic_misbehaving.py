@@ -11,7 +11,8 @@ import pytest
 from mimic_client import ASK, SPEC, answer, ask, chat, collect, set_faults, stats, texts, wait_until
 from openai import AsyncOpenAI
 
-from adaptive_eval.mock_server import MockServerProcess, MockServerSpec
+from adaptive_eval.mock_server.mock_spec import MockServerSpec
+from adaptive_eval.mock_server.process import MockServerProcess
 
 
 def test_a_rate_limit_says_when_to_come_back(mimic: MockServerProcess, faulty: Callable[..., None]) -> None:

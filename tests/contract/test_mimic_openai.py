@@ -12,8 +12,9 @@ import pytest
 from mimic_client import ASK, QUESTIONS, SPEC, answer, ask, chat, collect, stats, texts, wait_until
 from openai import AsyncOpenAI
 
-from adaptive_eval.mock_server import MockServerProcess, MockServerSpec, ModelSpec
 from adaptive_eval.mock_server.examinee import Examinee
+from adaptive_eval.mock_server.mock_spec import MockServerSpec, ModelSpec
+from adaptive_eval.mock_server.process import MockServerProcess
 from adaptive_eval.mock_server.prose import count_tokens
 
 # What it says

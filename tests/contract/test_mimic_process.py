@@ -16,13 +16,15 @@ import httpx
 import pytest
 
 from adaptive_eval.errors import EndpointsUnusable, UsageError
-from adaptive_eval.mock_server import MockServerProcess, MockServerSpec, ModelSpec, spec_to_json
+from adaptive_eval.mock_server.mock_spec import MockServerSpec, ModelSpec, spec_to_json
+from adaptive_eval.mock_server.process import MockServerProcess
 
 SPEC = MockServerSpec(models=(ModelSpec(name="coin", mean=0.5),))
 
 PARENT = """
 import sys
-from adaptive_eval.mock_server import MockServerProcess, spec_from_json
+from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mock_server.mock_spec import spec_from_json
 with MockServerProcess(spec_from_json(sys.argv[1])) as mimic:
     print(mimic.url.rpartition(":")[2], flush=True)
     sys.stdin.read()

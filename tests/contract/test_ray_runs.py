@@ -36,8 +36,9 @@ from adaptive_eval.build.workplace import workplace_of
 from adaptive_eval.config import load_config
 from adaptive_eval.errors import UsageError
 from adaptive_eval.executors.ray_cluster import _watch_head
-from adaptive_eval.mock_server import LatencySpec, MockServerProcess
-from adaptive_eval.store import RunReader
+from adaptive_eval.mock_server.mock_spec import LatencySpec
+from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.store.reader import RunReader
 from scorio.study import Bootstrap, Metric, biased_coins, convergence
 
 LATENCY = LatencySpec(median=0.02, sigma=0.5)

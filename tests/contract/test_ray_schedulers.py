@@ -27,7 +27,7 @@ from command_line import (
 from ray_here import Cluster
 from ruamel.yaml import YAML
 
-from adaptive_eval.mock_server import MockServerProcess
+from adaptive_eval.mock_server.process import MockServerProcess
 
 SRUN = """#!/bin/sh
 while case $1 in -*) true;; *) false;; esac; do shift; done

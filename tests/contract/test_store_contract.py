@@ -17,15 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_eval.errors import RunExists, RunLocked, RunMismatch, RunNotFound
-from adaptive_eval.store import (
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import (
     AttemptRecord,
     DecisionRecord,
     EndpointHealth,
-    RunReader,
-    RunWriter,
     SnapshotRecord,
     TrialRecord,
 )
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Missing, Score, TrialKey, TrialOutcome, TrialRequest, Usage
 
 

@@ -18,7 +18,8 @@ from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import RunnerOptions
 from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.monitor.snapshot import RunHeader, run_view
-from adaptive_eval.store import RunReader, RunWriter
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
 
 NIGHT = 8 * 3600.0
 TIMEOUT = 600.0

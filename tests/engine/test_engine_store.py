@@ -14,15 +14,16 @@ from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner
-from adaptive_eval.mock_server import (
+from adaptive_eval.mock_server.mock_spec import (
     FaultSpec,
     KnownQuestion,
     LatencySpec,
-    MockServerProcess,
     MockServerSpec,
     ModelSpec,
 )
-from adaptive_eval.store import RunReader, RunWriter
+from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Message, Missing
 
 QUICK = RetryPolicy(attempts=4, base=0.001, cap=0.01)

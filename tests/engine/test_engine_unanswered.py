@@ -19,7 +19,9 @@ from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.errors import EndpointError, ScorerUnavailable, TransientEndpointError
-from adaptive_eval.store import AttemptRecord, RunReader, RunWriter, TrialRecord
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import AttemptRecord, TrialRecord
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 
 KEY = TrialKey("a", 0)

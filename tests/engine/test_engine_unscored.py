@@ -121,7 +121,7 @@ def test_an_interrupt_does_not_wait_for_a_scorer_that_is_away():
 
 @pytest.mark.parametrize("category", [0, 1])
 def test_a_record_has_a_category_or_a_reason_why_not(category):
-    from adaptive_eval.store import TrialRecord
+    from adaptive_eval.store.records import TrialRecord
     from adaptive_eval.trial import Completion, TrialRequest
 
     request, answer = TrialRequest(TrialKey("a", 0), "t", "q", 0, 1), Completion("x", "stop")

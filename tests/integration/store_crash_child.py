@@ -10,7 +10,8 @@ import random
 import sys
 from pathlib import Path
 
-from adaptive_eval.store import AttemptRecord, RunWriter, SnapshotRecord, TrialRecord
+from adaptive_eval.store.records import AttemptRecord, SnapshotRecord, TrialRecord
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 
 MODELS = ("a", "b", "c")

@@ -14,10 +14,11 @@ from scripted_chat import scripted_chat
 from adaptive_eval.build.assembly import build
 from adaptive_eval.cli.main import cli
 from adaptive_eval.cli.validate import unpinned
-from adaptive_eval.config import config_from_data, json_schema, parse_config
+from adaptive_eval.config import parse_config
 from adaptive_eval.config.benchmarks import benchmarks
+from adaptive_eval.config.load_config import config_from_data, json_schema
 from adaptive_eval.errors import ConfigError, DatasetError, UsageError
-from adaptive_eval.scoring import build_scorer
+from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.sandbox import require_sandbox
 from adaptive_eval.tasks.sources import read_source
 from adaptive_eval.trial import Completion

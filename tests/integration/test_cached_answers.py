@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from mimic_runs import command
 
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 
 CONFIG = """
 name: audited

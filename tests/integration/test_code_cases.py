@@ -124,7 +124,7 @@ def test_a_function_is_called_with_the_arguments_of_every_case(program, reason):
     ids=range(3),
 )
 def test_questions_without_usable_cases_are_named(question, words):
-    from adaptive_eval.scoring import build_scorer
+    from adaptive_eval.scoring.registry import build_scorer
 
     scorer = build_scorer("code", {"allow_execution": True, "cases": ("public", "private")})
     assert words in scorer.check_target(question)

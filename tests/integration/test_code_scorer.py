@@ -15,10 +15,11 @@ import pytest
 from mimic_runs import command, mimic_config, run_config
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.scoring import build_scorer, sandbox
+from adaptive_eval.scoring import sandbox
 from adaptive_eval.scoring.code import find_code
+from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.sandbox import Limits, SandboxFailed, require_sandbox, run_tests
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Completion, Question
 
 

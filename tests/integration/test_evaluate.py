@@ -16,8 +16,8 @@ from adaptive_eval.cli.main import cli
 from adaptive_eval.engine.events import Progress, Stopped
 from adaptive_eval.errors import ConfigError, DatasetError, UsageError
 from adaptive_eval.interop.recorded_files import read_recorded
-from adaptive_eval.report import write_reports
-from adaptive_eval.store import RunReader
+from adaptive_eval.report.write import write_reports
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Completion, Usage
 
 ROWS = [{"id": f"q{n}", "input": f"{n} + {n}?", "target": str(2 * n)} for n in range(30)]

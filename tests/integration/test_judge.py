@@ -15,8 +15,9 @@ from adaptive_eval.build.grading import grading_model_of
 from adaptive_eval.endpoints.transport import LEAST_BODY
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import ScorerUnavailable
-from adaptive_eval.scoring import build_scorer
-from adaptive_eval.store import RunReader, RunWriter
+from adaptive_eval.scoring.registry import build_scorer
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Question
 
 MIMIC = {"seed": 7, "models": {"sage": {"mean": 0.9}, "novice": {"mean": 0.3}, "referee": {"mean": 1.0}}}

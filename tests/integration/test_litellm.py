@@ -23,7 +23,7 @@ import pytest
 from mimic_runs import command, run_config, write_config
 from ruamel.yaml import YAML
 
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 
 # LiteLLM has warnings of its own.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]

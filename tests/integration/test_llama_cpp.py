@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from mimic_runs import command, run_config, write_config
 
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 
 pytestmark = pytest.mark.slow
 

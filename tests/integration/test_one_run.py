@@ -14,7 +14,7 @@ import adaptive_eval
 from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.errors import RunDiskFull, UsageError
 from adaptive_eval.run.pilot import PILOT
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Completion, Usage
 
 ROWS = [{"input": f"{n} + {n}?", "target": str(2 * n)} for n in range(12)]

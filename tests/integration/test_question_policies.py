@@ -7,7 +7,8 @@ import json
 import pytest
 from mimic_runs import command, mimic_config, run_config
 
-from adaptive_eval.store import RunReader, RunWriter
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.text.verdicts import questions_words
 
 

@@ -8,10 +8,13 @@ import chromium
 import pytest
 
 from adaptive_eval.core.results import ModelResult, PairResult, Results, StopVerdict, to_json
-from adaptive_eval.report import summarise, write_reports
 from adaptive_eval.report.accounts import QuestionAccount
 from adaptive_eval.report.html import to_html
-from adaptive_eval.store import RunReader, RunWriter, SnapshotRecord
+from adaptive_eval.report.summary import summarise
+from adaptive_eval.report.write import write_reports
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import SnapshotRecord
+from adaptive_eval.store.writer import RunWriter
 
 HOSTILE = (
     "</style></title><script>window.hit = 1; alert(1)</script>",

@@ -9,7 +9,9 @@ from mimic_runs import command, mimic_config, run_config, write_config
 
 from adaptive_eval.build.assembly import build
 from adaptive_eval.config import load_config
-from adaptive_eval.store import RunReader, RunWriter, TrialRecord
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score
 
 BINS = {"low": "below", "high": "at_least"}

@@ -7,7 +7,7 @@ import json
 import pytest
 from mimic_runs import command, mimic_config, run_config
 
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 from scorio.categorical import Signals, get_schema
 
 CONCISE = {"schema": "concision-high-conf", "pilot": 2}

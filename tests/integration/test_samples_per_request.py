@@ -18,8 +18,10 @@ import httpx
 import pytest
 from mimic_runs import command
 
-from adaptive_eval.mock_server import KnownQuestion, LatencySpec, MockServerProcess, MockServerSpec, ModelSpec
-from adaptive_eval.store import RunReader, TrialRecord
+from adaptive_eval.mock_server.mock_spec import KnownQuestion, LatencySpec, MockServerSpec, ModelSpec
+from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import TrialKey
 
 COMMAND = Path(sys.executable).with_name("adaptive-eval")

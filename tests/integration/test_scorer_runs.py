@@ -7,8 +7,8 @@ import json
 import pytest
 from mimic_runs import ARITHMETIC, command, mimic_config, run_config
 
-from adaptive_eval.store import RunReader
-from adaptive_eval.tasks import load_task
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.tasks.load import load_task
 
 pytest.importorskip("math_verify")
 pytest.importorskip("pebble")

@@ -18,7 +18,8 @@ import pytest
 import store_crash_child as child
 
 from adaptive_eval.errors import RunLocked, RunNotFound
-from adaptive_eval.store import RunReader, RunWriter
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
 
 trial = functools.cache(child.trial)
 
@@ -202,7 +203,9 @@ FILL_THE_DISK = """
 import subprocess, sys
 from pathlib import Path
 import store_crash_child as child
-from adaptive_eval.store import RunDiskFull, RunReader, RunWriter
+from adaptive_eval.errors import RunDiskFull
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
 from test_store_crash import check_run
 
 disk = Path(sys.argv[1])
@@ -260,7 +263,9 @@ def test_a_full_disk_stops_commits_loses_nothing_and_is_survived(tmp_path):
 
 READ_WITHOUT_RIGHTS = """
 import os, sys
-from adaptive_eval.store import RunNotWritable, RunReader, RunWriter
+from adaptive_eval.errors import RunNotWritable
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.store import columns
 from test_store_crash import check_run
 

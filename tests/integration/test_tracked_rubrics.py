@@ -12,7 +12,7 @@ from mimic_runs import command, mimic_config, run_config
 from adaptive_eval.core.results import from_json
 from adaptive_eval.report.other_rankings import ranking_rows
 from adaptive_eval.report.rank_plot import rank_plot
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 
 TRACKED = [
     "exact-match",

@@ -11,9 +11,9 @@ from mimic_runs import command, mimic_config, run_config
 from scripted_chat import labelled, scripted_chat
 
 from adaptive_eval.errors import ScorerUnavailable
-from adaptive_eval.scoring import build_scorer
+from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.verifier import calibrated, label_logits
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Completion, Question
 from scorio.categorical import Signals, get_schema, schema_names
 

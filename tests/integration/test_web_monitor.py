@@ -18,7 +18,7 @@ import run_examples as runs
 import standings_examples as examples
 
 from adaptive_eval.cli.main import main
-from adaptive_eval.store import RunWriter
+from adaptive_eval.store.writer import RunWriter
 
 PAGES = ("models/1", "pairs/0", "questions", "questions/0", "trials", "trials/1/0")
 """Pages behind the run's page, one of each kind."""

@@ -8,8 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from adaptive_eval.mock_server import MockServerSpec
-from adaptive_eval.mock_server.mock_spec import spec_from_data
+from adaptive_eval.mock_server.mock_spec import MockServerSpec, spec_from_data
 
 ARITHMETIC = Path(__file__).parents[2] / "configs" / "data" / "arithmetic.jsonl"
 MODELS = {"sage": 0.9, "novice": 0.3}

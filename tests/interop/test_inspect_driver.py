@@ -10,7 +10,7 @@ from harness_logs import MODELS, inspect_task
 from adaptive_eval.cli.main import cli
 from adaptive_eval.interop.detect import open_logs
 from adaptive_eval.interop.found import Choices, checked
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 
 pytestmark = pytest.mark.interop
 

@@ -11,7 +11,7 @@ from adaptive_eval.interop.export_lm_eval import write_lm_eval
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import read_recorded
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 
 pytestmark = pytest.mark.interop
 

@@ -9,9 +9,9 @@ from harness_logs import LM_EVAL_TASK, MODELS
 
 from adaptive_eval.build.assembly import build
 from adaptive_eval.cli.main import cli
-from adaptive_eval.config import config_from_data
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.errors import DatasetError
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Completion
 
 pytestmark = pytest.mark.interop

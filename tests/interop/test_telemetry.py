@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from adaptive_eval.config import config_from_data
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.engine.events import Attempted, Finished
-from adaptive_eval.mock_server import FaultSpec, MockServerProcess, MockServerSpec, ModelSpec
+from adaptive_eval.mock_server.mock_spec import FaultSpec, MockServerSpec, ModelSpec
+from adaptive_eval.mock_server.process import MockServerProcess
 from adaptive_eval.run.telemetry import Telemetry
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage

@@ -8,8 +8,9 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.config import RunConfig, config_from_data, parse_config
+from adaptive_eval.config import RunConfig, parse_config
 from adaptive_eval.config.document import read_document, write_document
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.config.overrides import Override, apply_overrides, override_text
 from adaptive_eval.errors import ConfigError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from adaptive_eval.scoring import ChoiceScorer
+from adaptive_eval.scoring.choice import ChoiceScorer
 from adaptive_eval.trial import Completion, Question
 
 CHOICES = ("a red house", "a blue house", "no house", "two houses", "a house boat", "I do not know")

@@ -8,7 +8,8 @@ from pathlib import Path
 import standings_examples as examples
 
 from adaptive_eval.core.results import Decision, Results
-from adaptive_eval.store import AttemptRecord, RunWriter, TrialRecord
+from adaptive_eval.store.records import AttemptRecord, TrialRecord
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 
 SCRIPT = "<script>window.pwned = 'script'</script>"

@@ -22,9 +22,10 @@ from adaptive_eval.core.spec import (
     StoppingSpec,
     TaskSpec,
 )
-from adaptive_eval.report import summarise
-from adaptive_eval.report.summary import Summary
-from adaptive_eval.store import AttemptRecord, RunReader, RunWriter, SnapshotRecord, TrialRecord
+from adaptive_eval.report.summary import Summary, summarise
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import AttemptRecord, SnapshotRecord, TrialRecord
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Missing, Score, TrialOutcome, TrialRequest, Usage
 
 STARTED = 1_750_000_000.0  # 2025-06-15T15:06:40Z

@@ -10,7 +10,7 @@ import pytest
 from session_scripts import drive, make_spec
 
 from adaptive_eval.build.assembly import build
-from adaptive_eval.config import config_from_data
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import DatasetError
 

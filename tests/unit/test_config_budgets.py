@@ -6,7 +6,8 @@ import pytest
 from config_texts import WIDE, with_changes
 
 from adaptive_eval.build.assembly import build
-from adaptive_eval.config import json_schema, parse_config
+from adaptive_eval.config import parse_config
+from adaptive_eval.config.load_config import json_schema
 from adaptive_eval.core.spec import BudgetSpec
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from config_texts import plain
 
-from adaptive_eval.config import config_from_data, difference, parse_config
+from adaptive_eval.config import parse_config
+from adaptive_eval.config.identity import difference
+from adaptive_eval.config.load_config import config_from_data
 
 
 def test_it_is_this_process_unless_something_else_is_said() -> None:

@@ -8,7 +8,9 @@ import json
 import pytest
 from config_texts import with_changes
 
-from adaptive_eval.config import config_from_data, difference, parse_config
+from adaptive_eval.config import parse_config
+from adaptive_eval.config.identity import difference
+from adaptive_eval.config.load_config import config_from_data
 
 BASE = {
     "name": "demo",

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from config_texts import MINIMAL, problems_of, with_changes
 
-from adaptive_eval.config import RankingGoal, config_from_data, json_schema, load_config, parse_config
+from adaptive_eval.config import load_config, parse_config
+from adaptive_eval.config.decisions import RankingGoal
+from adaptive_eval.config.load_config import config_from_data, json_schema
 
 FULL = """\
 # A comment that is kept.

@@ -9,12 +9,13 @@ import pytest
 from config_texts import plain
 
 from adaptive_eval.build.assembly import SCORERS  # with those of other tools
-from adaptive_eval.config import config_from_data, decisions, scorers
+from adaptive_eval.config import decisions, scorers
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core import spec as spec_of_session
 from adaptive_eval.core.allocate import POLICIES
 from adaptive_eval.core.spec import RULES
 from adaptive_eval.mock_server import mock_spec as spec
-from adaptive_eval.scoring import build_scorer
+from adaptive_eval.scoring.registry import build_scorer
 
 
 def test_a_mimic_section_makes_a_mock_server():

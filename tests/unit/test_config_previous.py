@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from config_texts import plain
 
-from adaptive_eval.config import config_from_data
+from adaptive_eval.config.load_config import config_from_data
 
 REFERENCES = [{"run": "runs/previous", "models": ["old", "older"]}]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.config import parse_count, parse_duration
+from adaptive_eval.config.section import parse_count, parse_duration
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ from run_examples import make_run
 
 from adaptive_eval.build.assembly import Built, build
 from adaptive_eval.cli.main import cli
-from adaptive_eval.config import config_from_data
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.config.model import SamplingConfig
 from adaptive_eval.errors import RunDiskFull, RunFileError
 from adaptive_eval.run import disk
 from adaptive_eval.run.disk import alternatives, forecast, room_warning
-from adaptive_eval.store import RunReader
 from adaptive_eval.store.disk_space import free_bytes, require_writable, stored_bytes, trial_bytes
+from adaptive_eval.store.reader import RunReader
 
 Usage = namedtuple("Usage", "total used free")
 

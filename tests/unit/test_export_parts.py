@@ -15,7 +15,8 @@ from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.parquet_parts import parts_of, write_parts
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.interop.run_tables import COLUMNS, trial_rows
-from adaptive_eval.store import RunReader, RunWriter
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
 
 pytest.importorskip("pyarrow", reason="this test is for where Parquet can be written")
 

@@ -6,7 +6,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from adaptive_eval.build.assembly import build
-from adaptive_eval.config import config_from_data, json_schema
+from adaptive_eval.config.load_config import config_from_data, json_schema
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.inspect_score import InspectScorer, SampleCompletion
 from adaptive_eval.interop.inspect_task import load_inspect_task

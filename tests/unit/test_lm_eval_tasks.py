@@ -7,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from adaptive_eval.build.assembly import build
-from adaptive_eval.config import config_from_data
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.lm_eval_task import lm_eval_rows
 

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from adaptive_eval.mock_server import MockServerSpec, ModelSpec
 from adaptive_eval.mock_server.accuracies import question_accuracies
+from adaptive_eval.mock_server.mock_spec import MockServerSpec, ModelSpec
 
 
 def names(count: int, prefix: str = "question") -> list[str]:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.mock_server import DatasetSpec, KnownQuestion, MockServerSpec, ModelSpec
 from adaptive_eval.mock_server.answer_key import Answerable, load_answer_key
+from adaptive_eval.mock_server.mock_spec import DatasetSpec, KnownQuestion, MockServerSpec, ModelSpec
 
 MODELS = (ModelSpec(name="a", mean=0.5),)
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.mock_server import KnownQuestion, LatencySpec, MockServerSpec, ModelSpec
 from adaptive_eval.mock_server.answer_key import Answerable, Recogniser
 from adaptive_eval.mock_server.draws import Stream
 from adaptive_eval.mock_server.examinee import Examinee, Reply
+from adaptive_eval.mock_server.mock_spec import KnownQuestion, LatencySpec, MockServerSpec, ModelSpec
 from adaptive_eval.mock_server.prose import clip, count_tokens, tokenize, worked_answer
 from adaptive_eval.mock_server.structured_outputs import parse_format, structured_answer
 from adaptive_eval.mock_server.wire import token_logprobs

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from adaptive_eval.mock_server import DatasetSpec, MockServerSpec, ModelSpec
 from adaptive_eval.mock_server.answer_key import Recogniser, load_answer_key
+from adaptive_eval.mock_server.mock_spec import DatasetSpec, MockServerSpec, ModelSpec
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "configs" / "data"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.mock_server import (
+from adaptive_eval.mock_server.mock_spec import (
     DatasetSpec,
     FaultSpec,
     KnownQuestion,

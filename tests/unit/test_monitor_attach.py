@@ -19,7 +19,8 @@ from adaptive_eval.errors import RunNotFound
 from adaptive_eval.monitor.attach import Attachment
 from adaptive_eval.monitor.json_lines import JsonLines
 from adaptive_eval.monitor.liveness import is_running
-from adaptive_eval.store import RunReader, RunWriter
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.text.decision_words import describe
 
 
@@ -89,7 +90,7 @@ def test_the_lock_note_tells_whether_the_process_lives(tmp_path):
 
 def test_a_killed_process_does_not_run(tmp_path):
     code = (
-        "import os, sys; from adaptive_eval.store import RunWriter\n"
+        "import os, sys; from adaptive_eval.store.writer import RunWriter\n"
         "writer = RunWriter.create(sys.argv[1], meta={}); os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "killed")], check=False)

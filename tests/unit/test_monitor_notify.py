@@ -11,7 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import standings_examples as examples
 
-from adaptive_eval.config import NotifyConfig, config_from_data
+from adaptive_eval.config.load_config import config_from_data
+from adaptive_eval.config.run_config import NotifyConfig
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.events import Decided, Progress, Stopped
 from adaptive_eval.errors import EndpointsUnusable, UsageError

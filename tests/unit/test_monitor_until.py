@@ -11,7 +11,8 @@ import standings_examples as examples
 from adaptive_eval.cli import main
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.monitor.attach import Attachment
-from adaptive_eval.store import RunReader, RunWriter
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
 
 
 def exit_code(*arguments):

@@ -5,7 +5,7 @@ import resource
 import pytest
 
 from adaptive_eval.build.open_files import concurrency_within, most_connections, shortage
-from adaptive_eval.config import config_from_data
+from adaptive_eval.config.load_config import config_from_data
 
 
 @pytest.fixture

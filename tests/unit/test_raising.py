@@ -11,7 +11,7 @@ from adaptive_eval.config import parse_config
 from adaptive_eval.config.overrides import apply_overrides, read_overrides
 from adaptive_eval.core.results import BudgetLine, Chance, Decision, Forecast, Range, StopVerdict
 from adaptive_eval.monitor.attach import Attachment
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.text.outlook import chances_words
 from adaptive_eval.text.raised_limits import more_passes, raised_budgets
 

@@ -11,7 +11,7 @@ from types import ModuleType
 import jsonschema
 import pytest
 
-from adaptive_eval.config import json_schema
+from adaptive_eval.config.load_config import json_schema
 
 ROOT = Path(__file__).parents[2]
 

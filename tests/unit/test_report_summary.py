@@ -11,7 +11,8 @@ import standings_examples as examples
 from run_examples import read_summary
 
 from adaptive_eval.errors import RunFileError
-from adaptive_eval.store import RunReader, RunWriter
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.text.promises import promises
 from adaptive_eval.trial import TrialOutcome
 

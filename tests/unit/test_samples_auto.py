@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adaptive_eval.build.assembly import build
 from adaptive_eval.build.samples_per_prompt import MOST, best_samples_per_prompt
-from adaptive_eval.config import config_from_data
+from adaptive_eval.config.load_config import config_from_data
 
 LENGTHS = st.floats(1.0, 100_000.0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adaptive_eval.scoring import ChoiceScorer
+from adaptive_eval.scoring.choice import ChoiceScorer
 from adaptive_eval.trial import Completion, Question
 
 COLOURS = ("red", "blue", "dark blue", "A4 paper")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from adaptive_eval.scoring import SCORERS, TAIL, ExactScorer, Scorer, answer_part, build_scorer, last_boxed
-from adaptive_eval.scoring.extract import last_stated
-from adaptive_eval.scoring.text import normalised, storable, unwrapped
+from adaptive_eval.scoring.exact import ExactScorer
+from adaptive_eval.scoring.extract import last_boxed, last_stated
+from adaptive_eval.scoring.registry import SCORERS, build_scorer
+from adaptive_eval.scoring.scorer import Scorer
+from adaptive_eval.scoring.text import TAIL, answer_part, normalised, storable, unwrapped
 from adaptive_eval.trial import Completion, Question
 
 RIGHT = [

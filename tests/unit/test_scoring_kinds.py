@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from adaptive_eval.build.assembly import make_importable
-from adaptive_eval.scoring import build_scorer
+from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.workers import in_worker
 from adaptive_eval.trial import Completion, Question
 

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from adaptive_eval.scoring import JudgeScorer, VerifierScorer
-from adaptive_eval.tasks import load_task
+from adaptive_eval.scoring.judge import JudgeScorer
+from adaptive_eval.scoring.verifier import VerifierScorer
+from adaptive_eval.tasks.load import load_task
 from adaptive_eval.trial import Completion
 
 SERVER = {"endpoint": "http://nowhere.invalid/v1", "model": "any"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.scoring import build_scorer
+from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.trial import Completion, Question
 
 A, A1, B = ("a", {"n": 1}), ("a", {"n": 1, "m": {"k": 2, "l": 3}}), ("b", {})

@@ -15,7 +15,8 @@ import pytest
 
 from adaptive_eval.build.assembly import make_importable
 from adaptive_eval.errors import ScorerUnavailable, UsageError
-from adaptive_eval.scoring import Undecided, build_scorer
+from adaptive_eval.scoring.registry import build_scorer
+from adaptive_eval.scoring.scorer import Undecided
 from adaptive_eval.scoring.workers import in_worker
 from adaptive_eval.trial import Completion, Question
 

@@ -14,8 +14,12 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adaptive_eval.store import RunDamaged, RunDiskFull, RunReader, RunWriter, TrialRecord, trainer
+from adaptive_eval.errors import RunDamaged, RunDiskFull
+from adaptive_eval.store import trainer
 from adaptive_eval.store.codec import pack, unpack
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
 
 NAMES = ["Ada", "Ben", "Cem", "Dee", "Eve", "Fay", "Gus", "Hal"]

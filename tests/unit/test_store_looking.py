@@ -9,8 +9,11 @@ import run_examples as runs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.store import RunReader, RunWriter, SnapshotRecord, pending
+from adaptive_eval.store import pending
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.thinning import spread
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import TrialKey
 
 

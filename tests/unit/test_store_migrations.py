@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from adaptive_eval.errors import RunTooNew
-from adaptive_eval.store import RunDamaged, RunReader, RunWriter
+from adaptive_eval.errors import RunDamaged, RunTooNew
 from adaptive_eval.store.migrations import APPLICATION_ID, SCRIPTS, Script, file_version, migrate
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
 
 NEXT = Script(
     "0002_priority.sql",

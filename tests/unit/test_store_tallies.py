@@ -11,7 +11,10 @@ import pytest
 import run_examples as runs
 
 from adaptive_eval.report.summary import summarise
-from adaptive_eval.store import RunReader, RunWriter, TrialRecord, pending
+from adaptive_eval.store import pending
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
 
 

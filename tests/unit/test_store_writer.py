@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from adaptive_eval.errors import RunExists, RunFileError, RunLocked, RunNotFound
-from adaptive_eval.store import RunDiskFull, RunReader, RunWriter, SnapshotRecord, TrialRecord
+from adaptive_eval.errors import RunDiskFull, RunExists, RunFileError, RunLocked, RunNotFound
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import SnapshotRecord, TrialRecord
 from adaptive_eval.store.run_files import RunFiles, open_for_writing
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from adaptive_eval.errors import DatasetError
 from adaptive_eval.scoring.choice import ChoiceScorer
-from adaptive_eval.tasks import load_task
+from adaptive_eval.tasks.load import load_task
 from adaptive_eval.trial import Message
 
 ROWS = [

@@ -11,11 +11,12 @@ import sys
 import pytest
 
 from adaptive_eval.build.assembly import build
-from adaptive_eval.config import config_from_data
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.errors import DatasetError
-from adaptive_eval.tasks import FewShot, PromptTemplate, load_task
+from adaptive_eval.tasks.load import FewShot, load_task
 from adaptive_eval.tasks.sources import read_source
 from adaptive_eval.tasks.task import shuffled
+from adaptive_eval.tasks.template import PromptTemplate
 from adaptive_eval.trial import Message, Question
 
 ROWS = [

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.tasks import PromptTemplate
+from adaptive_eval.tasks.template import PromptTemplate
 
 UNTOUCHED = [
     "", r"\boxed{}", r"\boxed{answer}", r"\frac{a}{b}", r"\frac{x+1}{b}{c}", r"\textbf{\frac{a}{b}}{c}",

@@ -8,7 +8,7 @@ import pytest
 from config_texts import MINIMAL
 from standings_examples import finished
 
-from adaptive_eval.config import config_from_data
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.events import Progress, Stopped
 from adaptive_eval.errors import UsageError

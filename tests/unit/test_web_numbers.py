@@ -16,7 +16,8 @@ from adaptive_eval.monitor.snapshot import RunHeader, run_view, waiting_view
 from adaptive_eval.monitor.web.history import MOST, History
 from adaptive_eval.monitor.web.plots import EVIDENCE_PAIRS, QUESTIONS, calibration, plots_data
 from adaptive_eval.monitor.web.tally import Tally
-from adaptive_eval.store import RunReader, RunWriter
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
 
 NOTHING = waiting_view(RunHeader("demo"))
 

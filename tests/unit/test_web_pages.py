@@ -24,7 +24,7 @@ from adaptive_eval.monitor.web.folder import Folder
 from adaptive_eval.monitor.web.pages import FIGURES, PARTS, problems, render, render_parts, run_context
 from adaptive_eval.monitor.web.tally import Tally
 from adaptive_eval.monitor.web.trial_pages import LISTED
-from adaptive_eval.store import RunWriter
+from adaptive_eval.store.writer import RunWriter
 
 view_of = partial(examples.view_of, failing=True)
 VOID = {"meta", "link", "br", "img", "input", "hr"}

@@ -21,7 +21,8 @@ from adaptive_eval.monitor.web.feed import LOOK_EVERY, PARTS_EVERY, PLOTS_EVERY,
 from adaptive_eval.monitor.web.folder import LIST_EVERY, Folder, open_folder
 from adaptive_eval.monitor.web.guard import content_security_policy, new_token
 from adaptive_eval.monitor.web.plotly_library import plotly_styles
-from adaptive_eval.store import RunReader, RunWriter
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.text.decision_words import describe
 
 

@@ -32,7 +32,7 @@ from adaptive_eval.monitor.web.guard import Guard
 from adaptive_eval.monitor.web.pages import FIGURES, render, run_context
 from adaptive_eval.monitor.web.plotly_library import plotly_script, plotly_styles
 from adaptive_eval.monitor.web.trial_pages import prompt_text
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 
 _POLL = 0.5  # seconds; asking again costs nothing where the feed finds it too early
 _BEAT = 15.0  # seconds of silence after which a comment shows whether anyone still listens

@@ -25,7 +25,8 @@ from adaptive_eval.monitor.web.pages import (
 )
 from adaptive_eval.monitor.web.tally import QuestionLine, Tally
 from adaptive_eval.monitor.web.trial_pages import TrialFilter, shown, trial_page
-from adaptive_eval.store import RunReader, TrialRecord
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.text.decision_words import note_words
 from adaptive_eval.text.labels import distinct_labels
 from adaptive_eval.text.numbers import decimals_for

@@ -18,7 +18,7 @@ from adaptive_eval.monitor.web.history import History
 from adaptive_eval.monitor.web.pages import render_parts, run_context
 from adaptive_eval.monitor.web.plots import plots_data
 from adaptive_eval.monitor.web.tally import Tally
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.run_files import RunFiles
 from adaptive_eval.text.decision_words import describe
 

@@ -13,7 +13,7 @@ from adaptive_eval.errors import RunFileError, RunNotFound, UsageError
 from adaptive_eval.monitor.attach import Attachment
 from adaptive_eval.monitor.snapshot import RunView
 from adaptive_eval.monitor.web.feed import Feed
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.run_files import RunFiles
 from adaptive_eval.text.headline import headline
 from adaptive_eval.text.inert import inert

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adaptive_eval.core.results import Forecast, Results, from_json
-from adaptive_eval.store import RunReader, SnapshotRecord
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.thinning import spread
 
 MOST = 240

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from adaptive_eval.store import RunReader
 from adaptive_eval.store.cells import OutcomeCells, mean_and_spread
+from adaptive_eval.store.reader import RunReader
 
 Integers = npt.NDArray[np.int64]
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from adaptive_eval.monitor.web.bounded import Block, as_text, block
-from adaptive_eval.store import RunReader, TrialRecord
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import Completion, TrialKey, sent_messages, shown_call, shown_message
 
 PAGE = 25

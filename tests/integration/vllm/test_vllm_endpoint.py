@@ -14,7 +14,7 @@ from adaptive_eval.endpoints.openai_completions import OpenAICompletions
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.endpoints.parameter_probe import REQUESTS, TOKENS, probe_parameters
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
-from adaptive_eval.scoring import attempt_signals
+from adaptive_eval.scoring.signals import attempt_signals
 from adaptive_eval.trial import Completion, Message
 
 ASK = (

@@ -12,7 +12,7 @@ from pathlib import Path
 from vllm_install import Installation
 from vllm_server import VllmServer
 
-from adaptive_eval.store import RunReader
+from adaptive_eval.store.reader import RunReader
 
 COMMAND = Path(sys.executable).with_name("adaptive-eval")
 QUESTIONS = Path(__file__).parents[3] / "configs" / "data" / "choice.jsonl"

@@ -16,7 +16,8 @@ import pytest
 from vllm_install import MODELS
 from vllm_server import Counters, VllmServer
 
-from adaptive_eval.store import RunReader, TrialRecord
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import TrialKey
 
 CONFIGS = Path(__file__).parents[3] / "configs"

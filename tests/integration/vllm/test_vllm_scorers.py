@@ -17,7 +17,8 @@ from vllm_install import MODELS
 from vllm_server import Counters, VllmServer
 
 from adaptive_eval.scoring.verifier import calibrated, label_logits
-from adaptive_eval.store import RunReader, TrialRecord
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
 
 QUESTIONS = Path(__file__).parents[3] / "configs" / "data" / "choice.jsonl"
 COMMAND = Path(sys.executable).with_name("adaptive-eval")
@@ -155,8 +156,8 @@ def test_the_probabilities_are_those_that_the_server_gives_for_the_same_question
     verified: Scored, servers: dict[str, VllmServer]
 ):
     from adaptive_eval.build.assembly import build, config_of_run
-    from adaptive_eval.scoring import build_scorer
-    from adaptive_eval.store import RunReader
+    from adaptive_eval.scoring.registry import build_scorer
+    from adaptive_eval.store.reader import RunReader
 
     record = verified.trials[-1]
     scorer = build_scorer("verifier", {"endpoint": servers[WISE].base_url, "model": WISE})
