@@ -1,5 +1,5 @@
 # Everything here also works without make: see scripts/.
-.PHONY: quickstart test chaos test-slow test-vllm test-interop test-ray check format
+.PHONY: quickstart test chaos test-slow test-browser test-vllm test-interop test-ray check format
 
 quickstart:   ## set up and run the quickstart
 	./scripts/quickstart
@@ -12,6 +12,9 @@ chaos:        ## every test of docs/reliability.md, storms of faults, and the fi
 
 test-slow:    ## the slow statistical and stress tests
 	./scripts/test -m "slow and not vllm and not interop and not ray"
+
+test-browser: ## the tests in a real Chromium
+	./scripts/test -m browser
 
 test-vllm:    ## the tests that install and start a real vLLM on the CPU
 	./scripts/test -m vllm -n 0

@@ -37,7 +37,10 @@ _WITH_PROCESSES = ("acceptance", "chaos", "integration", "interop")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let tests with real processes fail once in CI, which prints them as RERUN; no others may."""
+    """Mark what opens a browser. Let tests with real processes fail once in CI; it prints them as RERUN."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
     if "RERUN_ONCE" in os.environ and config.pluginmanager.hasplugin("rerunfailures"):
         for item in items:
             folder = item.path.relative_to(Path(__file__).parent).parts[0]

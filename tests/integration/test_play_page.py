@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from chromium import browser
 
 from scorio.sequential.cells import Cells
 from scorio.sequential.evidence import confidence_radius, log_evidence
@@ -36,13 +35,12 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def page():
+def page(browser):
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(FOLDER)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    with browser() as opened:
-        tab = opened.new_page(viewport={"width": 390, "height": 900})
-        tab.goto(f"http://127.0.0.1:{server.server_port}/index.html")
-        yield tab
+    tab = browser.new_page(viewport={"width": 390, "height": 900})
+    tab.goto(f"http://127.0.0.1:{server.server_port}/index.html")
+    yield tab
     server.shutdown()
     server.server_close()
 

@@ -67,12 +67,6 @@ def report(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with chromium.browser() as browser:
-        yield browser
-
-
 def opened(browser, path, **options):
     """Open the page; return it with everything it asked for and everything that went wrong."""
     context = browser.new_context(**options)

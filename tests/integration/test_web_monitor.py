@@ -61,12 +61,6 @@ CONTRAST = """
 """
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with chromium.browser() as browser:
-        yield browser
-
-
 @pytest.fixture
 def open_page(browser):
     """Return a function that opens an address in a fresh profile and watches over what the page does."""
