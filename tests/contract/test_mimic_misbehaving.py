@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import httpx
 import openai
 import pytest
-from mimic_client import ASK, SPEC, answer, ask, chat, collect, set_faults, stats, texts, wait_until
+from mimic_client import SPEC, answer, ask, chat, collect, set_faults, stats, wait_until
 from openai import AsyncOpenAI
 
 from adaptive_eval.mock_server.mock_spec import MockServerSpec
@@ -22,19 +21,6 @@ def test_a_rate_limit_says_when_to_come_back(mimic: MockServerProcess, faulty: C
     assert caught.value.response.headers["retry-after"] == "1.5"
     assert caught.value.code == "rate_limit_exceeded"
     assert answer(mimic).choices
-
-
-@pytest.mark.parametrize("after", [0.0, 0.5])
-def test_a_hang_lasts_until_the_client_leaves(
-    mimic: MockServerProcess, faulty: Callable[..., None], after: float
-) -> None:
-    faulty({"kind": "hang", "after": after})
-    before = stats(mimic)["models"]["coin"]["answers"]
-    with pytest.raises(openai.APITimeoutError):
-        ask(mimic, chat, timeout=0.2)
-    faulty()
-    wait_until(lambda: stats(mimic)["in_flight"] == 0)
-    assert stats(mimic)["models"]["coin"]["answers"] == before
 
 
 @pytest.mark.parametrize("after", [0.0, 0.5, 1.0])
@@ -62,53 +48,6 @@ def test_a_stream_can_break_in_the_middle(mimic: MockServerProcess, faulty: Call
             await collect(chunks)
 
     ask(mimic, use)
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_malformed_json_cannot_be_read(
-    mimic: MockServerProcess, faulty: Callable[..., None], stream: bool
-) -> None:
-    faulty({"kind": "malformed"})
-    body = {"model": "coin", "messages": [{"role": "user", "content": ASK}], "stream": stream}
-    response = httpx.post(f"{mimic.base_url}/chat/completions", json=body)
-    assert response.status_code == 200
-    lines = response.text.split("\n\n") if stream else [response.text]
-    payloads = [line.removeprefix("data: ") for line in lines if line and line != "data: [DONE]"]
-    assert sum(not is_json(payload) for payload in payloads) == 1
-
-    async def use(client: AsyncOpenAI) -> None:
-        answered = await chat(client, stream=stream)
-        if stream:
-            await collect(answered)
-
-    # The client passes the parser's error on as it is.
-    with pytest.raises(json.JSONDecodeError):
-        ask(mimic, use)
-
-
-def is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except json.JSONDecodeError:
-        return False
-    return True
-
-
-@pytest.mark.parametrize("reason", ["abort", "length"])
-def test_an_answer_can_be_cut_off(mimic: MockServerProcess, faulty: Callable[..., None], reason: str) -> None:
-    whole = answer(mimic, seed=1)
-    faulty({"kind": "cut_off", "finish_reason": reason})
-    half = answer(mimic, seed=1)
-    assert half.choices[0].finish_reason == reason
-    assert texts(whole)[0].startswith(texts(half)[0])
-    assert half.usage.completion_tokens == whole.usage.completion_tokens // 2
-
-
-def test_a_careless_error_repeats_the_key(mimic: MockServerProcess, faulty: Callable[..., None]) -> None:
-    faulty({"kind": "echo_key"})
-    with pytest.raises(openai.InternalServerError) as caught:
-        ask(mimic, chat, api_key="sk-very-secret")
-    assert "sk-very-secret" in caught.value.message
 
 
 def test_faults_of_one_model_leave_the_others_alone(mimic: MockServerProcess) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import httpx
@@ -67,52 +66,10 @@ def test_sample_i_of_n_is_the_sample_of_seed_plus_i(mimic: MockServerProcess) ->
     assert several.usage.completion_tokens == sum(one.usage.completion_tokens for one in single)
 
 
-def test_temperature_zero_is_deterministic_and_ignores_the_seed(mimic: MockServerProcess) -> None:
-    assert texts(answer(mimic, temperature=0)) == texts(answer(mimic, temperature=0, seed=5))
-
-
 # Limits
 
 
-@pytest.mark.parametrize("limit", ["max_tokens", "max_completion_tokens"])
-def test_a_token_limit_truncates(mimic: MockServerProcess, limit: str) -> None:
-    whole = texts(answer(mimic, seed=3))[0]
-    cut = answer(mimic, seed=3, **{limit: 9})
-    assert cut.choices[0].finish_reason == "length"
-    assert cut.usage.completion_tokens == count_tokens(texts(cut)[0]) == 9
-    assert whole.startswith(texts(cut)[0])
-
-
-def test_a_stop_sequence_ends_the_answer(mimic: MockServerProcess) -> None:
-    response = answer(mimic, "sage", seed=3, stop=["boxed", "never"])
-    assert texts(response)[0].endswith("The answer is \\")
-    assert response.choices[0].finish_reason == "stop"
-    assert response.usage.completion_tokens == count_tokens(texts(response)[0] + "boxed")
-
-
-def test_the_context_limits_prompt_and_answer(mimic: MockServerProcess) -> None:
-    used = count_tokens(ASK) + 8
-    fits = answer(mimic, "small", max_tokens=64 - used)
-    assert fits.usage.total_tokens <= 64
-    assert answer(mimic, "small").usage.total_tokens <= 64
-    for content, limit in ((ASK, 65 - used), ("word " * 80, None)):
-        with pytest.raises(openai.BadRequestError) as caught:
-            answer(mimic, "small", content, max_tokens=limit)
-        assert caught.value.code == "context_length_exceeded"
-
-
 # Log-probabilities, streams, completions, structure
-
-
-def test_log_probabilities_belong_to_the_tokens_of_the_text(mimic: MockServerProcess) -> None:
-    response = answer(mimic, seed=3, logprobs=True, top_logprobs=4)
-    entries = response.choices[0].logprobs.content
-    assert "".join(entry.token for entry in entries) == texts(response)[0]
-    assert len(entries) == response.usage.completion_tokens
-    assert all(len(entry.top_logprobs) == 4 and entry.logprob <= 0 for entry in entries)
-    assert bytes(entries[0].bytes).decode() == entries[0].token
-    again = answer(mimic, seed=3, logprobs=True, top_logprobs=4)
-    assert again.choices[0].logprobs == response.choices[0].logprobs
 
 
 def test_a_stream_says_what_the_whole_answer_says(mimic: MockServerProcess) -> None:
@@ -156,50 +113,7 @@ def test_completions_take_prompts_and_stop_at_sixteen_tokens(mimic: MockServerPr
     assert all(len(top) == 2 for top in first.logprobs.top_logprobs)
 
 
-@pytest.mark.parametrize(
-    ("model", "options", "allowed"),
-    [
-        ("sage", list("ABCD"), {"B"}),
-        ("fool", list("ABCD"), {"A", "C", "D"}),
-        ("sage", ["Lima", "Quito"], {"Lima"}),
-    ],
-)
-def test_a_structured_choice_is_one_of_the_choices(
-    mimic: MockServerProcess, model: str, options: list[str], allowed: set[str]
-) -> None:
-    extra = {"structured_outputs": {"choice": options}}
-    response = answer(mimic, model, QUESTIONS[1].question, n=40, seed=1, extra_body=extra)
-    assert set(texts(response)) == allowed
-    assert response.usage.completion_tokens == 40
-
-
-def test_a_response_format_gives_json(mimic: MockServerProcess) -> None:
-    fields = {
-        "reasoning": {"type": "string"},
-        "result": {"type": "integer"},
-        "unit": {"enum": ["apples", "pears"]},
-        "sure": {"type": "boolean"},
-        "version": {"const": 2},
-    }
-    schema = {"name": "answer", "schema": {"type": "object", "properties": fields}}
-    form: Any = {"type": "json_schema", "json_schema": schema}
-    data = json.loads(texts(answer(mimic, "sage", response_format=form))[0])
-    assert (data["result"], data["sure"], data["version"]) == (42, True, 2)
-    assert data["unit"] in ("apples", "pears")
-    assert "boxed{42}" in data["reasoning"]
-    plain = json.loads(texts(answer(mimic, "sage", response_format={"type": "json_object"}))[0])
-    assert plain["answer"] == "42"
-
-
 # Errors
-
-
-def test_an_unknown_model_is_not_found(mimic: MockServerProcess) -> None:
-    with pytest.raises(openai.NotFoundError) as caught:
-        answer(mimic, "nobody")
-    assert caught.value.code == "model_not_found"
-    assert caught.value.param == "model"
-    assert "sage, fool" in caught.value.message
 
 
 @pytest.mark.parametrize(

@@ -39,12 +39,6 @@ def test_each_dataset_has_exactly_the_stated_mean(
             assert math.fsum(part) / size == pytest.approx(mean, abs=1e-11)
 
 
-def test_probabilities_follow_the_beta_distribution() -> None:
-    spec = MockServerSpec(models=(ModelSpec(name="a", mean=0.6, spread=8),), seed=11)
-    chances = question_accuracies(spec, [names(4000)])["a"]
-    assert stats.kstest(chances, stats.beta(4.8, 3.2).cdf).pvalue > 0.01
-
-
 def test_difficulties_are_shared_as_far_as_the_correlation_says() -> None:
     models = (
         ModelSpec(name="a", mean=0.5),

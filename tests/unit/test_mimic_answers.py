@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from adaptive_eval.mock_server.answer_key import Answerable, Recogniser
 from adaptive_eval.mock_server.draws import Stream
 from adaptive_eval.mock_server.examinee import Examinee, Reply
-from adaptive_eval.mock_server.mock_spec import KnownQuestion, LatencySpec, MockServerSpec, ModelSpec
-from adaptive_eval.mock_server.prose import clip, count_tokens, tokenize, worked_answer
+from adaptive_eval.mock_server.mock_spec import KnownQuestion, MockServerSpec, ModelSpec
+from adaptive_eval.mock_server.prose import count_tokens, tokenize
 from adaptive_eval.mock_server.structured_outputs import parse_format, structured_answer
 from adaptive_eval.mock_server.wire import token_logprobs
 
-BOXED = "The answer is \\boxed{{answer}}."
 QUESTION = KnownQuestion(id="q", question="What is six times seven?", target="42")
 
 
@@ -36,45 +35,12 @@ def test_tokens_joined_are_the_text(text: str) -> None:
     assert count_tokens(text) == len(tokenize(text))
 
 
-@given(answer=st.text(max_size=20), length=st.floats(0, 3000), start=st.integers(0, 2**64 - 1))
-def test_a_worked_answer_counts_its_tokens_and_reaches_its_length(
-    answer: str, length: float, start: int
-) -> None:
-    text, tokens = worked_answer(answer, BOXED, length, start)
-    assert tokens == count_tokens(text)
-    assert tokens >= length
-    assert text.endswith(f"\n{BOXED.replace('{answer}', answer)}")
-    longest_sentence = 20
-    smallest = count_tokens("Work through it step by step.\n" + BOXED.replace("{answer}", answer))
-    assert tokens <= max(length + longest_sentence, smallest)
-
-
-@given(st.text("abc ", max_size=30), st.lists(st.text("abc ", min_size=1, max_size=3), max_size=3))
-def test_clip_cuts_at_the_first_stop(text: str, stop: list[str]) -> None:
-    kept, by = clip(text, tuple(stop))
-    if by is None:
-        assert kept == text
-        assert not any(word in text for word in stop)
-    else:
-        assert text.startswith(kept + by)
-        assert not any(word in kept for word in stop)
-        assert min(text.index(word) for word in stop if word in text) == len(kept)
-
-
 def test_coins_fall_right_as_often_as_they_should() -> None:
     for chance in (0.03, 0.5, 0.9):
         answers = replies(examinee(ModelSpec(name="a", accuracies=(chance,))), 4000)
         right = sum(reply.answer == "42" for reply in answers)
         assert abs(right - 4000 * chance) < 4.5 * math.sqrt(4000 * chance * (1 - chance))
         assert all(reply.right == (reply.answer == "42") for reply in answers)
-
-
-@pytest.mark.parametrize(("chance", "right"), [(0.49, False), (0.5, True), (0.51, True)])
-def test_greedy_decoding_is_right_where_right_is_likelier(chance: float, right: bool) -> None:
-    exam = examinee(ModelSpec(name="a", accuracies=(chance,)))
-    asked = exam.asked("a", QUESTION.question)
-    assert exam.reply(asked, None).right is right
-    assert exam.reply(asked, None) == exam.reply(asked, None)
 
 
 def test_coins_of_models_prompts_seeds_and_servers_are_independent() -> None:
@@ -99,25 +65,6 @@ def test_tosses_are_pinned() -> None:
 
 
 PINNED_TOSS = (0.8326252692084852, 0.16304321848938663, 6477604686341797171)
-
-
-def test_latency_can_depend_on_correctness() -> None:
-    plain = replies(examinee(ModelSpec(name="a", mean=0.5, latency=LatencySpec(median=1.0, sigma=0.3))), 200)
-    slow = replies(
-        examinee(
-            ModelSpec(name="a", mean=0.5, latency=LatencySpec(median=1.0, sigma=0.3, correct_factor=3.0))
-        ),
-        200,
-    )
-    for one, other in zip(plain, slow, strict=True):
-        assert other.latency == pytest.approx(one.latency * (3.0 if one.right else 1.0))
-
-
-def test_an_unknown_prompt_gets_heads_or_tails_by_the_models_average() -> None:
-    answers = replies(examinee(ModelSpec(name="a", accuracies=(1.0,), mean=0.25)), 2000, "Who are you?")
-    heads = sum(reply.answer == "heads" for reply in answers)
-    assert abs(heads - 500) < 4.5 * math.sqrt(2000 * 0.25 * 0.75)
-    assert {reply.answer for reply in answers} == {"heads", "tails"}
 
 
 def key(*texts: str) -> Recogniser:
@@ -156,20 +103,6 @@ def test_questions_of_the_same_text_differ_by_their_choices() -> None:
     assert known.find(f"{text}\nA. table\nB. plum") == 1
     assert known.find(f"{text}\nA. apple\nB. chair") == 0
     assert known.find(text) == 0
-
-
-@given(st.data())
-def test_every_question_is_found_in_any_frame(data: st.DataObject) -> None:
-    words = st.text("abcdefgh", min_size=1, max_size=6)
-    texts = data.draw(
-        st.lists(st.lists(words, min_size=1, max_size=8).map(" ".join), min_size=1, max_size=8, unique=True)
-    )
-    wanted = data.draw(st.integers(0, len(texts) - 1))
-    space = data.draw(st.sampled_from([" ", "\n", "  \t"]))
-    found = key(*texts).find(f"XX:{space}{texts[wanted].replace(' ', space)}{space}YY")
-    assert found is not None
-    # Another question may stand inside this one, but then this one is the longer.
-    assert found == wanted
 
 
 @given(

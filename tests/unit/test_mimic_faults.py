@@ -45,10 +45,3 @@ def test_chance_depends_on_the_request_and_its_attempt_not_on_the_order() -> Non
     forward, backward = fates(names * 2), fates([name for name in reversed(names) for _ in range(2)])
     assert forward == backward
     assert any(forward[name, 1] != forward[name, 2] for name in names)
-
-
-def test_the_first_fault_that_strikes_wins_and_is_counted() -> None:
-    plan = FaultPlan([FaultSpec(kind="hang", every=2), FaultSpec(kind="drop", first=4)], seed=0)
-    kinds = [fault.kind if fault else None for fault in (plan.strike(str(index)) for index in range(6))]
-    assert kinds == ["drop", "hang", "drop", "hang", None, "hang"]
-    assert plan.struck == {"drop": 2, "hang": 3}

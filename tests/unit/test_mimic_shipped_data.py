@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import runpy
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,22 +32,6 @@ def test_arithmetic_is_what_its_script_makes() -> None:
 
 def test_choice_is_what_its_script_makes() -> None:
     assert rows("choice.jsonl") == made_by("make_choice.py", "make_questions")
-
-
-def test_arithmetic_is_forty_different_questions_with_plain_answers() -> None:
-    data = rows("arithmetic.jsonl")
-    assert len({row["id"] for row in data}) == len({row["question"] for row in data}) == 40
-    for row in data:
-        assert row.keys() == {"id", "question", "answer"}
-        assert row["answer"] > 0
-        assert round(row["answer"], 2) == row["answer"]
-
-
-def test_choice_has_four_options_and_every_letter_is_right_equally_often() -> None:
-    data = rows("choice.jsonl")
-    assert len({row["question"] for row in data}) == len(data) == 24
-    assert all(len(set(row["choices"])) == 4 for row in data)
-    assert Counter(row["answer"] for row in data) == dict.fromkeys("ABCD", 6)
 
 
 @pytest.mark.parametrize("name", ["arithmetic.jsonl", "choice.jsonl"])

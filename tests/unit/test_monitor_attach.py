@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import pytest
 import run_examples as runs
@@ -74,13 +74,6 @@ def test_a_killed_run_ends_the_watch_as_interrupted(tmp_path):
     assert [view.state for view in views] == ["interrupted"]
 
 
-def test_rates_come_from_the_recent_snapshots(tmp_path):
-    runs.make_run(tmp_path / "forest", {"oak": 0.5, "elm": 0.5}, rounds=40, equivalence=None)
-    with RunReader(tmp_path / "forest") as reader:
-        view = attachment_of(reader, running=lambda directory, age: True).view()
-    assert view.trials_per_second == pytest.approx(16.0)
-
-
 def test_the_lock_note_tells_whether_the_process_lives(tmp_path):
     assert not is_running(tmp_path, 60.0), "no lock, no process"
     with RunWriter.create(tmp_path / "live", meta={}):
@@ -132,21 +125,6 @@ def test_the_command_prints_plain_lines_when_piped(run):
     assert lines[-1].split()[1:3] == ["end", "resolved"]
 
 
-def test_the_command_prints_json_lines(run):
-    result = CliRunner().invoke(monitor, [str(run), "--json"], catch_exceptions=False)
-    (line,) = result.output.splitlines()
-    assert json.loads(line)["state"] == "stopped"
-
-
-@pytest.mark.parametrize(
-    ("display", "words"), [("full", "decisions, latest first"), ("compact", "rank"), ("plain", " end ")]
-)
-def test_the_command_shows_the_run_once(run, display, words):
-    result = CliRunner().invoke(monitor, [str(run), "--once", "--display", display], catch_exceptions=False)
-    assert words in result.output
-    assert "\x1b" not in result.output
-
-
 def test_the_command_says_how_to_continue_a_dead_run(tmp_path):
     runs.make_run(tmp_path / "forest", rounds=3)
     result = CliRunner().invoke(monitor, [str(tmp_path / "forest")], catch_exceptions=False)
@@ -154,47 +132,7 @@ def test_the_command_says_how_to_continue_a_dead_run(tmp_path):
     assert " end interrupted " in result.stdout
 
 
-def test_the_report_command_prints_the_paths(run, tmp_path):
-    result = CliRunner().invoke(report, [str(run), "--output", str(tmp_path / "out")], catch_exceptions=False)
-    assert result.output.splitlines() == [
-        str(tmp_path / "out" / name) for name in ("report.html", "report.md", "report.json", "report")
-    ]
-
-
 def test_the_commands_refuse_what_is_no_run(tmp_path):
     for command in (monitor, report):
         with pytest.raises(RunNotFound):
             CliRunner().invoke(command, [str(tmp_path)], catch_exceptions=False)
-
-
-def test_a_stopped_model_does_not_end_the_watch(tmp_path):
-    base = examples.midrun()
-    models = (replace(base.models[0], state="stopped", note="401"), *base.models[1:])
-    with RunWriter.create(tmp_path / "forest", meta={}) as writer:
-        writer.snapshot(examples.snapshot_of(replace(base, models=models)))
-        writer.commit()
-        with RunReader(tmp_path / "forest") as reader:
-            view = attachment_of(reader, running=lambda directory, age: True).view()
-    assert view.state == "running"
-    assert "oak: 401" in view.warnings
-
-
-def test_rates_forget_what_is_long_past(tmp_path):
-    with RunWriter.create(tmp_path / "forest", meta={}) as writer:
-        elapsed = iter(range(0, 100, 5))
-
-        def go_on(seconds):
-            """Ten trials a second for a minute, then none."""
-            now = float(next(elapsed))
-            results = examples.example(examples.QUICKSTART, int(min(now, 60.0)) * 2)
-            stop = examples.RESOLVED if now == 95.0 else None
-            writer.snapshot(examples.snapshot_of(replace(results, stop=stop), now))
-            writer.commit()
-
-        with RunReader(tmp_path / "forest") as reader:
-            rates = [
-                view.trials_per_second
-                for view in attachment_of(reader, running=lambda directory, age: True).follow(go_on)
-            ]
-    assert rates[5] == pytest.approx(10.0)
-    assert rates[-1] == 0.0

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from adaptive_eval.monitor.bars import common_axis, interval_bar, progress_bar
-from adaptive_eval.monitor.lines import Column, columns, line, side_by_side, to_ascii, wrapped
+from adaptive_eval.monitor.bars import common_axis, interval_bar
+from adaptive_eval.monitor.lines import to_ascii
 from adaptive_eval.monitor.terminal import Block, fit
 from adaptive_eval.text.labels import cut, distinct_labels
 
 scores = st.floats(-1e4, 1e4)
-
-
-@given(st.lists(scores, min_size=1, max_size=8))
-def test_an_axis_holds_all_values_and_has_length(values):
-    axis = common_axis(values)
-    slack = 1e-8 * max(1.0, *map(abs, values))
-    assert axis.low < axis.high
-    assert axis.low - slack <= min(values) <= max(values) <= axis.high + slack
 
 
 @given(scores, st.floats(0, 10), st.floats(0, 10), st.integers(3, 60))
@@ -35,29 +27,11 @@ def test_a_bar_is_exactly_so_wide_and_in_order(point, below, above, width):
     assert "┤" not in bar or bar.index("┤") >= bar.index("●")
 
 
-def test_intervals_on_one_axis_can_be_compared():
-    axis = common_axis([0.0, 1.0])
-    low = interval_bar(axis, 0.1, 0.2, 0.3, 40)
-    high = interval_bar(axis, 0.6, 0.7, 0.8, 40)
-    assert low.index("┤") < high.index("├")
-
-
 def test_values_that_are_not_numbers_are_left_out():
     assert common_axis([None, float("nan"), float("inf")]) is None
     axis = common_axis([0.0, 1.0])
     assert interval_bar(axis, 0.1, float("nan"), 0.3, 9) == " " * 9
     assert interval_bar(axis, float("-inf"), 0.5, float("inf"), 9) == "    ●    "
-
-
-@given(st.floats(), st.integers(1, 40))
-def test_progress_is_full_only_when_it_is(fraction, width):
-    bar = progress_bar(fraction, width)
-    assert len(bar) == width
-    assert bar == bar.strip("·") + "·" * bar.count("·")
-    if fraction >= 1:
-        assert "·" not in bar
-    elif fraction < 0.999_999:
-        assert "·" in bar
 
 
 @given(st.sets(st.text(max_size=40), max_size=24), st.integers(4, 30))
@@ -70,42 +44,9 @@ def test_labels_are_distinct_and_fit(names, width):
         assert label.isprintable()
 
 
-def test_labels_keep_apart_what_vendors_put_last():
-    names = ["Qwen/Qwen3-30B-A3B-Thinking-2507", "Qwen/Qwen3-30B-A3B-Instruct-2507"]
-    assert list(distinct_labels(names, 20).values()) == ["Qwen/Qwen3…king-2507", "Qwen/Qwen3…ruct-2507"]
-
-
 @given(st.text(), st.integers(0, 20))
 def test_cutting_never_exceeds_the_width(text, width):
     assert cell_len(cut(text, width)) <= width
-
-
-words = st.text(st.characters(categories=["L", "N", "P", "S"]), max_size=8)
-
-
-@given(st.lists(st.tuples(words, words), max_size=5))
-def test_columns_line_up(rows):
-    cols = [Column("first", [a for a, _ in rows]), Column("second", [b for _, b in rows], "right")]
-    lengths = {row.cell_len for row in columns(cols)}
-    assert len(lengths) == 1
-
-
-def test_markup_is_text():
-    assert line("[red]x[/red]").plain == "[red]x[/red]"
-    assert line("[red]x[/red]").spans == []
-
-
-def test_blocks_side_by_side_keep_their_column():
-    left, right = [Text("ab"), Text("abcd")], [Text("1"), Text("2"), Text("3")]
-    assert [text.plain for text in side_by_side(left, right, 4, 2)] == ["ab    1", "abcd  2", "      3"]
-
-
-@given(st.text(max_size=60), st.integers(1, 20), st.integers(1, 5))
-def test_wrapped_text_fits(text, width, height):
-    assume(text.isprintable())
-    rows = wrapped(text, width, height)
-    assert len(rows) <= height
-    assert all(row.cell_len <= width for row in rows)
 
 
 @given(st.text(max_size=30))
@@ -136,11 +77,6 @@ def test_blocks_never_exceed_the_height_and_keep_their_order(described, height, 
     assert lines[-1:] != [""]
 
 
-def test_the_important_block_is_served_first():
-    blocks = [Block(lambda h: [Text("a")] * h, [(5, 10)]), Block(lambda h: [Text("b")] * h, [(1, 3)])]
-    assert [text.plain for text in fit(blocks, 4)] == ["a", "b", "b", "b"]
-
-
 def test_a_rigid_block_is_drawn_whole_or_not_at_all():
     blocks = [
         Block(lambda h: [Text("a")] * h, [(1, 2)]),
@@ -148,10 +84,3 @@ def test_a_rigid_block_is_drawn_whole_or_not_at_all():
     ]
     assert [text.plain for text in fit(blocks, 6)] == ["a", "a"]
     assert len(fit(blocks, 7)) == 7
-
-
-def test_blank_lines_come_where_there_is_room_for_all_of_them():
-    blocks = [Block(lambda h: [Text("a")] * h, [(1, 2)]), Block(lambda h: [Text("b")] * h, [(2, 2)])]
-    assert [text.plain for text in fit(blocks, 5, spacing=3)] == ["a", "a", "", "b", "b"]
-    assert [text.plain for text in fit(blocks, 4, spacing=3)] == ["a", "a", "b", "b"]
-    assert [text.plain for text in fit(blocks, 4, spacing=1)] == ["a", "a", "", "b"]

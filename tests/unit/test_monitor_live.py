@@ -14,9 +14,7 @@ from rich.console import Console
 
 from adaptive_eval.monitor.console import choose_display, make_console
 from adaptive_eval.monitor.live import LiveView
-from adaptive_eval.monitor.snapshot import waiting_view
 
-CLEAR = "\x1b[2J"
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
 
@@ -52,15 +50,6 @@ def test_drawing_is_throttled():
     assert draws[0]
 
 
-def test_the_last_view_is_drawn_at_the_end_even_when_it_came_too_early():
-    clock, console = Clock(), terminal()
-    with LiveView("full", console=console, clock=clock, transient=False) as live:
-        live.update(view_of(examples.midrun()))
-        live.update(view_of(examples.finished()))
-        assert "oak is ahead of all others" not in console.file.getvalue()
-    assert "oak is ahead of all others" in console.file.getvalue()
-
-
 def test_a_warning_whose_figures_move_is_said_once():
     clock, console = Clock(), piped()
     with LiveView("plain", console=console, clock=clock) as live:
@@ -73,18 +62,6 @@ def test_a_warning_whose_figures_move_is_said_once():
     assert [line for line in plain_lines(console) if " warning " in line] == [
         "2025-06-15T15:06:50Z warning oak: 0 of 1,000 answers are alike"
     ]
-
-
-def test_a_resized_terminal_is_cleared_once():
-    clock, console = Clock(), terminal()
-    with LiveView("full", console=console, clock=clock) as live:
-        live.update(view_of(examples.midrun()))
-        console.size = (60, 20)
-        assert CLEAR not in console.file.getvalue()
-        for _ in range(3):
-            clock.now += 1.0
-            live.update(view_of(examples.midrun()))
-    assert console.file.getvalue().count(CLEAR) == 1
 
 
 def fail_while_shown(console):
@@ -137,31 +114,6 @@ def test_plain_progress_tells_trials_pairs_rate_and_leader():
         assert words in progress[0]
 
 
-def test_a_run_resumed_after_its_end_says_its_next_end_too():
-    clock, console = Clock(), piped()
-    with LiveView("plain", console=console, clock=clock) as live:
-        for results in (examples.out_of_budget(), examples.midrun(), examples.finished()):
-            clock.now += 1
-            live.update(view_of(results))
-    ends = [line for line in plain_lines(console) if " end " in line]
-    assert [line.split()[2] for line in ends] == ["budget", "resolved"]
-
-
-def test_a_waiting_run_says_nothing_in_plain():
-    console = piped()
-    with LiveView("plain", console=console, clock=Clock()) as live:
-        live.update(waiting_view(examples.HEADER))
-    assert console.file.getvalue() == ""
-
-
-def test_none_says_nothing_and_wants_no_view():
-    console = terminal()
-    with LiveView("none", console=console, clock=Clock()) as live:
-        assert not live.due
-        live.update(view_of(examples.finished()))
-    assert console.file.getvalue() == ""
-
-
 def test_the_display_follows_the_terminal(monkeypatch):
     monkeypatch.delenv("TERM", raising=False)
     assert choose_display(None, terminal()) == "full"
@@ -174,13 +126,6 @@ def test_the_display_follows_the_terminal(monkeypatch):
         choose_display("fancy", terminal())
     monkeypatch.setenv("TERM", "dumb")
     assert choose_display(None, terminal()) == "plain"
-
-
-def test_a_terminal_of_no_columns_is_written_to(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "0")
-    out = io.StringIO()
-    make_console(out).print("what is the case")
-    assert out.getvalue() == "what is the case\n"
 
 
 def test_a_stream_that_lacks_a_character_does_not_stop_the_run():

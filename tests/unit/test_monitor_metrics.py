@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 import standings_examples as examples
 from prometheus_client.parser import text_string_to_metric_families
 
 from adaptive_eval.core.results import Forecast, Range
-from adaptive_eval.errors import UsageError
 from adaptive_eval.monitor.metrics import FILE_EVERY, RunMetrics
-from adaptive_eval.run.observers import MetricsOptions
 
 ROOT = Path(__file__).parents[2]
 
@@ -82,25 +78,6 @@ def test_the_stop_and_the_forecast_are_there():
     assert not [name for name in samples if name[0] == "forecast_usd"]
 
 
-@pytest.mark.parametrize("moment", examples.MOMENTS)
-def test_every_moment_can_be_scraped(moment):
-    with RunMetrics("forest", ("127.0.0.1", 0)) as metrics:
-        assert ("run_info", ("run", "forest")) in scraped(metrics)
-        updated(metrics, examples.MOMENTS[moment]())
-        assert len(scraped(metrics)) > 10
-
-
-def test_a_reference_was_asked_nothing():
-    results = examples.finished()
-    models = (replace(results.models[0], state="reference"), *results.models[1:])
-    with RunMetrics("forest", ("127.0.0.1", 0)) as metrics:
-        updated(metrics, replace(results, models=models))
-        samples = scraped(metrics)
-    name = models[0].model
-    assert ("trials_total", ("model", name)) not in samples
-    assert samples[("score", ("model", name))] == models[0].score
-
-
 def test_the_dashboard_asks_for_what_is_there():
     """Every metric, and every label of it, that a panel of docs/examples/grafana.json names."""
     forecast = Forecast(0.8, Range(10, 20, 30), Range(100, 200, 300), None, ())
@@ -147,18 +124,3 @@ def test_a_file_that_becomes_unwritable_does_not_fail_the_run(tmp_path):
         folder.rmdir()
         updated(metrics, examples.finished())
     assert not folder.exists()
-
-
-def test_what_cannot_be_opened_is_said_at_once(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(UsageError, match=f"metrics cannot be served on 127.0.0.1:{port}"):
-            RunMetrics("forest", ("127.0.0.1", port)).__enter__()
-    with pytest.raises(UsageError, match="metrics cannot be written to"):
-        RunMetrics("forest", file=tmp_path / "no" / "run.prom").__enter__()
-
-
-def test_a_host_is_taken_and_the_loopback_is_the_default():
-    assert MetricsOptions("9100").address() == ("127.0.0.1", 9100)
-    assert MetricsOptions("[::1]:9100").address() == ("::1", 9100)
-    assert MetricsOptions().address() is None

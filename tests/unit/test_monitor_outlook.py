@@ -10,7 +10,6 @@ import standings_examples as examples
 from standings_examples import MORE
 
 from adaptive_eval.monitor.json_lines import JsonLines
-from adaptive_eval.monitor.live import PlainLines
 from adaptive_eval.monitor.terminal import draw
 from adaptive_eval.text.outlook import outlook, outlook_parts
 
@@ -32,28 +31,10 @@ def test_one_line_says_how_sure_and_how_much(width, height):
     assert len(lines) <= height
 
 
-def test_it_stands_between_what_is_open_and_what_it_has_cost():
-    text = "\n".join(line.plain for line in draw(view_with(MORE), 80, 23))
-    assert text.index("open pair") < text.index("Forecast") < text.index("trials    728")
-
-
 def test_time_is_the_median_at_the_present_rate():
     view = view_with(MORE, before=728 - 40)  # 40 trials in 10 s
     assert view.outlook.seconds.median == pytest.approx(1_056 / 4)
     assert "4 min 24 s (2 min 28 s–18 min 10 s)" in outlook_parts(view.outlook)
-
-
-def test_a_standstill_promises_no_time():
-    view = view_with(MORE, before=728)
-    assert view.outlook.seconds is None
-    assert len(outlook_parts(view.outlook)) == 4
-
-
-@pytest.mark.parametrize("width", [20, 40, 60, 80])
-def test_a_narrow_terminal_gets_whole_phrases_or_a_cut_line(width):
-    (line,) = [line for line in draw(view_with(MORE), width, 23) if line.plain.startswith("Forecast")][:1]
-    assert line.cell_len <= width
-    assert "…" not in line.plain or width < 46
 
 
 def test_without_a_forecast_nothing_is_said():
@@ -62,13 +43,6 @@ def test_without_a_forecast_nothing_is_said():
     assert "Forecast" not in "\n".join(line.plain for line in draw(view, 200, 60))
     assert json.loads(JsonLines().line(view))["forecast_seconds"] is None
     assert outlook(examples.finished(), 10.0) is None
-
-
-def test_plain_lines_carry_it_in_their_progress():
-    said = PlainLines(every=10.0)
-    said.lines(view_with(MORE), 0.0)
-    (progress,) = [text for text in said.lines(view_with(MORE, elapsed=170.0), 20.0) if "progress" in text]
-    assert "forecast (approximate): 91 % goal reached in budget; 1,056 more trials (594–4,362)" in progress
 
 
 def test_json_lines_carry_it_in_numbers():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 import standings_examples as examples
@@ -14,7 +13,6 @@ from adaptive_eval.monitor.snapshot import (
     budget_use,
     evidence_progress,
     run_view,
-    tie_progress,
     waiting_view,
 )
 from adaptive_eval.store.records import SnapshotRecord
@@ -40,16 +38,6 @@ def test_open_pairs_come_nearest_to_a_verdict_first():
     assert nearness == sorted(nearness, reverse=True)
 
 
-def test_a_pair_near_a_tie_counts_as_near():
-    base = examples.midrun()
-    pairs = tuple(
-        replace(pair, tie_margin=0.97) if {pair.first, pair.second} == {"elm", "ash"} else pair
-        for pair in base.pairs
-    )
-    first = view_of(replace(base, pairs=pairs)).open_pairs[0]
-    assert (first.pair.first, first.pair.second, first.nearness) == ("elm", "ash", 0.97)
-
-
 @pytest.mark.parametrize(
     ("evidence", "threshold", "progress"),
     [
@@ -59,10 +47,6 @@ def test_a_pair_near_a_tie_counts_as_near():
 )  # fmt: skip
 def test_progress_of_the_evidence_is_clipped(evidence, threshold, progress):
     assert evidence_progress(evidence, threshold) == progress
-
-
-def test_closeness_to_a_tie_is_clipped_and_may_be_unknown():
-    assert [tie_progress(x) for x in (None, -4.0, 0.25, 1.0, 2.0)] == [None, 0.0, 0.25, 1.0, 1.0]
 
 
 def test_rates_are_taken_between_two_snapshots():
@@ -76,24 +60,10 @@ def test_rates_are_taken_between_two_snapshots():
     assert trials.seconds_left == pytest.approx((20_000 - 200) / 5.0)
 
 
-def test_without_an_earlier_snapshot_rates_are_means_over_the_run():
-    now = examples.example(examples.QUICKSTART, 40)
-    assert view_of(now, 100.0).trials_per_second == pytest.approx(2.0)
-    same = examples.snapshot_of(now, 100.0)
-    assert view_of(now, 100.0, previous=same).trials_per_second == pytest.approx(2.0)
-    assert view_of(now, 0.0).trials_per_second is None
-
-
 def test_a_budget_without_a_limit_or_a_rate_has_no_end():
     assert budget_use(BudgetLine("trials", 10, 0, None), None, 5.0).seconds_left is None
     assert budget_use(BudgetLine("trials", 0, 0, 100), None, 5.0).seconds_left is None
     assert budget_use(BudgetLine("usd", 3.0, 0, 2.0), None, 6.0).seconds_left == 0.0
-
-
-def test_wall_clock_runs_at_one_second_per_second():
-    use = budget_use(BudgetLine("wall_clock", 600, 0, 7_200), None, 30.0)
-    assert (use.rate, use.seconds_left) == (1.0, 6_600.0)
-    assert use.fraction == pytest.approx(600 / 7_200)
 
 
 def test_states():
@@ -103,10 +73,3 @@ def test_states():
     assert view_of(examples.finished(), alive=False).state == "stopped"
     assert view_of(examples.hostile()).state == "interrupted"
     assert waiting_view(HEADER).state == "waiting"
-
-
-def test_notes_on_models_become_warnings():
-    base = examples.midrun()
-    models = (replace(base.models[0], state="stopped", note="401 invalid key"), *base.models[1:])
-    warnings = view_of(replace(base, models=models)).warnings
-    assert warnings == ("ash: 2 trials have no answer", "oak: 401 invalid key")

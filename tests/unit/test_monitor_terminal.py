@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import replace
 
 import pytest
 import standings_examples as examples
@@ -12,7 +11,6 @@ from rich.console import Console
 from standings_examples import view_of
 
 from adaptive_eval.monitor.run_end import render_summary
-from adaptive_eval.monitor.snapshot import waiting_view
 from adaptive_eval.monitor.terminal import COMPACT_HEIGHT, RunDisplay, draw
 
 SIZES = [
@@ -60,16 +58,6 @@ def test_eighty_by_twenty_four_answers_the_questions_in_order():
         assert re.search(rf"^ *[\d–]+  {model} ", text, re.MULTILINE)
 
 
-def test_twenty_models_at_eighty_by_twenty_four_say_what_is_left_out():
-    text = text_of(view_of("twenty_models"), 80, 24)
-    board = re.findall(r"^ *\d+–\d+ +vendor-\d/model-(\d\d)", text, re.MULTILINE)
-    assert board == [f"{i:02d}" for i in range(len(board))]
-    assert len(board) >= 10
-    assert f"⋯ {20 - len(board)} more below" in text
-    assert "60 open" in text
-    assert "Budget trials" in text
-
-
 @pytest.mark.parametrize("width", [60, 72, 80, 100, 120, 200])
 @pytest.mark.parametrize("moment", ["midrun", "twenty_models", "against_a_number", "to_a_width", "all_none"])
 def test_columns_are_dropped_rather_than_cut(moment, width):
@@ -80,23 +68,6 @@ def test_columns_are_dropped_rather_than_cut(moment, width):
     ]
     assert heads
     assert not any("…" in head for head in heads)
-
-
-@pytest.mark.parametrize("width", [60, 80, 120, 200])
-def test_a_pair_is_named_whole_where_there_is_room(width):
-    base = examples.midrun()
-    names = {"oak": "baseline", "elm": "new"}
-    renamed = replace(
-        base,
-        models=tuple(replace(model, model=names.get(model.model, model.model)) for model in base.models),
-        pairs=tuple(
-            replace(pair, first=names.get(pair.first, pair.first), second=names.get(pair.second, pair.second))
-            for pair in base.pairs
-        ),
-    )
-    text = text_of(view_of(renamed), width, 40)
-    assert re.search(r"^ *.*(baseline \? new|new \? baseline) ", text, re.MULTILINE)
-    assert re.search(r"(baseline \? ash|ash \? baseline) ", text)
 
 
 def test_the_matrix_says_the_same_from_both_sides():
@@ -115,31 +86,12 @@ def test_the_matrix_says_the_same_from_both_sides():
     ]
 
 
-def test_bayes_is_shown_on_request_and_labelled():
-    assert "Bayes@N" not in text_of(view_of("midrun"), 120, 40)
-    text = text_of(view_of("midrun"), 120, 40, bayes=True)
-    assert "Bayes@N" in text
-    assert "0.856 ± 0.027" in text
-
-
 def test_a_stopped_run_says_unresolved_and_forecasts_nothing():
     text = text_of(view_of("out_of_budget"), 120, 40)
     assert "stopped: budget" in text
     assert text.count("unresolved") == 3
     assert "at this rate" not in text
     assert "trials/s" not in text
-
-
-def test_a_stopped_model_is_named():
-    base = examples.midrun()
-    models = (
-        *base.models[:3],
-        replace(base.models[3], state="stopped", note="401 invalid key"),
-        base.models[4],
-    )
-    text = text_of(view_of(replace(base, models=models)), 80, 24)
-    assert re.search(r"fir .* stopped$", text, re.MULTILINE)
-    assert "fir: 401 invalid key" in text
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (200, 60)])
@@ -179,12 +131,6 @@ def test_colours_are_legible_on_light_and_dark_terminals():
         assert codes <= allowed
 
 
-def test_no_color_is_respected(monkeypatch):
-    monkeypatch.setenv("NO_COLOR", "1")
-    out = printed(RunDisplay(view_of("midrun", failing=True)))
-    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", out)
-
-
 def test_a_terminal_without_unicode_gets_ascii():
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="latin-1")
@@ -206,10 +152,6 @@ def test_the_compact_view_leaves_the_terminal_to_others():
     assert "Budget" in out
 
 
-def test_a_run_without_a_snapshot_is_waited_for():
-    assert "Waiting for the first snapshot" in text_of(waiting_view(examples.HEADER), 80, 24)
-
-
 def test_the_summary_tells_verdict_reason_saving_and_report():
     out = printed(render_summary(view_of("finished"), "runs/aime-shootout/report.md"), color_system=None)
     flat = " ".join(out.split())
@@ -223,26 +165,6 @@ def test_the_summary_tells_verdict_reason_saving_and_report():
         "Report runs/aime-shootout/report.md",
     ):
         assert words in flat
-
-
-def test_the_summary_of_an_unresolved_run_lists_what_is_open():
-    flat = " ".join(printed(render_summary(view_of("out_of_budget")), color_system=None).split())
-    assert "Stopped (budget): budget ended before the goal was reached: 728 of 730 trials." in flat
-    assert "oak ? elm +0.140" in flat
-    assert "fewer" not in flat
-    assert "Report" not in flat
-
-
-def test_the_table_of_open_scores_speaks_of_widths():
-    """A score that is measured has neither a difference nor evidence."""
-    (heads,) = (row for row in text_of(view_of("to_a_width"), 100, 30).splitlines() if "open score" in row)
-    assert heads.split()[:5] == ["open", "score", "score", "interval", "width"]
-
-
-def test_a_long_report_path_is_never_cut():
-    path = "/".join(f"folder-{i}" for i in range(30)) + "/report.md"
-    out = printed(render_summary(view_of("finished"), path), width=60, color_system=None)
-    assert path in "".join(out.split())
 
 
 @pytest.mark.parametrize("moment", examples.MOMENTS)

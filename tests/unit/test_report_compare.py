@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import run_examples as runs
-import standings_examples as examples
 from click.testing import CliRunner
 from markdown_it import MarkdownIt
 from test_report_html import HOSTILE, LOADS, Page
@@ -77,12 +76,6 @@ def test_differences_are_now_minus_before_with_both_intervals_in_them(before, af
     assert changes["ash"].difference is None
 
 
-def test_the_confidence_is_what_both_error_rates_leave(before):
-    other = replace(before, results=replace(before.results, confidence=0.9))
-    assert compare(before, other).confidence == pytest.approx(0.85)
-    assert "85 % interval, at least" in comparison_markdown(compare(before, other))
-
-
 def test_reversals_are_seen_from_the_same_model(before, after):
     comparison = compare(before, after)
     pair = next(one for one in comparison.pairs if {one.first, one.second} == {"oak", "yew"})
@@ -125,25 +118,6 @@ def test_other_questions_give_no_difference_of_scores(before, tmp_path):
     assert "scores are not compared" in comparison_words(comparison)
 
 
-def test_another_scorer_gives_none_either(before, tmp_path):
-    meta = asked() | {"scoring": json.dumps({"forest": "exact"})}
-    assert compare(before, summary_of(tmp_path / "other", meta=meta)).comparable is False
-
-
-def test_another_model_under_a_name_is_compared_and_said(before, tmp_path):
-    meta = asked(models={"oak": {"model": "oak-2"}})
-    comparison = compare(before, summary_of(tmp_path / "other", meta=meta))
-    assert comparison.comparable
-    assert "model 'oak' is new" in comparison.differences
-
-
-def test_without_a_description_the_reader_is_warned(before, tmp_path):
-    comparison = compare(before, summary_of(tmp_path / "bare", meta={}))
-    assert comparison.comparable is None
-    assert comparison.differences == ()
-    assert "a run file does not say what was asked" in comparison_markdown(comparison)
-
-
 def test_a_rule_without_an_error_rate_is_named(before):
     other = replace(before, results=replace(before.results, rule="zscore"))
     comparison = compare(before, other)
@@ -184,17 +158,6 @@ def test_hostile_names_are_inert(before):
     kinds = {child.type for token in tokens for child in token.children or []}
     assert kinds <= {"text", "strong_open", "strong_close", "softbreak"}
     assert inert(HOSTILE[3]) in Page(html).shown
-
-
-@pytest.mark.parametrize("moment", examples.MOMENTS)
-def test_every_moment_can_be_compared(before, moment):
-    results = examples.MOMENTS[moment]()
-    other = replace(before, results=results)
-    for pair in ((before, other), (other, before), (other, other)):
-        comparison = compare(*pair)
-        Page(comparison_html(comparison))
-        assert comparison_words(comparison).endswith(".")
-        json_text(comparison_data(comparison))
 
 
 def test_the_command_prints_or_writes(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -14,7 +13,6 @@ import standings_examples as examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.report.charts import Scale, histogram, pair_matrix, scale_over
 from adaptive_eval.report.html import to_html
 from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.inert import inert
@@ -190,60 +188,3 @@ def test_a_page_of_every_moment_can_be_written(summary, moment):
     html = to_html(replace(summary, results=results, models=accounts, questions=questions))
     for rows in Page(html).rows:
         assert len(set(rows)) == 1
-
-
-def test_a_reference_is_called_one(summary):
-    line = replace(summary.results.models[0], state="reference", note="runs/earlier")
-    results = replace(summary.results, models=(line, *summary.results.models[1:]))
-    assert "reference: runs/earlier" in Page(to_html(replace(summary, results=results))).shown
-
-
-def test_a_large_board_stays_small(summary):
-    results = examples.twenty_models()
-    accounts = tuple(replace(summary.models[0], model=line.model) for line in results.models)
-    one = summary.questions[0]
-    questions = tuple(
-        replace(one, question=f"q{i}", by_model=((50, 25),) * len(results.models)) for i in range(500)
-    )
-    html = to_html(replace(summary, results=results, models=accounts, questions=questions))
-    assert len(html.encode()) < 1_000_000
-
-
-def test_the_config_keeps_its_lines(summary):
-    html = to_html(replace(summary, meta={"config": "a: 1\nb: |\n  <x>\n"}))
-    assert "a: 1\nb: |\n  &lt;x&gt;</pre>" in html
-
-
-def test_the_json_holds_what_the_page_cuts(tmp_path, summary):
-    from adaptive_eval.report.json import to_json
-
-    data = json.loads(to_json(hostile_summary(summary)))
-    assert data["warnings"] == list(HOSTILE)
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1))
-def test_every_value_lies_on_its_scale(values):
-    for scale in (scale_over(values), Scale.around_zero(values)):
-        assert scale.low < scale.high
-        slack = 1e-6 * max(1.0, max(map(abs, values)))
-        assert scale.low - slack <= min(values)
-        assert max(values) <= scale.high + slack
-
-
-@given(st.lists(st.floats(0, 1)))
-def test_every_question_is_in_one_bin(fractions):
-    bins = histogram(fractions)
-    assert sum(one.count for one in bins) == len(fractions)
-    assert all(0 <= one.share <= 1 for one in bins)
-
-
-def test_the_matrix_is_seen_from_its_rows():
-    results = examples.finished()
-    matrix = pair_matrix(results)
-    names = [line.model for line in results.models]
-    for i, row in enumerate(matrix):
-        assert row[i] is None
-        for j, pair in enumerate(row):
-            if pair is not None:
-                assert (pair.first, pair.second) == (names[i], names[j])
-                assert (pair.verdict == "better") == (matrix[j][i].verdict == "worse")

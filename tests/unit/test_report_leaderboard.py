@@ -52,15 +52,6 @@ def test_runs_that_ask_the_same_share_a_board_and_each_has_its_report(folder, tm
     assert "scoring.trees was &#39;exact&#39; and is now &#39;regex&#39;" in text
 
 
-def test_reports_of_the_site_before_stay_as_earlier_ones(folder, tmp_path):
-    write_leaderboard([folder / "one"], tmp_path)
-    before = (tmp_path / "one" / "report.html").read_bytes()
-    text = write_leaderboard([folder / "two"], tmp_path).read_text(encoding="utf-8")
-    assert "Earlier reports" in text
-    assert 'href="one/report.html"' in text.partition("Earlier reports")[2]
-    assert (tmp_path / "one" / "report.html").read_bytes() == before
-
-
 def test_a_report_of_another_run_of_one_name_is_kept_with_its_date(folder, tmp_path):
     write_leaderboard([folder / "one"], tmp_path)
     before = (tmp_path / "one" / "report.json").read_bytes()
@@ -108,13 +99,6 @@ def test_each_model_has_a_right_and_a_wrong_answer_and_hard_questions_have_one_o
     assert found.examples.apart
     for question in found.examples.apart:
         assert {one.question for one in question.answers} == {question.question}
-
-
-def test_no_examples_leaves_them_out(folder, tmp_path):
-    command = ["report", str(folder / "one"), "--output", str(tmp_path)]
-    for extra, shown in (([], True), (["--no-examples"], False)):
-        assert CliRunner().invoke(cli, [*command, *extra]).exit_code == 0
-        assert ("Examples of answers" in (tmp_path / "report.html").read_text(encoding="utf-8")) is shown
 
 
 def test_hostile_answers_are_text_of_bounded_length(folder):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -14,7 +13,6 @@ from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.text.promises import promises
-from adaptive_eval.trial import TrialOutcome
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +34,6 @@ def test_the_report_agrees_with_the_session(finished):
     assert [one.decision for one in summary.decisions] == session.decisions
     assert summary.verdict.startswith("oak is ahead of all others")
     assert summary.verdict.endswith(f"after {known.trials:,} trials.")
-
-
-def test_models_come_best_first_and_pairs_from_their_better_model(finished):
-    summary, _ = finished
-    scores = [line.score for line in summary.results.models]
-    assert scores == sorted(scores, reverse=True)
-    assert all(pair.verdict in ("better", "tie") for pair in summary.results.pairs)
-    assert len(summary.results.pairs) == 6
 
 
 def test_missing_and_cut_off_answers_are_counted_by_model(finished):
@@ -76,16 +66,6 @@ def _records(session, answers):
     return records
 
 
-def test_missing_answers_bound_the_score(finished):
-    summary, _ = finished
-    bounded = [line for line in summary.results.models if line.worst is not None]
-    assert bounded
-    assert {line.model for line in bounded} <= {line.model for line in summary.results.models if line.missing}
-    for line in bounded:
-        assert line.worst - 1e-9 <= line.score <= line.best + 1e-9
-        assert line.worst < line.best
-
-
 def test_questions_agree_with_the_scores(finished):
     summary, session = finished
     assert len(summary.questions) == 30
@@ -116,46 +96,10 @@ def test_a_killed_run_says_what_was_stored_and_not_counted(tmp_path):
     assert (summary.stored, summary.results.trials, summary.uncounted) == (64, 48, 16)
 
 
-def test_a_run_that_ended_on_its_budget(tmp_path):
-    summary = runs.summary_of(tmp_path / "forest", trials=100)
-    assert summary.results.stop.reason == "budget"
-    assert re.search(r"; [0-5] of 6 pairs resolved after \d+ trials\.$", summary.verdict)
-    assert summary.uncounted == 0
-
-
-def test_a_weighted_rubric_gets_no_difficulty_and_no_bounds(tmp_path):
-    session = runs.make_run(tmp_path / "forest", missing=0.03)
-    with RunReader(tmp_path / "forest") as reader:
-        snapshot = reader.latest_snapshot()
-    models = [
-        dict(line) | {"score": line["score"] * 3, "high": line["high"] * 3}
-        for line in snapshot.results["models"]
-    ]
-    with RunWriter.open(tmp_path / "forest") as writer:
-        writer.snapshot(replace(snapshot, at=snapshot.at + 1, results={**snapshot.results, "models": models}))
-    summary = read_summary(tmp_path / "forest")
-    assert summary.questions is None
-    assert session.stopped is not None
-
-
-def test_the_directory_names_a_run_without_a_name(tmp_path):
-    summary = runs.summary_of(tmp_path / "nameless", rounds=2, meta={"name": "", "started_at": "yesterday"})
-    assert summary.name == "nameless"
-    assert summary.started == runs.STARTED
-
-
 def test_there_is_nothing_to_report_before_the_first_snapshot(tmp_path):
     RunWriter.create(tmp_path / "new", meta={}).close()
     with pytest.raises(RunFileError, match="no results to report yet"):
         read_summary(tmp_path / "new")
-
-
-def test_the_session_is_told_of_what_is_stored(tmp_path):
-    session = runs.make_run(tmp_path / "forest", rounds=3)
-    with RunReader(tmp_path / "forest") as reader:
-        told = [one for batch in reader.log() for one in batch]
-    assert len(told) == session.results().trials
-    assert all(isinstance(one, TrialOutcome) for one in told)
 
 
 @pytest.mark.parametrize("rule", ["anytime", "directional", "budgeted", "exact"])
@@ -172,12 +116,6 @@ def test_zscore_promises_nothing_under_peeking():
     said = promises(replace(examples.finished(), rule="zscore", family="pair"))
     assert said.holds == ()
     assert "45–57 % of runs" in said.limits[0]
-
-
-def test_promises_follow_the_confidence():
-    said = promises(replace(examples.finished(), confidence=0.9))
-    assert "at most 10 %" in said.holds[0]
-    assert "90 % confidence sequences" in said.holds[3]
 
 
 def test_answers_after_the_stop_are_in_the_figures_that_count_them(tmp_path):

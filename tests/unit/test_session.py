@@ -34,19 +34,6 @@ class TestAsking:
         model, question = requests[0].key.model, requests[0].question
         assert requests[0].seed == trial_seed(5, model, "t", question, 0)
 
-    def test_counts_repeats_of_a_question(self):
-        session = Session(make_spec(1, 2, goal="budget", trials=6))
-        repeats = [request.repeat for request in session.ask({"m0": 6})]
-        assert repeats == [0, 0, 1, 1, 2, 2]
-
-    def test_never_exceeds_a_models_free_slots(self):
-        session = Session(make_spec(3, 30))
-        requests = session.ask({"m0": 2, "m1": 0, "m2": 5})
-        names = [request.key.model for request in requests]
-        assert names.count("m0") <= 2
-        assert names.count("m1") == 0
-        assert names.count("m2") <= 5
-
     def test_keeps_a_fast_model_within_its_window_of_its_partners(self):
         session = Session(make_spec(2, 30))
         issued = 0
@@ -95,12 +82,6 @@ class TestStopping:
         session = drive(Session(make_spec(2, 500, equivalence=0.02)), answer)
         assert calls(session)[0][1:3] == ("tie", 181)
 
-    def test_without_a_margin_identical_models_run_into_the_cap(self):
-        session = drive(Session(make_spec(2, 20, max_passes=3)), ones)
-        assert session.stopped.reason == "max_passes"
-        assert session.budget.completed == 2 * 3 * 20
-        assert calls(session) == []
-
     def test_a_trial_budget_ends_the_run_and_is_used_up(self):
         session = drive(Session(make_spec(3, 20, trials=101)), ones)
         assert session.stopped.reason == "budget"
@@ -134,12 +115,6 @@ class TestStopping:
         assert line.trials == 30
         assert calls(session)[0][2] == 22
 
-    def test_an_interrupt_stops_with_its_reason(self):
-        session = Session(make_spec(2, 30))
-        decisions = session.end("interrupted", "by the user")
-        assert [decision.verdict for decision in decisions] == ["interrupted"]
-        assert session.ask(10) == []
-
 
 class TestExplaining:
     def test_gives_numbers_and_words_for_a_decided_pair(self):
@@ -149,9 +124,6 @@ class TestExplaining:
         assert "Difference +1.0000" in text
         assert "after 22 trials each on 21 questions" in text
         assert "Rule `anytime` at 95 %" in text
-
-    def test_says_that_nothing_is_known_yet(self):
-        assert "no question has been answered" in explain(Session(make_spec(2, 30)).results(), "m0", "m1")
 
 
 class TestModelsThatStop:
@@ -230,14 +202,6 @@ class TestHostile:
         assert session.stopped.reason == "max_passes"
         assert calls(session) == []
 
-    def test_negative_weights_in_any_order_are_shown_in_their_own_units(self):
-        session = Session(make_spec(2, 30, weights=(3.0, -1.0, 2.0), max_passes=2))
-        drive(session, lambda request: 0 if request.key.model == "m0" else 1)
-        results = session.results()
-        assert results.models[0].score == pytest.approx(3.0)
-        assert results.models[1].score == pytest.approx(-1.0)
-        assert results.pairs[0].difference == pytest.approx(4.0)
-
     def test_a_model_without_a_single_answer(self):
         session = Session(make_spec(3, 30, max_passes=2))
         drive(
@@ -250,29 +214,11 @@ class TestHostile:
         assert line.missing == 60
         assert [(call[0], call[1]) for call in calls(session)] == [(("m0", "m1"), "better")]
 
-    def test_equal_answers_feign_no_certainty(self):
-        session = Session(make_spec(2, 30))
-        session.tell([TrialOutcome(request.key, 1) for request in session.ask(24)])
-        (pair,) = session.results().pairs
-        assert pair.difference == 0.0
-        assert pair.low < -0.1
-        assert pair.high > 0.1
-
-    def test_standings_before_the_first_trial(self):
-        results = Session(make_spec(3, 30, equivalence=0.02)).results()
-        assert all(line.score is None and line.trials == 0 for line in results.models)
-        assert all(pair.difference is None and pair.verdict == "open" for pair in results.pairs)
-
     def test_replay_of_a_log_with_holes_asks_for_them_first(self):
         session = Session(make_spec(2, 30))
         session.replay([[TrialOutcome(TrialKey("m0", step), 1) for step in (0, 1, 4)]])
         requests = session.ask({"m0": 3, "m1": 0})
         assert [request.key.index for request in requests][:2] == [2, 3]
-
-    def test_replay_of_an_empty_log_is_a_fresh_session(self):
-        session = Session(make_spec(2, 30))
-        assert session.replay([]) == []
-        assert len(session.ask(4)) == 4
 
 
 def test_a_batch_is_read_at_once(monkeypatch):

@@ -9,7 +9,6 @@ from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
-from adaptive_eval.text.decision_words import explain
 from adaptive_eval.text.headline import headline
 
 MEANS = (0.85, 0.6, 0.55, 0.2)
@@ -47,15 +46,6 @@ class TestAll:
         longest = max(alone(RANKING).budget.completed, alone(NARROW).budget.completed)
         assert session.budget.completed >= longest
 
-    def test_a_width_beside_it_changes_no_call_of_a_pair(self):
-        pairs = [call for call in calls(run("all", RANKING, NARROW)) if len(call[0]) == 2]
-        assert pairs == calls(alone(RANKING))
-
-    def test_says_what_was_reached(self):
-        evidence = run("all", RANKING, NARROW).stopped.evidence
-        assert evidence["goals"] == [RANKING.text, NARROW.text]
-        assert (evidence["pairs"], evidence["measured"]) == (6, 4)
-
     def test_a_part_that_cannot_be_reached_any_more_makes_it_partial(self):
         session = Session(composed("all", RANKING, WIDE))
         session.stop_model("m3", "gone")
@@ -72,12 +62,6 @@ class TestAny:
             assert session.stopped.evidence["goals"] == [first.text]
             assert session.budget.completed < alone(other).budget.completed
 
-    def test_decides_nothing_that_the_longer_part_alone_would_not(self):
-        whole = calls(alone(RANKING))
-        session = run("any", RANKING, WIDE)
-        pairs = [call for call in calls(session) if len(call[0]) == 2]
-        assert pairs == whole[: len(pairs)]
-
     def test_goes_for_what_can_still_be_reached_when_a_model_stops_answering(self):
         session = Session(
             composed("any", GoalSpec("baseline", model="m3"), GoalSpec("pairs", pairs=(("m0", "m1"),)))
@@ -87,12 +71,6 @@ class TestAny:
         drive(session, coin(MEANS), slots=4)
         assert session.stopped.reason == "resolved"
         assert session.stopped.evidence["goals"] == ["decide the named pairs"]
-
-    def test_no_part_left_decides_as_far_as_possible(self):
-        session = Session(composed("any", GoalSpec("baseline", model="m3"), RANKING))
-        session.stop_model("m3", "gone")
-        drive(session, coin(MEANS), slots=4)
-        assert session.stopped.reason == "partial"
 
     def test_parts_can_be_composed_again(self):
         goal = GoalSpec("any", goals=(GoalSpec("all", goals=(BEST, WIDE)), NARROW))
@@ -108,19 +86,6 @@ class TestErrorControl:
     def test_what_can_get_a_winner_is_one_family(self):
         session = Session(composed("any", RANKING, ABOVE, NARROW))
         assert session.comparison.threshold == pytest.approx(log((6 + 4) / 0.05))
-
-    def test_a_contrast_that_two_parts_ask_about_counts_once(self):
-        session = Session(composed("all", RANKING, GoalSpec("baseline", model="m2"), BEST))
-        assert len(session.results().pairs) == 6
-        assert session.comparison.threshold == pytest.approx(log(6 / 0.05))
-
-    @pytest.mark.parametrize("family", ["holm", "ebh", "pair"])
-    def test_widths_claim_nothing_and_cost_nothing(self, family):
-        spec = composed("all", RANKING, NARROW, WIDE, family=family)
-        assert (
-            Session(spec).comparison.threshold
-            == Session(composed("all", RANKING, family=family)).comparison.threshold
-        )
 
     def test_the_last_look_of_budgeted_counts_hypotheses_only(self):
         parts = {"rule": "budgeted", "max_passes": 4, "equivalence": None}
@@ -138,18 +103,3 @@ class TestWords:
         assert "m3 is below 0.4" in text
         assert "every score is measured to a width of 0.12" in text
         assert "6 of 6 pairs and 4 of 4 models resolved, 4 of 4 scores measured" in text
-
-    def test_explain_tells_a_model_by_itself_from_a_pair(self):
-        session = run("all", RANKING, ABOVE, NARROW)
-        own = explain(session.results(), "m0")
-        assert "m0 − 0.4: above." in own
-        assert "m0 to a width 0.12: measured." in own
-        assert explain(session.results(), "m0", "m3").startswith("m0 − m3: m0 is ahead of m3.")
-
-    def test_a_score_that_is_measured_is_shown_in_its_own_units(self):
-        spec = make_spec(2, 30, goal="width", width=1.0, weights=(2.0, 6.0), max_passes=60)
-        session = drive(Session(spec), coin((0.9, 0.5)))
-        pair, line = session.results().pairs[0], session.results().models[0]
-        assert pair.second == "width 1"
-        assert pair.difference == pytest.approx(line.score, abs=0.1)  # which has a few trials more
-        assert 2.0 <= pair.low < pair.difference < pair.high <= 6.0

@@ -46,19 +46,6 @@ class TestBudgetIsSpentThoughEveryPairIsDecided:
         assert session.states.issued[0] == 60
         assert session.budget.completed == 700
 
-    def test_by_every_model_its_own(self, policy, order):
-        spec = self.spec(policy, order)
-        models = tuple(replace(model, budget=BudgetSpec(trials=70)) for model in spec.models)
-        session = drive(Session(replace(spec, models=models)), coin(MEANS), slots=3)
-        assert session.states.issued == [70] * 3
-        assert session.stopped.reason == "budget"
-        assert list(session.stopped.evidence["models"].values()) == [{"trials": [70, 70]}] * 3
-
-    def test_to_the_cap_of_passes(self, policy, order):
-        session = drive(Session(self.spec(policy, order, trials=10**6, max_passes=9)), coin(MEANS), slots=3)
-        assert session.stopped.reason == "max_passes"
-        assert session.states.issued == [9 * 12] * 3
-
 
 def test_rounds_after_the_last_verdict_do_not_depend_on_the_order_of_arrival():
     spec = make_spec(3, 12, goal="budget", equivalence=0.5, trials=600, rounds="rounds")
@@ -79,14 +66,6 @@ def test_a_model_by_itself_waits_for_no_other(policy, slots):
     assert session.stopped.reason == "resolved"
     if policy != "uniform":
         assert session.states.issued[3] < min(session.states.issued[:3])
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_named_pairs_that_leave_a_model_without_a_trial(policy):
-    spec = make_spec(3, 30, goal="pairs", pairs=(("m0", "m1"),), max_passes=3, policy=policy)
-    session = drive(Session(spec), coin((0.5, 0.5, 0.5)), slots=4)
-    assert session.stopped.reason == "max_passes"
-    assert policy == "uniform" or session.states.issued[2] == 0
 
 
 def test_scores_of_several_tasks_can_be_reviewed_at_every_step_that_is_not_forgotten():

@@ -11,7 +11,7 @@ import pytest
 from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import PriorSpec, ReferenceSpec
+from adaptive_eval.core.spec import ReferenceSpec
 
 MILLION = 1_000_000
 
@@ -70,23 +70,3 @@ class TestManyTrials:
         assert line.trials == MILLION + 58
         assert line.score == pytest.approx((0.75 + 29) / 30)
         assert_finite(session)
-
-    def test_a_prior_of_a_million_trials_in_one_cell(self):
-        counts = np.zeros((30, 2), dtype=np.int64)
-        counts[3, 1] = MILLION
-        prior = PriorSpec({"m0": {"t": counts}}, "a million", transfer={"m0": {"t": counts}})
-        spec = make_spec(2, 30, equivalence=0.1, max_passes=20)
-        session = drive(Session(replace(spec, prior=prior)), coin((0.5, 0.5)))
-        plain = drive(Session(spec), coin((0.5, 0.5)))
-        assert calls(session) == calls(plain)
-        assert_finite(session)
-
-
-def test_a_log_told_twice_counts_once():
-    spec, log = make_spec(3, 30, equivalence=0.15, max_passes=60), []
-    whole = drive(Session(spec), coin((0.85, 0.5, 0.45)), log=log)
-    session = Session(spec)
-    session.replay([*log, *log])
-    assert calls(session) == calls(whole)
-    assert session.budget.completed == sum(map(len, log))
-    assert_finite(session)

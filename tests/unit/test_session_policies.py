@@ -33,12 +33,6 @@ class TestGoals:
         assert session.states.issued[0] < run().states.issued[1]
         assert session.budget.completed < run().budget.completed
 
-    def test_top_k_of_two(self):
-        session = run(goal="top-k", k=2)
-        assert session.stopped.reason == "resolved"
-        low = session.results().models[3]
-        assert low.state == "retired"
-
     def test_baseline_compares_all_with_one(self):
         session = run(goal="baseline", model="m1")
         assert {call[0] for call in calls(session)} == {("m1", "m0"), ("m1", "m2"), ("m1", "m3")}
@@ -48,12 +42,6 @@ class TestGoals:
         session = run(goal="pairs", pairs=(("m3", "m0"),))
         assert [call[:2] for call in calls(session)] == [(("m3", "m0"), "worse")]
         assert session.states.issued[1] == session.states.issued[2] == 0
-
-    def test_width_stops_when_every_interval_is_narrow(self):
-        session = run(goal="width", width=0.2)
-        assert session.stopped.reason == "resolved"
-        for line in session.results().models:
-            assert line.high - line.low <= 0.2 + 1e-9
 
     def test_threshold_says_on_which_side_each_model_is(self):
         session = run(goal="threshold", value=0.4, equivalence=None)
@@ -68,12 +56,6 @@ class TestGoals:
 
 
 class TestRules:
-    def test_directional_needs_no_more_trials_than_anytime(self):
-        strict = {call[0]: call[2] for call in calls(run(equivalence=None))}
-        loose = {call[0]: call[2] for call in calls(run(equivalence=None, rule="directional"))}
-        assert strict
-        assert all(loose[pair] <= strict[pair] for pair in strict)
-
     def test_budgeted_takes_its_last_look_at_the_end(self):
         spec = make_spec(2, 30, rule="budgeted", max_passes=4)
         session = drive(Session(spec), coin([0.8, 0.65], seed=2), slots=6)
@@ -89,11 +71,6 @@ class TestRules:
         drive(session, coin([0.8, 0.65], seed=2), slots=6, most=200)
         session.end("interrupted", "by the user")
         assert calls(session) == []
-
-    def test_exact_calls_at_complete_passes(self):
-        session = run(rule="exact", equivalence=None, max_passes=40)
-        assert calls(session)
-        assert all(call[2] % 30 in (0, 1) for call in calls(session))
 
     def test_exact_needs_more_trials_than_anytime(self):
         exact = {call[0]: call[2] for call in calls(run(rule="exact", equivalence=None))}
@@ -125,13 +102,6 @@ class TestPolicies:
         session = run(policy=policy)
         assert session.stopped.reason == "resolved"
         assert len(calls(session)) == 6
-
-    def test_retiring_saves_trials_over_uniform(self):
-        assert run().budget.completed < 0.8 * run(policy="uniform").budget.completed
-
-    def test_uniform_serves_retired_models_too(self):
-        issued = run(policy="uniform").states.issued
-        assert max(issued) - min(issued) <= 6
 
     def test_top_two_spends_a_budget_where_it_is_close(self):
         session = drive(

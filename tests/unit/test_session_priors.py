@@ -11,7 +11,7 @@ from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import PriorSpec, ReferenceSpec, TaskSpec
+from adaptive_eval.core.spec import PriorSpec, ReferenceSpec
 from scorio.eval import bayes
 
 SOURCE = "2 earlier trials a question from runs/previous"
@@ -81,13 +81,6 @@ class TestBayes:
         assert from_json(json.loads(json.dumps(to_json(results)))) == results
         assert Session(make_spec(2, 30)).results().prior is None
 
-    def test_tasks_without_earlier_trials_keep_the_uniform_prior(self):
-        spec = make_spec(1, 30, goal="budget", trials=10)
-        spec = replace(spec, tasks=(*spec.tasks, TaskSpec("u", ("a", "b"))), prior=prior(0.8))
-        assert Session(spec).board.posterior()[0][0] == pytest.approx(
-            0.5 * (0.5 + bayes(None, counts=spec.prior.counts["m0"]["t"])[0])
-        )
-
 
 class TestEarlyRanking:
     def test_before_the_first_trial_it_is_that_of_the_earlier_results(self):
@@ -99,24 +92,6 @@ class TestEarlyRanking:
         )
         assert lines[1].score is None
 
-    def test_new_trials_take_over(self):
-        spec = make_spec(2, 30, goal="budget", trials=2 * 30 * 20)
-        session = drive(Session(replace(spec, prior=prior(0.1, 0.9, transfer=True))), coin([0.8, 0.3]))
-        first, second = session.results().models
-        assert (first.early_rank, second.early_rank) == (1, 2)
-        assert first.transfer_mu == pytest.approx(first.score, abs=0.02)
-        assert 0.0 < first.transfer_sigma < 0.05
-
-    def test_a_model_without_earlier_results_keeps_its_score(self):
-        spec = replace(make_spec(2, 30, max_passes=1), prior=prior(0.5, None, transfer=True))
-        session = drive(Session(spec), coin([0.6, 0.5]))
-        assert line_of(session, "m1").transfer_mu == pytest.approx(line_of(session, "m1").score)
-
-    def test_a_model_without_any_result_has_no_place(self):
-        session = Session(replace(make_spec(2, 30), prior=prior(0.5, None, transfer=True)))
-        assert (line_of(session, "m1").early_rank, line_of(session, "m1").transfer_mu) == (None, None)
-        assert line_of(session, "m0").early_rank == 1
-
     def test_references_take_their_place_with_their_own_score(self):
         spec = replace(
             make_spec(1, 30),
@@ -126,10 +101,6 @@ class TestEarlyRanking:
         session = Session(spec)
         assert line_of(session, "old").early_rank == 1
         assert line_of(session, "old").transfer_mu == line_of(session, "old").score
-
-    def test_is_in_the_rubrics_units(self):
-        spec = replace(make_spec(1, 30, weights=(-2.0, 4.0)), prior=prior(1.0, transfer=True, trials=20))
-        assert line_of(Session(spec), "m0").transfer_mu == pytest.approx(4.0, abs=0.01)
 
     def test_there_is_none_unless_asked_for(self):
         lines = Session(replace(make_spec(2, 30), prior=prior(0.8, 0.2))).results().models

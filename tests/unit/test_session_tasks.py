@@ -10,7 +10,6 @@ from session_scripts import calls, drive, make_spec
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import TaskSpec
-from adaptive_eval.text.report_phrases import task_rows, task_words
 
 
 def two_tasks(overall="macro", **parts):
@@ -79,19 +78,6 @@ def test_every_task_is_shown_in_its_own_units():
     assert from_json(json.loads(json.dumps(to_json(results)))) == results
 
 
-def test_the_report_says_what_each_task_weighs():
-    session = drive(Session(two_tasks("pooled", goal="budget", trials=3 * 300)), answer, slots=3)
-    results = session.results()
-    assert task_words(results.tasks[0]) == "easy (40 questions, weight 66.7 %)"
-    rows = task_rows(results)
-    assert [row[0] for row in rows] == ["m0", "m1", "m2"]
-    assert f"{results.tasks[1].scores[2].score:.3f} [" in rows[2][2]
-
-
-def test_before_the_first_trial_no_task_has_a_score():
-    assert all(one.score is None for task in Session(two_tasks()).results().tasks for one in task.scores)
-
-
 def test_no_call_before_ten_questions_in_every_task():
     spec = two_tasks(max_passes=4)
     session = drive(
@@ -104,9 +90,3 @@ def test_no_call_before_ten_questions_in_every_task():
         sequence.seen(steps) >= 10
         for sequence, steps in zip(session.board.run_sequence.sequences, local, strict=True)
     )
-
-
-def test_ranges_that_differ_are_reported_in_unit_scores():
-    spec = make_spec(2, 1)
-    tasks = (TaskSpec("a", ("q1", "q2")), TaskSpec("b", ("q3",), (0.0, 10.0)))
-    assert replace(spec, tasks=tasks).scale == (0.0, 1.0)

@@ -8,7 +8,6 @@ from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import ReferenceSpec
-from adaptive_eval.core.spec_checks import spec_warnings
 
 EQUAL = coin((0.5,) * 4)
 
@@ -35,14 +34,6 @@ def test_ties_of_a_family_take_more_evidence():
     assert min(found["family"].values()) > min(found["pair"].values())
 
 
-def test_the_threshold_of_ties_falls_as_ties_are_called():
-    spec = make_spec(4, equivalence=0.15, ties="family")
-    assert Session(spec).comparison.tie_threshold == pytest.approx(np.log(6 / 0.05))
-    session, _ = run(spec)
-    left = max(6 - len(steps(session, "tie")), 1)
-    assert session.comparison.tie_threshold == pytest.approx(np.log(left / 0.05))
-
-
 def test_a_run_of_the_first_edition_resumes_to_its_own_ties():
     """Replayed, its answers lead to the decisions that it had; in the second edition ties fall earlier."""
     first = make_spec(3, equivalence=0.15, edition=1)
@@ -66,18 +57,6 @@ def test_answers_beyond_an_earlier_tie_are_counted_and_harm_nothing():
     assert again.stopped is not None
     assert again.results().trials == whole.results().trials
     assert steps(again).keys() == steps(whole).keys()
-
-
-@pytest.mark.parametrize("parts", [{"equivalence": 0.1}, {"goal": "threshold", "value": 0.5}])
-def test_says_that_the_first_edition_is_in_force(parts):
-    assert any("first edition" in line for line in spec_warnings(make_spec(4, **parts, edition=1)))
-    assert not any("first edition" in line for line in spec_warnings(make_spec(4, **parts)))
-
-
-def test_a_winner_against_a_number_has_an_interval_on_its_side():
-    session, _ = run(make_spec(1, goal="threshold", value=0.35, max_passes=60))
-    (pair,) = session.results().pairs
-    assert (pair.verdict, pair.low >= 0.0) == ("better", True)
 
 
 @pytest.mark.parametrize(("models", "stored", "seed"), [(2, (), 1), (1, (15, 15), 0)])

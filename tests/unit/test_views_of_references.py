@@ -33,17 +33,6 @@ def test_the_leaderboard_calls_them_references(stop):
     assert [row.split()[-1] == "reference" for row in rows if "oak" in row] == [True]
 
 
-def test_rows_that_find_no_room_are_counted_by_state():
-    results = with_reference(examples.midrun(), examples.midrun().models[-1].model)
-    last = leaderboard(view_of(results), 100, 4)[-1].plain
-    assert last.endswith("1 reference)")
-
-
-def test_where_their_results_come_from_is_no_warning():
-    results = examples.midrun()
-    assert view_of(with_reference(results, "oak")).warnings == view_of(results).warnings
-
-
 def test_they_are_left_out_of_what_was_saved():
     plain = examples.finished()
     asked = [line for line in plain.models if line.model != "oak"]
@@ -51,10 +40,3 @@ def test_they_are_left_out_of_what_was_saved():
     results = with_reference(plain, "oak")
     assert saving(results) == (sum(line.issued for line in asked), len(asked) * longest)
     assert f"({longest:,} per model)" in saved_words(results)
-
-
-def test_one_model_beside_references_saves_nothing_that_could_be_counted():
-    results = examples.finished()
-    for line in results.models[1:]:
-        results = with_reference(results, line.model)
-    assert saving(results) is None

@@ -12,14 +12,12 @@ import run_examples as runs
 import standings_examples as examples
 
 from adaptive_eval.core.results import Forecast, PairForecast, Range, from_json
-from adaptive_eval.monitor.snapshot import RunHeader, run_view, waiting_view
+from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.monitor.web.history import MOST, History
-from adaptive_eval.monitor.web.plots import EVIDENCE_PAIRS, QUESTIONS, calibration, plots_data
+from adaptive_eval.monitor.web.plots import EVIDENCE_PAIRS, calibration, plots_data
 from adaptive_eval.monitor.web.tally import Tally
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-
-NOTHING = waiting_view(RunHeader("demo"))
 
 
 @pytest.fixture(scope="module")
@@ -110,16 +108,6 @@ def test_question_lines_agree_with_the_trials(run):
     assert line.spread == pytest.approx(np.std(shrunk))
 
 
-def test_a_copy_of_a_tally_does_not_change_with_it(run):
-    with RunReader(run) as reader:
-        tally = Tally()
-        early = tally.copy()
-        tally.catch_up(reader)
-    assert early.end == 0
-    assert not early.question_lines()
-    assert early.missing == Counter()
-
-
 # The plots
 
 
@@ -157,32 +145,6 @@ def test_plots_of_any_moment_are_strict_json(moment):
     assert (data["matrix"] is None) == (moment in ("one_model", "against_a_number", "to_a_width"))
 
 
-def test_plots_of_nothing_are_empty():
-    data = plots_data(NOTHING, [], Tally())
-    assert data["models"] == data["trials"] == []
-    assert data["matrix"] is None
-
-
-def test_many_questions_share_columns():
-    tally = Tally()
-    tally.models, tally.questions = ("oak",), tuple(("t", f"q{i}") for i in range(2 * QUESTIONS + 1))
-    tally.stored = np.ones((1, len(tally.questions)), dtype=np.int64)
-    results = examples.one_model()
-    data = plots_data(run_view(RunHeader("d"), examples.snapshot_of(results)), [], tally)
-    cells = data["cells"]
-    assert len(cells["questions"]) == len(cells["counts"][0]) <= QUESTIONS
-    assert sum(cells["counts"][0]) == 2 * QUESTIONS + 1
-    assert cells["questions"][0] == "t/q0 and 2 more"
-
-
-def test_the_evidence_shows_open_pairs_before_decided_ones():
-    view = run_view(RunHeader("demo"), examples.snapshot_of(examples.midrun()))
-    pairs = plots_data(view, history_of(examples.midrun()).moments, Tally())["evidence"]["pairs"]
-    states = [pair["open"] for pair in pairs]
-    assert states == sorted(states, reverse=True)
-    assert sum(states) == 3
-
-
 # Forecasts against what happened
 
 
@@ -209,10 +171,3 @@ def test_forecasts_are_held_against_what_happened():
     assert [check.happened for check in found.pairs] == [2 * (call - 20), 2 * (call - 40)]
     assert [check.held for check in found.pairs] == [False, True]
     assert found.held == (1, 2)
-
-
-def test_a_pair_that_is_still_open_says_nothing_of_its_forecasts():
-    early = replace(examples.midrun(), forecast=forecast((10, 20, 30), elm=(0, 50, 100)))
-    found = calibration(history_of(early).moments, examples.midrun())
-    assert found.pairs == ()
-    assert not found.finished
