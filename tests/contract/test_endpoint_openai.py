@@ -1,12 +1,10 @@
 """Both OpenAI-compatible endpoints over real HTTP on loopback, against servers that answer well and badly."""
 
 import asyncio
-import gzip
 import json
 import socket
 import subprocess
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_completions import OpenAICompletions
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
-from adaptive_eval.trial import Message, Usage
+from adaptive_eval.trial import Message
 
 ASK = [Message("user", "What is 2 + 2?")]
 
@@ -66,19 +64,6 @@ def ask(api, handler, *, seed=7, **options):
     return asyncio.run(main())
 
 
-def test_an_answer(api):
-    began = time.monotonic()
-    answer, server = ask(api, reply(200, api.answer("The answer is 4.")))
-    took = time.monotonic() - began
-    assert answer.text == "The answer is 4."
-    assert answer.finish_reason == "stop"
-    assert answer.usage == Usage(prompt_tokens=9, completion_tokens=2)
-    assert answer.model == "tiny"
-    assert answer.response_id == api.response_id
-    assert 0.0 < answer.latency < took
-    assert [request.target for request in server.requests] == [f"/v1{api.path}"]
-
-
 def test_the_request_as_it_goes_out(api):
     sampling = {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768, "top_k": 20}
     extra = {"structured_outputs": {"choice": ["A", "B"]}, "min_p": 0.0}
@@ -97,11 +82,6 @@ def test_the_request_as_it_goes_out(api):
     assert request.headers["authorization"] == "Bearer sk-12345678"
     assert request.headers["x-team"] == "evals"
     assert request.headers["content-type"] == "application/json"
-
-
-def test_without_a_key_a_placeholder_is_sent(api):
-    _, server = ask(api, reply(200, api.answer()))
-    assert server.requests[0].headers["authorization"] == "Bearer none"
 
 
 def test_a_configured_authorization_header_wins(api):
@@ -154,12 +134,6 @@ def test_a_limit_carries_its_wait(api):
     assert isinstance(error, TransientEndpointError)
     assert (error.kind, error.status, error.retry_after) == ("rate_limit", 429, 12.0)
     assert str(error) == "HTTP 429 Too Many Requests: slow down"
-
-
-def test_a_refusal_in_the_servers_own_words(api):
-    error, _ = ask(api, reply(401, {"error": "Unauthorized"}))
-    assert isinstance(error, PermanentEndpointError)
-    assert (error.kind, error.status, str(error)) == ("auth", 401, "HTTP 401 Unauthorized: Unauthorized")
 
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
@@ -334,17 +308,6 @@ def test_a_key_is_in_no_answer_even_when_the_server_echoes_it(api):
     assert key not in repr(completion)
 
 
-def test_a_compressed_answer(api):
-    payload = gzip.compress(json.dumps(api.answer("zipped")).encode())
-    answer, _ = ask(api, reply(200, payload, {"content-encoding": "gzip"}))
-    assert answer.text == "zipped"
-
-
-def test_an_answer_without_a_json_content_type(api):
-    answer, _ = ask(api, reply(200, json.dumps(api.answer("plain"))))
-    assert answer.text == "plain"
-
-
 def test_connections_are_as_many_as_requests_in_flight_and_are_kept(api):
     gate = None
 
@@ -426,13 +389,6 @@ def test_several_answers_with_one_request(api):
     assert len({answer.response_id for answer in answers}) == 4
 
 
-def test_fewer_answers_than_asked_for_and_more(api):
-    few, _ = sample(api, reply(200, api.answer(choices=choices(api, "a", "b"))), n=4)
-    assert [answer.text for answer in few] == ["a", "b"]
-    many, _ = sample(api, reply(200, api.answer(choices=choices(api, *"abcdef"))), n=4)
-    assert [answer.text for answer in many] == ["a", "b", "c", "d"]
-
-
 def test_a_failed_request_for_several_answers_is_one_failure(api):
     error, server = sample(api, reply(503, {"error": {"message": "busy"}}), n=4)
     assert isinstance(error, TransientEndpointError)
@@ -452,10 +408,3 @@ def test_openai_is_not_imported_before_it_is_used():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_what_an_answer_says_of_the_limits_is_passed_on(api):
-    limits = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m30s"}
-    answer, _ = ask(api, reply(200, api.answer(), limits))
-    assert answer.pause == 90.0
-    assert ask(api, reply(200, api.answer()))[0].pause == 0.0

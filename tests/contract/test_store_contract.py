@@ -11,7 +11,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -164,23 +163,6 @@ def test_only_one_writer_at_a_time(store, run):
         assert reader.count() == 1
 
 
-def test_directories_of_any_name_work(store, tmp_path):
-    run = tmp_path / "a run?mode=ro#1 %20 é'\""
-    with store.create(run, meta={}) as writer:
-        writer.outcome(scored())
-    with store.read(run) as reader:
-        assert reader.count() == 1
-
-
-def test_closing_twice_is_harmless(store, run):
-    writer = store.create(run, meta={})
-    writer.close()
-    writer.close()
-    reader = store.read(run)
-    reader.close()
-    reader.close()
-
-
 # Commit
 
 
@@ -295,19 +277,6 @@ def test_after_stop_trials_are_kept_out_of_the_replay(writer):
         assert reader.outcomes().after_stop.tolist() == [record.after_stop for record in records]
 
 
-def test_a_log_being_read_ends_where_it_began(writer):
-    for step in range(6):
-        writer.outcome(scored(step=step))
-    writer.commit()
-    with writer.reader() as reader:
-        log = reader.log(batch=4)
-        assert len(next(log)) == 4
-        writer.outcome(scored("later", 0))
-        writer.commit()
-        assert [outcome.key.index for outcome in next(log)] == [4, 5]
-        assert next(log, None) is None
-
-
 def test_charged_tokens_reach_the_replay_and_the_answer_keeps_its_own(writer):
     retried = scored(charged=Usage(20, 9, 2))
     writer.outcome(retried)
@@ -391,30 +360,6 @@ def test_snapshots_keep_the_recent_ones_the_first_and_a_sparse_past(store, run):
         for older, newer in itertools.pairwise(numbers):
             assert newer - older <= max(1, (total - older) / 64)
         assert [record.trials for record in reader.snapshots(since=1000.0 + total - 3)] == [2998, 2999]
-
-
-def test_thinning_does_not_depend_on_sittings(store, tmp_path):
-    kept = []
-    for name, sittings in (("one", 1), ("many", 50)):
-        for sitting in range(sittings):
-            directory = tmp_path / name
-            with store.open(directory) if sitting else store.create(directory, meta={}) as writer:
-                for number in range(600 // sittings):
-                    at = sitting * (600 // sittings) + number
-                    writer.snapshot(SnapshotRecord(float(at), 0.0, at, {}))
-        with store.read(directory) as reader:
-            kept.append([record.trials for record in reader.snapshots()])
-    assert kept[0] == kept[1]
-    assert len(kept[0]) < 600
-
-
-def test_meta_can_be_added_and_changed(writer):
-    writer.set_meta("seed", "1")
-    writer.set_meta("seed", "2")
-    writer.set_meta("config", "x" * 10_000)
-    writer.commit()
-    with writer.reader() as reader:
-        assert reader.meta() == {"seed": "2", "config": "x" * 10_000}
 
 
 # Reading trials
@@ -561,18 +506,6 @@ def test_what_cannot_be_stored_is_refused_at_once_and_spoils_nothing(writer, wro
     assert writer.commit() == 2
     with writer.reader() as reader:
         assert list(reader.trials()) == [scored("good", 0), scored("good", 1)]
-
-
-def test_numbers_of_numpy_are_stored_as_numbers(writer):
-    record = scored(step=np.int64(3), question="q", category=np.int32(2), finished_at=np.float32(2.5))
-    signals = {"is_correct": np.bool_(True), "ratio": np.float32(0.5)}
-    writer.outcome(replace(record, score=replace(record.score, signals=signals)))
-    writer.commit()
-    with writer.reader() as reader:
-        stored = next(reader.trials(step=3, category=2))
-        assert stored.finished_at == 2.5
-        assert stored.score.signals == {"is_correct": True, "ratio": 0.5}
-        assert reader.outcomes().category.tolist() == [2]
 
 
 def test_a_launch_of_several_is_added_whole_or_not_at_all(writer):

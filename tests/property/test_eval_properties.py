@@ -1,6 +1,5 @@
 """Laws of the metrics, over random matrices, counts, rewards and priors."""
 
-import math
 from inspect import signature
 from typing import Any
 
@@ -149,16 +148,6 @@ def test_thresholds_at_their_limits(call: tuple[Any, Any]) -> None:
     assert metrics.g_pass_at_k_tau_ci(R, k, majority, **prior) == metrics.maj_at_k_ci(R, k, **prior)
 
 
-@given(k=st.integers(1, 5000), data=st.data())
-def test_a_share_written_as_a_fraction_asks_for_its_numerator(k: int, data: st.DataObject) -> None:
-    j = data.draw(st.integers(1, k))
-    tau = j / k
-    right = np.array([[k - j + 1, j - 1], [k - j, j]])
-    assert metrics.g_pass_at_k_tau(None, k, tau, counts=right) == 0.5
-    if tau < 1.0:
-        assert metrics.g_pass_at_k_tau(None, k, math.nextafter(tau, 1.0), counts=right) == 0.0
-
-
 @given(call=binary_calls())
 def test_one_draw_is_the_mean(call: tuple[Any, Any]) -> None:
     R, keywords = call
@@ -172,15 +161,6 @@ def test_one_draw_is_the_mean(call: tuple[Any, Any]) -> None:
     for name in ("pass_at_k_ci", "pass_hat_k_ci", "auc_at_k_ci", "maj_at_k_ci", "max_at_k_ci"):
         assert getattr(metrics, name)(R, 1) == pytest.approx(posterior, abs=1e-14)
     assert metrics.threshold_spectrum_at_k_ci(R, 1, [1.0]) == pytest.approx(posterior, abs=1e-14)
-
-
-@given(call=categorical_calls())
-def test_the_best_of_one_is_the_mean_reward(call: tuple[Any, Any]) -> None:
-    R, keywords = call
-    w, R0 = keywords["w"], keywords["R0"]
-    assert metrics.max_at_k(R, 1, w) == metrics.avg(R, w)[0]
-    bounds = (w.min(), w.max())
-    assert metrics.max_at_k_ci(R, 1, w, R0) == metrics.bayes_ci(R, w, R0, bounds=bounds)
 
 
 @given(call=binary_calls(), bonus=st.integers(0, 40))
@@ -211,51 +191,6 @@ def test_rewards_have_no_natural_zero_or_unit(call: tuple[Any, Any], shift: floa
     before, after = metrics.max_at_k_ci(R, k, w, R0), metrics.max_at_k_ci(R, k, moved, R0)
     assert after[0] == pytest.approx(shift + scale * before[0], rel=1e-10, abs=1e-10)
     assert after[1] == pytest.approx(scale * before[1], rel=1e-10, abs=1e-10)
-
-
-@given(call=categorical_calls(), seed=st.integers(0, 2**32 - 1))
-def test_names_of_categories_do_not_matter(call: tuple[Any, Any], seed: int) -> None:
-    R, keywords = call
-    names = np.random.default_rng(seed).permutation(keywords["w"].size)
-    renamed = {**keywords, "w": keywords["w"][np.argsort(names)], "R0": names[keywords["R0"]]}
-    for name in CATEGORICAL:
-        before, after = value_of(name, R, keywords), value_of(name, names[R], renamed)
-        assert after == pytest.approx(before, rel=1e-11, abs=1e-11)
-
-
-@given(call=binary_calls())
-def test_spectra_of_one_weight_are_thresholds(call: tuple[Any, Any]) -> None:
-    R, keywords = call
-    k, prior = keywords["k"], {"alpha0": keywords["alpha0"], "beta0": keywords["beta0"]}
-    r = max(1, math.ceil(keywords["tau"] * k))
-    weights = np.eye(k)[r - 1]
-    assert metrics.threshold_spectrum_at_k(R, k, weights) == metrics.g_pass_at_k_tau(R, k, r / k)
-    assert metrics.threshold_spectrum_at_k_ci(R, k, weights, **prior) == metrics.g_pass_at_k_tau_ci(
-        R, k, r / k, **prior
-    )
-    upper_half = np.where(np.arange(1, k + 1) > (k + 1) // 2, 2 / k, 0.0)
-    assert metrics.threshold_spectrum_at_k(R, k, upper_half) == pytest.approx(
-        metrics.mg_pass_at_k(R, k), abs=1e-14
-    )
-    assert metrics.geo_spectrum_at_k(R, k, keywords["lam"], upper_half) == pytest.approx(
-        metrics.geo_spectrum_at_k(R, k, keywords["lam"]), abs=1e-14
-    )
-
-
-@given(call=binary_calls())
-def test_couplings_at_their_limits(call: tuple[Any, Any]) -> None:
-    R, keywords = call
-    k, weights = keywords["k"], keywords["weights"]
-    prior = {"alpha0": keywords["alpha0"], "beta0": keywords["beta0"]}
-    assert metrics.geo_spectrum_at_k(R, k, 1.0, weights) == metrics.pass_at_k(R, k)
-    assert metrics.geo_spectrum_at_k(R, k, 0.0, weights) == metrics.threshold_spectrum_at_k(R, k, weights)
-    assert metrics.geo_spectrum_at_k_ci(R, k, 1.0, **prior) == metrics.pass_at_k_ci(R, k, **prior)
-    assert metrics.geo_spectrum_at_k_ci(R, k, 0.0, **prior) == metrics.mg_pass_at_k_ci(R, k, **prior)
-    for blend in (metrics.geom_at_k_ci, metrics.geom_ds_at_k_ci):
-        assert blend(R, k, 1.0, 0.0, **prior) == pytest.approx(metrics.pass_at_k_ci(R, k, **prior), abs=1e-13)
-        assert blend(R, k, 0.0, 1.0, **prior) == pytest.approx(
-            metrics.pass_hat_k_ci(R, k, **prior), abs=1e-13
-        )
 
 
 @pytest.mark.parametrize("name", BINARY)

@@ -16,10 +16,6 @@ SCORES = hnp.arrays(np.int64, st.integers(1, 12), elements=st.integers(-6, 6))
 TENSORS = hnp.arrays(
     np.int64, st.tuples(st.integers(2, 6), st.integers(1, 5), st.integers(2, 7)), elements=st.integers(0, 1)
 )
-CATEGORICAL = hnp.arrays(
-    np.int64, st.tuples(st.integers(2, 6), st.integers(1, 5), st.integers(1, 7)), elements=st.integers(0, 3)
-)
-WEIGHTS = hnp.arrays(np.float64, 4, elements=st.floats(-3, 3).map(lambda x: round(x, 3)))
 
 BINARY_METRICS = [
     lambda R, **o: rank.avg(R, **o),
@@ -60,18 +56,6 @@ def test_increasing_transforms_keep_ranks(scores, transform):
         assert np.array_equal(rank.rank_scores(transform(scores.astype(float)), method), expected)
 
 
-@given(SCORES)
-def test_turning_the_scores_round_turns_the_ranking_round(scores):
-    size = scores.size
-    assert np.array_equal(rank.rank_scores(-scores), size + 1 - rank.rank_scores(scores, "competition_max"))
-    assert np.array_equal(rank.rank_scores(-scores, "avg"), size + 1 - rank.rank_scores(scores, "avg"))
-
-
-@given(SCORES, st.floats(1e-150, 1e150))
-def test_ranks_do_not_depend_on_the_unit_of_the_scores(scores, unit):
-    assert np.array_equal(rank.rank_scores(scores * unit), rank.rank_scores(scores))
-
-
 @EACH_METRIC
 @settings(max_examples=40)
 @given(R=TENSORS, data=st.data())
@@ -94,31 +78,6 @@ def test_equal_models_tie_and_a_better_one_is_not_behind(metric, R):
     assert ranks[0] == ranks[-2]
     assert ranks[-1] <= ranks[0]
     assert ranks[-1] == 1
-
-
-@given(CATEGORICAL, WEIGHTS)
-def test_bayes_orders_as_avg_at_equal_counts(R, w):
-    assert np.array_equal(rank.bayes(R, w), rank.avg(R, w=w))
-
-
-@given(CATEGORICAL, WEIGHTS)
-def test_the_median_of_a_normal_posterior_is_its_mean(R, w):
-    assert np.array_equal(rank.bayes(R, w, quantile=0.5), rank.bayes(R, w))
-
-
-@given(TENSORS)
-def test_metrics_that_are_the_same_rank_the_same(R):
-    def scores(metric, *args):
-        return metric(R, *args, return_scores=True)[1]
-
-    k = R.shape[2]
-    average = scores(rank.avg)
-    for metric in (rank.pass_at_k, rank.pass_hat_k, rank.auc_at_k, rank.maj_at_k, rank.max_at_k):
-        np.testing.assert_allclose(scores(metric, 1), average, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(scores(rank.max_at_k, k), scores(rank.pass_at_k, k), rtol=0, atol=1e-13)
-    np.testing.assert_array_equal(scores(rank.g_pass_at_k, k), scores(rank.pass_hat_k, k))
-    np.testing.assert_array_equal(scores(rank.g_pass_at_k_tau, k, 0.0), scores(rank.pass_at_k, k))
-    np.testing.assert_array_equal(scores(rank.g_pass_at_k_tau, k, 1.0), scores(rank.pass_hat_k, k))
 
 
 @EACH_METRIC

@@ -7,28 +7,21 @@ comparison with probability 6e-7.
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 import pytest
-from scipy.stats import binom, chi2
+from scipy.stats import binom
 
 from scorio.study import (
-    PAPER_MEANS,
     Bootstrap,
-    GoldStandard,
     IndependentRuns,
     Metric,
     biased_coins,
     convergence,
-    convergence_growth,
     credible_patterns,
-    model_subsets,
     pair_separation,
     paper_metrics,
     paper_originals,
     prior_study,
-    replicate_trials,
     tau_curves,
 )
 
@@ -107,41 +100,6 @@ def test_bayes_approaches_the_true_ranking_faster_than_pass_at_k() -> None:
         assert metric.name == "naive_pass_at_k" or gap[0] > bound[0], metric.label
 
 
-def test_both_bootstraps_and_independent_runs_agree() -> None:
-    # Fig. 1: one run stands for many. Compared at small N, where the run's own luck matters least.
-    coins = biased_coins(seed=3)
-    gold = GoldStandard.from_scores(PAPER_MEANS)
-    outcomes = coins.sample(80, seed=3)
-    sources = [IndependentRuns(coins, 10), Bootstrap(outcomes, "columns"), Bootstrap(outcomes, "rows")]
-    tau = [
-        tau_curves(s, paper_metrics()[:3], replicates=1500, seed=1, gold=gold).tau[:, 3:10] for s in sources
-    ]
-    np.testing.assert_allclose(tau[1], tau[2], atol=0.02)
-    np.testing.assert_allclose(tau[0], tau[1], atol=0.05)
-
-
-@pytest.mark.parametrize("resampling", ["columns", "columns-per-model", "rows"])
-def test_resampling_gives_every_answer_its_share(resampling: str) -> None:
-    outcomes = biased_coins([0.3, 0.7], 5, seed=1).sample(9, seed=2)
-    source = Bootstrap(outcomes, resampling, trials=50)
-    drawn = np.stack([replicate_trials(source, index, seed=3) for index in range(400)])
-    expected = outcomes.mean(axis=2)
-    rate = drawn.mean(axis=(0, 3))
-    error = np.sqrt(expected * (1 - expected) / (400 * 50))
-    assert np.all(np.abs(rate - expected) <= 5 * error + 1e-12)
-
-
-def test_column_draws_are_uniform() -> None:
-    codes = np.arange(12).reshape(1, 1, 12)
-    source = Bootstrap(codes, weights=np.arange(12.0), trials=20)
-    counts: Counter[int] = Counter()
-    for index in range(300):
-        counts.update(replicate_trials(source, index, seed=8).ravel().tolist())
-    observed = np.array([counts[code] for code in range(12)])
-    statistic = np.sum((observed - 500) ** 2 / 500)
-    assert statistic < chi2.ppf(1 - 1e-6, 11)
-
-
 def test_convergence_of_two_models_has_its_exact_distribution() -> None:
     """One question, N = 3: all 27 column draws by hand give the exact PMF."""
     outcomes = np.array([[[1, 1, 0]], [[0, 1, 0]]])
@@ -156,19 +114,3 @@ def test_convergence_of_two_models_has_its_exact_distribution() -> None:
     result = convergence(Bootstrap(outcomes), Metric("avg"), replicates=number, seed=1)
     ours = np.concatenate([[result.never], result.pmf()[:2]])
     assert np.all(np.abs(ours - pmf[:3]) < 5 * np.sqrt(pmf[:3] * (1 - pmf[:3]) / number))
-
-
-def test_convergence_comes_later_with_more_models_and_with_larger_k() -> None:
-    source = Bootstrap(biased_coins(np.linspace(0.2, 0.8, 20), seed=1).sample(80, seed=2))
-    subsets = [
-        s for size in (5, 10, 15, 20) for s in model_subsets(20, size, 1 if size == 20 else 10, seed=1)
-    ]
-    growth = convergence_growth(source, subsets, Metric("avg"), replicates=2000, seed=4)
-    by_size = [growth.mean_at_least[growth.sizes == size].mean() for size in (5, 10, 15, 20)]
-    assert np.all(np.diff(by_size) > 5)
-    eleven = Bootstrap(biased_coins(seed=1).sample(80, seed=2))
-    bound = [
-        convergence(eleven, metric, replicates=2000, seed=3).mean_at_least
-        for metric in (Metric("bayes"), *(Metric("pass_at_k", k=k) for k in (2, 4, 8)))
-    ]
-    assert np.all(np.diff(bound) > 0)

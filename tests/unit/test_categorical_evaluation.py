@@ -5,7 +5,6 @@ import pytest
 
 from scorio import eval as metrics
 from scorio.categorical import (
-    Schema,
     Signals,
     Thresholds,
     evaluate,
@@ -62,26 +61,6 @@ def test_models_are_judged_by_common_thresholds(name):
         assert results.sigma[model] == pytest.approx(sigma, abs=1e-13)
 
 
-def test_weights_may_be_given_in_any_order_and_negative():
-    signals = random_signals(SHAPE[1:])
-    weights = [-1.0, 0.5, -2.0, 3.0, 0.0]
-    result = evaluate(signals, "format-aware", weights)
-    mu, sigma = metrics.bayes(result.outcomes, weights)
-    assert (result.mu, result.sigma) == (pytest.approx(mu, abs=1e-13), pytest.approx(sigma, abs=1e-13))
-
-
-def test_a_definition_as_plain_data_and_one_question():
-    data = {
-        "name": "mine",
-        "categories": [{"name": "wrong", "when": "wrong"}, {"name": "correct", "when": "otherwise"}],
-    }
-    result = evaluate(Signals(is_correct=[1, 0, 1]), data, [0, 1])
-    assert result.outcomes.tolist() == [[1, 0, 1]]
-    assert (result.mu, result.sigma) == metrics.bayes([[1, 0, 1]])
-    again = evaluate(Signals(is_correct=[1, 0, 1]), Schema.from_dict(data), [0, 1])
-    assert again.mu == result.mu
-
-
 def test_attempts_not_made_do_not_count():
     observed = RNG.random(SHAPE) < 0.7
     signals = random_signals(SHAPE, observed=observed)
@@ -106,18 +85,3 @@ def test_prior_attempts():
     assert one.mu == pytest.approx(metrics.bayes(one.outcomes, one.weights, shared)[0], abs=1e-13)
     without = evaluate(random_signals(SHAPE[1:]), "exact-match", R0=np.empty((6, 0), int))
     assert without.mu == evaluate(random_signals(SHAPE[1:]), "exact-match").mu
-
-
-def test_all_right_needs_no_threshold_of_wrong_answers():
-    signals = Signals(is_correct=[[1, 1]], repeated_pattern=[[0, 1]], completion_bpt=[[0.5, 0.6]])
-    result = evaluate(signals, "conf-wrong-penalty")
-    assert result.outcomes.tolist() == [[3, 0]]
-    assert dict(result.thresholds) == {}
-
-
-def test_frozen_thresholds_are_used_as_given():
-    signals = random_signals(SHAPE[1:])
-    frozen = {"len_p33": 0.1, "len_p66": 0.2}
-    result = evaluate(signals, "efficiency-adjusted", thresholds=frozen)
-    assert result.thresholds == frozen
-    assert np.array_equal(result.outcomes, get_schema("efficiency-adjusted").assign(signals, frozen))

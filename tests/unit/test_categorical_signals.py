@@ -1,16 +1,10 @@
 """Signals as structure of arrays, their ranges, and how they are derived."""
 
-import pickle
-
 import numpy as np
 import pytest
 
 from scorio.categorical import (
-    BASE_SIGNALS,
     Signals,
-    bits_per_token,
-    repeated_pattern,
-    token_ratio,
     verifier_probabilities,
 )
 
@@ -31,14 +25,6 @@ def test_arrays_are_float_copies_and_read_only():
         signals["token_ratio"]
 
 
-@pytest.mark.parametrize("shape", [(), (4,), (2, 3), (2, 3, 4)])
-def test_any_shape(shape):
-    signals = Signals(is_correct=np.ones(shape), extra={"x": np.zeros(shape)})
-    assert signals.shape == shape
-    assert signals.made.shape == shape
-    assert pickle.loads(pickle.dumps(signals)).shape == shape
-
-
 def test_records():
     records = [
         {"is_correct": True, "has_box": 1, "verifier_c": None, "judge": 0.5, "finish_reason": "stop"},
@@ -51,33 +37,6 @@ def test_records():
     np.testing.assert_array_equal(signals["is_correct"], [[1, 0], [np.nan, np.nan]])
     own = Signals.from_records(records[:2], names=["judge", "is_correct"])
     assert own["judge"].tolist() == [0.5, 0.25]
-
-
-def test_values_of_attempts_that_were_not_made_are_not_judged():
-    signals = Signals(is_correct=[1, -1], observed=[True, False])
-    assert signals.made.tolist() == [True, False]
-
-
-def test_a_softmax_in_single_precision_passes():
-    assert Signals(verifier_a=[np.float32(1.0000001)]).shape == (1,)
-
-
-def test_every_base_signal_says_what_it_is():
-    assert all(kind.meaning and kind.source for kind in BASE_SIGNALS.values())
-    assert set(BASE_SIGNALS) <= set(Signals.__dataclass_fields__)
-
-
-def test_token_ratio_is_relative_to_the_papers_limit():
-    assert token_ratio([0, 16384, 65536]).tolist() == [0.0, 0.5, 2.0]
-    assert token_ratio(100, unit=200) == 0.5
-
-
-def test_repeated_pattern_is_anything_but_stop():
-    assert repeated_pattern([["stop", "length"], ["content_filter", "stop"]]).tolist() == [[0, 1], [1, 0]]
-
-
-def test_bits_per_token_of_a_fair_coin_is_one():
-    assert bits_per_token(10 * np.log(0.5), 10) == pytest.approx(1.0, abs=1e-15)
 
 
 def test_verifier_probabilities_are_a_calibrated_softmax():

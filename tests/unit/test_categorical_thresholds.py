@@ -63,13 +63,6 @@ def test_attempts_not_made_and_missing_values_do_not_count():
     assert found.source("tau_high") == "0.4 quantile of completion_bpt, 80 attempts"
 
 
-def test_given_values_take_precedence():
-    found = Thresholds.observed(SIGNALS, get_schema("efficiency-adjusted"), {"len_p33": 0.01})
-    assert found["len_p33"] == 0.01
-    assert found.source("len_p33") == "given"
-    assert found["len_p66"] == np.quantile(RATIO, 0.66)
-
-
 def test_frozen_thresholds_survive_storage_exactly_and_do_not_drift():
     schema = get_schema("conf-calibrated")
     first = Signals(is_correct=CORRECT[0], repeated_pattern=np.zeros(SHAPE[1:]), completion_bpt=BPT[0])
@@ -83,20 +76,6 @@ def test_frozen_thresholds_survive_storage_exactly_and_do_not_drift():
     before = schema.assign(first, frozen)
     assert np.array_equal(schema.assign(SIGNALS, stored)[0], before)
     assert not np.array_equal(schema.assign(SIGNALS, Thresholds.observed(SIGNALS, schema))[0], before)
-
-
-def test_thresholds_cannot_be_changed():
-    frozen = Thresholds({"tau_high": 1.0})
-    with pytest.raises(TypeError):
-        frozen["tau_high"] = 2.0
-    assert repr(frozen) == "Thresholds({'tau_high': 1.0})"
-
-
-def test_from_dict_takes_plain_numbers():
-    assert Thresholds.from_dict({"tau_high": 1, "len_p33": np.float32(0.5)}) == {
-        "tau_high": 1.0,
-        "len_p33": 0.5,
-    }
 
 
 def test_a_quantile_among_nobody_is_left_out_only_where_asked():

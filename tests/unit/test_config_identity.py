@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 
 import pytest
 from config_texts import with_changes
@@ -120,13 +119,6 @@ def test_the_dataset_is_part_of_it_once_it_is_loaded():
     assert difference(before, now) == changed
     now["tasks"]["t"]["system"] = "Be brief."
     assert difference(before, now) == ["task 't': system was 'Think.' and is now 'Be brief.'"]
-
-
-def test_an_identity_survives_json_and_long_texts_are_cut():
-    identity = config_from_data(BASE).trial_identity()
-    assert difference(json.loads(json.dumps(identity)), identity) == []
-    (words,) = told(changed("tasks.0.prompt", "{input}" + "x" * 500))
-    assert len(words) < 300
 
 
 def test_the_hash_is_over_every_setting_and_nothing_else():

@@ -116,26 +116,6 @@ def test_a_minimal_config_has_the_documented_defaults():
     assert config.mimic is None
 
 
-def test_a_margin_is_in_the_units_of_the_scores():
-    points = {"schema": "binary", "weights": [-20, 80]}
-    config = parse_config(with_changes({"tasks.0.rubric": points, "stopping": {"equivalence": 5}}))
-    assert config.stopping.equivalence == 5
-
-
-def test_tasks_can_be_weighted():
-    assert (config_from_data(MINIMAL).overall, config_from_data(MINIMAL).tasks[0].weight) == ("macro", 1.0)
-    config = parse_config(with_changes({"overall": "pooled", "tasks.0.weight": 2}))
-    assert (config.overall, config.tasks[0].weight) == ("pooled", 2.0)
-
-
-def test_goals_can_be_composed():
-    width = {"kind": "width", "width": 0.1}
-    config = config_from_data(MINIMAL | {"goal": {"kind": "any", "goals": ["top-k", width]}})
-    best, precise = config.goal.goals
-    assert (config.goal.kind, best.kind, best.k, precise.width) == ("any", "top-k", 1, 0.1)
-    assert {"AllGoal", "AnyGoal"} <= set(json_schema()["$defs"])
-
-
 @pytest.mark.parametrize(
     ("wanted", "written"),
     [((1, 1), 1), ((1, "auto"), 1), (("auto", "auto"), 1), ((8, "auto"), 8), ((2, 6), 6)],
@@ -150,13 +130,6 @@ def test_the_most_answers_that_a_request_is_written_to_ask_for(wanted, written):
     assert [config.samples(model, 8) for model in config.models] == [
         8 if number == "auto" else number for number in wanted
     ]
-
-
-def test_auto_asks_for_no_more_answers_than_may_be_in_flight():
-    data = copy.deepcopy(MINIMAL)
-    data["models"][0] |= {"samples_per_request": "auto", "concurrency": 3}
-    config = config_from_data(data)
-    assert config.samples(config.models[0], 8) == 3
 
 
 def test_yaml_12_rules_hold():

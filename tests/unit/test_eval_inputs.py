@@ -12,8 +12,6 @@ import scipy.sparse
 from scorio import eval as metrics
 
 R = np.array([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]])
-LEVELS = np.array([[0, 1, 2, 2, 1], [1, 1, 0, 2, 2]])
-W = [0.0, 0.5, 1.0]
 
 CI = "confidence=0.95, bounds=(0.0, 1.0), alpha0=1.0, beta0=1.0"
 SIGNATURES = {
@@ -50,11 +48,6 @@ SIGNATURES = {
     "max_at_k": "R, k, w=None",
     "max_at_k_ci": "R, k, w=None, R0=None, confidence=0.95, bounds=None",
 }
-BINARY_POINT = [
-    name for name in SIGNATURES if not name.endswith("_ci") and not name.startswith(("bayes", "avg", "max"))
-]
-BINARY_CI = [f"{name}_ci" for name in BINARY_POINT]
-CATEGORICAL = ["bayes", "bayes_ci", "avg", "avg_ci", "max_at_k", "max_at_k_ci"]
 BEYOND_N = ("geom_at_k_ci", "geom_ds_at_k_ci", "geo_spectrum_at_k_ci", "geo_spectrum_star_at_k_ci")
 BEYOND_N += ("threshold_spectrum_at_k_ci", "max_at_k_ci")
 
@@ -132,12 +125,6 @@ def test_one_dimension_is_one_question(name: str) -> None:
     assert call(name, R[0]) == call(name, R[:1])
 
 
-def test_one_dimensional_prior() -> None:
-    assert metrics.bayes(R[0], None, [1, 0, 1]) == metrics.bayes(R[:1], None, [[1, 0, 1]])
-    assert metrics.bayes(R, None, [1, 0]) == metrics.bayes(R, None, [[1], [0]])
-    assert metrics.bayes(R, None, np.zeros((2, 0), dtype=int)) == metrics.bayes(R)
-
-
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_inputs_are_never_modified(name: str) -> None:
     outcomes, mask = R.copy(), np.array([[False] * 5, [False, True, False, False, False]])
@@ -160,12 +147,6 @@ def test_inputs_are_never_modified(name: str) -> None:
     assert np.array_equal(table, [[2, 3], [1, 4]])
 
 
-def test_a_masked_array_may_be_given_with_its_mask() -> None:
-    masked = np.ma.masked_equal([[0, 1, -1], [1, 1, 0]], -1)
-    assert metrics.avg(masked, missing=masked.mask) == metrics.avg([[0, 1, -1], [1, 1, 0]], missing=-1)
-    assert metrics.avg(np.ma.masked_array(R)) == metrics.avg(R)
-
-
 @pytest.mark.parametrize("name", [name for name in SIGNATURES if not name.startswith(("bayes", "avg"))])
 def test_k_is_a_number_of_draws(name: str) -> None:
     assert call(name, R, np.int64(2)) == call(name, R, 2)
@@ -183,28 +164,9 @@ def test_intervals_have_a_level_and_ordered_bounds(name: str) -> None:
     assert wide[3] == pytest.approx(mu + 8.3 * sigma, abs=0.1 * sigma)
 
 
-@pytest.mark.parametrize("name", ["threshold_spectrum_at_k", "geo_spectrum_at_k"])
-@pytest.mark.parametrize("suffix", ["", "_ci"])
-def test_spectrum_weights(name: str, suffix: str) -> None:
-    name += suffix
-    assert call(name, R, weights=[0.0, 0.0]) is not None
-    assert call(name, R, 5, weights=np.full(5, 0.2)) is not None
-
-
-@pytest.mark.parametrize("name", ["geo_spectrum_at_k", "geo_spectrum_at_k_ci"])
-def test_coupling(name: str) -> None:
-    # Weights do not matter to Pass@k and are not looked at.
-    assert call(name, R, lam=1.0, weights=[9.0]) == call(name, R, lam=1.0)
-
-
 @pytest.mark.parametrize("name", ["geom_at_k", "geom_ds_at_k"])
 def test_a_negative_power_of_pass_at_k_0_is_0_where_the_other_is_positive(name: str) -> None:
     assert call(name, R * 0, pass_power=-2.0, unanimous_power=1.0) == 0.0
-
-
-def test_a_flat_prior_has_the_trials_of_one_question_after_another() -> None:
-    assert metrics.bayes(R, None, [1, 0, 0, 1]) == metrics.bayes(R, None, [[1, 0], [0, 1]])
-    assert metrics.max_at_k_ci(R, 2, None, [1, 0, 0, 1]) == metrics.max_at_k_ci(R, 2, None, [[1, 0], [0, 1]])
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e155, 1e300])

@@ -79,17 +79,6 @@ def test_categorical_kernels_take_many_matrices_in_any_order(name: str, ragged: 
             assert part[index] == single
 
 
-@pytest.mark.parametrize("size", [2, 5, 12, 13, 40])
-@pytest.mark.parametrize("shape", [(3, 7), (2, 50, 200), (4, 0), (1, 1)])
-def test_category_counts(size: int, shape: tuple[int, ...]) -> None:
-    R = np.random.default_rng(9).integers(-1, size, shape)
-    counts = _kernels.category_counts(R, size)
-    assert counts.shape == (*shape[:-1], size)
-    assert counts.dtype == np.int64
-    for index in np.ndindex(shape[:-1]):
-        assert counts[index].tolist() == [(R[index] == k).sum() for k in range(size)]
-
-
 def test_equal_category_sums_tie_exactly_whatever_the_questions() -> None:
     one = np.array([[3, 1, 1, 0], [0, 2, 0, 3]])
     other = np.array([[1, 2, 0, 2], [2, 1, 1, 1]])

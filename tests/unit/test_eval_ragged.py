@@ -44,15 +44,6 @@ def test_every_form_gives_the_same(name: str) -> None:
     assert function(np.where(PADDED < 0, 9, PADDED), missing=9, **keywords) == expected
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_one_question_in_every_form(name: str) -> None:
-    function, keywords = getattr(metrics, name), EVERY[name]
-    expected = function([1, 1, 0, 1, 1], **keywords)
-    assert function(None, counts=[1, 4], **keywords) == expected
-    assert function([1, -1, 1, 0, 1, 1], missing=-1, **keywords) == expected
-    assert function([1, 0, 1, 0, 1, 1], missing=[False, True, *[False] * 4], **keywords) == expected
-
-
 @pytest.mark.parametrize("name", TWO_DRAWS)
 def test_an_estimator_uses_each_question_s_own_trials(name: str) -> None:
     function, keywords = getattr(metrics, name), TWO_DRAWS[name]
@@ -82,20 +73,6 @@ def test_bayes_is_the_statistic_of_each_question_s_dirichlet() -> None:
         variance += omega**2 * (b - a * a) / (nu.sum() + 1)
     result = metrics.bayes(None, W, counts=CATEGORICAL, prior_counts=prior, question_weights=weights)
     assert result == pytest.approx((mu, math.sqrt(variance)), abs=1e-15)
-
-
-def test_a_missing_prior_trial_is_marked_like_a_missing_trial() -> None:
-    R0 = [[1, -1], [0, 0], [-1, -1]]
-    with_marks = metrics.bayes(PADDED, None, R0, missing=-1)
-    assert with_marks == metrics.bayes(None, counts=COUNTS, prior_counts=[[0, 1], [2, 0], [0, 0]])
-
-
-def test_avg_is_the_mean_of_the_questions_means() -> None:
-    a, sigma = metrics.avg(None, counts=COUNTS)
-    assert a == pytest.approx((1 / 2 + 4 / 5 + 1) / 3, abs=1e-15)
-    # ((n + 2) / n)^2 times the variance of Beta(1 + c, 1 + n - c).
-    variances = [(4 / 2) ** 2 * 2 * 2 / 16 / 5, (7 / 5) ** 2 * 5 * 2 / 49 / 8, (5 / 3) ** 2 * 4 / 25 / 6]
-    assert sigma == pytest.approx(math.sqrt(sum(variances)) / 3, abs=1e-15)
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -94,15 +94,6 @@ def test_no_text_of_a_table_is_a_formula(start):
     assert (row["step"], row["text"]) == ("-1", "-0.5")
 
 
-def test_without_texts(run):
-    rows = [
-        json.loads(line)
-        for line in command("export", run, "--format", "jsonl", "--no-texts").output.splitlines()
-    ]
-    assert rows
-    assert not {"prompt", "text"} & rows[0].keys()
-
-
 def test_lm_eval_samples_have_every_answer_of_a_question(run, tmp_path):
     result = command("export", run, "--format", "lm-eval", "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
@@ -148,27 +139,3 @@ def test_the_name_of_the_file_says_what_to_write(run, tmp_path, name, form):
     assert command("export", run, "--out", tmp_path / name).exit_code == 0
     written = (tmp_path / name).read_bytes()
     assert written.decode() == command("export", run, "--format", form).stdout_bytes.decode()
-
-
-def test_a_name_in_parquet_is_one_file(run, tmp_path):
-    pytest.importorskip("pyarrow", reason="this test is for where Parquet can be written")
-    assert command("export", run, "--out", tmp_path / "x.parquet").exit_code == 0
-    same(run, tmp_path / "x.parquet")
-
-
-@pytest.mark.parametrize("name", ["x.txt", "trials", ".csv"])
-def test_a_format_that_is_given_allows_any_name(run, tmp_path, name):
-    assert command("export", run, "--format", "csv", "--out", tmp_path / name).exit_code == 0
-    assert (tmp_path / name).read_text("utf-8").startswith("model,")
-
-
-def test_a_model_card_may_be_a_readme(run, tmp_path):
-    out = tmp_path / "README.md"
-    assert command("export", run, "--format", "model-card", "--out", out).exit_code == 0
-    assert out.read_text("utf-8").startswith("model-index:")
-
-
-def test_inspect_without_its_library(run, tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "inspect_ai.log", None)
-    result = command("export", run, "--format", "inspect", "--out", tmp_path / "logs")
-    assert "pip install inspect-ai" in str(result.exception)

@@ -57,13 +57,6 @@ class TestLighteval:
         with pytest.raises(UsageError, match="score each with --scorer"):
             trials(path)
 
-    def test_metrics_and_their_range(self, tmp_path):
-        path = details(tmp_path, [detail(0, ["4"], "4", {"em": 1.0, "f1": 7.0})])
-        with pytest.raises(UsageError, match="the metrics em, f1; choose one"):
-            trials(path)
-        with pytest.raises(UsageError, match=r"row 1: question '0': f1: 7.0 is not a score from 0 to 1"):
-            trials(path, metric="f1")
-
 
 def review(group, generation, value, **score):
     return {
@@ -117,16 +110,6 @@ class TestEvalscope:
             (None, "unscored: evalscope says parse_error"),
             (1.0, None),
         ]
-
-    def test_what_an_answer_took(self, tmp_path):
-        row = review(0, 0, {"acc": 1.0})
-        row["messages"][-1]["perf_metrics"] = {"latency": 0.5, "input_tokens": 65, "output_tokens": 79}
-        (found,) = trials(reviews(tmp_path, [row]))
-        assert (found.tokens, found.latency) == ((65, 79), 0.5)
-
-    def test_a_scorer_of_this_package(self, tmp_path):
-        path = reviews(tmp_path, [review(0, 0, {"acc": 0.0})])
-        assert [t.score for t in trials(path, scorer="numeric")] == [1.0]
 
 
 def promptfoo(folder, rows):

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from adaptive_eval.cli.main import cli
-from adaptive_eval.errors import RunExists, UsageError
+from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.detect import open_logs
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
@@ -105,10 +105,6 @@ class TestOutcomes:
             == 0
         )
 
-    def test_right_from_makes_scores_right_or_wrong(self, tmp_path):
-        table = csv(tmp_path / "x.csv", "a,q1,0.25", "a,q2,0.5", head="model,question,score")
-        assert scores(imported(tmp_path, table, right_from=0.5)) == {"a": 0.5}
-
     def test_several_files_become_one_table_and_ids_that_do_not_match_are_named(self, tmp_path):
         one = csv(tmp_path / "one.csv", "a,q1,1", "a,q2,1")
         two = csv(tmp_path / "two.csv", "b,q1,0", "b,q3,0")
@@ -117,13 +113,6 @@ class TestOutcomes:
             "task 'recorded': model 'a' has no trial of 1 of 3 questions: q3",
             "task 'recorded': model 'b' has no trial of 1 of 3 questions: q2",
         )
-
-    def test_a_run_can_be_imported_again_beside_others(self, tmp_path):
-        outcomes = random_outcomes((1, 5, 3))
-        imported(tmp_path, archive(tmp_path / "x.npz", outcomes, models="a"))
-        more = csv(tmp_path / "more.csv", *[f"b,q{number},1" for number in range(5)])
-        both = import_logs(open_logs([tmp_path / "run", more], Choices()), tmp_path / "both")
-        assert scores(both) == {"a": pytest.approx(outcomes.mean()), "b": 1.0}
 
 
 class TestWhatARunIsGoodFor:
@@ -165,18 +154,6 @@ class TestRefusals:
             imported(tmp_path, good, bad)
         assert not (tmp_path / "run").exists()
 
-    def test_an_existing_run_is_not_written_over(self, tmp_path):
-        table = csv(tmp_path / "x.csv", "a,q,1")
-        imported(tmp_path, table)
-        with pytest.raises(RunExists, match="is there already"):
-            imported(tmp_path, table)
-
-    def test_a_log_that_names_no_model(self, tmp_path):
-        table = csv(tmp_path / "x.csv", "q,1", head="question,category")
-        with pytest.raises(UsageError, match="there is no model"):
-            imported(tmp_path, table)
-        assert scores(imported(tmp_path, table, choices=Choices(model="a"))) == {"a": 1.0}
-
 
 def test_the_command_says_what_it_did(tmp_path):
     table = csv(
@@ -190,25 +167,6 @@ def test_the_command_says_what_it_did(tmp_path):
     assert "newer" in result.output
     data = json.loads(command("import", table, "--out", tmp_path / "other", "--json").output)
     assert data["models"] == {"old": 1.0, "new": 0.0}
-
-
-def test_a_new_name_for_a_model_that_is_not_there_is_refused(tmp_path):
-    table, out = tmp_path / "trials.csv", tmp_path / "run"
-    table.write_text("model,question,category\na,q1,1\nb,q1,0\n")
-    words = "--rename aa=c: no log has a model 'aa'; there are a, b"
-    assert str(command("import", table, "--out", out, "--rename", "aa=c").exception) == words
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["trials.csv"]
-    assert str(command("analyze", table, "--rename", "aa=c").exception) == words
-
-
-def test_analyze_takes_the_same_choices(tmp_path):
-    table = csv(tmp_path / "x.csv", "old,q,1,0", "new,q,0,1", head="model,question,em,f1")
-    result = command(
-        "analyze", table, "--metric", "em", "--rename", "new=newer", "--replicates", "1", "--json"
-    )
-    assert result.exit_code == 0, result.output
-    scores = {line["model"]: line["score"] for line in json.loads(result.output)["models"]}
-    assert scores == {"old": 1.0, "newer": 0.0}
 
 
 @pytest.mark.slow

@@ -88,40 +88,11 @@ def test_separated_models_have_no_maximum_likelihood_strengths_but_map_ranks_the
     assert getattr(rank, f"{name}_map")(R).tolist() == [1, 2, 3]
 
 
-def test_item_parameters():
-    R = TENSORS[0]
-    ranks, abilities, items = rank.rasch_2pl(R, return_item_params=True, reg_discrimination=1.0)
-    assert ranks.shape == abilities.shape == (6,)
-    assert items["difficulty"].shape == items["discrimination"].shape == (9,)
-    assert items["difficulty"].mean() == pytest.approx(0.0, abs=1e-12)
-    assert set(rank.rasch(R, return_item_params=True)[2]) == {"difficulty"}
-
-
 def test_a_condorcet_cycle_ties():
     # Questions that rank the models 0 > 1 > 2, 1 > 2 > 0 and 2 > 0 > 1.
     R = np.array([[[1, 1], [0, 0], [1, 0]], [[1, 0], [1, 1], [0, 0]], [[0, 0], [1, 0], [1, 1]]])
     for method in (rank.copeland, rank.schulze, rank.kemeny_young, rank.borda, rank.win_rate):
         assert method(R).tolist() == [1, 1, 1]
-
-
-PRIORS = [rank.GaussianPrior(0.0, 0.5), rank.LaplacePrior(), rank.CauchyPrior(0.0, 2.0), rank.UniformPrior()]
-
-
-@pytest.mark.parametrize("prior", PRIORS, ids=str)
-def test_a_custom_prior_with_the_same_penalty_has_the_same_strengths(prior):
-    strengths = rank.bradley_terry_map(TENSORS[0], prior, return_scores=True)[1]
-    custom = rank.CustomPrior(prior.penalty)
-    assert rank.bradley_terry_map(TENSORS[0], custom, return_scores=True)[1] == pytest.approx(
-        strengths, rel=1e-4
-    )
-
-
-def test_one_best_order_refines_the_tied_one():
-    R = TENSORS[0]
-    tied, (ranks, levels) = rank.kemeny_young(R), rank.kemeny_young(R, return_scores=True, tie_aware=False)
-    assert sorted(ranks.tolist()) == [1, 2, 3, 4, 5, 6]
-    assert sorted(levels.tolist()) == [0, 1, 2, 3, 4, 5]
-    assert all(ranks[i] < ranks[j] for i in range(6) for j in range(6) if tied[i] < tied[j])
 
 
 def test_an_empirical_prior_decides_where_there_are_no_decisive_outcomes():

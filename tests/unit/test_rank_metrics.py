@@ -74,15 +74,6 @@ def test_avg_and_bayes_are_those_of_eval():
         )
 
 
-def test_unequal_trials_of_avg_and_bayes():
-    padded = np.where(RNG.random(CATEGORIES.shape) < 0.4, -1, CATEGORIES)
-    padded[..., 0] = CATEGORIES[..., 0]
-    for name in ("avg", "bayes"):
-        _, scores = getattr(rank, name)(padded, w=W, missing=-1, return_scores=True)
-        expected = [getattr(metrics, name)(model, W, missing=-1)[0] for model in padded]
-        np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-13)
-
-
 def test_bayes_with_a_shared_and_a_models_own_prior():
     shared, own = RNG.integers(0, 3, (5, 4)), RNG.integers(0, 3, (6, 5, 4))
     for R0, of_model in ((shared, [shared] * 6), (own, own)):
@@ -113,33 +104,6 @@ def test_a_low_quantile_puts_the_better_known_model_first():
     assert rank.bayes(None, counts=counts, quantile=0.95).tolist() == [1, 2]
 
 
-def test_two_dimensions_are_one_trial():
-    flat = R[:, :, 0]
-    assert rank.avg(flat).tolist() == rank.avg(flat[..., None]).tolist()
-    assert rank.pass_at_k(flat, 1, return_scores=True)[1].tolist() == flat.mean(axis=1).tolist()
-    padded = np.where(np.eye(6, 5, dtype=bool), -1, flat)
-    mask = np.eye(6, 5, dtype=bool)
-    assert (
-        rank.bayes(padded, missing=-1, return_scores=True)[1].tolist()
-        == rank.bayes(flat, missing=mask, return_scores=True)[1].tolist()
-    )
-
-
-@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int32, np.float32, np.float64])
-def test_dtypes(dtype):
-    assert rank.bayes(R.astype(dtype)).tolist() == rank.bayes(R).tolist()
-    assert rank.pass_at_k(R.astype(dtype).tolist(), 3).tolist() == rank.pass_at_k(R, 3).tolist()
-
-
-def test_input_is_not_modified():
-    before, prior = CATEGORIES.copy(), RNG.integers(0, 3, (5, 2))
-    kept = prior.copy()
-    rank.bayes(CATEGORIES, W, prior)
-    rank.max_at_k(np.where(CATEGORIES == 2, -1, CATEGORIES), 1, missing=-1)
-    np.testing.assert_array_equal(CATEGORIES, before)
-    np.testing.assert_array_equal(prior, kept)
-
-
 # Names, order and defaults of the published package's functions, which a user's code relies on.
 PUBLISHED = {
     "avg": ["R", "method='competition'", "return_scores=False"],
@@ -157,10 +121,3 @@ def test_signatures_of_the_published_package(name):
     positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     written = [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in positional]
     assert written == PUBLISHED[name]
-
-
-def test_lambda_is_another_name_of_lam():
-    by_name = rank.geo_spectrum_at_k(R, 4, lambda_=0.2, return_scores=True)[1]
-    assert by_name.tolist() == rank.geo_spectrum_at_k(R, 4, 0.2, return_scores=True)[1].tolist()
-    with pytest.raises(TypeError, match=r"lam=0.3 and lambda_=0.2"):
-        rank.geo_spectrum_at_k(R, 4, lam=0.3, lambda_=0.2)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scorio.rank import avg, transfer, transfer_posterior
+from scorio.rank import transfer, transfer_posterior
 
 GRID = [0.0, *np.geomspace(0.01, 0.5, 24)]
 
@@ -62,22 +62,6 @@ class TestPosterior:
 
 class TestRanking:
     R = ((((1, 0), (0, 1))), (((1, 1), (0, 0))), (((0, 0), (0, 1))))
-
-    def test_earlier_results_break_what_few_trials_leave_tied(self):
-        assert avg(self.R).tolist() == [1, 1, 3]
-        assert transfer(self.R, [[[1], [0]], [[1], [1]], [[0], [0]]]).tolist() == [2, 1, 3]
-
-    def test_earlier_trials_as_counts_are_the_same(self):
-        earlier = np.array([[[1, 0], [0, 0]], [[1, 1], [1, 0]], [[0, 0], [0, 0]]])
-        counts = np.stack([2 - earlier.sum(axis=2), earlier.sum(axis=2)], axis=2)
-        _, first = transfer(self.R, earlier, return_scores=True)
-        _, second = transfer(self.R, prior_counts=counts, return_scores=True)
-        assert np.array_equal(first, second)
-
-    def test_a_model_may_have_no_earlier_results(self):
-        counts = np.array([[[1, 1], [2, 0]], [[0, 0], [0, 0]], [[1, 1], [2, 0]]])
-        _, scores = transfer(self.R, prior_counts=counts, return_scores=True)
-        assert scores[1] == 0.5
 
     def test_follows_rewards_of_any_range(self):
         earlier = [[[1], [0]], [[1], [1]], [[0], [0]]]

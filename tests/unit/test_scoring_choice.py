@@ -148,29 +148,6 @@ def test_a_target_may_count_options(index_from, letter):
     assert scorer.score(Completion(letter, "stop"), question).category == 1
 
 
-def test_numbers_that_are_texts_of_options_are_texts():
-    question = Question("t", "q", "5", choices=("4", "5", "6", "15"))
-    scorer = ChoiceScorer()
-    assert scorer.check_target(question) is None
-    for text in ("B", "5", "The answer is 5.", "2 + 3 makes 5"):
-        assert scorer.score(Completion(text, "stop"), question).category == 1, text
-    for text in ("15", "The answer is 15.", "4 or 5"):
-        assert scorer.score(Completion(text, "stop"), question).category == 0, text
-
-
-def test_letters_serve_questions_whose_options_are_in_the_text():
-    question = Question("t", "q", "E")
-    assert ChoiceScorer(letters="ABCDE").score(Completion("The answer is E.", "stop"), question).category == 1
-
-
-def test_many_options_are_lettered():
-    choices = tuple(f"number {n}" for n in range(26))
-    question = Question("t", "q", "Z", choices=choices)
-    assert ChoiceScorer().score(Completion("The answer is (Z).", "stop"), question).category == 1
-    assert ChoiceScorer().score(Completion("I think it is hard.", "stop"), question).category == 0
-    assert ChoiceScorer().score(Completion("number 25", "stop"), question).category == 1
-
-
 def test_options_with_latex_and_long_texts_are_recognised():
     long_text = "the derivative of the integral " * 40
     question = Question("t", "q", "A", choices=(long_text, r"$\frac{1}{2}$"))

@@ -69,11 +69,6 @@ def test_workers_that_cannot_start_leave_the_answer_unscored_until_they_can(tmp_
     assert in_worker(divmod, 7, 2, imports="a_module_of_later") == (3, 1)
 
 
-def test_an_exception_that_cannot_be_sent_is_told_and_breaks_nothing():
-    assert judged("own_scorer:awkward") == (0, "undecided: failed with Awkward: 1: no")
-    assert judged("own_scorer:plain") == (1, "right")
-
-
 def test_where_no_process_can_be_started_a_function_is_refused_before_the_run(tmp_path, monkeypatch):
     sys.path.insert(0, str(tmp_path))  # a home that has no processes yet
     monkeypatch.setattr("adaptive_eval.scoring.workers._begin", divmod)  # which takes no such arguments
@@ -92,13 +87,6 @@ def test_an_answer_that_is_nested_as_deeply_as_can_be_read_is_judged_and_breaks_
         found = thread.submit(scorer.score, Completion(answer, "stop"), Question("t", "q", "x")).result()
     assert found.category in (0, 1)
     assert scorer.score(Completion("[1]", "stop"), Question("t", "q", "x")).category == 1
-
-
-def test_a_result_of_the_functions_own_types_is_told_in_plain_ones():
-    scorer = build_scorer("python", {"function": "own_scorer:of_own_types"})
-    found = scorer.score(Completion("x", "stop"), Question("t", "q", "x"))
-    assert (found.category, found.extracted, found.signals["level"]) == (1, "it", 2)
-    assert type(found.signals["level"]) is int
 
 
 def test_a_machine_that_slept_over_an_answer_costs_no_answer(tmp_path, monkeypatch):

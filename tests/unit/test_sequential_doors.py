@@ -11,7 +11,7 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from scorio import eval as metrics
 from scorio import sequential
-from scorio.sequential import Monitor, board, compare, forecast, sample_size, score
+from scorio.sequential import Monitor, board, compare, forecast, score
 
 RNG = np.random.default_rng(7)
 CHANCES = np.array([0.85, 0.6, 0.55, 0.2])
@@ -57,30 +57,6 @@ def test_the_order_of_the_questions_is_drawn_given_or_explicit():
     given = compare(R[0][drawn], R[1][drawn], order=None)
     assert by_seed.course_log_e.tolist() == explicit.course_log_e.tolist()
     assert given.course_log_e == pytest.approx(explicit.course_log_e, rel=1e-9)
-
-
-def test_weights_set_the_scale():
-    plain = compare(R[0], R[1], equivalence=0.1)
-    scaled = compare(R[0], R[1], equivalence=1.0, weights=[-3, 7])
-    assert (scaled.verdict, scaled.trials) == (plain.verdict, plain.trials)
-    assert scaled.difference == pytest.approx(10 * plain.difference)
-    assert scaled.high == pytest.approx(10 * plain.high)
-    assert score(R[0], weights=[-3, 7]).score == pytest.approx(-3 + 10 * score(R[0]).score)
-
-
-def test_one_trial_a_question_and_missing_trials():
-    single = compare(R[0][:, :1], R[3][:, :1])
-    assert single.course_difference.size == 80
-    padded = R[0].copy()
-    padded[::7, 3:] = -1
-    assert compare(padded, R[3], missing=-1).verdict == "first"
-
-
-def test_clusters_widen_the_interval_of_a_population():
-    by_question = compare(R[0], R[1], target="population")
-    copies = np.repeat(R[:2, ::4], 4, axis=1)
-    of_copies = compare(*copies, target="population", clusters=np.arange(80) // 4)
-    assert of_copies.high - of_copies.low > 1.5 * (by_question.high - by_question.low)
 
 
 @pytest.mark.parametrize("order", [0, 3])
@@ -141,23 +117,6 @@ def test_a_score_against_a_number():
     assert score(R[1], against=0.6).verdict == "open"
     assert score(R[1]).verdict is None
     assert score(np.zeros((40, 2), dtype=int)).low == 0.0
-
-
-def test_a_larger_gap_takes_fewer_trials():
-    small, large = (sample_size(gap, questions=200, replicates=100) for gap in (0.15, 0.3))
-    assert large.median < small.median
-    assert large.fixed_trials < small.fixed_trials
-    assert small.power > 0.9
-    assert small.wrong < 0.05
-    tied = sample_size(0.0, questions=50, equivalence=0.1, passes=30, replicates=60)
-    assert tied.power > 0.8
-
-
-def test_a_forecast_is_an_interval_that_a_clear_gap_shortens():
-    near, far = forecast(R[1][:, :1], R[2][:, :1]), forecast(R[0][:30, :1], R[3][:30, :1])
-    assert near.low <= near.median <= near.high
-    assert far.median < near.median
-    assert far.within > 0.99
 
 
 def test_results_become_dicts_frames_and_text():

@@ -30,23 +30,6 @@ def test_fixed_view_is_bayes_at_n_over_all_trials(recorded, analysis):
         assert (line.trials, line.fewest, line.most) == (600, 30, 30)
 
 
-def test_models_come_best_first_with_both_ranks(analysis):
-    assert [line.model for line in analysis.models] == ["m3", "m2", "m1", "m0"]
-    assert analysis.models[0].fixed_rank == 1
-    intervals = [(line.rank_low, line.rank_high) for line in analysis.models]
-    assert intervals[0] == (1, 1)
-    assert intervals[-1] == (4, 4)
-    assert all(low <= high for low, high in intervals)
-
-
-def test_sequential_view_uses_a_part_of_the_trials(analysis):
-    assert analysis.recorded == 2400
-    assert 0.0 < analysis.saved < 1.0
-    assert analysis.replay.trials.sum() == sum(line.used for line in analysis.models)
-    assert analysis.saved == pytest.approx(1.0 - sum(line.used_shuffled for line in analysis.models) / 2400)
-    assert analysis.shuffled.replicates == 12
-
-
 def test_the_replay_in_recorded_order_depends_on_the_order():
     recorded = recorded_coins((0.5, 0.5), questions=12, trials=20, seed=1)
     best_first = -np.sort(-recorded.categories[1:], axis=2)
@@ -58,12 +41,6 @@ def test_the_replay_in_recorded_order_depends_on_the_order():
     biased = analyze(turned, spec, replicates=2, seed=1, workers=1)
     assert plain.replay.verdict.tolist() != biased.replay.verdict.tolist()
     assert np.array_equal(plain.shuffled.truth, biased.shuffled.truth)
-
-
-def test_goals_that_order_nothing_leave_ranks_open(recorded):
-    spec = make_spec(4, 20, goal="threshold", value=0.5)
-    lines = analyze(recorded, spec, replicates=2, seed=1, workers=1).models
-    assert {(line.rank_low, line.rank_high) for line in lines} == {(1, 4)}
 
 
 def test_a_cell_without_trials_is_refused_and_can_be_left_out():

@@ -5,11 +5,9 @@ import pytest
 from session_scripts import make_spec
 from simulation_scripts import again, recorded_coins
 
-from adaptive_eval.core.spec import ModelSpec, SessionSpec, TaskSpec
 from adaptive_eval.simulate import (
     BiasedCoins,
     GivenChances,
-    Latency,
     RecordedAnswers,
     RecordedOutcomes,
 )
@@ -39,10 +37,6 @@ class TestCoins:
         assert set(outcomes[0].tolist()) == {1}
         assert set(outcomes[1].tolist()) == {2}
 
-    def test_truth_is_in_score_units(self):
-        spec = make_spec(2, 20, weights=(-1.0, 3.0))
-        assert BiasedCoins((0.25, 1.0)).truth(spec) == pytest.approx([0.0, 3.0])
-
     def test_pieces_and_other_models_change_no_answer(self):
         spec = make_spec(3, 30)
         whole, _ = begin(BiasedCoins((0.3, 0.5, 0.7)), spec)
@@ -54,15 +48,6 @@ class TestCoins:
         assert np.array_equal(np.concatenate([first, second], axis=1)[0], expected[1])
         assert np.array_equal(others, expected[[2, 0]])
 
-    def test_each_task_has_the_stated_mean(self):
-        tasks = (TaskSpec("s", tuple("abcdef")), TaskSpec("t", tuple("uvwxyz")[:4]))
-        spec = SessionSpec((ModelSpec("a"),), tasks)
-        stream, run_sequence = begin(BiasedCoins((0.4,), concentration=1.0), spec)
-        one = np.array([0])
-        outcomes, ((questions,), _) = stream.take(one, 0, 40_000)[0], asked(run_sequence, one, 0, 40_000)
-        for task in (questions < 6, questions >= 6):
-            assert outcomes[task].mean() == pytest.approx(0.4, abs=0.02)
-
 
 class TestGivenChances:
     def test_every_category_comes_up_as_often_as_it_should(self):
@@ -73,12 +58,6 @@ class TestGivenChances:
         shares = np.bincount(outcomes, minlength=3) / outcomes.size
         assert shares == pytest.approx([0.2, 0.5, 0.3], abs=5 * 0.003)
         assert GivenChances(chances).truth(spec) == pytest.approx([0.5 + 1.2])
-
-    def test_chances_belong_to_their_questions(self):
-        chances = np.tile(np.arange(10) % 2.0, (1, 1))
-        stream, run_sequence = begin(GivenChances(chances), make_spec(1, 10))
-        (questions,), _ = asked(run_sequence, np.array([0]), 0, 50)
-        assert np.array_equal(stream.take(np.array([0]), 0, 50)[0], questions % 2)
 
 
 class TestRecorded:
@@ -128,22 +107,3 @@ class TestRecorded:
         recorded = RecordedOutcomes(("m0",), (("t", "q0"), ("t", "q1")), categories)
         assert RecordedAnswers(recorded).truth(make_spec(1, 2)) == pytest.approx([0.75])
         assert recorded.scores() == pytest.approx(np.array([[0.5, 1.0]]))
-
-    def test_selects_models_in_the_given_order(self):
-        recorded = recorded_coins((0.1, 0.9, 0.5))
-        chosen = recorded.only(["m2", "m0"])
-        assert chosen.models == ("m2", "m0")
-        assert np.array_equal(chosen.categories[1], recorded.categories[0])
-
-    def test_every_category_needs_a_weight(self):
-        recorded = RecordedOutcomes(("a",), (("t", "q"),), np.array([[[2, 0]]]))
-        assert recorded.task_specs((0.0, 1.0, 3.0))[0].weights == (0.0, 1.0, 3.0)
-
-
-class TestLatency:
-    def test_depends_on_model_and_outcome(self):
-        latency = Latency((1.0, 4.0), sigma=0.0, best_factor=0.25)
-        rng = np.random.default_rng(0)
-        assert latency.draw(0, 0.0, rng) == pytest.approx(1.0)
-        assert latency.draw(1, 0.0, rng) == pytest.approx(4.0)
-        assert latency.draw(1, 1.0, rng) == pytest.approx(1.0)

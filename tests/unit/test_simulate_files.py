@@ -45,21 +45,11 @@ class TestFormats:
         assert recorded.categories.tolist() == [[[1, 0, -1]], [[1, -1, -1]]]
         assert recorded.models == ("a", "b")
 
-    def test_npz_without_names(self, tmp_path):
-        np.savez(tmp_path / "x.npz", R=np.ones((2, 3, 1), dtype=bool))
-        recorded = read_recorded([tmp_path / "x.npz"])
-        assert recorded.models == ("model1", "model2")
-        assert [name for _, name in recorded.questions] == ["q1", "q2", "q3"]
-
     def test_several_files_become_one_table(self, tmp_path):
         np.savez(tmp_path / "x.npz", R=np.ones((1, 2, 1), dtype=int), models=["c"], questions=["q1", "q2"])
         recorded = read_recorded([jsonl(tmp_path / "x.jsonl", ROWS), tmp_path / "x.npz"])
         assert recorded.models == ("a", "b", "c")
         assert recorded.counts.tolist() == [[2, 1], [1, 0], [1, 1]]
-
-    def test_an_empty_category_is_a_trial_without_an_answer(self, tmp_path):
-        text = "model,question,category\na,q,\na,q,-1\na,q,2\n"
-        assert read_recorded([write(tmp_path / "x.csv", text)]).categories.tolist() == [[[2]]]
 
     def test_parquet_says_what_it_needs(self, tmp_path):
         pytest.importorskip("pyarrow", reason="this test is for where Parquet can be read")
@@ -68,12 +58,6 @@ class TestFormats:
 
         parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "x.parquet")
         assert read_recorded([tmp_path / "x.parquet"]).counts.sum() == 4
-
-    def test_parquet_without_pyarrow_names_the_package(self, tmp_path, monkeypatch):
-        monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
-        path = write(tmp_path / "x.parquet", "")
-        with pytest.raises(UsageError, match="pip install pyarrow"):
-            read_recorded([path])
 
 
 class TestRefusals:

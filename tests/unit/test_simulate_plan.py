@@ -15,12 +15,11 @@ from adaptive_eval.core.spec import BudgetSpec, ModelSpec, SessionSpec, Stopping
 from adaptive_eval.simulate import (
     BiasedCoins,
     GivenChances,
-    Latency,
     RecordedOutcomes,
     plan_forecast,
     simulate,
 )
-from adaptive_eval.simulate.assumptions import assumed_answers, default_means
+from adaptive_eval.simulate.assumptions import assumed_answers
 from adaptive_eval.simulate.budget_limits import Workload, cost_of, cut_at, steps_within
 from adaptive_eval.simulate.plan_forecast import plan
 
@@ -74,25 +73,9 @@ class TestLimits:
         assert np.array_equal(cut.verdict, limited.verdict)
         assert np.all(np.abs(cut.total - limited.total) < 3)
 
-    def test_expected_time_is_close_to_the_simulated_one(self):
-        coins = BiasedCoins((0.62, 0.5, 0.38))
-        latency = Latency(1.0, sigma=0.3)
-        result = simulate(bounded_spec(max_passes=60), coins, 6, 2, 9, latency, workers=1)
-        mean = np.exp(0.5 * 0.3**2)
-        expected = cost_of(result.trials, [mean / 3] * 3, parallel=True)
-        assert expected.mean() == pytest.approx(result.time.mean(), rel=0.25)
-
 
 class TestAssumptions:
     spec = make_spec(3, 20)
-
-    def test_stated_means_are_coins(self):
-        answers = assumed_answers(self.spec, {"m2": 0.2, "m0": 0.9, "m1": 0.5}, concentration=2.0)
-        assert answers == BiasedCoins((0.9, 0.5, 0.2), 2.0)
-
-    def test_nothing_known_is_an_even_spread(self):
-        assert assumed_answers(self.spec, {}).truth(self.spec) == pytest.approx([0.3, 0.5, 0.7])
-        assert default_means(1) == (0.5,)
 
     def test_earlier_outcomes_become_chances_that_are_never_certain(self):
         recorded = recorded_coins((0.1, 0.5, 0.9), questions=20, trials=3, seed=2)
@@ -158,18 +141,6 @@ class TestAssumptions:
         # What was answered once is answered again.
         assert np.all(found.score == recorded.scores().mean(axis=1))
 
-    def test_a_stated_mean_stands_beside_earlier_outcomes(self):
-        recorded = recorded_coins((0.1, 0.5), questions=20, trials=5)
-        answers = assumed_answers(self.spec, {"m2": 0.75}, recorded)
-        assert answers.truth(self.spec)[2] == pytest.approx(0.75)
-        assert answers.truth(self.spec)[:2] == pytest.approx(recorded.scores().mean(axis=1))
-
-    def test_questions_never_seen_get_the_models_mean(self):
-        recorded = recorded_coins((0.25,), questions=10, trials=6)
-        spec = SessionSpec((ModelSpec("m0"),), make_spec(1, 20).tasks)
-        chances = assumed_answers(spec, {}, recorded).chances[0, :, 1]
-        assert chances[10:] == pytest.approx(np.full(10, recorded.scores().mean()))
-
 
 class TestPlan:
     coins = BiasedCoins((0.75, 0.5, 0.25))
@@ -196,13 +167,6 @@ class TestPlan:
         assert fixed.trials.median == 3 * 30 * 30
         assert adaptive.any_wrong == uniform.any_wrong
 
-    def test_costs_follow_from_trials(self):
-        row = self.usual().rows[0]
-        assert row.tokens.median == pytest.approx(400.0 * row.trials.median)
-        assert row.usd.median == pytest.approx(0.001 * row.trials.median)
-        assert row.disk_bytes.median == pytest.approx(840.0 * row.trials.median)
-        assert 0.0 < row.hours.median < row.trials.median * 0.5 / 3600
-
     def test_batches_are_whole_cost_half_and_come_one_after_the_other(self):
         work = tuple(replace(one, live_usd=0.002, batch_size=50) for one in self.work)
         live, batches = plan(
@@ -216,12 +180,6 @@ class TestPlan:
         assert batches.trials.low % 50 == 0.0
         assert batches.usd.median == pytest.approx(0.001 * batches.trials.median)
 
-    def test_what_is_unknown_stays_unknown(self):
-        rows = plan(
-            bounded_spec(), self.coins, (Workload(),) * 3, (0.1,), replicates=3, seed=1, workers=1
-        ).rows
-        assert all(row.tokens is row.usd is row.hours is row.disk_bytes is None for row in rows)
-
     @pytest.mark.parametrize(
         "budget",
         [BudgetSpec(trials=60), BudgetSpec(tokens=24_000), BudgetSpec(usd=0.06), BudgetSpec(wall_clock=10.0)],
@@ -233,30 +191,6 @@ class TestPlan:
         assert adaptive.trials.high <= 60
         assert adaptive.resolved.share < 1.0
         assert adaptive.open > self.usual().rows[0].open
-
-    def test_the_budget_table_rises_with_the_budget(self):
-        budgets = self.usual().budgets
-        decided = [share for _, _, share in budgets]
-        assert decided == sorted(decided)
-        assert budgets[0][1].share <= budgets[-1][1].share
-        assert decided[-1] == pytest.approx(1.0)
-
-    def test_equal_models_are_the_worst_case(self):
-        worst = self.usual().all_equal
-        assert worst.trials.median > self.usual().rows[0].trials.median
-        assert worst.winners < 0.2
-
-    def test_other_policies_are_simulated_by_themselves(self):
-        spec = bounded_spec(policy="lowest-z", max_passes=30)
-        rows = self.planned(spec).rows
-        assert rows[0].policy == "lowest-z"
-        assert rows[0].trials.median > 0
-
-    def test_progress_names_what_is_simulated(self):
-        seen = []
-        self.planned(report=lambda what, done, total: seen.append((what, done, total)))
-        assert {what for what, _, _ in seen} >= {"2 margins", "fixed N=30"}
-        assert max(done for _, done, _ in seen) == 12
 
 
 def test_the_same_answers_are_simulated_once(monkeypatch):

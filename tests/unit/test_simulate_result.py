@@ -35,23 +35,10 @@ class TestErrors:
         assert result.wrong.tolist() == [[False, True, True, False]]
         assert result.wrong_sign.tolist() == [[False, True, True, False]]
 
-    def test_between_equals_any_winner_is_wrong_but_of_no_wrong_sign(self):
-        result = make_result([[1, -1, 2, 0]], gap=[0.0, 1e-15, 0.0, 0.0])
-        assert result.wrong.tolist() == [[True, True, False, False]]
-        assert not result.wrong_sign.any()
-
     def test_a_tie_is_wrong_from_the_margin_on(self):
         result = make_result([[2, 2, 2, 0]], gap=[0.05, 0.049, -0.3, 0.3], margin=0.05)
         assert result.wrong_tie.tolist() == [[True, False, True, False]]
         assert result.wrong_ties == Rate(2, 3)
-
-    def test_without_a_margin_no_tie_can_be_wrong(self):
-        assert make_result([[2]], gap=[0.5]).wrong_ties == Rate(0, 0)
-
-    def test_contrasts_without_a_true_difference_are_never_wrong(self):
-        result = make_result([[2, 0]], gap=[np.nan, np.nan], margin=0.1)
-        assert not result.wrong.any()
-        assert not result.wrong_tie.any()
 
     def test_family_wise_counts_runs_and_worst_pair_counts_pairs(self):
         result = make_result([[1, 1, 0], [-1, 1, 0], [-1, -1, 0]], gap=[0.0, 0.1, 0.1])
@@ -78,10 +65,6 @@ class TestRate:
                 covered += binom.pmf(count, 100, p) * (low <= p <= high)
             assert covered >= 0.9
 
-    def test_reads_as_per_cent(self):
-        assert str(Rate(1, 20)) == "5.0 % [0.1, 24.9]"
-        assert str(Rate(0, 0)) == "–"
-
 
 class TestTrialsAndTables:
     def test_uniform_walks_everyone_to_the_stop(self):
@@ -90,10 +73,6 @@ class TestTrialsAndTables:
         in_flight = make_result([[1]], gap=[0.1], one_by_one=False)
         with pytest.raises(ValueError, match="must be simulated by itself"):
             _ = in_flight.uniform_total
-
-    def test_shares_of_verdicts(self):
-        result = make_result([[1, -1, 2, 0]], gap=[0.1] * 4)
-        assert (result.share("decided"), result.share("tie"), result.share("open")) == (0.5, 0.25, 0.25)
 
     def test_tables_are_plain_columns_of_equal_length(self):
         result = make_result([[1, 2], [0, 1]], gap=[0.1, 0.0], margin=0.05)

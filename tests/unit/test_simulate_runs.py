@@ -1,7 +1,5 @@
 """Running replicates: seeds, processes, progress, costs of concurrency, and what is refused."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from session_scripts import make_spec
@@ -27,30 +25,6 @@ class TestReplicates:
         assert same(one, two)
         assert np.array_equal(one.score, two.score)
 
-    def test_may_be_run_by_an_executor_of_ones_own(self):
-        one = simulate(bounded_spec(), COINS, 9, seed=4, in_flight=1, workers=1)
-        with ThreadPoolExecutor(2) as threads:
-            assert same(one, simulate(bounded_spec(), COINS, 9, seed=4, in_flight=1, workers=threads))
-
-    def test_a_longer_simulation_begins_with_the_shorter_one(self):
-        short = simulate(bounded_spec(), COINS, 3, seed=4, in_flight=8, workers=1)
-        long = simulate(bounded_spec(), COINS, 5, seed=4, in_flight=8, workers=1)
-        assert np.array_equal(short.trials, long.trials[:3])
-
-    def test_differ_from_each_other_and_between_seeds(self):
-        a = simulate(bounded_spec(), COINS, 6, seed=1, in_flight=1, workers=1)
-        b = simulate(bounded_spec(), COINS, 6, seed=2, in_flight=1, workers=1)
-        assert len(set(a.total.tolist())) > 1
-        assert not same(a, b)
-
-    def test_report_progress_to_the_end(self):
-        seen = []
-        simulate(
-            bounded_spec(), COINS, 5, seed=1, in_flight=1, workers=1, progress=lambda *at: seen.append(at)
-        )
-        assert seen == sorted(seen)
-        assert seen[-1] == (5, 5)
-
 
 class TestWhatIsSpent:
     def test_uniform_total_is_what_the_uniform_policy_takes(self):
@@ -68,15 +42,6 @@ class TestWhatIsSpent:
         assert np.all(fast.time < slow.time / 4)
         assert np.all(fast.total >= slow.total)
 
-    def test_time_is_latency_times_trials_when_one_is_in_flight(self):
-        result = simulate(bounded_spec(), COINS, 2, 3, 1, Latency(2.0, sigma=0.0), workers=1)
-        assert result.time == pytest.approx(2.0 * result.total)
-
-    def test_a_trial_budget_is_never_exceeded(self):
-        result = simulate(bounded_spec(trials=50), BiasedCoins((0.5,) * 3), 4, 1, 16, workers=1)
-        assert result.reasons == {"budget": 4}
-        assert result.total.tolist() == [50] * 4
-
     def test_a_token_budget_ends_a_run_whose_trials_use_tokens(self):
         spec = bounded_spec(max_passes=None, tokens=20_000, max_tokens=100, prompt_bounds=(50,) * 30)
         usage = (Usage(40, 60),) * 3
@@ -84,11 +49,6 @@ class TestWhatIsSpent:
         assert result.reasons == {"budget": 2}
         assert np.all(100 * result.total <= 20_000)
         assert np.all(100 * result.total > 18_000)
-
-    def test_a_run_without_stopping_spends_its_budget(self):
-        spec = bounded_spec(goal="budget", policy="top-two", trials=120)
-        result = simulate(spec, COINS, 3, 1, 8, workers=1)
-        assert result.total.tolist() == [120] * 3
 
 
 class TestRecorded:
@@ -99,12 +59,6 @@ class TestRecorded:
         assert set(result.reasons) <= {"partial", "endpoints", "resolved"}
         assert result.exhausted.any(axis=1).all()
         assert result.total.max() <= recorded.trials
-
-    def test_a_goal_without_stopping_uses_everything(self):
-        recorded = recorded_coins((0.2, 0.5, 0.6), questions=12, trials=4)
-        spec = make_spec(3, 12, goal="budget")
-        result = simulate(spec, RecordedAnswers(recorded), 2, 1, in_flight=7, workers=1)
-        assert result.total.tolist() == [recorded.trials] * 2
 
 
 class TestReferences:
@@ -131,16 +85,6 @@ class TestFixed:
         tied = GivenChances(np.full((2, 30), 0.5))
         result = simulate_fixed(bounded_spec(2), tied, 40, replicates=400, seed=1, workers=1)
         assert result.family_wise.share == pytest.approx(0.10, abs=0.075)
-
-    def test_takes_every_recorded_trial(self):
-        recorded = recorded_coins((0.5, 0.6), questions=12, trials=4)
-        answers = RecordedAnswers(recorded)
-        assert simulate_fixed(make_spec(2, 12), answers, 4, 2, 1, workers=1).total.tolist() == [96, 96]
-
-    def test_holds_models_against_a_number(self):
-        spec = bounded_spec(goal="threshold", value=0.5)
-        result = simulate_fixed(spec, COINS, 20, replicates=3, seed=1, workers=1)
-        assert result.verdict[:, [0, 2]].tolist() == [[1, -1]] * 3
 
 
 class TestRefusals:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
-import zlib
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_eval.errors import RunDamaged, RunDiskFull
 from adaptive_eval.store import trainer
-from adaptive_eval.store.codec import pack, unpack
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.writer import RunWriter
@@ -96,27 +93,6 @@ def test_once_there_are_enough_answers_later_ones_take_less_room(run, soon):
     assert texts(run) == some
 
 
-def test_the_dictionary_serves_the_same_sitting(run, soon):
-    some = answers(soon + 10)
-    with RunWriter.create(run, meta={}) as writer:
-        for step, text in enumerate(some[:soon]):
-            writer.outcome(trial(step, text))
-        writer.commit()
-        with writer.reader() as early:
-            for step, text in enumerate(some[soon:], start=soon):
-                writer.outcome(trial(step, text))
-            writer.commit()
-            assert [record.completion.text for record in early.trials(newest_first=True)] == some[::-1]
-            assert [found.text for _, _, found in early.answers(1000)] == some
-    assert zstandard.get_frame_parameters(text_of(run, soon)).dict_id
-    assert not zstandard.get_frame_parameters(text_of(run, 0)).dict_id
-
-
-def text_of(run: Path, outcome: int) -> bytes:
-    with closing(sqlite3.connect(run / "run.db")) as db:
-        return db.execute("SELECT text FROM answers WHERE outcome = ?", (outcome,)).fetchone()[0]
-
-
 def test_a_dictionary_whose_commit_failed_comes_with_the_next(run, soon, tmp_path):
     """What is on the disk after each commit is whole by itself, as a crash would leave it."""
     some = answers(soon + 30)
@@ -138,14 +114,6 @@ def test_a_dictionary_whose_commit_failed_comes_with_the_next(run, soon, tmp_pat
         crashed = shutil.copytree(run, tmp_path / "after")
         assert texts(crashed) == some
     assert dictionaries(run) == 1
-
-
-@pytest.mark.parametrize("same", ["x" * 4000, "0123456789abcdef" * 250])
-def test_answers_that_teach_nothing_are_kept_too(run, soon, same):
-    some = [same] * 200
-    write(run, some[:100])
-    write(run, some[100:], first=100)
-    assert texts(run) == some
 
 
 @settings(deadline=None, max_examples=30)
@@ -183,8 +151,3 @@ def test_a_lost_dictionary_is_said_to_be_damage(run, soon):
         assert reader.count() == soon + 3
         with pytest.raises(RunDamaged, match="dictionary 32768 is missing"):
             list(reader.trials(newest_first=True, limit=1))
-
-
-def test_what_zlib_wrote_and_what_zstandard_writes_are_told_apart():
-    text = "so the answer is 42 " * 100
-    assert unpack(zlib.compress(text.encode(), 1)) == unpack(pack(text)) == text

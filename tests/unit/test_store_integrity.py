@@ -118,13 +118,6 @@ def test_a_changed_trial_is_named_and_the_others_are_salvaged(whole, tmp_path, s
     assert trials_of(tmp_path / "new") == stored[:7] + stored[8:]
 
 
-def test_a_renamed_model_is_noticed(whole, tmp_path):
-    run = put(tmp_path / "run", (whole / "run.db").read_bytes())
-    change(run, "UPDATE models SET name = 'oat' WHERE name = 'oak'")
-    with RunReader(run) as reader:
-        assert reader.damage().lost > 15
-
-
 @pytest.mark.parametrize(
     ("sql", "table"),
     [
@@ -210,10 +203,3 @@ def test_a_description_that_lacks_an_entry_is_named_and_the_run_can_be_read(tmp_
     assert f"lacks '{lacking}'" in str(done.exception)
     with RunReader(tmp_path / "run") as reader:
         assert reader.latest_snapshot() is not None
-
-
-def test_a_view_of_a_damaged_decision_says_so(whole, tmp_path):
-    run = put(tmp_path / "run", (whole / "run.db").read_bytes())
-    change(run, "UPDATE decisions SET body = replace(body, 'verdict', 'vereict')")
-    with RunReader(run) as reader, pytest.raises(RunDamaged, match="decision does not match its checksum"):
-        reader.decisions()

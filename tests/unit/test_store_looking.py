@@ -6,15 +6,11 @@ from collections import Counter
 
 import pytest
 import run_examples as runs
-from hypothesis import given
-from hypothesis import strategies as st
 
 from adaptive_eval.store import pending
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
-from adaptive_eval.store.thinning import spread
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.trial import TrialKey
 
 
 @pytest.fixture(scope="module", params=[7, 100, 10**9], ids=lambda every: f"counted every {every}")
@@ -66,26 +62,6 @@ def test_cells_count_what_the_trials_say(reader):
     assert set(cells.category_max.tolist()) <= {-1, 0, 1}
 
 
-def test_cells_of_two_stretches_add_up_to_the_whole(reader):
-    whole, late = reader.cells(), reader.cells(since=100)
-    early = Counter()
-    for trial in list(reader.trials(limit=100)):
-        early[trial.request.key.model, trial.request.question] += 1
-    added = early + Counter({key: numbers[0] for key, numbers in counted(late).items()})
-    assert added == Counter({key: numbers[0] for key, numbers in counted(whole).items()})
-    assert len(reader.cells(since=whole.end).model) == 0
-
-
-@pytest.mark.parametrize("newest_first", [False, True])
-def test_one_trial_is_found_by_itself(reader, newest_first):
-    for trial in reader.trials(model="elm", limit=3):
-        key = trial.request.key
-        options = {"model": key.model, "step": key.index, "newest_first": newest_first}
-        assert list(reader.trials(**options)) == [trial]
-        assert list(reader.trials(**options, missing=trial.missing is None)) == []
-    assert list(reader.trials(model="elm", step=10**9)) == list(reader.trials(model="ivy", step=0)) == []
-
-
 def test_a_model_s_walk_is_what_its_trials_say(reader):
     numbers = {question: number for number, question in enumerate(reader.cells().questions)}
     expected = []
@@ -97,13 +73,6 @@ def test_a_model_s_walk_is_what_its_trials_say(reader):
     assert reader.in_sequence("elm", reader.count()).tolist() == expected
     assert reader.in_sequence("elm", reader.count(), 10).tolist() == expected[10:]
     assert len(reader.in_sequence("elm", 0)) == len(reader.in_sequence("baobab", reader.count())) == 0
-
-
-def test_latencies_are_those_of_scored_answers(reader):
-    expected = Counter(trial.request.key.model for trial in reader.trials() if trial.score is not None)
-    assert {model: len(seconds) for model, seconds in reader.latencies(10**9).items()} == expected
-    some = reader.latencies(reader.count() // 5)
-    assert 0 < sum(map(len, some.values())) <= reader.count() // 5 + 1
 
 
 def test_pages_of_trials_join_to_the_whole(reader):
@@ -119,11 +88,6 @@ def test_pages_of_trials_join_to_the_whole(reader):
         assert {trial.request.key.model for trial in whole} == {"elm", "ash"}
 
 
-@pytest.mark.parametrize("key", [TrialKey("oak", 10**6), TrialKey("nobody", 0)])
-def test_nothing_comes_after_a_trial_that_is_not_there(reader, key):
-    assert list(reader.trials(beyond=key)) == []
-
-
 def test_a_few_snapshots_stand_for_many(tmp_path):
     with RunWriter.create(tmp_path / "run", meta={}) as writer:
         for second in range(100):
@@ -137,14 +101,3 @@ def test_a_few_snapshots_stand_for_many(tmp_path):
     assert [record.at for record in few] == sorted(record.at for record in few)
     assert (late[0].at, late[-1].at) == (1090.0, 1099.0)
     assert len(late) == 3
-
-
-@given(st.lists(st.integers(0, 1000), max_size=200).map(sorted), st.integers(2, 40))
-def test_a_spread_keeps_both_ends_and_its_size(trials, most):
-    rows = list(enumerate(trials))
-    chosen = spread(rows, most)
-    assert chosen == sorted(set(chosen))
-    assert len(chosen) <= max(most + 2, 0)
-    if rows:
-        assert chosen[0] == 0
-        assert chosen[-1] == len(rows) - 1

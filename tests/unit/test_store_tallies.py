@@ -63,26 +63,6 @@ def test_a_commit_whose_end_was_not_seen_is_counted_once(run, end, seen):
     assert (stored(run), upto(run)) == (5, 5)
 
 
-def test_a_missing_trial_without_words_is_not_taken_for_an_answer(run):
-    with RunWriter.create(run, meta={}) as writer:
-        for step in range(4):
-            asked = trial(step).request
-            writer.outcome(TrialRecord(asked, 1000.0, None, None, missing="" if step else "x\0"))
-    assert upto(run) == 4
-    with RunReader(run) as reader:
-        cells = reader.cells()
-    assert (cells.missing, cells.categories, cells.scored.sum()) == ({(0, ""): 3, (0, "x\0"): 1}, {}, 0)
-
-
-def test_an_interrupted_sitting_is_counted_on_from_where_it_was(run):
-    for sitting in range(3):
-        opened = RunWriter.open(run) if run.exists() else RunWriter.create(run, meta={})
-        with opened as writer:
-            for step in range(4 * sitting, 4 * sitting + 4):
-                writer.outcome(trial(step))
-        assert stored(run) == upto(run) == 4 * sitting + 4
-
-
 # What reports make of them
 
 

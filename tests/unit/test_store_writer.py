@@ -51,15 +51,6 @@ def test_a_creation_that_was_interrupted_is_no_run_and_can_be_repeated(run):
     assert sorted(path.name for path in run.iterdir()) == ["run.db", "run.lock"]
 
 
-def test_a_creation_that_fails_leaves_no_run_and_no_lock(run):
-    RunFiles(run).draft.mkdir(parents=True)
-    with pytest.raises(RunFileError, match="error creating"):
-        RunWriter.create(run, meta={})
-    assert not RunFiles(run).database.exists()
-    RunFiles(run).draft.rmdir()
-    RunWriter.create(run, meta={}).close()
-
-
 def test_the_log_of_a_vanished_run_is_not_replayed_into_a_new_one(run):
     with RunWriter.create(run, meta={}) as writer:
         writer.outcome(trial(0))
@@ -167,17 +158,6 @@ def test_a_commit_whose_end_was_not_seen_can_be_repeated(run):
     assert stored(run) == [0, 1, 2]
 
 
-def test_the_writer_can_be_closed_when_its_last_commit_fails(run):
-    writer = RunWriter.create(run, meta={})
-    writer._db.execute("PRAGMA max_page_count = 1")
-    writer.outcome(trial(0, "".join(chr(0x4E00 + step * step % 20_000) for step in range(100_000))))
-    with pytest.raises(RunDiskFull):
-        writer.close()
-    writer.close()
-    with RunWriter.open(run) as again:
-        assert again.outcome(trial(0)) is True
-
-
 # Readers beside a writer
 
 
@@ -200,27 +180,6 @@ def test_a_reader_in_the_middle_of_a_result_neither_blocks_nor_sees_the_writer(r
             assert reader.count() == 600
 
 
-def test_a_reader_may_be_used_from_other_threads(run):
-    from concurrent.futures import ThreadPoolExecutor
-
-    with RunWriter.create(run, meta={}) as writer:
-        for step in range(100):
-            writer.outcome(trial(step))
-    with RunReader(run) as reader, ThreadPoolExecutor(4) as pool:
-        counts = pool.map(lambda _: (reader.count(), len(list(reader.trials()))), range(20))
-        assert set(counts) == {(100, 100)}
-
-
-def test_a_commit_may_come_from_another_thread(run):
-    from concurrent.futures import ThreadPoolExecutor
-
-    with RunWriter.create(run, meta={}) as writer, ThreadPoolExecutor(1) as pool:
-        for step in range(20):
-            writer.outcome(trial(step))
-            assert pool.submit(writer.commit).result() == 1
-    assert stored(run) == list(range(20))
-
-
 def test_a_closed_run_is_one_file_and_reading_leaves_nothing_behind(run):
     with RunWriter.create(run, meta={}) as writer:
         writer.outcome(trial(0))
@@ -240,30 +199,6 @@ def test_a_reader_follows_a_run_that_is_closed_and_continued(run):
                 assert reader.count() == sitting + 1
             assert reader.count() == sitting + 1
     assert stored(run) == [0, 1, 2]
-
-
-def test_an_attached_reader_does_not_hold_up_the_closing(run):
-    writer = RunWriter.create(run, meta={})
-    writer.outcome(trial(0))
-    with RunReader(run) as reader:
-        assert reader.count() == 0
-        writer.close()
-        assert reader.count() == 1
-    RunWriter.open(run).close()
-    assert sorted(path.name for path in run.iterdir()) == ["run.db", "run.lock"]
-
-
-def test_a_process_that_changes_its_folder_goes_on_writing_to_its_run(tmp_path, monkeypatch):
-    """As a model that is a function of a user's own may."""
-    monkeypatch.chdir(tmp_path)
-    with RunWriter.create("run", meta={"name": "x"}) as writer:
-        (tmp_path / "elsewhere").mkdir()
-        monkeypatch.chdir(tmp_path / "elsewhere")
-        writer.set_meta("name", "y")
-        writer.commit()
-        with writer.reader() as reader:
-            assert reader.meta()["name"] == "y"
-    assert not list((tmp_path / "elsewhere").iterdir())
 
 
 def test_running_time_goes_up_to_the_last_event_after_the_last_snapshot(tmp_path):

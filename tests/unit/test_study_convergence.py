@@ -17,11 +17,9 @@ from scorio.study import (
     biased_coins,
     convergence,
     convergence_growth,
-    model_subsets,
     rank_trajectory,
     recorded_gold,
     replicate_trials,
-    worst_trajectory,
 )
 
 AVG = Metric("avg")
@@ -63,44 +61,6 @@ def test_ties_in_the_gold_standard_must_be_matched() -> None:
     assert 0 < result.never < 1
 
 
-def test_weighted_outcomes_rank_by_their_score() -> None:
-    rng = np.random.default_rng(3)
-    outcomes = rng.integers(0, 3, (3, 4, 9))
-    weights = [0.25, -1.0, 0.7]
-    source = Bootstrap(outcomes, weights=weights)
-    result = convergence(source, AVG, replicates=40, seed=4)
-    scores = np.array([25, -100, 70])[outcomes].sum(axis=(1, 2))
-    assert result.gold.order.tolist() == np.argsort(-scores).tolist()
-    worst = worst_trajectory(source, result)
-    assert worst.convergence(result.gold) == (None if result.never else result.at.max())
-
-
-def test_coarse_weights_that_do_not_fit_64_bits_keep_ties() -> None:
-    outcomes = np.array([[[0, 1, 2, 2]], [[2, 2, 1, 0]], [[0, 0, 0, 0]]])
-    source = Bootstrap(outcomes, weights=[0.0, 1 / 3, 1414.213562373095])
-    assert source.tolerance > 0
-    assert source.gold().competition_ranks().tolist() == [1, 1, 3]
-
-
-def test_the_gold_standard_may_be_the_metrics_own() -> None:
-    outcomes = recorded(seed=8)
-    metric = Metric("pass_at_k", k=4)
-    own = recorded_gold(outcomes, metric)
-    assert own.competition_ranks().tolist() == ranking(outcomes, "pass_at_k", 4)
-    result = convergence(Bootstrap(outcomes), metric, replicates=30, seed=1, gold=own)
-    for index, at in enumerate(result.at):
-        drawn = np.asarray(replicate_trials(Bootstrap(outcomes), index, seed=1))
-        expected = convergence_at(drawn, ranking(outcomes, "pass_at_k", 4), "pass_at_k", 4, 1)
-        assert (None if at == NEVER else at) == expected
-
-
-@pytest.mark.parametrize("resampling", ["columns", "rows"])
-def test_a_shorter_study_sees_the_first_replicates_of_a_longer_one(resampling: str) -> None:
-    source = Bootstrap(recorded(), resampling)
-    long = convergence(source, AVG, replicates=1000, seed=3)
-    assert np.array_equal(convergence(source, AVG, replicates=300, seed=3).at, long.at[:300])
-
-
 def test_workers_do_not_change_the_result() -> None:
     source, metric = Bootstrap(recorded()), Metric("pass_at_k", k=3)
     alone = convergence(source, metric, replicates=3000, seed=3)
@@ -128,21 +88,6 @@ def test_summaries_keep_the_replicates_that_never_converge_apart() -> None:
     assert example([2, 4, 4]).worst == 1
 
 
-def test_summaries_when_nothing_converges() -> None:
-    result = example([NEVER, NEVER])
-    assert np.isnan(result.mean)
-    assert (result.never, result.mean_at_least, result.quantile(1.0)) == (1.0, 5.0, float("inf"))
-
-
-def test_worst_trajectory_is_the_worst_replicate() -> None:
-    source = Bootstrap(recorded(models=3, seed=20))
-    result = convergence(source, AVG, replicates=200, seed=3)
-    trajectory = worst_trajectory(source, result)
-    drawn = np.asarray(replicate_trials(source, result.worst, seed=3))
-    assert trajectory.ranks.tolist() == [ranking(drawn[:, :, :n], "avg", 1) for n in range(1, 13)]
-    assert trajectory.convergence(result.gold) == (None if result.never else result.at.max())
-
-
 @pytest.mark.parametrize("metric", [AVG, Metric("pass_at_k", k=3)])
 def test_rank_trajectory_follows_the_recorded_order(metric: Metric) -> None:
     outcomes = recorded(seed=6)
@@ -154,14 +99,6 @@ def test_rank_trajectory_follows_the_recorded_order(metric: Metric) -> None:
     for confirm in (0, 1, 4):
         settled = convergence_at(outcomes, gold_ranks(outcomes), metric.name, metric.k, confirm)
         assert trajectory.convergence(gold, confirm=confirm) == settled
-
-
-def test_rank_trajectory_that_matches_at_the_last_trial_only_needs_confirmation() -> None:
-    trajectory = rank_trajectory([[[0, 1, 1]], [[1, 0, 0]]], AVG)
-    gold = recorded_gold([[[0, 1, 1]], [[1, 0, 0]]])
-    assert trajectory.convergence(gold) is None
-    assert trajectory.convergence(gold, confirm=0) == 3
-    assert trajectory.convergence(GoldStandard.from_scores([0.0, 1.0]), confirm=0) is None
 
 
 @pytest.mark.parametrize("metric", [AVG, Metric("pass_at_k", k=2)])
@@ -189,9 +126,3 @@ def test_growth_is_convergence_of_each_subset(metric: Metric) -> None:
         assert first.never[0] == pytest.approx(ats.count(None) / 100)
         assert first.pmf[0].tolist() == pytest.approx([ats.count(n) / 100 for n in range(1, 13)])
         assert growth.pmf[row].sum() + growth.never[row] == pytest.approx(1)
-
-
-def test_model_subsets_are_different_and_sorted() -> None:
-    subsets = model_subsets(6, 3, 20, seed=1)
-    assert len(set(subsets)) == 20
-    assert all(tuple(sorted(set(subset))) == subset for subset in subsets)

@@ -10,7 +10,6 @@ import pytest
 
 from scorio.eval import _kernels
 from scorio.study import Metric, paper_metrics
-from scorio.study._exact import integer_grid
 
 
 def over_all_subsets(metric: Metric, right: int, n: int) -> Fraction:
@@ -72,21 +71,11 @@ def test_auc_is_the_trapezoid_of_pass_at_1_to_k() -> None:
     assert [Fraction(int(key), int(keys[n])) for key in keys] == expected
 
 
-def test_auc_of_one_is_pass_of_one() -> None:
-    right = np.arange(6)[:, None]
-    assert np.array_equal(Metric("auc_at_k").keys(right, 5), Metric("pass_at_k").keys(right, 5))
-
-
 def test_naive_pass_plugs_in_the_observed_rate() -> None:
     keys = Metric("naive_pass_at_k", k=3).keys(np.arange(5)[:, None], 4)
     assert [Fraction(int(key), int(keys[4])) for key in keys] == [
         1 - (1 - Fraction(c, 4)) ** 3 for c in range(5)
     ]
-
-
-@pytest.mark.parametrize("name", ["avg", "bayes"])
-def test_avg_and_bayes_add_up_right_answers(name: str) -> None:
-    assert Metric(name).keys(np.array([[3, 4], [0, 8]]), 9).tolist() == [7, 8]
 
 
 def kernel_scores(metric: Metric, correct: np.ndarray, n: int) -> np.ndarray:
@@ -123,17 +112,6 @@ def test_keys_order_models_as_the_metric_of_scorio_eval(metric: Metric) -> None:
     np.testing.assert_allclose(keys / slope, scores, rtol=1e-9, atol=1e-12)
 
 
-def test_geo_spectrum_blends_pass_and_mg_pass() -> None:
-    rng = np.random.default_rng(6)
-    correct = rng.integers(0, 41, (50, 10))
-    metric, trials = Metric("geo_spectrum_at_k", k=4, lam=0.3), _kernels.Counted(correct, 40)
-    expected = (
-        np.asarray(_kernels.pass_at_k(trials, 4)) ** 0.3 * np.asarray(_kernels.mg_pass_at_k(trials, 4)) ** 0.7
-    )
-    keys = metric.keys(correct, 40)
-    np.testing.assert_allclose(keys / keys.max(), expected / expected.max(), rtol=1e-9)
-
-
 def test_equal_rational_scores_tie_where_float_sums_differ() -> None:
     metric, n, questions = Metric("pass_at_k", k=3), 10, 4
     floats = np.asarray(_kernels.pass_at_k(_kernels.Counted(np.arange(n + 1)[:, None], n), 3))
@@ -161,20 +139,6 @@ def test_numerators_too_long_for_64_bits_are_rounded_and_still_tie() -> None:
     worse = counts.copy()
     worse[np.argmax(worse)] -= 1
     assert metric.keys(counts, n) - metric.keys(worse, n) > tolerance
-
-
-def test_keys_do_not_depend_on_how_many_rows_are_asked_at_once() -> None:
-    metric = Metric("pass_at_k", k=4)
-    correct = np.random.default_rng(2).integers(0, 81, (7, 11, 300)).astype(np.uint8)
-    together = metric.keys(correct, 80)
-    assert together.shape == (7, 11)
-    assert together.tolist() == [[int(metric.keys(model, 80)) for model in row] for row in correct]
-
-
-def test_integer_grid_is_the_smallest_exact_one() -> None:
-    grid, tolerance = integer_grid([Fraction(0), Fraction(2, 15), Fraction(2, 5)], 1000)
-    assert (grid.tolist(), tolerance) == ([0, 1, 3], 0)
-    assert integer_grid([Fraction(0), Fraction(0)], 10)[0].tolist() == [0, 0]
 
 
 def test_first_number_of_trials_and_labels() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,6 @@ from scorio.study import (
     Bootstrap,
     Coins,
     GoldStandard,
-    IndependentRuns,
     biased_coins,
     replicate_trials,
 )
@@ -28,16 +25,6 @@ def test_coins_have_exactly_the_stated_means(concentration: float, correlation: 
     assert coins.p.min() >= 0
     assert coins.p.max() <= 1
     assert tuple(coins.means) == means
-
-
-def test_correlation_makes_models_agree_on_hard_questions() -> None:
-    def agreement(correlation: float) -> float:
-        p = biased_coins([0.4, 0.6], 2000, seed=3, correlation=correlation).p
-        return float(np.corrcoef(p)[0, 1])
-
-    assert abs(agreement(0.0)) < 0.1
-    assert 0.4 < agreement(0.5) < 0.6
-    assert agreement(1.0) > 0.99
 
 
 def test_sampling_follows_the_probabilities() -> None:
@@ -83,25 +70,6 @@ def test_row_bootstrap_draws_every_question_by_itself() -> None:
     assert all(set(row) == set(range(5)) for row in rows)
 
 
-@pytest.mark.parametrize("resampling", ["columns", "columns-per-model", "rows"])
-def test_totals_are_the_cells_added_up(resampling: Resampling) -> None:
-    source = Bootstrap(np.random.default_rng(0).integers(0, 2, (3, 4, 6)), resampling)
-    cells = source.cells(np.random.default_rng(1), 5)
-    totals = source.totals(np.random.default_rng(1), 5)
-    for by_question, total in zip(cells, totals, strict=True):
-        assert np.array_equal(by_question.sum(axis=2), total)
-
-
-def test_rows_of_binary_outcomes_keep_certain_questions_certain() -> None:
-    outcomes = np.zeros((2, 3, 5), dtype=int)
-    outcomes[0, 1] = 1
-    outcomes[1, 2, :2] = 1
-    drawn = np.asarray(replicate_trials(Bootstrap(outcomes, "rows", trials=60), 5, seed=1))
-    assert drawn[0].sum(axis=1).tolist() == [0, 60, 0]
-    assert drawn[1, :2].sum() == 0
-    assert 0 < drawn[1, 2].sum() < 60
-
-
 def test_more_than_255_recorded_trials_and_drawn_ones() -> None:
     outcomes = np.zeros((1, 1, 300), dtype=int)
     outcomes[0, 0, :299] = 1
@@ -118,14 +86,6 @@ def test_weights_mean_the_decimal_numbers_they_are_written_as() -> None:
     outcomes = np.array([[[1, 2]], [[3, 0]]])
     gold = Bootstrap(outcomes, weights=[0.0, 0.1, 0.2, 0.3]).gold()
     assert gold.tied.tolist() == [True]
-
-
-def test_a_source_survives_pickling_for_other_processes() -> None:
-    source = Bootstrap(np.random.default_rng(0).integers(0, 2, (2, 3, 4)), "rows")
-    copy = pickle.loads(pickle.dumps(source))
-    assert np.array_equal(replicate_trials(copy, 3, seed=1), replicate_trials(source, 3, seed=1))
-    runs = pickle.loads(pickle.dumps(IndependentRuns(biased_coins(seed=1), 5)))
-    assert runs.gold().order[0] == 10
 
 
 def test_gold_standard_ranks_and_ties() -> None:

@@ -93,15 +93,6 @@ def test_options_come_in_every_shape(tmp_path, row, fields, target):
     assert task.render(question)[0].content == "?\nA. red\nB. blue"
 
 
-def test_an_id_is_made_from_content_where_none_is_given(tmp_path):
-    rows = [{"input": row["input"], "target": row["target"]} for row in ROWS]
-    forward = load_task("t", write(tmp_path, "f.jsonl", rows))
-    backward = load_task("t", write(tmp_path, "b.jsonl", rows[::-1]))
-    assert [q.id for q in forward.questions] == [q.id for q in backward.questions][::-1]
-    assert len({q.id for q in forward.questions}) == 3
-    assert all(len(q.id) == 16 for q in forward.questions)
-
-
 def test_limit_and_shuffle_depend_on_ids_and_seed_only(tmp_path):
     rows = [{"id": n, "input": f"{n}?", "target": n} for n in range(50)]
     file, reverse = write(tmp_path, "f.jsonl", rows), write(tmp_path, "r.jsonl", rows[::-1])
@@ -171,13 +162,6 @@ def test_every_bad_row_is_reported_at_once(tmp_path):
         assert words in text
 
 
-def test_a_long_list_of_problems_is_cut(tmp_path):
-    content = b"".join(b'{"id": "' + b"x" * n + b'\xe9"}\n' for n in range(1, 101))
-    lines = message_of(write(tmp_path, "q.jsonl", content)).splitlines()
-    assert len(lines) == 22
-    assert lines[-1].startswith("  … and 8")
-
-
 def test_one_mistake_in_many_rows_is_one_line(tmp_path):
     rows = [{"id": f"q{n}", "input": "x", "target": n} for n in range(1, 101)]
     file = write(tmp_path, "q.jsonl", rows)
@@ -187,39 +171,9 @@ def test_one_mistake_in_many_rows_is_one_line(tmp_path):
     assert second.endswith("(99 more rows like this)")
 
 
-def test_line_numbers_are_those_of_the_file(tmp_path):
-    rows = ['{"id": "a", "input": "x", "target": "1"}', '{\n "id": "b",\n "input": "",\n "target": "1"\n}']
-    file = write(tmp_path, "q.json", f"\n\n[\n{rows[0]},\n\n{rows[1]}\n]\n")
-    assert "line 6: the field 'input' is empty" in message_of(file)
-    table = write(tmp_path, "q.csv", 'id,input,target\na,"two\nlines",1\nb,,2\n')
-    assert "line 4: the field 'input' is empty" in message_of(table)
-
-
-def test_options_in_columns_keep_their_letters(tmp_path):
-    names = {"fields": {"choices": ("A", "B", "C")}, "prompt": "{input} {choices}"}
-    row = {"input": "?", "target": "B", "A": "red", "B": "blue"}
-    task = load_task("t", write(tmp_path, "q.jsonl", [{**row, "C": ""}]), **names)
-    assert task.questions[0].choices == ("red", "blue")
-    gap = write(tmp_path, "gap.jsonl", [{**row, "B": "", "C": "green"}])
-    assert "line 1: the field 'B' is empty" in message_of(gap, **names)
-
-
 def test_targets_are_checked_by_the_scorer_with_their_lines(tmp_path):
     file = write(tmp_path, "q.jsonl", ROWS)
     message = message_of(
         file, check_target=lambda question: None if question.target != "6" else f"{question.target} is odd"
     )
     assert message.splitlines()[1:] == ["  line 2: 6 is odd"]
-
-
-def test_what_the_scorer_says_of_every_question_is_said_once(tmp_path):
-    file = write(tmp_path, "q.jsonl", ROWS)
-    message = message_of(file, check_target=lambda _: "'foo:bar': the module cannot be imported")
-    assert message.splitlines() == [f"{file}: 1 problem", "  'foo:bar': the module cannot be imported"]
-    message = message_of(file, check_target=lambda question: "no" if question.id != "b" else None)
-    assert message.splitlines()[1:] == ["  line 1: no", "  line 3: no"]
-
-
-def test_equal_rows_without_ids_are_duplicates(tmp_path):
-    file = write(tmp_path, "q.jsonl", [{"input": "x", "target": "1"}] * 2)
-    assert "line 2: this very question is already on line 1" in message_of(file)

@@ -114,34 +114,12 @@ def test_a_hugging_face_folder_by_split(tmp_path):
         load_task("t", "hf:./nowhere", base=tmp_path)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_what_the_library_has_saved_to_disk(tmp_path):
-    datasets = pytest.importorskip("datasets")
-    saved = datasets.DatasetDict({"test": datasets.Dataset.from_list(ROWS)})
-    saved.save_to_disk(str(tmp_path / "saved"))
-    assert ids(load_task("t", "hf:./saved", base=tmp_path)) == ["a", "b", "c"]
-    with pytest.raises(DatasetError, match="has no split 'dev'; it has test"):
-        load_task("t", "hf:./saved", base=tmp_path, split="dev")
-
-
 def test_a_function_gives_rows(tmp_path, monkeypatch):
     code = "def rows():\n    return ({'input': f'{n}?', 'target': n} for n in range(3))\n"
     (tmp_path / "own_dataset.py").write_text(code, encoding="utf-8")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     task = load_task("t", "python:own_dataset:rows")
     assert [question.target for question in task.questions] == ["0", "1", "2"]
-
-
-@pytest.mark.parametrize(
-    ("keep", "left"),
-    [
-        ({"level": ["2"]}, ["b", "c"]),
-        ({"level": ["1", "2"], "hard": ["false"]}, ["a", "b"]),
-        ({}, ["a", "b", "c"]),
-    ],
-)
-def test_rows_are_filtered_by_value(file, keep, left):
-    assert ids(load_task("t", file, keep=keep)) == left
 
 
 def test_worked_examples_follow_the_system_message_of_the_prompt(file):
@@ -164,21 +142,6 @@ def test_worked_examples_from_the_dataset_are_not_asked(file):
         Message("user", "Q: 3 * 3?"),
     )
     assert task.content_hash != load_task("t", file, prompt="Q: {input}", system="Be brief.").content_hash
-
-
-def test_worked_examples_from_another_file(tmp_path, file):
-    (tmp_path / "shots.csv").write_text("input,target\n5 + 5?,10\n6 + 6?,12\n", encoding="utf-8")
-    few = FewShot(1, PromptTemplate.parse("{target}"), "shots.csv")
-    task = load_task("t", file, few_shot=few, base=tmp_path)
-    assert ids(task) == ["a", "b", "c"]
-    assert [message.content for message in task.render(task.questions[0])] == ["5 + 5?", "10", "1 + 1?"]
-
-
-def test_a_question_that_is_asked_is_no_worked_example(tmp_path, file):
-    few = FewShot(1, PromptTemplate.parse("{target}"), "shots.csv")
-    (tmp_path / "shots.csv").write_text("input,target\n2 + 2?,4\n5 + 5?,10\n", encoding="utf-8")
-    task = load_task("t", file, few_shot=few, base=tmp_path)
-    assert [message.content for message in task.render(task.questions[1])] == ["5 + 5?", "10", "2 + 2?"]
 
 
 def test_a_conversation_is_asked_as_given(tmp_path):
