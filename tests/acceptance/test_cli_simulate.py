@@ -48,12 +48,6 @@ class TestSimulate:
         assert done.err == ""
         assert list(tmp_path.iterdir()) == []
 
-    def test_ties_held_all_together_take_more_trials(self, tmp_path: Path) -> None:
-        arguments = ("simulate", "--means", ".5,.5,.5,.5", "--equivalence", "0.15", *FEW, "--json", "--ties")
-        one, all_ = (as_json(in_process(*arguments, ties, cwd=tmp_path)) for ties in ("pair", "family"))
-        assert one["tied"] == all_["tied"] == 1.0
-        assert one["mean_trials"] < all_["mean_trials"]
-
     def test_json_holds_the_same_and_does_not_depend_on_the_processes(self, tmp_path: Path) -> None:
         arguments = ("simulate", "--models", "3", "--equivalence", "0.1", "--replicates", "10", "--json")
         one = as_json(in_process(*arguments, "--workers", "1", cwd=tmp_path))
@@ -63,14 +57,6 @@ class TestSimulate:
         assert len(one["models"]) == len(one["pairs"]) == 3
         assert one["decided"] + one["tied"] + one["undecided"] == pytest.approx(1.0)
         assert one["any_wrong_winner"]["low"] <= one["any_wrong_winner"]["high"]
-
-    def test_takes_a_config_with_overrides(self, tmp_path: Path) -> None:
-        done = in_process(
-            "simulate", "--config", QUICKSTART, "-o", "stopping.equivalence=0.2", "--means",
-            "0.9,0.7,0.7,0.4,0.1", *FEW, "--json", cwd=tmp_path,
-        )  # fmt: skip
-        data = as_json(done)
-        assert [model["model"] for model in data["models"]] == list(COINS)
 
     def test_replays_recorded_outcomes_with_concurrency_and_latency(
         self, tmp_path: Path, outcomes: Path
@@ -120,59 +106,6 @@ class TestPlan:
         assert "the config's mimic" in done.out
         assert not (tmp_path / "runs").exists()
 
-    def test_unknown_models_get_a_table_of_gaps_near_the_margin_first(self, tmp_path: Path) -> None:
-        config = two_models(tmp_path)
-        done = in_process("plan", config, *FEW, cwd=tmp_path)
-        assert done.code == 0, done
-        table = done.out.partition("gap between")[2]
-        assert re.findall(r"^ *(0(?:\.\d+)?) +[\d,]+ +[\d,]+–", table, re.MULTILINE) == [
-            "0.1", "0.15", "0.2", "0.3", "0.5", "0.05", "0",
-        ]  # fmt: skip
-        data = as_json(in_process("plan", config, *FEW, "--json", cwd=tmp_path))
-        trials = {gap: row["trials"]["median"] for gap, row in data["gaps"]}
-        assert trials[0.1] > trials[0.3] > trials[0.5]
-
-    @pytest.mark.parametrize(
-        ("goal", "words", "scores"),
-        [
-            ("{kind: threshold, value: 0.8}",
-             ["gap between each model and the threshold", "called/tied/open", "models decided",
-              "If all models were exactly at the threshold: any wrong model called"], [0.6, 0.6]),
-            ("{kind: width, width: 0.3}", ["where an interval is widest", "measured/open", "scores measured"],
-             [0.5, 0.5]),
-            ("{kind: baseline, model: b}", ["gap between each model and the baseline"], [0.7, 0.5]),
-            ("top-k", ["What the goal does not need stays open."], [0.4, 0.6]),
-        ],
-    )  # fmt: skip
-    def test_tables_are_about_what_the_goal_needs(
-        self, tmp_path: Path, goal: str, words: list[str], scores: list[float]
-    ) -> None:
-        done = in_process("plan", two_models(tmp_path), "-o", f"goal={goal}", *FEW, cwd=tmp_path)
-        assert done.code == 0, done
-        assert [word for word in words if word not in done.out] == []
-        assumed = re.search(r"assumed scores: a ([\d.]+), b ([\d.]+)", done.out)
-        assert assumed is not None
-        assert [float(score) for score in assumed.groups()] == pytest.approx(scores)
-        assert ("any wrong" in done.out) is ("width" not in goal)
-
-    def test_batches_are_compared_where_prices_are_known(self, tmp_path: Path) -> None:
-        price = ("-o", "models[a].price={input: 1, output: 2}", "-o", "models[b].price={input: 1, output: 2}")
-        batch = ("-o", "models[a].batch=true", "-o", "models[a].concurrency=40")
-        done = in_process("plan", two_models(tmp_path), *price, *FEW, "--json", cwd=tmp_path)
-        live, halved = as_json(done)["ways"]
-        assert halved["usd"]["median"] >= live["usd"]["median"] / 2  # for the rest of the last batch
-        assert halved["trials"]["median"] == 1000.0
-        done = in_process("plan", two_models(tmp_path), *price, *batch, *FEW, cwd=tmp_path)
-        assert re.search(r"in batches +\d+ +[\d,]+ +\d+\.\d\d +\d", done.out)
-
-    def test_a_deterministic_model_costs_one_pass(self, tmp_path: Path) -> None:
-        config = two_models(tmp_path)
-        text = config.read_text("utf-8").replace("max_tokens: 9", "max_tokens: 9, temperature: 0")
-        config.write_text(text, "utf-8")
-        data = as_json(in_process("plan", config, *FEW, "--json", cwd=tmp_path))
-        assert data["rows"][0]["trials"]["high"] <= 2 * (12 + 5)
-        assert any("a, b should give the same answer every time" in line for line in data["assumptions"])
-
     def test_validate_says_the_ceiling_and_what_does_not_bound_the_run(self, tmp_path: Path) -> None:
         done = in_process("validate", two_models(tmp_path), "--offline", cwd=tmp_path)
         assert "at most 480 trials: 20 passes × 12 questions × 2 models" in done.out
@@ -220,15 +153,6 @@ class TestAnalyze:
         assert re.search(r"high +0\.\d+ +0\.\d+ +0\.\d+ +1 +1–1 +500", done.out)
         assert "everything decided" in done.out
         assert re.search(r"\d\d % saved", done.out)
-
-    def test_questions_that_not_all_have_answered_are_left_out_and_it_says_so(
-        self, tmp_path: Path, outcomes: Path
-    ) -> None:
-        (tmp_path / "new.csv").write_text("model,question,category\nnew,q3,1\nnew,q4,1\n", encoding="utf-8")
-        done = in_process("analyze", outcomes, "new.csv", *QUICK, cwd=tmp_path)
-        assert done.code == 0, done
-        assert "note: 23 questions are left out that not all models have answered" in done.err
-        assert "4 models, 2 questions" in done.out
 
 
 def short_config(folder: Path) -> Path:

@@ -10,9 +10,7 @@ from types import SimpleNamespace
 import pytest
 from command_line import in_process, report, write_config
 
-from adaptive_eval import evaluate
 from adaptive_eval.interop.recorded_files import read_recorded
-from adaptive_eval.run.evaluate import EvaluationWarning
 
 QUESTIONS = 16
 
@@ -79,21 +77,6 @@ def test_repeats_of_a_log_that_are_copies_do_not_count(tmp_path: Path, vary: boo
     assert analysed.code in (0, 2, 3), analysed
 
 
-def test_a_log_of_copies_gives_no_verdict_that_its_first_answers_do_not_give(tmp_path: Path) -> None:
-    verdicts = {}
-    for repeats in (1, 48):
-        folder = tmp_path / str(repeats)
-        logs = [
-            lm_eval_log(folder, name, right, repeats, vary=False)
-            for name, right in (("good", 44), ("bad", 40))
-        ]
-        done = in_process("import", *logs, "--scorer", "contains", "--out", folder / "run", cwd=tmp_path)
-        assert done.code == 0, done
-        in_process("report", folder / "run", cwd=tmp_path)
-        verdicts[repeats] = [pair["verdict"] for pair in report(folder / "run")["pairs"]]
-    assert verdicts[48] == verdicts[1] == ["open"]
-
-
 @pytest.mark.parametrize("vary", [False, True])
 def test_epochs_of_an_inspect_log_that_are_copies_do_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vary: bool
@@ -158,20 +141,3 @@ def test_a_cache_of_letters_decides_nothing(tmp_path: Path) -> None:
     warned = [text for text in data["warnings"] if "asked again are the same text" in text]
     assert len(warned) == 2
     assert all("do not count" in text for text in warned)
-
-
-def test_letters_that_vary_count(tmp_path: Path) -> None:
-    config = letters_config(tmp_path, cached=False)
-    in_process("run", config, "--out", "run", "-o", "budget.trials=800", "--display", "none", cwd=tmp_path)
-    assert all(model["copies"] <= 10 for model in report(tmp_path / "run")["models"])
-
-
-def test_functions_that_repeat_themselves_decide_nothing(tmp_path: Path) -> None:
-    rows = [{"id": f"q{n}", "input": f"{n}?", "target": str(n)} for n in range(12)]
-    models = {"good": lambda prompt: prompt[:-1], "bad": lambda prompt: "7"}
-    with pytest.warns(EvaluationWarning, match="do not count"):
-        found = evaluate(models, rows, scorer="numeric", budget={"trials": 2000})
-    assert [pair.verdict for pair in found.results.pairs] == ["open"]
-    said = evaluate(models, rows, scorer="numeric", deterministic=models)
-    assert said.ranking == ("good", "bad")
-    assert said.resolved

@@ -172,9 +172,3 @@ def test_mistakes_write_nothing(
     assert words.format(**places) in refused.err
     assert refused.code == code, refused.said
     assert sorted(folder.iterdir()) == before
-
-
-def test_an_existing_config_is_kept(server: str, folder: Path) -> None:
-    (folder / "mine.yaml").write_text("name: mine\n", "utf-8")
-    assert in_process("init", "mine.yaml", "--endpoint", server, "--task", "sums.jsonl", cwd=folder).code == 2
-    assert (folder / "mine.yaml").read_text("utf-8") == "name: mine\n"

@@ -60,22 +60,6 @@ def test_results_of_terminal_bench(tmp_path: Path) -> None:
     assert trials(tmp_path / "run")[0].usage.prompt_tokens == 100
 
 
-def test_runs_of_several_agents_of_terminal_bench(tmp_path: Path) -> None:
-    for number, agent in enumerate(("terminus", "terminus", "droid")):
-        folder = tmp_path / "runs" / str(number)
-        (folder / "hello-world").mkdir(parents=True)
-        terminal_bench(folder, [agent == "droid"])
-        said = {"agent_name": agent, "model_name": None if agent == "droid" else "opus", "accuracy": 1.0}
-        (folder / "run_metadata.json").write_text(json.dumps(said), "utf-8")
-        (folder / "hello-world" / "results.json").write_text(
-            '{"trial_name": "t", "is_resolved": true}', "utf-8"
-        )
-    done = bring(tmp_path, "runs")
-    assert done.code == 0, done.said
-    expected = {("terminus opus", "hello-world", k, 0) for k in (0, 1)}
-    assert outcomes(tmp_path) == {*expected, ("droid", "hello-world", 0, 1)}
-
-
 def test_runs_of_metr(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [
         {"task_id": "acdc/1", "task_family": "acdc", "run_id": f"{alias}{n}", "alias": alias, "model": "x",
@@ -172,25 +156,6 @@ def test_results_of_mcpmark(tmp_path: Path) -> None:
     assert {record.usage.total_tokens for record in trials(tmp_path / "run")} == {971, 972}
 
 
-def test_published_results_of_mcpmark(tmp_path: Path) -> None:
-    for model in ("gpt", "o3"):
-        folder = tmp_path / "model_results" / model
-        folder.mkdir(parents=True)
-        usage = {"input_tokens": 900, "output_tokens": 70, "reasoning_tokens": None}
-        failed = {"success": False, "error_message": "too long", "execution_time": 4.0, "token_usage": usage}
-        runs = {"run-1": {**failed, "success": model == "gpt"}, "run-2": failed}
-        data = {"model": model, "service": "notion", "task": "resume__1", "runs": runs}
-        (folder / "resume__1.json").write_text(json.dumps(data), "utf-8")
-    (tmp_path / "task_results").mkdir()
-    (tmp_path / "task_results" / "resume__1.json").write_text('{"task": "resume__1", "models": {}}', "utf-8")
-    done = bring(tmp_path, ".")
-    assert done.code == 0, done.said
-    assert outcomes(tmp_path) == {
-        (model, "resume__1", k, int(model == "gpt" and k == 0)) for model in ("gpt", "o3") for k in (0, 1)
-    }
-    assert {record.usage.total_tokens for record in trials(tmp_path / "run")} == {970}
-
-
 def test_arrays_and_raw_answers_of_the_paper(tmp_path: Path) -> None:
     arrays = {"aime": np.array([[[1, 0], [1, 1]], [[0, 0], [0, 1]]]), "hmmt": np.array([[[1, 1]], [[0, -1]]])}
     np.savez(tmp_path / "tasks.npz", **arrays, models=np.array(["a", "b"]))
@@ -237,18 +202,6 @@ def test_any_table_by_a_map(tmp_path: Path) -> None:
         (agent, f"t{n}", k, int(agent == "new")) for agent in ("old", "new") for n in (0, 1) for k in (0, 1)
     }
     assert outcomes(tmp_path) == expected
-
-
-def test_rows_and_values_within_objects(tmp_path: Path) -> None:
-    rows = [
-        {"data_id": n, "seed": seed, "output": "4", "processed_results": {"ok": True}}
-        for n in (1, 2) for seed in (0, 1)
-    ]  # fmt: skip
-    (tmp_path / "raw.json").write_text(json.dumps({"run": {"rows": rows}}), "utf-8")
-    columns = "rows=run.rows,question=data_id,repeat=seed,text=output,score=processed_results.ok"
-    done = bring(tmp_path, "raw.json", "--map", columns, "--model", "mine")
-    assert done.code == 0, done.said
-    assert outcomes(tmp_path) == {("mine", str(n), seed, 1) for n in (1, 2) for seed in (0, 1)}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,10 +10,6 @@ from typing import Any
 import pytest
 from answering_server import two_models
 from command_line import in_process, trials, write_config
-
-from adaptive_eval.endpoints.function import FunctionEndpoint
-from adaptive_eval.errors import TransientEndpointError
-from adaptive_eval.trial import Message
 
 MODELS = """
 calls = []
@@ -164,14 +159,3 @@ def test_a_setting_that_a_function_does_not_read_is_refused(tmp_path: Path, key:
     assert done.code == 2
     assert f"models[0].{key}" in done.err
     assert "a function does not read it" in done.err
-
-
-def test_a_call_that_takes_too_long_is_a_failed_request() -> None:
-    async def hangs(prompt: str) -> str:
-        await asyncio.Event().wait()
-        return prompt
-
-    endpoint = FunctionEndpoint("slow", hangs, timeout=0.01)
-    with pytest.raises(TransientEndpointError, match=r"no answer within 0\.01 s") as raised:
-        asyncio.run(endpoint.complete([Message("user", "?")], seed=1))
-    assert raised.value.kind == "timeout"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,6 @@ from command_line import (
     in_process,
     mimic_spec,
     quickstart,
-    report,
     started,
     trials,
     write_config,
@@ -142,23 +139,6 @@ def test_what_was_in_flight_is_asked_again_first(tmp_path: Path) -> None:
         budget = f"budget.trials={len(stored) + len(missing)}"
         assert in_process("resume", killings.run, "-o", budget, cwd=tmp_path).code == 3
     assert {record.request.key for record in trials(killings.run)} == stored | missing
-
-
-def test_killed_after_the_last_answer_and_before_the_verdict(
-    tmp_path: Path, mimic: MockServerProcess
-) -> None:
-    """No sitting runs a trial then, and yet the verdict must be stored and the report must have it."""
-    killings = Killings(tmp_path, mimic, seed=1)
-    killings.finish()
-    expected, counts = Reached.by(killings.run), report(killings.run)["counts"]
-    with closing(sqlite3.connect(killings.run / "run.db", isolation_level=None)) as db:
-        (decisions,) = db.execute("SELECT max(id) FROM decisions").fetchone()
-        db.execute("DELETE FROM decisions WHERE id > ?", (decisions - 4,))
-        db.execute("DELETE FROM snapshots WHERE id > 0")
-    killings.finish()
-    assert Reached.by(killings.run) == expected
-    assert report(killings.run)["run"]["stop"]["reason"] == "resolved"
-    assert report(killings.run)["counts"] == counts
 
 
 def test_the_quickstart_s_own_mimic_is_no_obstacle(tmp_path: Path) -> None:

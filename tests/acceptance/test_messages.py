@@ -14,7 +14,6 @@ from command_line import Finished, in_process, trials, write_config
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
 WAV = b"RIFF\0\0\0\0WAVE" + bytes(2000)
-LINKED = {"type": "image_url", "image_url": {"url": "https://example.org/b.png"}}
 TOOLS = [{"name": "weather", "description": "Of a city.", "parameters": {"type": "object"}}]
 
 
@@ -118,18 +117,6 @@ def test_a_file_that_is_no_image_or_is_not_there_is_named(tmp_path: Path) -> Non
         assert (done.code, words in done.err) == (2, True), done.said
 
 
-def test_an_image_is_reserved_with_its_bound_before_it_is_sent(tmp_path: Path) -> None:
-    rows = [{"input": "Which?", "target": "x", "picture": "https://example.org/b.png"}]
-    asked: list[Any] = []
-    with answering(lambda *_: {}, asked) as url:
-        for bound, code, requests in ((20_000, 3, 0), (1000, 3, 2)):
-            data = {"images": "picture", "image_tokens": bound, "budget": {"prompt_tokens": 5000}}
-            folder = tmp_path / str(bound)
-            folder.mkdir()
-            done = run(folder, url, rows, {}, **data)
-            assert (done.code, len(asked)) == (code, requests), done.said
-
-
 def test_tools_are_offered_and_their_calls_are_stored_shown_exported_and_scored(tmp_path: Path) -> None:
     rows = [
         {"id": city, "input": city, "target": [{"name": "weather", "arguments": {"city": city}}]}
@@ -195,29 +182,6 @@ def test_calls_are_scored_as_the_options_of_the_scorer_say(
     assert done.code == 3, done.said
     found = {one.request.key.model: one.score.category for one in trials(tmp_path / "run") if one.score}
     assert found == right
-
-
-@pytest.mark.parametrize("sent", [{}, {"extra_body": {"tools": TOOLS}}])
-def test_calls_are_not_scored_where_the_task_offers_no_tools(tmp_path: Path, sent: dict[str, Any]) -> None:
-    data = two_models(tmp_path, "http://localhost:1/v1")
-    data["tasks"][0]["scorer"] = "tool_calls"
-    data["models"][0] |= sent
-    (tmp_path / "questions.jsonl").write_text(json.dumps({"input": "Oslo?", "target": []}))
-    data["tasks"][0]["dataset"] = "questions.jsonl"
-    done = in_process("validate", write_config(tmp_path, data), cwd=tmp_path)
-    assert done.code == 2
-    assert "offers no tools" in done.err
-
-
-def test_calls_without_tools_are_no_answer(tmp_path: Path) -> None:
-    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    message = {"role": "assistant", "content": None, "tool_calls": [call]}
-    with answering(lambda *_: {"message": message, "finish_reason": "tool_calls"}) as url:
-        done = run(tmp_path, url, [{"input": "Which?", "target": "x"}], {})
-    assert done.code in (3, 5), done.said
-    for record in trials(tmp_path / "run"):
-        assert record.score is not None
-        assert record.score.signals["no_answer_tool_calls"]
 
 
 @pytest.mark.parametrize("where", ["dataset", "config"])

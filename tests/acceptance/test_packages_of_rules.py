@@ -63,18 +63,6 @@ def test_a_run_is_decided_by_a_packages_rule_and_policy(tmp_path: Path, installe
     assert versions["rule patient"] == versions["policy most-wanted"] == "patient-rules 1.2"
 
 
-def test_it_is_simulated_like_any_other(tmp_path: Path, installed: dict[str, str]) -> None:
-    arguments = ("--means", "0.9,0.2", "--replicates", "6", "--json")
-    own = ("--rule", "patient", "--policy", "most-wanted")
-    patient, plain = (
-        json.loads(adaptive_eval("simulate", *arguments, *extra, cwd=tmp_path, env=installed).out)
-        for extra in (own, ())
-    )
-    assert patient["decided"] == plain["decided"] == 1.0
-    assert (patient["rule"], patient["policy"]) == ("patient", "most-wanted")
-    assert patient["mean_trials"] > plain["mean_trials"]
-
-
 def test_a_name_that_nobody_offers_is_refused_with_those_that_are(
     tmp_path: Path, installed: dict[str, str]
 ) -> None:

@@ -102,16 +102,6 @@ def test_the_report_agrees_with_the_run_file(run: Path) -> None:
     assert all(decision["text"] for decision in found["decisions"])
 
 
-def test_the_markdown_says_what_the_json_says(run: Path) -> None:
-    text = (run / "report.md").read_text("utf-8")
-    found = report(run)
-    assert found["verdict"] in text
-    for model in found["models"]:
-        assert re.search(rf"\| {model['model']} \| {model['score']:.3f} \|", text)
-    for pair in found["pairs"]:
-        assert f"| {pair['first']} − {pair['second']} | {pair['difference']:+.3f} |" in text
-
-
 def test_a_finished_run_is_not_run_again(home: Path, run: Path) -> None:
     before = trials(run)
     again = in_process("run", QUICKSTART, *HURRIED, cwd=home)
@@ -156,17 +146,6 @@ def test_new_starts_over_and_keeps_the_earlier_run(home: Path, tmp_path: Path) -
     assert len(trials(tmp_path / "runs" / "quickstart")) == 20
 
 
-def test_new_leaves_a_directory_alone_that_holds_no_run(tmp_path: Path) -> None:
-    config = write_config(tmp_path, quickstart())
-    (tmp_path / "thesis").mkdir()
-    (tmp_path / "thesis" / "chapter1.tex").write_text("years of work")
-    brief = ("-o", "budget.trials=5", "--display", "none")
-    assert in_process("run", config, "--out", "thesis", "--new", *brief, cwd=tmp_path).code == 3
-    assert (tmp_path / "thesis" / "chapter1.tex").read_text() == "years of work"
-    assert not (tmp_path / "thesis-1").exists()
-    assert len(trials(tmp_path / "thesis")) == 5
-
-
 def test_new_does_not_rename_the_directory_one_is_in(tmp_path: Path) -> None:
     inside = tmp_path / "run" / "inside"
     config = write_config(tmp_path, quickstart())
@@ -182,16 +161,6 @@ def test_new_does_not_rename_the_directory_one_is_in(tmp_path: Path) -> None:
     done = in_process("run", config, "--out", "run/inside/..", "--new", *brief, cwd=tmp_path)
     assert done.code == 3
     assert len(trials(tmp_path / "run-1")) == len(trials(tmp_path / "run")) == 5
-
-
-def test_the_report_can_be_written_again_elsewhere(home: Path, run: Path) -> None:
-    done = in_process("report", run, "--output", "elsewhere", cwd=home)
-    assert done.code == 0
-    assert done.out.split() == [
-        f"elsewhere/{name}" for name in ("report.html", "report.md", "report.json", "report")
-    ]
-    for name in ("report.html", "report.md", "report.json"):
-        assert (home / "elsewhere" / name).read_bytes() == (run / name).read_bytes()
 
 
 WAYS = {
@@ -216,13 +185,3 @@ def test_the_decisions_are_the_same_however_the_latencies_fall(tmp_path: Path) -
     assert sum(verdict == "tie" for _, verdict, _, _ in expected) == 1
     for way, decisions in found.items():
         assert decisions == expected, way
-
-
-def test_another_seed_asks_other_trials(tmp_path: Path, run: Path) -> None:
-    """The counterpart: equality above is not because nothing depends on anything."""
-    config = write_config(tmp_path, quickstart())
-    changed = ("-o", "seed=2", "-o", "budget.trials=60")
-    assert in_process("run", config, "--out", "other", *changed, cwd=tmp_path).code == 3
-    first, second = ({record.request.seed for record in trials(one)} for one in (run, tmp_path / "other"))
-    assert len(second) == 60
-    assert not first & second

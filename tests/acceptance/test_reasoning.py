@@ -89,11 +89,3 @@ def test_the_function_of_the_docs_is_judged_with_its_reasoning(tmp_path: Path) -
         done = in_process("run", path, "--out", "run", "--display", "none", cwd=tmp_path)
     assert done.code == 3, done.said
     assert [record.score.category for record in trials(tmp_path / "run") if record.score] == [1] * 4
-
-
-def test_other_scorers_refuse_it(tmp_path: Path) -> None:
-    config = two_models(tmp_path, "http://localhost:1/v1")
-    config["tasks"][0]["scorer"] = {"kind": "numeric", "with_reasoning": True}
-    done = in_process("validate", write_config(tmp_path, config), cwd=tmp_path)
-    assert done.code == 2
-    assert "with_reasoning" in done.err

@@ -105,17 +105,6 @@ def test_killed_runs_of_a_pool_are_resumed_with_other_servers(tmp_path: Path, un
         assert Reached.by(run) == undisturbed
 
 
-def test_a_server_of_the_pool_that_does_not_serve_the_model(tmp_path: Path) -> None:
-    """It answers and has not the model: a mistake of the config, told before anything is spent."""
-    with MockServerProcess(mimic_spec()) as one, MockServerProcess(mimic_spec(models=("sage",))) as two:
-        config = write_config(tmp_path, pool_config(one, two))
-        done = in_process("run", config, cwd=tmp_path)
-    assert done.code == 4
-    assert f"novice: {two.base_url} does not serve 'novice'" in done.err
-    assert "sage:" not in done.err
-    assert not (tmp_path / "runs").exists()
-
-
 @pytest.mark.slow
 def test_a_server_of_the_pool_that_begins_to_refuse(tmp_path: Path, undisturbed: Reached) -> None:
     run = tmp_path / "run"
@@ -129,21 +118,6 @@ def test_a_server_of_the_pool_that_begins_to_refuse(tmp_path: Path, undisturbed:
         assert done.code == 0, done
     assert Reached.by(run) == undisturbed
     assert all(record.missing is None for record in trials(run))
-
-
-def test_five_models_share_the_places_of_their_server(tmp_path: Path, undisturbed: Reached) -> None:
-    """The limit of the server holds over all models, as the server counted, and decides nothing.
-
-    Without it the five would have up to 40 places; how many of the 6 a slow machine fills is its affair.
-    """
-    run = tmp_path / "run"
-    with MockServerProcess(mimic_spec(latency=LatencySpec(median=0.002))) as mimic:
-        data = quickstart(base_url=mimic.base_url)
-        data["servers"] = [{"url": mimic.base_url, "concurrency": 6}]
-        done = in_process("run", write_config(tmp_path, data), "--out", run, cwd=tmp_path)
-        assert done.code == 0, done
-        assert 1 < served(mimic)["peak_in_flight"] <= 6
-    assert Reached.by(run) == undisturbed
 
 
 @pytest.mark.slow

@@ -89,14 +89,6 @@ def test_a_trial_out_of_calls_has_no_answer(tmp_path: Path) -> None:
         assert (record.completion.no_answer, record.usage.total_tokens) == ("length", 40)
 
 
-def test_a_solver_that_makes_no_call_holds_no_place(tmp_path: Path) -> None:
-    asked: list[Any] = []
-    code = "async def solve(model, messages): return messages[-1]['content'] * 9 + str(id(model))"
-    done = run(tmp_path, asked, code, budget={"trials": 40})
-    assert done.code == 3, done.said
-    assert (len(trials(tmp_path / "run")), asked) == (40, [])
-
-
 @pytest.mark.parametrize(
     ("code", "words"),
     [

@@ -62,31 +62,3 @@ def test_a_score_that_is_measured_is_said_to_be_exact(tmp_path: Path) -> None:
     assert done.code == 0, words
     assert len(trials(tmp_path / "run")) <= 210
     assert "good scores 0.800: exact on these questions; on questions like these it lies between 0.6" in words
-
-
-def test_a_model_that_varies_at_temperature_0_is_asked_like_any_other(tmp_path: Path) -> None:
-    def answer(model: str, prompt: str, number: int) -> dict[str, Any]:
-        wins = model == "good" or number % 3 == 0
-        words = number_in(prompt) if wins else "no"
-        return {"message": said(words), "usage": {"prompt_tokens": 9, "completion_tokens": 2 + number % 7}}
-
-    with answering(answer) as url:
-        path = config(tmp_path, url, stopping={"equivalence": 0.02, "max_passes": 2})
-        done = in_process("run", path, "--out", "run", "--display", "none", cwd=tmp_path)
-    assert done.code in (0, 3), done.said
-    assert not any(pair["exact"] for pair in report(tmp_path / "run")["pairs"])
-
-
-def test_deterministic_false_asks_again(tmp_path: Path) -> None:
-    def answer(model: str, prompt: str, _: int) -> dict[str, Any]:
-        return {"message": said(number_in(prompt) if int(number_in(prompt)) % 2 else "no")}
-
-    with answering(answer) as url:
-        data = two_models(tmp_path, url, questions=30, budget={"trials": 200})
-        for model in data["models"]:
-            model |= {"deterministic": False}
-            model["sampling"]["temperature"] = 0
-        path = write_config(tmp_path, data)
-        done = in_process("run", path, "--out", "run", "--display", "none", cwd=tmp_path)
-    assert done.code == 3, done.said
-    assert len(trials(tmp_path / "run")) == 200

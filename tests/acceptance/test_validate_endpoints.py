@@ -78,12 +78,6 @@ def test_what_servers_ignore_is_said_on_request_with_its_cost(config: Path) -> N
     ]
 
 
-def test_a_probe_without_endpoints_is_refused(config: Path) -> None:
-    done = in_process("validate", config, "--probe", "--offline", cwd=config.parent)
-    assert done.code == 2
-    assert "give one of the two" in done.err
-
-
 def test_a_wrong_path_is_noticed_where_the_model_is_found_under_another(
     config: Path, mimic: MockServerProcess
 ) -> None:

@@ -120,27 +120,6 @@ def test_an_endpoint_that_is_not_there(folder: Path) -> None:
     check_nothing_left(folder)
 
 
-def test_one_endpoint_of_many_that_is_not_there(folder: Path, mimic: MockServerProcess) -> None:
-    """Nothing is spent on the others either: a ranking without it was not asked for."""
-    data = quickstart(base_url=mimic.base_url)
-    data["models"][3]["endpoints"] = ["http://no-such-host.invalid/v1"]
-    done = in_process("run", write_config(folder, data), cwd=folder)
-    check_refused(
-        done, 4, "1 endpoint is not usable; nothing was spent", "novice: http://no-such-host.invalid/v1"
-    )
-    check_nothing_left(folder)
-
-
-def test_an_unknown_model_id(folder: Path, mimic: MockServerProcess) -> None:
-    data = quickstart(base_url=mimic.base_url)
-    data["models"][1]["model"] = "scolar"
-    done = in_process("run", write_config(folder, data), cwd=folder)
-    check_refused(
-        done, 4, "scholar: ", "does not serve 'scolar'. Did you mean 'scholar'?", "It serves: sage, "
-    )
-    check_nothing_left(folder)
-
-
 @pytest.mark.parametrize("key", [None, "", "wrong-key-81f3b2"])
 def test_a_wrong_key(folder: Path, monkeypatch: pytest.MonkeyPatch, key: str | None) -> None:
     if key is not None:
@@ -162,17 +141,6 @@ def test_a_wrong_key(folder: Path, monkeypatch: pytest.MonkeyPatch, key: str | N
 
 
 # Places
-
-
-def test_a_file_where_the_run_should_be(folder: Path) -> None:
-    config = written(folder)
-    (folder / "taken").write_text("x")
-    for place in ("taken", "taken/run"):
-        done = in_process("run", config, "--out", place, cwd=folder)
-        check_refused(done, 2, "taken", "file")
-    assert (folder / "taken").read_text() == "x"
-    (folder / "runs").write_text("x")
-    check_refused(in_process("run", config, cwd=folder), 2, "runs/quickstart", "is a file")
 
 
 @pytest.mark.parametrize("command", ["resume", "report", "monitor"])

@@ -30,7 +30,6 @@ from adaptive_eval.errors import (
     UsageError,
     WorkersLost,
 )
-from adaptive_eval.executors.worker import Worker
 from adaptive_eval.mock_server.process import MockServerProcess
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
@@ -237,19 +236,6 @@ def test_without_any_worker_the_run_ends(mimic: MockServerProcess) -> None:
     asyncio.run(main())
 
 
-def test_workers_that_do_not_start_are_awaited_no_longer_than_said(mimic: MockServerProcess) -> None:
-    class Nobody(Desks):
-        async def start_worker(self, number: int) -> Any:
-            await asyncio.Event().wait()
-
-    async def main() -> None:
-        async with Nobody(built_at(mimic.base_url)).executor(patience=0.01):
-            pass
-
-    with pytest.raises(WorkersLost, match=r"no worker for 0\.01 s"):
-        asyncio.run(main())
-
-
 def test_a_worker_has_no_more_in_hand_than_it_may(mimic: MockServerProcess) -> None:
     built = built_at(mimic.base_url)
     desks = Desks(built)
@@ -286,32 +272,6 @@ def test_what_is_sent_to_workers_holds_no_secret(
     monkeypatch.delenv("LAB_KEY")
     with pytest.raises(UsageError, match="LAB_KEY is not set"):
         asked(built, range(0), at_desks)
-
-
-def test_a_worker_bounds_its_processes_before_a_scorer_has_any(
-    mimic: MockServerProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The check of a function of one's own begins some already."""
-    setup, told = setup_of(built_at(mimic.base_url)), list[int]()
-    monkeypatch.setattr("adaptive_eval.executors.worker.bound_workers", told.append)
-    scorer = type(setup.scorers["arithmetic"])
-    monkeypatch.setattr(scorer, "check_target", lambda *_: None if told else "nothing is bounded yet")
-    asyncio.run(Worker(setup).start())
-    assert told == [1]
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        TransientEndpointError("slow down", kind="rate_limit", status=429, retry_after=3.5),
-        PermanentEndpointError("no such model", kind="not_found", status=404),
-        ScorerUnavailable("away", kind="judge"),
-    ],
-)
-def test_an_error_can_be_sent(error: EndpointError) -> None:
-    copied = pickle.loads(pickle.dumps(error))
-    assert type(copied) is type(error)
-    assert (str(copied), vars(copied)) == (str(error), vars(error))
 
 
 # Whole runs

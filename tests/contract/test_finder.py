@@ -34,10 +34,6 @@ def test_models_that_name_the_same_source_share_it():
     assert (one.patience, two.patience) == (600.0, 5.0)
 
 
-def test_models_whose_servers_are_written_are_left_alone():
-    assert list(Finder(config(["http://gpu1/v1"], FILE)).discoveries) == ["b"]
-
-
 def test_each_server_has_limits_of_its_own():
     each = {"concurrency": "auto", "rate_limit": {"requests_per_minute": 60}}
     finder = Finder(config({**FILE, "each": each}, {"discover": "file", "path": "others.txt"}))

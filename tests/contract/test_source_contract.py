@@ -252,14 +252,6 @@ def test_an_empty_file_is_believed_the_second_time(tmp_path):
     assert asyncio.run(source.read()) == Reading(urls("gpu1"))
 
 
-def test_a_file_of_comments_names_nobody_at_once(tmp_path):
-    source = files(tmp_path, "servers.txt")
-    write(tmp_path / "servers.txt", "gpu1")
-    asyncio.run(source.read())
-    (tmp_path / "servers.txt").write_text("# gpu1:8000 is being repaired\n", "utf-8")
-    assert asyncio.run(source.read()) == Reading(())
-
-
 def test_where_files_lie_and_what_they_are_called(tmp_path):
     folder = tmp_path / "runs [1] *"
     (folder / "a" / "b").mkdir(parents=True)
@@ -345,11 +337,6 @@ def test_a_key_in_the_last_words_of_a_command_is_hidden(tmp_path):
     )
     (problem,) = asyncio.run(source.read()).problems
     assert problem.endswith("exit code 1: bad token [redacted]")
-
-
-def test_a_program_that_is_not_there(tmp_path):
-    (problem,) = asyncio.run(command(tmp_path, "no-such-program-here").read()).problems
-    assert problem == "the command no-such-program-here: No such file or directory"
 
 
 def is_gone(pid):

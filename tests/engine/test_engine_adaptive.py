@@ -87,13 +87,6 @@ def test_others_on_the_server_make_it_step_back():
     assert limit.slots == 12
 
 
-def test_a_queue_that_the_server_reports_is_heeded():
-    """Its latency says nothing: requests that wait are answered as fast."""
-    driven = drive(lambda load, now: 1.0, waiting=lambda load: max(0, load - 20))
-    assert max(driven.settled) <= 32
-    assert drive(lambda load, now: 1.0).limits[-1] > 100
-
-
 def test_servers_are_asked_for_their_queue_and_silent_ones_left_alone():
     asked = {"telling": [], "silent": []}
 
@@ -113,23 +106,6 @@ def test_servers_are_asked_for_their_queue_and_silent_ones_left_alone():
     last = [event for event in seen if isinstance(event, Progress)][-1]
     limits = {one.model: one.limit for one in last.endpoints}
     assert limits["telling"] <= 40 < limits["silent"]
-
-
-def test_nothing_is_learnt_where_there_is_nothing_to_ask():
-    limit = AdaptiveConcurrency(start=16)
-    for number in range(1000):
-        limit.answered(sent_at=number, now=number + 1.0, tokens=10, in_flight=2)
-    assert limit.slots == 16
-
-
-def test_long_answers_are_no_sign_of_a_queue():
-    limit = AdaptiveConcurrency(start=16, most=64)
-    now = 0.0
-    for number in range(600):
-        tokens = 100 if number < 300 else 1000
-        limit.answered(sent_at=now, now=now + tokens / 100, tokens=tokens, in_flight=limit.slots)
-        now += tokens / 100
-    assert limit.slots == 64
 
 
 def test_failures_that_belong_together_count_once():

@@ -14,7 +14,6 @@ from scripted import Scene, ScriptedController
 
 from adaptive_eval.core.results import from_json
 from adaptive_eval.engine.clock import LONGEST_PAUSE, Deadlines, Stopwatch, SystemClock
-from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import RunnerOptions
 from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.monitor.snapshot import RunHeader, run_view
@@ -103,20 +102,6 @@ def test_a_night_s_sleep_costs_an_attempt_and_no_running_time(monotonic: bool) -
     assert 100.0 < last.elapsed < 250.0 + (0.0 if monotonic else TIMEOUT)
 
 
-def test_waits_and_snapshots_go_on_after_the_night() -> None:
-    """A retry that was due in the night is made in the morning."""
-    failing = TransientEndpointError("busy", kind="server", status=503)
-    scene = Scene(
-        steps={"a": 2, "b": 2},
-        scripts={"a": lambda step, attempt: (0.1, failing if attempt < 3 else None)},
-        retry=RetryPolicy(base=20.0, cap=20.0),
-        jitter=lambda: 0.9,
-    )
-    asleep(scene, 5.0, monotonic=True)
-    assert not scene.missing()
-    assert len(scene.recorder.outcomes) == 4
-
-
 def test_the_deadline_is_held_after_the_night() -> None:
     options = RunnerOptions(deadlines=Deadlines(50.0))
     scene = Scene(steps={"a": 10_000}, options=options, jitter=lambda: 0.5)
@@ -124,14 +109,6 @@ def test_the_deadline_is_held_after_the_night() -> None:
     assert scene.controller.verdict is not None
     assert list(scene.controller.verdict.evidence["used"]) == ["wall_clock"]
     assert 50.0 <= scene.recorder.of("snapshot")[-1].elapsed < 55.0
-
-
-def test_pauses_of_a_busy_machine_count() -> None:
-    """A disk that takes seconds for a commit is running time."""
-    scene = Scene(steps={"a": 40}, commit_seconds=12.0)
-    run_owned(scene.run())
-    elapsed = scene.recorder.of("snapshot")[-1].elapsed
-    assert elapsed > 100.0
 
 
 async def running(scene: Scene) -> None:

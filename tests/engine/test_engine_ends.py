@@ -4,9 +4,8 @@ import asyncio
 from collections import Counter
 
 import pytest
-from owned_clock import run_owned
 from owned_runs import elapsed, interrupted, run
-from scripted import Scene, busy
+from scripted import Scene
 
 from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.runner import RunnerOptions
@@ -39,38 +38,12 @@ def test_the_second_interrupt_cancels():
     }
 
 
-def test_interrupts_before_the_first_launch():
-    scene = Scene(steps={"a": 10})
-
-    async def main():
-        runner = scene.runner()
-        runner.request_stop()
-        runner.request_stop()
-        return await runner.run()
-
-    assert run_owned(main()).reason == "interrupted"
-    assert not scene.recorder.launched
-
-
 def test_an_interrupt_while_draining_after_the_verdict_cancels_at_once():
     scene = Scene(steps={"a": 10}, concurrency=10, scripts={"a": lambda step, attempt: 1.0 + 100.0 * step})
     scene.controller.resolve_after = 1
     verdict, seconds = interrupted(scene, 50.0)
     assert verdict.reason == "resolved"
     assert seconds == pytest.approx(50.0)
-
-
-def test_an_interrupt_breaks_off_waits():
-    scene = Scene(steps={"a": 4}, concurrency=4, scripts={"a": lambda step, attempt: busy(300.0)})
-    _, seconds = interrupted(scene, 5.0)
-    assert seconds == pytest.approx(5.0)
-    assert not scene.recorder.outcomes
-
-
-def test_a_verdict_that_falls_while_draining_stands():
-    scene = Scene(steps={"a": 4}, concurrency=4, scripts={"a": lambda step, attempt: 10.0})
-    verdict, _ = interrupted(scene, 5.0)
-    assert verdict.reason == "resolved"
 
 
 def test_an_answer_that_is_being_scored_is_kept_even_when_all_is_cancelled():

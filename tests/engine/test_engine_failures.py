@@ -1,6 +1,5 @@
 """Attempts that fail under the runner: refusals, requeueing, outages, silence that is asked for."""
 
-import pytest
 from owned_runs import elapsed, run
 from scripted import Scene, broken, busy, refused
 
@@ -32,15 +31,6 @@ def test_requests_of_a_stopped_model_that_are_out_come_back():
     run(scene)
     bad = {key.index for key in scene.recorder.outcomes if key.model == "bad"}
     assert bad == {1, 2, 3}
-
-
-def test_waits_of_a_stopped_model_end_at_once():
-    scene = Scene(
-        steps={"bad": 4, "good": 4},
-        scripts={"bad": lambda step, attempt: (2.0, refused()) if step == 0 else busy(400.0)},
-    )
-    _, seconds = elapsed(scene)
-    assert seconds == pytest.approx(2.0)
 
 
 def test_a_trial_comes_back_to_the_queue_and_is_then_missing():

@@ -4,12 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted import ScriptedEndpoint, broken, busy
 
-from adaptive_eval.engine.health import NO_USAGE, HealthMonitor
-from adaptive_eval.engine.limits import AdaptiveConcurrency, FixedConcurrency, Gate
-from adaptive_eval.engine.model_client import ModelClient
-from adaptive_eval.errors import UsageError
+from adaptive_eval.engine.health import HealthMonitor
 from adaptive_eval.trial import Completion, Usage
 
 
@@ -63,51 +59,9 @@ def test_percentiles_are_within_two_percent(latencies):
     assert health.p95 == pytest.approx(p95, rel=0.021)
 
 
-def test_errors_are_counted_by_kind():
-    watched = monitor()
-    for error in (busy(), broken(), busy()):
-        watched.failed(error)
-    assert watched.health(now=0.0, in_flight=0, limit=1).errors == {"rate_limit": 2, "server": 1}
-
-
-def test_an_answer_without_usage_is_flagged():
-    watched = monitor()
-    watched.answered(answer(tokens=0), now=0.0)
-    watched.answered(answer(), now=0.0)
-    assert watched.health(now=0.0, in_flight=0, limit=1).errors == {NO_USAGE: 1}
-
-
 def test_memory_does_not_grow():
     watched = monitor()
     for number in range(200_000):
         watched.answered(answer(latency=0.1 + number % 1000), now=number / 100)
     assert len(watched._seconds) <= 61
     assert all(len(second.latencies) < 400 for second in watched._seconds)
-
-
-def test_a_gate_counts():
-    gate = Gate(FixedConcurrency(2))
-    gate.enter()
-    gate.enter()
-    assert gate.free == 0
-    gate.leave()
-    assert gate.free == 1
-    assert gate.in_flight == 1
-
-
-def test_a_gate_follows_a_limit_that_shrinks():
-    limit = AdaptiveConcurrency(start=4)
-    gate = Gate(limit)
-    for _ in range(3):
-        gate.enter()
-    limit.failed(busy(), sent_at=0.0, now=1.0)
-    assert gate.free == 0
-
-
-def test_limits_that_make_no_sense():
-    with pytest.raises(UsageError, match="concurrency is 0"):
-        FixedConcurrency(0)
-    with pytest.raises(UsageError, match="requeues is -1"):
-        ModelClient([ScriptedEndpoint()], FixedConcurrency(1), requeues=-1)
-    with pytest.raises(UsageError, match="outage is 0"):
-        ModelClient([ScriptedEndpoint()], FixedConcurrency(1), outage=0)

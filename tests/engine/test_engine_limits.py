@@ -58,16 +58,6 @@ def test_models_that_share_a_server_share_its_places():
         assert calls[len(calls) // 2] == pytest.approx(15.0, abs=4.0)
 
 
-def test_what_one_model_does_not_want_another_gets():
-    scene = Scene(
-        steps={"a": 80, "b": 4}, concurrency=20, servers={SHARED: ServerLimits(FixedConcurrency(8))}
-    )
-    load = shared(scene, "a", "b")
-    _, seconds = elapsed(scene)
-    assert load["most"] == 8
-    assert seconds == pytest.approx(84 / 8, abs=2.5)
-
-
 def test_the_limit_of_the_model_holds_beside_that_of_its_servers():
     scene = Scene(
         steps={"a": 60, "b": 60}, concurrency=2, servers={SHARED: ServerLimits(FixedConcurrency(8))}
@@ -103,20 +93,6 @@ def test_requests_a_minute():
     assert seconds == pytest.approx(200.0, abs=2.0)
 
 
-def test_repeated_attempts_count_as_requests():
-    scene = Scene(
-        steps={"a": 60},
-        concurrency=30,
-        rates={"a": RateLimit(requests_per_minute=60)},
-        scripts={"a": lambda step, attempt: broken() if attempt < 3 else 0.5},
-        requeues=9,
-    )
-    run(scene)
-    calls = [at for at, _ in scene.endpoints["a"].calls]
-    assert len(calls) == 180
-    assert most_in_a_minute(calls) <= 60
-
-
 def test_tokens_a_minute_hold_whatever_the_answers_turn_out_to_be():
     def usage(step):
         return Usage(20, 80 if step % 5 == 0 else 5)
@@ -134,20 +110,6 @@ def test_tokens_a_minute_hold_whatever_the_answers_turn_out_to_be():
     assert most_in_a_minute([at for at, _ in ends], [tokens for _, tokens in ends]) <= 2000
     # 300 answers of 40 tokens on average: six minutes' worth; what was reserved and not used is given back.
     assert seconds <= 6 * 60 + 60
-
-
-def test_a_server_counts_the_requests_of_all_its_models():
-    scene = Scene(
-        steps={"a": 60, "b": 60},
-        concurrency=20,
-        servers={SHARED: ServerLimits(rate=RateLimit(requests_per_minute=60))},
-        rates={"a": RateLimit(requests_per_minute=20)},
-    )
-    shared(scene, "a", "b")
-    run(scene)
-    calls = {model: [at for at, _ in scene.endpoints[model].calls] for model in "ab"}
-    assert most_in_a_minute(sorted(calls["a"] + calls["b"])) <= 60
-    assert most_in_a_minute(calls["a"]) <= 20
 
 
 def test_an_answer_that_says_that_nothing_is_left_is_obeyed():

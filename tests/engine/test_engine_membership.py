@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from owned_runs import answered_once, elapsed, interrupted
+from owned_runs import answered_once, elapsed
 from scripted import Scene, ScriptedEndpoint, broken, vanished
 
 from adaptive_eval.engine.discovery import Discovery, Reading
 from adaptive_eval.engine.events import Progress, Remarked
 from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
 from adaptive_eval.engine.retry import RetryPolicy
-from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError, UsageError
+from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 
 ONE, TWO, THREE = (f"http://gpu{number}:8000/v1" for number in (1, 2, 3))
 
@@ -126,17 +126,6 @@ def test_an_empty_source_is_waited_for_and_said_so_once():
     assert first.results.warnings == ("a waits for a server, 600 s at most: servers.txt names none",)
     last = [event for event in seen if isinstance(event, Progress)][-1]
     assert last.results.warnings == ()
-
-
-def test_a_server_that_is_not_up_yet_is_asked_again_until_it_is():
-    found = cluster([ONE], ONE)
-    found.servers[ONE].up = lambda at: at >= 40.0
-    scene = scene_of(found, steps=8)
-    verdict, _ = play(scene, found)
-    assert verdict.reason == "resolved"
-    waits = [later - earlier for (earlier, _), (later, _) in zip(found.asked, found.asked[1:], strict=False)]
-    assert waits == pytest.approx([1.01, 2.01, 4.01, 8.01, 16.01, 30.01])
-    assert not scene.recorder.of("attempt")[0].error
 
 
 def test_a_server_of_another_model_is_reported_once_and_left_out():
@@ -253,55 +242,6 @@ def test_all_gone_for_a_while_leaves_no_hole():
     assert not scene.missing()
 
 
-def test_servers_that_never_say_anything_are_waited_for_no_longer():
-    found = cluster([ONE])
-
-    async def silent(url):
-        await asyncio.sleep(10_000.0)
-
-    found.connect = silent
-    scene = scene_of(found, patience=60.0)
-    verdict, _ = play(scene, found)
-    assert verdict.reason == "endpoints"
-    assert scene.controller.stopped_models["a"] == ("there was no server for 60 s: none has answered yet")
-
-
-def test_nobody_joins_a_model_that_was_stopped():
-    found = cluster(lambda at: [] if at < 150.0 else [ONE], ONE)
-    seen = []
-    scene = Scene(
-        steps={"a": 10, "b": 400},
-        concurrency=1,
-        discoveries={"a": found.discovery(patience=60.0)},
-        observer=seen.append,
-    )
-    verdict, ended = play(scene, found)
-    assert verdict.reason == "resolved"
-    assert ended > 300.0
-    assert "a" in scene.controller.stopped_models
-    assert not found.asked
-    assert told(scene) == []
-    last = [event for event in seen if isinstance(event, Progress)][-1]
-    assert last.results.warnings == ()
-
-
-def test_servers_that_all_refuse_stop_the_model_with_what_they_said():
-    found = cluster([ONE, TWO], wrong=[ONE, TWO])
-    scene = scene_of(found, patience=60.0)
-    verdict, _ = play(scene, found)
-    assert verdict.reason == "endpoints"
-    assert scene.controller.stopped_models["a"] == (
-        f"there was no server for 60 s: {ONE} does not serve 'a'; {TWO} does not serve 'a'"
-    )
-
-
-def test_waiting_for_a_first_server_ends_with_the_run():
-    scene = scene_of(cluster([]))
-    verdict, _ = interrupted(scene, 60.0)
-    assert verdict.reason == "interrupted"
-    assert not scene.recorder.launched
-
-
 # Sources that fail, and sources that are shared
 
 
@@ -333,37 +273,6 @@ def test_models_that_find_the_same_server_share_its_limits():
     scene = Scene(steps={"a": 60, "b": 60}, concurrency=8, discoveries={"a": discovery, "b": discovery})
     play(scene, found)
     assert found.servers[ONE].most_in_flight == 3
-
-
-def test_limits_by_address_come_before_those_of_all_that_are_found():
-    found = cluster([ONE, TWO], ONE, TWO)
-    discovery = found.discovery(limits=lambda: ServerLimits(FixedConcurrency(3)))
-    scene = Scene(
-        steps={"a": 60},
-        concurrency=20,
-        discoveries={"a": discovery},
-        servers={TWO: ServerLimits(FixedConcurrency(5))},
-    )
-    play(scene, found)
-    assert (found.servers[ONE].most_in_flight, found.servers[TWO].most_in_flight) == (3, 5)
-
-
-def test_found_servers_adapt_where_nothing_limits_them():
-    seen = []
-    found = cluster(lambda at: [ONE] if at < 2.0 else [ONE, TWO], ONE, TWO, every=1.0)
-    scene = scene_of(found, concurrency=None, steps=3000, seen=seen)
-    play(scene, found)
-    limits = {
-        one.endpoint: one.limit for event in seen if isinstance(event, Progress) for one in event.endpoints
-    }
-    assert limits[ONE] >= 16
-    assert limits[TWO] >= 16
-    assert min(answers(scene).values()) > 100
-
-
-def test_a_patience_must_be_a_time():
-    with pytest.raises(UsageError, match="patience is -1"):
-        cluster([]).discovery(patience=-1)
 
 
 # However it goes

@@ -1,12 +1,10 @@
 """Pools of servers under an owned clock: balance, servers that vanish, return, refuse, or all go."""
 
-from collections import Counter
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from owned_runs import answered_once, elapsed, interrupted, run
-from scripted import Scene, ScriptedEndpoint, broken, busy, refused
+from owned_runs import answered_once, elapsed, run
+from scripted import Scene, ScriptedEndpoint, broken, busy
 
 from adaptive_eval.engine.events import Progress
 from adaptive_eval.engine.health import PLACES_ON_TRIAL
@@ -18,18 +16,7 @@ def server(number, script=lambda step, attempt: 1.0, **changes):
     return ScriptedEndpoint(script, url=f"http://gpu{number}/v1", **changes)
 
 
-def endpoints_of_answers(scene):
-    return Counter(record.endpoint for record in scene.recorder.of("attempt") if record.error is None)
-
-
 # Balance
-
-
-def test_a_slow_server_gets_what_it_can_do():
-    scene = Scene(steps={"a": 600}, concurrency=8, others={"a": [server(2, lambda step, attempt: 4.0)]})
-    run(scene)
-    shares = endpoints_of_answers(scene)
-    assert 3.0 <= shares["http://a/v1"] / shares["http://gpu2/v1"] <= 5.0
 
 
 def test_requests_of_all_models_on_a_server_count():
@@ -76,17 +63,6 @@ def test_a_server_that_vanishes_costs_only_what_it_had_in_flight():
     assert seconds <= 400 / 8 + 5.0
     last = max(at for at, _ in scene.others["a"][0].calls)
     assert last <= 20.5
-
-
-def test_attempts_at_a_lost_server_are_stored_and_numbered():
-    scene = Scene(
-        steps={"a": 1}, others={"a": [server(2)]}, scripts={"a": lambda step, attempt: 1.0}, requeues=0
-    )
-    scene.endpoints["a"].up = dies(0.0)
-    run(scene)
-    first, second = scene.recorder.of("attempt")
-    assert (first.attempt, first.error, first.endpoint) == (1, "dropped", "http://a/v1")
-    assert (second.attempt, second.error, second.endpoint) == (2, None, "http://gpu2/v1")
 
 
 def test_it_is_probed_back_in_and_begins_with_few_requests():
@@ -143,16 +119,6 @@ def test_a_request_that_is_wrong_everywhere_stops_the_model():
     assert sum(len(endpoint.calls) for endpoint in scene.pool("a")) <= 4
 
 
-def test_refused_by_all_servers_the_model_is_stopped():
-    def wrong(step, attempt):
-        return (0.5, refused())
-
-    scene = Scene(steps={"a": 60, "b": 20}, scripts={"a": wrong}, others={"a": [server(2, wrong)]})
-    assert run(scene).reason == "resolved"
-    assert "HTTP 401: no key" in scene.controller.stopped_models["a"]
-    assert not scene.missing()
-
-
 # All go
 
 
@@ -188,16 +154,6 @@ def test_all_gone_for_good_stops_the_model_alone_and_leaves_no_hole():
     # From the moment when the last of them was lost.
     assert 320.0 <= seconds <= 323.0
     assert len(scene.recorder.launched) > len(scene.recorder.outcomes)
-
-
-def test_waiting_for_servers_ends_with_the_run():
-    scene = Scene(steps={"a": 300}, concurrency=8, retry=RetryPolicy(total_wait=10_000.0))
-    scene.endpoints["a"].up = dies(10.5)
-
-    verdict, seconds = interrupted(scene, 60.0)
-    assert verdict.reason == "interrupted"
-    assert seconds == pytest.approx(60.0)
-    assert not scene.missing()
 
 
 def test_health_tells_of_every_server():

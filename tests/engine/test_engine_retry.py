@@ -97,24 +97,6 @@ def test_retry_after_is_obeyed_exactly():
     assert starts == pytest.approx([0.0, 30.0, 42.5])
 
 
-def test_the_last_error_is_raised_when_attempts_are_used_up():
-    errors = [broken() for _ in range(6)]
-    result, starts = layer_in_time(errors)
-    assert result is errors[-1]
-    assert len(starts) == 6
-
-
-def test_the_total_wait_ends_it():
-    result, starts = layer_in_time([busy(60.0)] * 6, jitter=lambda: 0.0)
-    assert isinstance(result, TransientEndpointError)
-    assert starts == pytest.approx([0.0, 60.0])
-
-
-def test_a_refusal_is_raised_at_once():
-    error = refused()
-    assert layer_in_time([error]) == (error, [0.0])
-
-
 def test_giving_up_is_asked_for_after_every_failure():
     verdicts = iter([False, True])
     result, starts = layer_in_time([broken()] * 6, unwanted=lambda: next(verdicts))

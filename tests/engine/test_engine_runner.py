@@ -35,13 +35,6 @@ def test_a_run_to_its_end():
     assert (told.category, told.usage) == (1, Usage(10, 5))
 
 
-def test_free_places_are_filled_and_never_exceeded():
-    scene = Scene(steps={"a": 40}, concurrency=5, scripts={"a": lambda step, attempt: 1.0 + step % 3})
-    run(scene)
-    assert scene.endpoints["a"].most_in_flight == 5
-    assert scene.controller.capacities[0] == {"a": 5}
-
-
 def test_a_slow_model_does_not_hold_up_a_fast_one():
     scene = Scene(
         steps={"slow": 2, "fast": 100},
@@ -52,14 +45,6 @@ def test_a_slow_model_does_not_hold_up_a_fast_one():
     assert seconds == pytest.approx(100.0)
     last_fast = max(at for at, _ in scene.endpoints["fast"].calls)
     assert last_fast == pytest.approx(49.0)
-
-
-def test_results_that_are_ready_together_share_a_commit():
-    scene = Scene(steps={"a": 400}, concurrency=100)
-    run(scene)
-    # 4 waves: launches and outcomes of each, and a snapshot a second.
-    assert scene.recorder.commits <= 4 * 3 + 2
-    assert max(len(entry[1]) for entry in scene.journal if entry[0] == "tell") == 100
 
 
 def test_attempts_are_logged():
@@ -75,20 +60,6 @@ def test_attempts_are_logged():
     assert (second.attempt, second.error, second.message) == (2, None, "")
     assert second.latency == pytest.approx(2.5)
     assert first.endpoint == "http://a/v1"
-
-
-def test_a_stopped_session_runs_nothing():
-    scene = Scene()
-    scene.controller.verdict = StopVerdict("resolved", "it was settled before")
-    assert run(scene).text == "it was settled before"
-    assert not scene.recorder.launched
-    assert len(scene.recorder.of("snapshot")) == 1
-
-
-def test_trials_that_end_during_a_commit_are_not_overlooked():
-    scene = Scene(steps={"a": 40}, concurrency=8, commit_seconds=3.0)
-    assert run(scene).reason == "resolved"
-    assert len(scene.recorder.outcomes) == 40
 
 
 def test_an_interrupt_during_the_commit_of_a_launch_sends_nothing():
@@ -185,14 +156,6 @@ def test_a_session_that_asks_wrongly_is_told_so(ask_for, words):
     scene = Scene()
     scene.controller = Stubborn(scene.journal, ask_for)
     with pytest.raises(SessionError, match=words):
-        run(scene)
-
-
-def test_a_trial_in_flight_is_not_asked_for_again():
-    scene = Scene(steps={"a": 8}, concurrency=2, scripts={"a": lambda step, attempt: 1.0 + 5.0 * step})
-    asked = iter([[request(step=0), request(step=1)], [request(step=1)]])
-    scene.controller = Stubborn(scene.journal, lambda: next(asked))
-    with pytest.raises(SessionError, match="in flight"):
         run(scene)
 
 
@@ -308,12 +271,6 @@ def test_costly_snapshots_take_a_twentieth_of_the_time_and_the_loops_lag_is_told
     assert min(gaps[1:-1]) >= 25.0
     assert max(gaps) <= 28.0
     assert 0.2 <= max(lags) <= 1.25
-
-
-def test_a_hung_server_does_not_hold_up_the_snapshots():
-    scene = Scene(steps={"a": 1}, scripts={"a": lambda step, attempt: 60.0})
-    run(scene)
-    assert len(scene.recorder.of("snapshot")) == pytest.approx(61, abs=1)
 
 
 def test_events_tell_the_story():

@@ -10,17 +10,16 @@ from itertools import pairwise
 import pytest
 from owned_clock import run_owned
 from owned_runs import run
-from scripted import Scene, ScriptedController, ScriptedEndpoint, busy, refused
+from scripted import Scene, ScriptedController, ScriptedEndpoint, busy
 
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
-from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.rates import RateLimit
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
-from adaptive_eval.errors import TransientEndpointError, UsageError
-from adaptive_eval.trial import Completion, Message, TrialKey, TrialRequest, Usage
+from adaptive_eval.errors import TransientEndpointError
+from adaptive_eval.trial import Message, TrialKey, TrialRequest, Usage
 
 
 class InARow(ScriptedController):
@@ -128,13 +127,6 @@ def test_no_more_answers_are_asked_for_than_the_lane_wants_or_the_question_has(s
     assert Counter(n for _, n in scene.sizes) == sizes
 
 
-def test_fewer_places_than_a_run_make_smaller_requests():
-    scene = Shared(steps={"a": 12}, concurrency=3)
-    run(scene)
-    assert scene.texts().keys() == set(range(12))
-    assert max(n for _, n in scene.sizes) <= 3
-
-
 @pytest.mark.parametrize("given", [1, 2, 3])
 def test_answers_that_do_not_come_are_asked_for_singly_and_reported(given):
     scene = Shared(steps={"a": 8}, concurrency=8, gives=lambda n: min(n, given))
@@ -182,14 +174,6 @@ def test_trials_whose_request_fails_for_good_come_back_to_the_queue_on_their_own
     run(scene)
     assert scene.texts() == {step: f"answer {step}" for step in range(4)}
     assert scene.sizes == [(0, 4), (0, 4), (0, 1), (1, 1), (2, 1), (3, 1)]
-
-
-def test_a_refusal_stops_the_model_once():
-    scene = Shared(steps={"a": 8, "b": 8}, concurrency=8, scripts={"a": lambda step, attempt: refused()})
-    run(scene)
-    assert set(scene.controller.stopped_models) == {"a"}
-    assert len(scene.sizes) == 2
-    assert {key.model for key in scene.recorder.outcomes} == {"b"}
 
 
 def answering(step, attempt):
@@ -255,15 +239,6 @@ def test_prompts_that_differ_share_nothing():
     scene.endpoints["a"].body = lambda messages, *, seed, n=1: {"seed": seed, "n": n}
     run(scene)
     assert Counter(n for _, n in scene.sizes) == {1: 4}
-
-
-def test_a_lane_wants_only_what_its_endpoint_can_give():
-    with pytest.raises(UsageError, match="samples is 2; an endpoint gives one answer at a time"):
-        ModelClient([ScriptedEndpoint()], FixedConcurrency(1), samples=2)
-    with pytest.raises(UsageError, match="samples is 0"):
-        ModelClient([Sampler()], FixedConcurrency(1), samples=0)
-    assert ModelClient([Sampler()], FixedConcurrency(1), samples=2).samples == 2
-    assert Completion("x", "stop", Usage(3, 2)).paid == Usage(3, 2)
 
 
 @pytest.mark.parametrize(

@@ -101,21 +101,6 @@ def test_a_cancelled_commit_is_waited_for():
     assert asyncio.run(main()) == [True]
 
 
-def test_what_a_commit_raises_comes_out():
-    def fail():
-        raise OSError(28, "No space left on device")
-
-    async def main():
-        committer = ThreadCommitter()
-        try:
-            await committer.commit(fail)
-        finally:
-            committer.close()
-
-    with pytest.raises(OSError, match="No space left"):
-        asyncio.run(main())
-
-
 def cows(step):
     return f"A farmer has {step % 30} cows and buys 4 more. How many has he now?"
 

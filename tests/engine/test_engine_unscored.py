@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-import pytest
 from owned_clock import run_owned
 from scripted import Scene
 
@@ -60,15 +59,6 @@ def test_an_answer_whose_scorer_stays_away_is_kept_without_a_category():
     assert record.outcome == Missing(TrialKey("a", 3), record.missing, record.completion.usage)
 
 
-def test_a_score_without_a_category_is_stored_with_its_reason_and_signals():
-    nonsense = Score(None, None, {"judge_requests": 2}, "no usable judgement")
-    scene = Scene(scoring=Scripted(lambda step, time: nonsense if step == 2 else right()))
-    run_owned(scene.run())
-    record = scene.recorder.outcomes[TrialKey("a", 2)]
-    assert (record.score, record.missing) == (nonsense, "unscored: no usable judgement")
-    assert record.completion is not None
-
-
 def test_a_scorer_that_never_answers_stops_the_model_instead_of_making_holes():
     scene = Scene(steps={"a": 100}, scoring=Scripted(lambda step, time: away()), outage=3, concurrency=1)
     run_owned(scene.run())
@@ -117,16 +107,3 @@ def test_an_interrupt_does_not_wait_for_a_scorer_that_is_away():
     assert run_owned(main()) <= 7.0
     scene.check()
     assert {record.completion is not None for record in scene.recorder.outcomes.values()} == {True}
-
-
-@pytest.mark.parametrize("category", [0, 1])
-def test_a_record_has_a_category_or_a_reason_why_not(category):
-    from adaptive_eval.store.records import TrialRecord
-    from adaptive_eval.trial import Completion, TrialRequest
-
-    request, answer = TrialRequest(TrialKey("a", 0), "t", "q", 0, 1), Completion("x", "stop")
-    assert TrialRecord(request, 1.0, answer, Score(category)).missing is None
-    for wrong in ((answer, Score(None), None), (answer, Score(category), "why"), (answer, None, "why")):
-        completion, score, missing = wrong
-        with pytest.raises(ValueError, match="give completion and score"):
-            TrialRecord(request, 1.0, completion, score, missing=missing)

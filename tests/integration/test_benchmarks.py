@@ -16,7 +16,7 @@ from adaptive_eval.cli.main import cli
 from adaptive_eval.cli.validate import unpinned
 from adaptive_eval.config import parse_config
 from adaptive_eval.config.benchmarks import benchmarks
-from adaptive_eval.config.load_config import config_from_data, json_schema
+from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.errors import ConfigError, DatasetError, UsageError
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.sandbox import require_sandbox
@@ -101,15 +101,6 @@ def test_a_row_is_asked_and_scored(name, tmp_path):
     assert judged == {**dict.fromkeys(example["right"], 1), **dict.fromkeys(example["wrong"], 0)}
 
 
-def test_keys_are_overridden_and_sections_merged():
-    task = config({"benchmark": "mmlu", "name": "m", "limit": 7, "scorer": {"letters": "AB"}}).tasks[0]
-    assert (task.name, task.limit, task.subset) == ("m", 7, "all")
-    assert (task.scorer.kind, task.scorer.index_from, task.scorer.letters) == ("choice", 0, "AB")
-    other = config({"benchmark": "mmlu", "scorer": {"kind": "exact"}, "dataset": "hf:a/mirror"}).tasks[0]
-    assert (other.scorer.kind, other.subset, other.revision) == ("exact", None, None)
-    assert config("gsm8k", "aime25", "math-500").tasks[0].target_pattern is not None
-
-
 def test_the_run_file_keeps_the_task_written_out():
     """A later version of the product resumes the task that the run began with."""
     text = "name: x  # mine\nmodels: [{name: a, endpoints: ['http://a/v1']}, {name: b, endpoints: ['http://b/v1']}]\n"
@@ -154,20 +145,6 @@ def test_rows_that_lack_the_pattern_or_come_twice(tmp_path):
     assert question.target == "1"
 
 
-def test_subsets_are_read_one_after_the_other(tmp_path):
-    pytest.importorskip("datasets")
-    for name in ("one", "two"):
-        (tmp_path / "set" / name).mkdir(parents=True)
-        (tmp_path / "set" / name / "test.jsonl").write_text(
-            f'{{"input": "{name}", "target": "x"}}\n', "utf-8"
-        )
-    configs = "".join(f"- config_name: {name}\n  data_files: {name}/*.jsonl\n" for name in ("one", "two"))
-    card = f"---\nconfigs:\n{configs}---\n"
-    (tmp_path / "set" / "README.md").write_text(card, "utf-8")
-    rows = read_source("hf:./set", tmp_path, split="train", subset=("one", "two")).rows
-    assert [(row.values["subset"], row.values["input"]) for row in rows] == [("one", "one"), ("two", "two")]
-
-
 def test_a_hub_that_cannot_be_reached_is_said_at_once(monkeypatch, tmp_path):
     datasets = pytest.importorskip("datasets")
     from huggingface_hub import constants
@@ -197,8 +174,3 @@ def test_the_command_lists_them_and_writes_one_out():
     again = parse_config(f"name: x\nmodels: {models}\n{written}    allow_execution: true\n")
     assert again.tasks == config({"benchmark": "humaneval", "scorer": {"allow_execution": True}}).tasks
     assert CliRunner().invoke(cli, ["tasks", "gsm9k"]).exit_code == 2
-
-
-def test_editors_know_them():
-    task = json_schema()["$defs"]["TaskConfig"]
-    assert {"required": ["benchmark"]} in task["anyOf"]

@@ -431,11 +431,6 @@ def test_the_program_of_an_answer(text, block, program):
     assert find_code(text, block) == program
 
 
-@sandboxed
-def test_a_program_far_too_long_is_not_run():
-    assert scored("```python\nx = 1\n" + "# x\n" * 2_500_000 + "```").reason == "no code found"
-
-
 def test_nothing_is_run_unless_the_config_says_so(tmp_path):
     with pytest.raises(UsageError, match="allow_execution: true"):
         build_scorer("code").check_target(question())
@@ -511,12 +506,6 @@ def test_an_answer_whose_sandbox_is_killed_again_stays_unscored(out_of_memory):
     with pytest.raises(SandboxFailed, match="it was killed"):
         run_tests("x = 1", "assert x == 1", PATIENT)
     assert not out_of_memory
-
-
-@sandboxed
-def test_a_program_that_kills_itself_fails_for_good():
-    outcome = run_tests("import os\nos.kill(os.getpid(), 9)", "pass", PATIENT)
-    assert (outcome.passed, outcome.reason) == (False, "used up its 20 s of CPU time, or was killed")
 
 
 @sandboxed

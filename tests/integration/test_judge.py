@@ -10,9 +10,7 @@ import pytest
 from mimic_runs import command, mimic_config, run_config
 from scripted_chat import scripted_chat
 
-from adaptive_eval.build.assembly import build, config_of_run
 from adaptive_eval.build.grading import grading_model_of
-from adaptive_eval.endpoints.transport import LEAST_BODY
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import ScorerUnavailable
 from adaptive_eval.scoring.registry import build_scorer
@@ -94,22 +92,6 @@ def test_an_answer_that_the_judge_talks_nonsense_about_is_unscored(judge, nonsen
     assert found.signals["judge_requests"] == len(server.asked) == 2
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        '<think>{"verdict": "wrong"}</think>\n```json\n{"reason": "same", "verdict": "correct"}\n```',
-        '{"reason": "a\x1aline\nbreak", "verdict": "correct"}',
-    ],
-)
-def test_a_judgement_is_read_as_servers_write_it(judge, words):
-    assert scored(judge(lambda body: words)).category == 1
-
-
-def test_a_judge_that_comes_to_its_senses_is_heard(judge):
-    words = iter(["hm", verdict("correct")])
-    assert scored(judge(lambda body: next(words))).category == 1
-
-
 def test_a_request_that_the_judge_refuses_leaves_the_answer_unscored(judge):
     found = scored(judge(lambda body: 400))
     assert (found.category, found.reason) == (
@@ -147,25 +129,10 @@ def test_a_key_that_the_judge_repeats_in_its_reason_is_not_kept(judge, monkeypat
     assert found.reason == "judged correct: asked with [redacted]"
 
 
-def test_a_key_that_is_set_right_later_is_the_one_that_is_sent(judge, monkeypatch):
-    """As from a notebook, where the first run was refused."""
-    server = judge(lambda body: verdict("correct"))
-    for key in ("mistyped", "right"):
-        monkeypatch.setenv("KEY_OF_THE_JUDGE", key)
-        scored(server, api_key_env="KEY_OF_THE_JUDGE")
-    assert server.keys == ["Bearer mistyped", "Bearer right"]
-
-
 @pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
 def test_a_judge_that_fails_is_asked_later(judge, status):
     with pytest.raises(ScorerUnavailable, match=f"the judge wise did not answer: HTTP {status}"):
         scored(judge(lambda body: status))
-
-
-def test_a_judge_that_is_not_there_is_asked_later():
-    scorer = build_scorer("judge", {"endpoint": "http://127.0.0.1:9/v1", "model": "wise"})
-    with pytest.raises(ScorerUnavailable, match=r"did not answer: .*connection refused"):
-        scorer.score(Completion("x", "stop"), Question("t", "q", "y"))
 
 
 @pytest.mark.parametrize(
@@ -189,12 +156,6 @@ def test_an_answer_cannot_leave_its_block(judge, hostile):
     assert block.replace("?", "\ud800").strip() in hostile
     scored(server)
     assert server.content(1).rsplit("\n", 1)[1] != marker
-
-
-def test_nothing_is_asked_about_an_empty_answer(judge):
-    server = judge(lambda body: verdict("correct"))
-    assert scored(server, text="<think>Paris?").category == 0
-    assert server.asked == []
 
 
 # What was billed without an answer
@@ -286,21 +247,6 @@ def test_the_judges_budget_holds_while_its_server_drops_connections(tmp_path, ju
 # Asked as the models of a run are, within the same bounds
 
 
-def test_a_judges_reply_has_a_largest_size(judge):
-    scorer = asking(judge(lambda body: "x" * (LEAST_BODY + 1)))
-    with pytest.raises(ScorerUnavailable, match=f"more than {LEAST_BODY:,} bytes"):
-        judged(scorer)
-    assert grading_model_of(scorer).account.trials == 2  # a server that answered may send a bill
-
-
-def test_impossible_usage_of_a_judge_counts_at_its_worst(judge):
-    server = judge(lambda body: verdict("correct"))
-    server.usage = {"prompt_tokens": 10**30, "completion_tokens": 1}
-    scorer = asking(server, budget={"tokens": 1_000_000})
-    assert judged(scorer).category == 1
-    assert 100 < tokens_of(scorer) < 10_000
-
-
 def test_answers_are_graded_at_once_and_never_beyond_the_budget(judge):
     server = judge(lambda body: verdict("correct"))
     scorer = asking(server, budget={"requests": 7}, concurrency=4)
@@ -359,15 +305,6 @@ def test_a_comparison_counts_only_where_both_orders_agree(judge, say, share, fli
     assert scored(server, compare="pairwise", right_from=0.75).category == int(share == 1.0)
 
 
-def test_votes_of_a_comparison_are_averaged(judge):
-    words = iter([True, True, True, False, True, True])
-    server = judge(lambda body: verdict(places(body) if next(words) else "tie"))
-    found = scored(server, compare="pairwise", votes=3)
-    assert found.signals["score"] == pytest.approx(2.5 / 3)
-    assert found.signals["judgements"] == 6
-    assert found.reason == "judged against the reference: answer 2, tie 1, reference 0"
-
-
 # Whole runs
 
 
@@ -381,24 +318,6 @@ def test_a_mimic_judges_a_run_as_numeric_does(tmp_path):
     by_judge = command("rescore", out, "--scorer", json.dumps(REFEREE), "--dry-run", "--json")
     assert by_judge.exit_code == 0, by_judge
     assert json.loads(by_judge.output)[1]["models"] == numeric["models"]
-
-
-def test_a_fallible_judge_errs_as_often_as_it_says(tmp_path):
-    """It is right in 8 of 10 cases; the majority of three in 0.8³ + 3·0.8²·0.2 = 0.896."""
-    mimic = {**MIMIC, "models": {**MIMIC["models"], "referee": {"mean": 0.8}}}
-    scorer = {**REFEREE, "votes": 3}
-    out, _ = run_config(
-        tmp_path, mimic_config({"scorer": scorer}, mimic=mimic, goal="budget", budget={"trials": 200})
-    )
-    numeric = build_scorer("numeric")
-    with RunReader(out) as reader:
-        questions = {question.id: question for question in build(config_of_run(reader)).tasks[0].questions}
-    agree = [
-        numeric.score(record.completion, questions[record.request.question]).category == record.score.category
-        for record in stored(out)
-    ]
-    assert len(agree) == 200
-    assert sum(agree) / len(agree) == pytest.approx(0.896, abs=0.06)
 
 
 def test_the_judges_budget_is_its_own_line_and_holds_and_a_raised_one_goes_on(tmp_path):

@@ -12,7 +12,7 @@ from mimic_runs import command, mimic_config
 
 import adaptive_eval
 from adaptive_eval.engine.independence import IndependenceAudit
-from adaptive_eval.errors import RunDiskFull, UsageError
+from adaptive_eval.errors import UsageError
 from adaptive_eval.run.pilot import PILOT
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Completion, Usage
@@ -60,13 +60,6 @@ def test_evaluate_audits_its_answers_and_warns(tmp_path: Path, audited: set[str]
     assert audited == {"right", "wrong"}
     assert "copies" in found.results.warnings
     assert "copies" in (tmp_path / "run" / "report.md").read_text("utf-8")
-
-
-def test_the_pilot_audits_its_answers(tmp_path: Path, audited: set[str]) -> None:
-    rubric = {"schema": "efficiency-adjusted", "pilot": 1}
-    config = written(tmp_path, mimic_config({"rubric": rubric}, budget={"trials": 900}))
-    command("run", config, "--out", tmp_path / "run", "--display", "none")
-    assert "copies" in stored_warnings(tmp_path / "run" / PILOT)
 
 
 def test_evaluate_has_a_pilot_and_tracks_rubrics(tmp_path: Path) -> None:
@@ -120,23 +113,6 @@ def test_a_config_runs_and_continues_from_python(tmp_path: Path, monkeypatch: py
     assert (tmp_path / "runs" / "mimicked-1" / "run.db").exists()
     with pytest.raises(UsageError, match="change the mapping"):
         adaptive_eval.run_config(mimic_config(), overrides=["budget.trials=1"])
-
-
-def test_python_refuses_a_full_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adaptive_eval.run.disk.free_bytes", lambda _: 1)
-    with pytest.raises(RunDiskFull):
-        adaptive_eval.evaluate(MODELS, ROWS, out=tmp_path / "run")
-    with pytest.raises(RunDiskFull):
-        adaptive_eval.run_config(mimic_config(), out=tmp_path / "run")
-
-
-def test_functions_that_answer_everything_with_one_text_cause_a_warning(tmp_path: Path) -> None:
-    models = {"good": lambda prompt: "4", "bad": lambda prompt: "no"}
-    rows = [{"input": f"{n}?", "target": "4" if n < 3 else "5"} for n in range(12)]
-    with pytest.warns(
-        adaptive_eval.EvaluationWarning, match="answers to a question asked again are the same text"
-    ):
-        adaptive_eval.evaluate(models, rows, budget={"trials": 200}, out=tmp_path / "run")
 
 
 def test_functions_that_answer_with_one_long_text_decide_nothing_on_copies(tmp_path: Path) -> None:

@@ -98,33 +98,6 @@ def test_the_score_of_one_scorer_is_not_that_of_another(tmp_path):
     assert "has what the rubric needs: no answer has the signal 'score'" in result.stderr
 
 
-def test_other_processes_find_the_same(run):
-    """There are 300 answers: more than go to a process at once."""
-    here = rankings(run, "--scorer", "exact", "--rubric", "format-aware", "--dry-run")
-    there = rankings(run, "--scorer", "exact", "--rubric", "format-aware", "--workers", 2, "--dry-run")
-    assert there == here
-    assert len(set(scores(here["exact + format-aware"]).values())) == 2
-    both = command("rescore", run, "--scorer", "exact", "--workers", 2, "--ray", "auto")
-    assert both.exit_code == 2
-    assert "leave one out" in both.stderr
-
-
-def test_a_function_beside_the_config_may_score_though_the_run_knew_none(run):
-    (run.parent / "grader_beside.py").write_text(
-        "def always(answer, question):\n    return True\n", encoding="utf-8"
-    )
-    found = rankings(run, "--scorer", "{kind: python, function: grader_beside:always}", "--dry-run")
-    assert set(scores(found["python"]).values()) == {1.0}
-
-
-def test_a_dry_run_stores_nothing(run):
-    with RunReader(run) as reader:
-        before = len(reader.scorings())
-    assert command("rescore", run, "--rubric", "format-aware", "--dry-run").exit_code == 0
-    with RunReader(run) as reader:
-        assert len(reader.scorings()) == before
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -177,23 +150,6 @@ def test_samples_filter_and_show_why(run):
     assert "category 0 (wrong)" in result.output
     assert "why        wrong (boxed)" in result.output
     assert "target" in result.output
-
-
-def test_samples_as_json_lines_hold_everything(run):
-    result = command("samples", run, "--json", "--question", "arithmetic-01")
-    lines = [json.loads(line) for line in result.output.splitlines()]
-    with RunReader(run) as reader:
-        expected = [record for record in reader.trials(question="arithmetic-01") if record.completion]
-    assert [line["answer"] for line in lines] == [record.completion.text for record in expected]
-    assert all(line["sent"]["messages"][0]["content"] for line in lines)
-    assert {line["target"] for line in lines} == {"44"}
-
-
-def test_samples_name_what_there_is(run):
-    result = command("samples", run, "--model", "sag")
-    assert result.exit_code == 2
-    assert "the run has sage, novice" in result.stderr
-    assert "No stored trial matches" in command("samples", run, "--missing").stderr
 
 
 def test_what_a_model_wrote_does_nothing_to_the_terminal(tmp_path):

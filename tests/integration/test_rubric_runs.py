@@ -88,26 +88,6 @@ def test_the_pilot_is_part_of_the_runs_budget(tmp_path):
             assert steps == list(range(len(steps)))
 
 
-def test_a_run_decided_by_its_pilot_asks_nothing_more(tmp_path):
-    config = mimic_config({"rubric": {"schema": "concision-high-conf", "pilot": 3}})
-    out, result = run_config(tmp_path, config)
-    assert result.exit_code == 0, result
-    with RunReader(out) as reader, RunReader(out / "pilot") as pilot:
-        assert reader.count() == pilot.count() == 240
-    assert command("resume", out, "--display", "none").exit_code == 0
-    report = json.loads((out / "report.json").read_text())
-    assert report["run"]["stop"]["reason"] == "resolved"
-    assert report["run"]["elapsed_seconds"] > 0
-
-
-def test_a_run_in_rounds_takes_from_the_pilot_what_it_asks_again(tmp_path):
-    allocation = {"questions": "rounds"}
-    config = mimic_config({"rubric": CONCISE}, allocation=allocation, budget={"trials": 200})
-    out, result = run_config(tmp_path, config)
-    assert result.exit_code in (0, 3), result
-    assert len(frozen(out)["arithmetic"]) == 3
-
-
 def test_a_resumed_run_keeps_its_thresholds(piloted):
     before = frozen(piloted)
     result = command("resume", piloted, "-o", "stopping.confidence=0.99", "--display", "none")
@@ -124,13 +104,6 @@ def test_going_on_under_another_rubric_is_refused(piloted):
     assert result.exit_code == 2
     assert "rubric.schema was 'concision-high-conf' and is now 'format-aware'" in result.stderr
     assert "rescore" in result.stderr
-
-
-def test_going_on_with_other_weights_is_allowed(piloted):
-    result = command(
-        "resume", piloted, "-o", "tasks[arithmetic].rubric.weights=[0, 0, 1, 1, 1, 1]", "--display", "none"
-    )
-    assert result.exit_code == 0, result
 
 
 def test_thresholds_are_taken_from_an_earlier_run(piloted, tmp_path):

@@ -140,19 +140,6 @@ def test_answers_are_those_of_single_requests_with_the_trials_own_seeds(
 
 
 @pytest.mark.slow
-def test_a_token_budget_is_not_exceeded(mimic: MockServerProcess, tmp_path: Path) -> None:
-    before = served(mimic)
-    config = write_config(tmp_path, mimic.base_url, budget="{tokens: 8000}", limit=150)
-    done = adaptive_eval("run", config, "--out", tmp_path / "run", cwd=tmp_path)
-    assert done.returncode == 3, done
-    used = counted(mimic, before, "prompt_tokens") + counted(mimic, before, "completion_tokens")
-    trials = stored(tmp_path / "run")
-    assert used == sum(record.usage.total_tokens for record in trials.values()) <= 8000
-    assert used > 5000
-    assert any(record.sent.get("n") == 4 for record in trials.values())
-
-
-@pytest.mark.slow
 def test_a_killed_run_goes_on_and_pays_for_no_stored_answer_twice(
     mimic: MockServerProcess, tmp_path: Path
 ) -> None:
@@ -187,24 +174,6 @@ def test_a_killed_run_goes_on_and_pays_for_no_stored_answer_twice(
 def count_of(folder: Path) -> int:
     with RunReader(folder) as reader:
         return reader.count()
-
-
-@pytest.mark.slow
-def test_another_number_asks_for_other_trials(run: tuple[Path, int]) -> None:
-    folder = run[0]
-    done = adaptive_eval("resume", folder, "-o", "models[0].samples_per_request=2", cwd=folder.parent)
-    changed = adaptive_eval(
-        "resume",
-        folder,
-        "-o",
-        "models[0].samples_per_request=2",
-        "-o",
-        "models[1].samples_per_request=2",
-        cwd=folder.parent,
-    )
-    assert done.returncode in (0, 3), done  # the schedule is that of the largest number
-    assert changed.returncode == 2
-    assert "samples_per_request was 4 and is now 2" in changed.stderr
 
 
 def test_a_server_that_gives_fewer_answers_is_asked_singly_and_reported(tmp_path: Path) -> None:

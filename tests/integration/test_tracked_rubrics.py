@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 
 import pytest
 from mimic_runs import command, mimic_config, run_config
 
-from adaptive_eval.core.results import from_json
-from adaptive_eval.report.other_rankings import ranking_rows
-from adaptive_eval.report.rank_plot import rank_plot
 from adaptive_eval.store.reader import RunReader
 
 TRACKED = [
@@ -102,24 +98,3 @@ def test_a_rubric_that_cannot_rank_costs_only_itself(tmp_path):
     assert result.exit_code == 3, result
     assert "The rubric odd ranks nothing" in result.stderr
     assert [one["name"] for one in rankings(out)] == ["as run", "exact-match"]
-
-
-def test_a_report_without_further_rubrics_has_no_such_section(tmp_path):
-    out, _ = run_config(tmp_path, mimic_config(budget={"trials": 40}))
-    assert rankings(out) == []
-    assert "Ranks by rubric" not in (out / "report.html").read_text() + (out / "report.md").read_text()
-
-
-def test_lines_cross_where_ranks_do(run):
-    with RunReader(run) as reader:
-        before = from_json(reader.scorings()[0].body["standings"])
-    swapped = {"sage": 3, "scholar": 1, "novice": 1}
-    after = replace(before, models=tuple(replace(line, rank=swapped[line.model]) for line in before.models))
-    drawn = rank_plot([("a", before), ("b", after)])
-    ends = {line.model: [y for _, y in line.points] for line in drawn.lines}
-    assert ends["sage"][0] < ends["scholar"][0] < ends["novice"][0]
-    assert ends["scholar"][1] == ends["novice"][1] < ends["sage"][1]
-    labels = [line.end for line in drawn.lines]
-    assert len(set(labels)) == 3  # models of one rank have labels of their own
-    assert ranking_rows([("a", before), ("b", after)])[1][2].endswith("▼2")
-    assert rank_plot([("a", before)]) is None

@@ -10,7 +10,6 @@ import pytest
 from mimic_runs import command, mimic_config, run_config
 from scripted_chat import labelled, scripted_chat
 
-from adaptive_eval.errors import ScorerUnavailable
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.verifier import calibrated, label_logits
 from adaptive_eval.store.reader import RunReader
@@ -45,18 +44,6 @@ def is_content_free(body):
 def test_tokens_that_are_the_same_label_add_up():
     found = label_logits([("A", math.log(0.5)), (" A", math.log(0.25)), ("B", math.log(0.1)), ("C", -9.0)])
     assert [math.exp(value) for value in found] == pytest.approx([0.75, 0.1, math.exp(-9.0)])
-
-
-def test_a_label_that_is_not_listed_counts_as_the_least_likely_token():
-    found = label_logits([("B", -0.1), ("the", -2.0), ("so", -7.5)])
-    assert found == pytest.approx((-7.5, -0.1, -7.5))
-
-
-@pytest.mark.parametrize(
-    "alternatives", [[], [("the", -0.1)], [("A", -math.inf)], [("A", math.nan)], [("AB", -1.0)]]
-)
-def test_a_slot_without_labels_gives_nothing(alternatives):
-    assert label_logits(alternatives) is None
 
 
 def test_calibration_is_the_softmax_of_the_difference_over_the_temperature():
@@ -114,15 +101,6 @@ def test_the_request_reads_one_slot(serve):
     assert all(part in content for part in ("Capital of France?", "Paris", "It is Paris.", "A: correct"))
 
 
-def test_a_prompt_of_ones_own_is_filled_in_one_go(serve):
-    server = serve(lambda body: labelled(0.6, 0.3, 0.1))
-    scored(server, text="{target} {question}", prompt="Q {question} T {target} R {answer} \\boxed{x}")
-    content = server.content(-1)
-    assert content.startswith("Q Capital of France? T Paris R RESPONSE-")
-    assert "\n{target} {question}\n" in content
-    assert content.endswith("\\boxed{x}")
-
-
 def test_another_scorer_can_say_what_is_right(serve):
     server = serve(lambda body: labelled(0.1, 0.8, 0.1))
     found = scored(server, text=r"\boxed{42}", target="42", is_correct={"kind": "numeric"}, content_free=())
@@ -144,11 +122,6 @@ def test_an_answer_about_which_the_verifier_gives_no_label_is_unscored(serve, re
     assert found.category is None
     assert re.search(words, found.reason)
     assert not {"is_correct", "verifier_a"} & set(found.signals)
-
-
-def test_a_verifier_that_fails_is_asked_later(serve):
-    with pytest.raises(ScorerUnavailable, match="the verifier wise did not answer: HTTP 503"):
-        scored(serve(lambda body: 503))
 
 
 # Whole runs
@@ -181,19 +154,6 @@ def test_a_run_is_ranked_by_the_verifiers_probabilities(run):
     assert len(set(expected)) >= 2
     report = json.loads((run / "report.json").read_text())
     assert [model["model"] for model in report["models"]] == ["sage", "novice"]
-
-
-def test_the_mimic_says_nothing_about_nothing_so_that_calibration_changes_nothing(run):
-    for record in stored(run)[:20]:
-        signals = record.score.signals
-        for label in "abc":
-            assert signals[f"verifier_{label}"] == pytest.approx(signals[f"verifier_raw_{label}"])
-
-
-def test_the_verifier_agrees_with_what_is_right_as_often_as_it_should(run):
-    signals = [record.score.signals for record in stored(run)]
-    agree = [(one["verifier_a"] > one["verifier_b"]) == bool(one["is_correct"]) for one in signals]
-    assert sum(agree) / len(agree) >= 0.9
 
 
 @pytest.mark.parametrize("name", USES_VERIFIER)

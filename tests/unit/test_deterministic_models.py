@@ -66,12 +66,6 @@ def test_within_the_margin_is_a_tie_and_beyond_it_is_none():
         assert session.results().pairs[0].verdict == verdict
 
 
-def test_a_model_that_varies_is_asked_like_any_other():
-    spec = make_spec(2, 40, equivalence=0.2, max_passes=60)
-    answer = coin((0.55, 0.45))
-    assert calls(drive(Session(claimed(spec)), answer)) == calls(drive(Session(spec), answer))
-
-
 def test_answers_of_different_length_are_not_the_same():
     session = Session(claimed(make_spec(1, 40, goal="width", width=0.001, max_passes=3)))
     while session.stopped is None:
@@ -132,16 +126,6 @@ def test_a_large_benchmark_is_spot_checked_and_a_late_change_is_noticed():
 
     session = drive(Session(spec), turning, slots=16)
     assert session.board.determinism.varies(0)
-
-
-def test_an_old_log_with_more_repeats_is_taken_as_it_is():
-    spec = make_spec(2, 30, max_passes=4, equivalence=0.01)
-    log = []
-    drive(Session(spec), fixed((15, 16), 30), log=log)
-    resumed = Session(claimed(spec))
-    resumed.replay(log)
-    assert resumed.stopped.reason == "resolved"
-    assert resumed.results().pairs[0].verdict == "worse"
 
 
 @pytest.mark.parametrize("goal", ["top-k", "threshold", "width"])

@@ -15,11 +15,10 @@ from run_examples import make_run
 from adaptive_eval.build.assembly import Built, build
 from adaptive_eval.cli.main import cli
 from adaptive_eval.config.load_config import config_from_data
-from adaptive_eval.config.model import SamplingConfig
 from adaptive_eval.errors import RunDiskFull, RunFileError
 from adaptive_eval.run import disk
-from adaptive_eval.run.disk import alternatives, forecast, room_warning
-from adaptive_eval.store.disk_space import free_bytes, require_writable, stored_bytes, trial_bytes
+from adaptive_eval.run.disk import forecast, room_warning
+from adaptive_eval.store.disk_space import require_writable, stored_bytes, trial_bytes
 from adaptive_eval.store.reader import RunReader
 
 Usage = namedtuple("Usage", "total used free")
@@ -82,21 +81,6 @@ def test_where_nothing_bounds_an_answer_nothing_is_said(tmp_path):
     assert forecast(build(config_from_data(data)), tmp_path / "run") is None
 
 
-@pytest.mark.parametrize(
-    ("sampling", "expected"),
-    [
-        ({}, 0),
-        ({"logprobs": False}, 0),
-        ({"logprobs": True}, 1),
-        ({"logprobs": True, "top_logprobs": 4}, 5),
-        ({"logprobs": 0}, 1),
-        ({"logprobs": 3}, 4),
-    ],
-)
-def test_log_probabilities_count(sampling, expected):
-    assert alternatives(SamplingConfig(**sampling)) == expected
-
-
 @pytest.fixture
 def unfinished(tmp_path) -> Path:
     """A run that its budget has ended."""
@@ -148,11 +132,6 @@ def test_resume_looks_too(unfinished, free, built, monkeypatch):
     done = CliRunner().invoke(cli, ["resume", str(unfinished)])
     assert "only 0 B are free on its disk" in str(done.exception)
     assert CliRunner().invoke(cli, ["resume", str(unfinished), "--no-disk-check"]).exception is None
-
-
-def test_the_disk_of_a_run_that_is_not_there_yet_is_that_of_its_folder(tmp_path):
-    assert free_bytes(tmp_path / "a" / "b" / "c") == pytest.approx(free_bytes(tmp_path), rel=0.1)
-    assert free_bytes("runs/not/there") > 0
 
 
 @pytest.mark.parametrize(

@@ -77,15 +77,6 @@ def test_the_parts_are_read_back_as_one_log(run, tmp_path):
         assert first.categories[:, place].tolist() == again.categories[:, there].tolist()
 
 
-def test_a_run_without_trials_is_a_table_without_rows(tmp_path):
-    paths = write_parts(iter(()), tmp_path / "trials")
-    assert [path.name for path in paths] == ["part-00000.parquet"]
-    from pyarrow import parquet
-
-    table = parquet.read_table(paths[0])
-    assert (table.num_rows, table.column_names) == (0, list(COLUMNS))
-
-
 def test_an_earlier_export_is_replaced_whole(run, tmp_path):
     out = tmp_path / "trials"
     assert command("export", run, "--format", "parquet", "--out", out, "--part-rows", "9").exit_code == 0
@@ -144,8 +135,3 @@ def test_a_file_whose_export_breaks_off_stays_as_it_was(run, tmp_path, form):
     assert "1 of 70 stored trials" in str(done.exception)
     assert out.read_bytes() == b"the earlier one"
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["run", "source.csv", out.name])
-
-
-def test_a_pipe_is_written_to_and_stays_a_pipe(run):
-    assert command("export", run, "--format", "csv", "--out", "/dev/null").exit_code == 0
-    assert Path("/dev/null").is_char_device()

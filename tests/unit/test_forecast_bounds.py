@@ -80,12 +80,6 @@ def test_any_of_several_goals_is_forecast_by_the_nearest():
     assert found["any"].trials.median < found["all"].trials.median / 5
 
 
-def test_a_run_that_reached_its_goal_has_no_forecast():
-    session = drive(Session(make_spec(2, 30)), coin([1.0, 0.0]))
-    assert session.stopped.reason == "resolved"
-    assert session.results().forecast is None
-
-
 def test_more_trials_of_the_same_questions_say_little_of_questions_like_these():
     """Each of two models is good at its own half of the questions, and one half is a little larger."""
     chances = {}

@@ -26,13 +26,6 @@ def test_every_table_of_standings_has_equally_long_columns(session, table):
     assert {len(column) for column in columns.values()} == {len(getattr(results, table))}
 
 
-def test_columns_hold_what_the_objects_hold(session):
-    results = session.results()
-    assert results.to_columns()["model"] == [line.model for line in results.models]
-    assert results.to_columns("pairs")["verdict"] == [pair.verdict for pair in results.pairs]
-    assert results.to_columns("tasks") == {"task": [], "questions": [], "weight": []}
-
-
 def test_a_mapping_becomes_a_column_for_each_of_its_keys(session):
     columns = columns_of(session.decisions)
     assert len(set(map(len, columns.values()))) == 1

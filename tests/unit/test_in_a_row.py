@@ -15,7 +15,7 @@ from session_scripts import calls, coin, drive, make_spec
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.trial import TrialKey, TrialOutcome
-from scorio.sequential.trial_sequence import RunSequence, TrialSequence
+from scorio.sequential.trial_sequence import TrialSequence
 
 MEANS = [0.85, 0.6, 0.6, 0.2]
 
@@ -29,16 +29,6 @@ def test_after_each_block_every_question_was_asked_equally_often(questions, samp
     assert (np.bincount(sequence.question(0, steps), minlength=questions) == times).all()
     whole = sequence.complete(0, steps)
     assert all(whole[questions * (1 + block * samples_per_prompt) - 1] for block in range(1, blocks + 1))
-
-
-def test_with_several_tasks_the_runs_of_a_question_stay_together():
-    run_sequence = RunSequence([20, 40, 300], 3, samples_per_prompt=4)
-    asked = [run_sequence.at(step) for step in range(360 * 9)]
-    assert set(Counter(asked[: 360 * 5]).values()) == {5}
-    assert set(Counter(asked).values()) == {9}
-    runs = Counter(len(list(run)) for _, run in groupby(asked[360:]))
-    assert runs[4] > 0.94 * sum(runs.values())
-    assert (np.flatnonzero(run_sequence.complete(0, 360 * 9)) + 1).tolist() == [360 * 5, 360 * 9]
 
 
 def spec_of(samples_per_prompt=4, *, models=4, questions=20, **parts) -> SessionSpec:

@@ -84,10 +84,6 @@ def test_what_is_natural_is_no_alarm(answer):
     assert audited(answer, passes=20) == ()
 
 
-def test_greedy_answers_are_not_audited():
-    assert audited(lambda question, repeat: essay(question), temperature=None) == ()
-
-
 def test_short_answers_under_the_same_id_come_from_a_cache():
     (warning,) = audited(
         lambda question, repeat: "B", response_id=lambda question, repeat: f"chatcmpl-{question}-x"
@@ -119,14 +115,6 @@ def copies_among(answer, passes, audit=None):
     ]
 
 
-def test_short_answers_are_no_copies_before_a_log_is_complete():
-    audit = IndependenceAudit({"m": 0.7})
-    assert not any(copies_among(lambda question, repeat: "B", 4, audit))
-    assert audit.suspected("m")
-    copies_among(lambda question, repeat: "C" if question == "q10" else "B", 1, audit)
-    assert not audit.suspected("m")
-
-
 def test_long_copies_never_count():
     def half(question, repeat):
         return essay(question if QUESTIONS.index(question) % 2 else f"{question}/{repeat}")
@@ -144,23 +132,6 @@ def test_a_model_of_nothing_but_copies_is_asked_no_more():
     assert "the last 320 answers" in audit.pointless("m")
     copies_among(lambda question, repeat: essay(f"{question} once more"), 1, audit)
     assert audit.pointless("m") is None
-
-
-def test_the_memory_of_the_audit_is_bounded(monkeypatch):
-    monkeypatch.setattr("adaptive_eval.engine.independence._QUESTIONS", 10)
-    (warning,) = audited(lambda question, repeat: essay(question))
-    assert warning.startswith("m: 30 of 30 answers")
-
-
-def test_models_are_audited_each_for_itself():
-    audit = IndependenceAudit({"good": 1.0, "cached": 1.0})
-    for repeat in range(3):
-        for question in QUESTIONS:
-            for model in ("good", "cached", "stranger"):
-                text = essay(question if model != "good" else f"{question}/{repeat}")
-                audit.observe(model, ("t", question), Completion(text, "stop"))
-    (warning,) = audit.warnings()
-    assert warning.startswith("cached: ")
 
 
 def test_answers_of_one_question_after_the_other_are_told_from_its_template():

@@ -20,7 +20,6 @@ from adaptive_eval.trial import TrialKey, TrialRequest
 
 QUESTIONS = 12
 TASK = {"name": "t", "dataset": "t.jsonl", "scorer": "exact"}
-BOTH = (TASK, {**TASK, "name": "u", "dataset": "u.jsonl"})
 IDS = tuple(f"n{number}" for number in range(QUESTIONS))
 REFERENCE = [{"run": "first", "models": ["a"]}]
 
@@ -101,16 +100,6 @@ class TestReferences:
         (reference,) = built(folder, "new", references=REFERENCE).spec.references
         assert np.array_equal(reference.counts["t"], expected_counts(trials, "a", before=30))
 
-    def test_takes_several_tasks(self, folder):
-        stored_run(folder, "first", {"a": 0.8}, tasks=BOTH)
-        (reference,) = built(folder, "new", references=REFERENCE, tasks=BOTH).spec.references
-        assert {task: int(counts.sum()) for task, counts in reference.counts.items()} == {"t": 20, "u": 20}
-
-    def test_weights_may_change(self, folder):
-        stored_run(folder, "first", {"a": 0.8})
-        task = {**TASK, "rubric": {"schema": "binary", "weights": [0.0, 5.0]}}
-        assert built(folder, "new", references=REFERENCE, tasks=(task,)).spec.references
-
     def task(self, **rubric):
         return ({**TASK, "rubric": {"schema": "efficiency-adjusted", **rubric}},)
 
@@ -136,16 +125,6 @@ class TestPriors:
         assert np.array_equal(prior.transfer["a"]["t"], expected_counts(trials, "a"))
         assert prior.source.endswith("; the early ranking uses all previous trials")
 
-    def test_says_where_trials_are_fewer_than_asked_for(self, folder):
-        stored_run(folder, "first", {"a": 0.8}, steps=QUESTIONS + 4)
-        prior = built(folder, "a", "b", prior={"from": "first", "depth": 4}).spec.prior
-        assert prior.source.startswith("1 to 2 previous trials a question of a")
-
-    def test_one_shared_task_is_enough(self, folder):
-        stored_run(folder, "first", {"a": 0.8})
-        prior = built(folder, "a", "b", prior={"from": "first"}, tasks=BOTH).spec.prior
-        assert set(prior.counts["a"]) == {"t"}
-
 
 class TestFiles:
     def archive(self, folder, **arrays):
@@ -160,12 +139,6 @@ class TestFiles:
         for model, name in enumerate("ab"):
             right = outcomes[model, :, :2].sum(axis=1)
             assert np.array_equal(prior.counts[name]["t"], np.stack([2 - right, right], axis=1))
-
-    def test_without_names_of_questions_they_are_in_the_datasets_order(self, folder):
-        outcomes = np.random.default_rng(1).integers(0, 2, (1, QUESTIONS, 1))
-        self.archive(folder, R=outcomes, models=["a"])
-        prior = built(folder, "a", "b", prior={"from": "old.npz"}).spec.prior
-        assert np.array_equal(prior.counts["a"]["t"][:, 1], outcomes[0, :, 0])
 
     def test_counts_in_place_of_trials(self, folder):
         counts = np.random.default_rng(1).integers(0, 5, (1, QUESTIONS, 2))

@@ -83,22 +83,6 @@ def test_it_is_the_limit_that_has_ended_the_run(view, config, lines, setting):
 
 
 @pytest.mark.parametrize(
-    ("line", "setting"),
-    [
-        (BudgetLine("trials", 3, 0, 3, "task", "sums"), "tasks[sums].budget.trials=6"),
-        (BudgetLine("wall_clock", 3, 0, 3, "task", "sums"), "tasks[sums].budget.wall_clock=6s"),
-        (
-            BudgetLine("requests", 9, 0, 10, "scorer", "judge of sums"),
-            "tasks[sums].scorer.budget.requests=20",
-        ),
-    ],
-)
-def test_it_is_the_task_s_or_the_judge_s(view, config, line, setting):
-    for stop in spent(line.scope, line.owner):
-        assert raised_budgets(*ended(view, stop, BudgetLine("trials", 9, 0, 9), line), config) == [setting]
-
-
-@pytest.mark.parametrize(
     "stop", [*spent("models"), StopVerdict("partial", evidence={"open": 1, "silent": [], "spent": ["oak"]})]
 )
 def test_every_model_whose_own_budget_has_ended_is_named_so_that_its_place_is_found(view, config, stop):
@@ -114,12 +98,6 @@ def test_every_model_whose_own_budget_has_ended_is_named_so_that_its_place_is_fo
     assert not problems
     raised = apply_overrides(data, overrides)["models"]
     assert [model["budget"] for model in raised] == [{"usd": 2}] * len(NAMES)
-
-
-def test_nothing_is_to_be_raised_where_endpoints_have_gone(view, config):
-    line = BudgetLine("trials", 5, 0, 9)
-    for stop in (StopVerdict("endpoints", evidence={"models": {}}), StopVerdict("partial", "stored words")):
-        assert raised_budgets(*ended(view, stop, line), config) == []
 
 
 def test_twice_as_many_passes_where_nothing_is_foreseen(view, config):

@@ -23,13 +23,6 @@ def test_the_command_writes_a_page_with_all_its_figures(tmp_path, capsys):
         assert section in text
 
 
-def test_bad_options_end_with_usage(capsys):
-    with pytest.raises(SystemExit) as ended:
-        paper.main(["--scale", "0"])
-    assert ended.value.code == 2
-    assert "scale must be positive" in capsys.readouterr().err
-
-
 def test_a_line_chart_leaves_nan_out_and_escapes_names():
     lines = {"a < b": ([1, 2, 3], [0.1, np.nan, 0.3]), "c": ([1, 3], [0.2, 0.2])}
     root = ET.fromstring(line_chart("T", "x", "y", lines, levels=[0.25]))
@@ -38,10 +31,3 @@ def test_a_line_chart_leaves_nan_out_and_escapes_names():
     assert "a < b" in [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     first, last = (float(point.split(",")[1]) for point in points[0])
     assert first > last  # larger values are higher up
-
-
-def test_a_falling_axis_puts_the_first_rank_on_top():
-    root = ET.fromstring(line_chart("T", "n", "rank", {"m": ([1, 2], [1, 5])}, falling=True))
-    (line,) = root.iter("{http://www.w3.org/2000/svg}polyline")
-    first, last = (float(point.split(",")[1]) for point in line.get("points").split())
-    assert first < last

@@ -2,7 +2,6 @@
 
 import sys
 import threading
-from types import SimpleNamespace
 
 import pytest
 from config_texts import MINIMAL
@@ -105,12 +104,3 @@ def test_a_missing_library_is_named_before_anything_is_spent(tracker, monkeypatc
     config = config_from_data({**MINIMAL, "notify": {tracker: "project"}})
     with pytest.raises(UsageError, match=f"pip install {tracker}"):
         trackers_of(config)
-
-
-def test_missing_opentelemetry_is_named(monkeypatch):
-    from adaptive_eval.run.telemetry import Telemetry
-
-    monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    monkeypatch.delitem(sys.modules, "opentelemetry.trace", raising=False)
-    with pytest.raises(UsageError, match="pip install opentelemetry"):
-        Telemetry(SimpleNamespace(name="run", models=()))
