@@ -35,6 +35,7 @@ from adaptive_eval.store.records import TrialRecord
 SLOW = LatencySpec(median=0.2, sigma=0.3)
 MODELS = ("sage", "novice", "guesser")
 BATCH = {"concurrency": 64, "batch": {"gather": 0.05, "poll": 0.05}}
+SLOWLY = ["chat", pytest.param("messages", marks=pytest.mark.slow)]
 PATHS = {"chat": "batches", "messages": "messages/batches"}
 
 
@@ -75,7 +76,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reached]:
     return reached
 
 
-@pytest.mark.parametrize("api", PATHS)
+@pytest.mark.parametrize("api", SLOWLY)
 def test_it_decides_as_a_live_run(tmp_path, undisturbed, api, monkeypatch):
     monkeypatch.setattr(OpenAIBatches, "most_bytes", 4000)  # so that a round is split
     faults = (FaultSpec(kind="status", status=500, probability=0.1),)
@@ -95,6 +96,7 @@ def test_it_decides_as_a_live_run(tmp_path, undisturbed, api, monkeypatch):
     assert {status(batch) for batch in sent} <= {"completed", "ended"}
 
 
+@pytest.mark.slow
 def test_the_size_of_a_batch_follows_from_the_forecast(tmp_path, undisturbed, monkeypatch):
     allowed, expect = [100], BatchRounds.expect
 
@@ -150,8 +152,15 @@ def spend(folder: Path, mimic: MockServerProcess, api: str, **budget: int) -> li
     return trials(folder / "run")
 
 
-@pytest.mark.parametrize("api", PATHS)
-@pytest.mark.parametrize("harm", ["cancelled", "expired"])
+@pytest.mark.parametrize(
+    ("harm", "api"),
+    [
+        ("cancelled", "messages"),
+        ("expired", "chat"),
+        pytest.param("cancelled", "chat", marks=pytest.mark.slow),
+        pytest.param("expired", "messages", marks=pytest.mark.slow),
+    ],
+)
 def test_what_a_batch_delivered_before_it_ended_is_not_asked_again(tmp_path, harm, api, monkeypatch):
     interface: type[BatchInterface] = OpenAIBatches if api == "chat" else AnthropicBatches
     look = interface.look
@@ -177,7 +186,7 @@ def test_what_a_batch_delivered_before_it_ended_is_not_asked_again(tmp_path, har
     assert sum(record.score is not None for record in records) == 40
 
 
-@pytest.mark.parametrize("api", PATHS)
+@pytest.mark.parametrize("api", SLOWLY)
 def test_a_budget_that_ends_within_a_batch_holds(tmp_path, api):
     limit = 64 * 10 - 1  # the worst case of nine answers; all of a pass would be forty
     with MockServerProcess(mimic_spec(models=MODELS)) as mimic:

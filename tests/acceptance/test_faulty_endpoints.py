@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,12 +22,18 @@ from command_line import (
     write_config,
 )
 
+from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.mock_server.process import MockServerProcess
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import CANCELLED, WITHDRAWN
 
 KINDS = {"status": {"rate_limit", "server"}, "drop": {"dropped"}, "malformed": {"malformed"}}
 """Faults of the mimic, and what they are called in the run file."""
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adaptive_eval.build.model_clients.RetryPolicy", partial(RetryPolicy, base=0.05))
 
 
 @pytest.fixture

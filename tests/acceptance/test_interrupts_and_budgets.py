@@ -75,7 +75,7 @@ def test_one_signal_waits_for_the_answers_that_are_out(
 ) -> None:
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
-    hold_back(mimic, 80, seconds=2.0)
+    hold_back(mimic, 80, seconds=1.0)
     with started("run", config, "--out", "run", cwd=tmp_path) as running:
         running.until_stored(run, 50)
         until_in_flight(running, mimic)
@@ -100,11 +100,12 @@ def test_one_signal_waits_for_the_answers_that_are_out(
         assert Reached.by(run) == undisturbed
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_stops_the_run_as_ctrl_c_does(tmp_path: Path, mimic: MockServerProcess) -> None:
     """``adaptive-eval run … | head -1``: what is out is stored, and nothing more is spent unseen."""
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
-    hold_back(mimic, 80, seconds=2.0)
+    hold_back(mimic, 80, seconds=1.0)
     with started("run", config, "--out", "run", "--display", "plain", cwd=tmp_path) as running:
         assert running.process.stdout is not None
         assert " start quickstart" in running.process.stdout.readline()
@@ -125,7 +126,7 @@ def test_a_terminal_that_is_closed_stops_the_run_as_one_ctrl_c_does(
     """It says so by a signal and by refusing what is written, and that is not a second Ctrl-C."""
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
-    hold_back(mimic, 80, seconds=2.0)
+    hold_back(mimic, 80, seconds=1.0)
     terminal, its_end = pty.openpty()
     process = subprocess.Popen(
         [COMMAND, "run", config, "--out", run],
@@ -249,6 +250,7 @@ def test_what_a_failed_request_counts_can_be_chosen(tmp_path: Path, mimic: MockS
     assert assumed["prompt-only"] > assumed["none"] == 0
 
 
+@pytest.mark.slow
 def test_a_deadline_ends_the_run_and_counts_earlier_sittings(
     tmp_path: Path, mimic: MockServerProcess
 ) -> None:
@@ -268,6 +270,7 @@ def test_a_deadline_ends_the_run_and_counts_earlier_sittings(
     assert report(run)["run"]["elapsed_seconds"] >= limit - 0.1
 
 
+@pytest.mark.slow
 def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path: Path, mimic: MockServerProcess) -> None:
     """Its pairs stay open, the report says whose budget it was, and a higher cap decides them."""
     data = quickstart(base_url=mimic.base_url)

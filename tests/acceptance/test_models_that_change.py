@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
 from answering_server import answering, reply, two_models
 from command_line import in_process, report, write_config
 
@@ -49,6 +50,7 @@ def test_a_swapped_model_is_told_of_with_the_moment(tmp_path: Path) -> None:
     assert "at most 0.1%" in words
 
 
+@pytest.mark.slow
 def test_a_swap_between_two_sessions_is_noticed(tmp_path: Path) -> None:
     run(tmp_path, 250, resume=True)
     assert [words.partition(":")[0] for words in warned(tmp_path)] == ["bad"]

@@ -173,6 +173,7 @@ WAYS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_decisions_are_the_same_however_the_latencies_fall(tmp_path: Path) -> None:
     config = write_config(tmp_path, quickstart())
     found = {}

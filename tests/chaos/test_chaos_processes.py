@@ -125,6 +125,7 @@ def test_a_newer_file_is_refused_with_what_to_do(stopped_run: Path, figures: lis
     figures.append(books.figures)
 
 
+@pytest.mark.slow
 def test_a_run_that_another_program_has_locked_is_named_and_goes_on_later(
     stopped_run: Path, figures: list[Figures]
 ) -> None:

@@ -30,7 +30,7 @@ def mimic():
         models=(
             ModelSpec(name="calm", mean=0.5),
             ModelSpec(name="hung", mean=0.5, faults=(FaultSpec(kind="hang", after=0.5),)),
-            ModelSpec(name="slow", mean=0.5, latency=LatencySpec(median=5.0, sigma=0.0)),
+            ModelSpec(name="slow", mean=0.5, latency=LatencySpec(median=3.0, sigma=0.0)),
             ModelSpec(name="cut", mean=0.5, faults=(FaultSpec(kind="drop", after=0.5),), latency=quick),
             ModelSpec(name="odd", mean=0.5, faults=(FaultSpec(kind="malformed"),)),
             ModelSpec(name="aborted", mean=0.5, faults=(FaultSpec(kind="cut_off", finish_reason="abort"),)),
@@ -87,10 +87,10 @@ def test_a_generation_that_hangs_is_noticed_by_its_silence(mimic):
 
 
 def test_an_answer_that_takes_long_and_goes_on_is_waited_for(mimic):
-    """Five seconds of generation, a token at a time, and never so long a silence."""
-    (answer,) = ask(mimic.base_url, "slow", idle_timeout=4.5)
+    """Three seconds of generation, a token at a time, and never so long a silence."""
+    (answer,) = ask(mimic.base_url, "slow", idle_timeout=2.8)
     assert answer.finish_reason == "stop"
-    assert answer.latency >= 4.9
+    assert answer.latency >= 2.9
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_a_silence_ends_when_it_ends():
     assert [at for at, _ in scene.endpoints["a"].calls] == pytest.approx([0.0, 1.25])
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(
     seed=st.integers(0, 10**6),
     concurrency=st.integers(1, 20),

@@ -43,7 +43,7 @@ def test_a_run_that_began_with_shared_rounds_goes_on_with_them_and_says_so(begun
     assert "rounds" not in identity(begun)
 
 
-@pytest.mark.parametrize("begun", ["rounds", "auto"], indirect=True)
+@pytest.mark.parametrize("begun", ["auto"], indirect=True)
 def test_own_rounds_are_kept(begun):
     assert identity(begun)["rounds"] == ["arithmetic"]
     assert questions_words(["arithmetic"], 1) in (begun / "report.md").read_text("utf-8")

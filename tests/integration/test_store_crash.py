@@ -96,7 +96,7 @@ def crash_repeatedly(run: Path, seed: int, kills: int) -> int:
 
 
 def test_a_writer_killed_at_random_moments_loses_and_doubles_nothing(tmp_path):
-    assert crash_repeatedly(tmp_path / "run", seed=1, kills=12) > 0
+    assert crash_repeatedly(tmp_path / "run", seed=1, kills=6) > 0
 
 
 @pytest.mark.slow

@@ -164,6 +164,7 @@ def test_every_schema_with_a_verifier_ranks_the_stored_answers(run, name):
     assert [model["model"] for model in anew["models"]] == ["sage", "novice"]
 
 
+@pytest.mark.slow
 def test_what_a_pilot_has_had_verified_is_not_verified_again(tmp_path):
     task = {"scorer": CHECKER, "rubric": {"schema": "concision-high-conf", "pilot": 1}, "limit": 20}
     out, result = run_config(tmp_path, mimic_config(task, mimic=MIMIC, budget={"trials": 100}))

@@ -52,6 +52,7 @@ def test_equal_models_are_called_different_in_at_most_five_per_cent(setting: Pai
 
 
 @pytest.mark.parametrize("rule", ["budgeted", "exact"])
+@pytest.mark.slow
 def test_other_rules_with_that_promise_keep_it(rule: str) -> None:
     result = PairSetting(30, 40, 0.4).decide(seed=2, rule=rule)
     assert result.wrong_calls.count <= most(400, ALPHA)

@@ -24,7 +24,7 @@ from adaptive_eval.store.scorings import Rescored, ScoringRecord
 from adaptive_eval.store.writer import RunWriter, salvage
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 
-FLIPS = 100
+FLIPS = 40
 
 
 @pytest.fixture(scope="module")
