@@ -13,6 +13,9 @@ from scorio import eval as metrics
 
 R = np.array([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]])
 
+LEVELS = np.array([[0, 1, 2, 2, 1], [1, 1, 0, 2, 2]])
+W = [0.0, 0.5, 1.0]
+
 CI = "confidence=0.95, bounds=(0.0, 1.0), alpha0=1.0, beta0=1.0"
 SIGNATURES = {
     "bayes": "R, w=None, R0=None",
@@ -48,6 +51,11 @@ SIGNATURES = {
     "max_at_k": "R, k, w=None",
     "max_at_k_ci": "R, k, w=None, R0=None, confidence=0.95, bounds=None",
 }
+BINARY_POINT = [
+    name for name in SIGNATURES if not name.endswith("_ci") and not name.startswith(("bayes", "avg", "max"))
+]
+BINARY_CI = [f"{name}_ci" for name in BINARY_POINT]
+CATEGORICAL = ["bayes", "bayes_ci", "avg", "avg_ci", "max_at_k", "max_at_k_ci"]
 BEYOND_N = ("geom_at_k_ci", "geom_ds_at_k_ci", "geo_spectrum_at_k_ci", "geo_spectrum_star_at_k_ci")
 BEYOND_N += ("threshold_spectrum_at_k_ci", "max_at_k_ci")
 

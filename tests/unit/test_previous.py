@@ -20,6 +20,7 @@ from adaptive_eval.trial import TrialKey, TrialRequest
 
 QUESTIONS = 12
 TASK = {"name": "t", "dataset": "t.jsonl", "scorer": "exact"}
+BOTH = (TASK, {**TASK, "name": "u", "dataset": "u.jsonl"})
 IDS = tuple(f"n{number}" for number in range(QUESTIONS))
 REFERENCE = [{"run": "first", "models": ["a"]}]
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from session_scripts import calls, coin, drive, make_spec, spent
 
-from adaptive_eval.core.account import Amount
+from adaptive_eval.core.account import Account, Amount
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, ModelSpec, Price, SessionSpec, TaskSpec
 from adaptive_eval.text.decision_words import describe, note_words
@@ -52,6 +52,13 @@ class TestKinds:
         spec = measured(BudgetSpec(usd=0.9), price, most=100)
         assert len(Session(spec).ask(50)) == 9
         assert len(Session(replace(spec, budget=BudgetSpec(usd=0.8999999999))).ask(50)) == 8
+
+    def test_what_is_spent_to_the_last_cent_is_not_shown_as_more(self):
+        account = Account(BudgetSpec(usd=0.3))
+        account.charge(Amount(usd=10**11))
+        account.assume_billed(Amount(usd=2 * 10**11))
+        assert account.holds()
+        assert [line.spent for line in account.lines() if line.name == "usd"] == [0.3]  # 0.1 + 0.2 is more
 
     def test_a_cached_prompt_is_charged_at_its_price_and_reserved_at_the_dearest(self):
         price = Price(input=2.0, output=4.0, cached=0.5)
