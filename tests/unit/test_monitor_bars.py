@@ -7,12 +7,20 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from adaptive_eval.monitor.bars import common_axis, interval_bar
+from adaptive_eval.monitor.bars import common_axis, interval_bar, progress_bar
 from adaptive_eval.monitor.lines import to_ascii
 from adaptive_eval.monitor.terminal import Block, fit
 from adaptive_eval.text.labels import cut, distinct_labels
 
 scores = st.floats(-1e4, 1e4)
+
+
+@given(st.lists(scores, min_size=1, max_size=8))
+def test_an_axis_holds_all_values_and_has_length(values):
+    axis = common_axis(values)
+    slack = 1e-8 * max(1.0, *map(abs, values))
+    assert axis.low < axis.high
+    assert axis.low - slack <= min(values) <= max(values) <= axis.high + slack
 
 
 @given(scores, st.floats(0, 10), st.floats(0, 10), st.integers(3, 60))
@@ -32,6 +40,17 @@ def test_values_that_are_not_numbers_are_left_out():
     axis = common_axis([0.0, 1.0])
     assert interval_bar(axis, 0.1, float("nan"), 0.3, 9) == " " * 9
     assert interval_bar(axis, float("-inf"), 0.5, float("inf"), 9) == "    ●    "
+
+
+@given(st.floats(), st.integers(1, 40))
+def test_progress_is_full_only_when_it_is(fraction, width):
+    bar = progress_bar(fraction, width)
+    assert len(bar) == width
+    assert bar == bar.strip("·") + "·" * bar.count("·")
+    if fraction >= 1:
+        assert "·" not in bar
+    elif fraction < 0.999_999:
+        assert "·" in bar
 
 
 @given(st.sets(st.text(max_size=40), max_size=24), st.integers(4, 30))

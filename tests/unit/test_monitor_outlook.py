@@ -31,6 +31,11 @@ def test_one_line_says_how_sure_and_how_much(width, height):
     assert len(lines) <= height
 
 
+def test_it_stands_between_what_is_open_and_what_it_has_cost():
+    text = "\n".join(line.plain for line in draw(view_with(MORE), 80, 23))
+    assert text.index("open pair") < text.index("Forecast") < text.index("trials    728")
+
+
 def test_time_is_the_median_at_the_present_rate():
     view = view_with(MORE, before=728 - 40)  # 40 trials in 10 s
     assert view.outlook.seconds.median == pytest.approx(1_056 / 4)
