@@ -88,9 +88,10 @@ def chances_words(results: Results) -> str | None:
     forecast = results.forecast
     if results.stop is None or forecast is None or not forecast.open_pairs:
         return None
-    kinds = {pair.kind for pair in results.pairs if pair.verdict == "open" and pair.needed}
-    noun = _NOUNS[kinds.pop()] if len(kinds) == 1 else "contrast" if kinds else "pair"
-    still = f"{count(forecast.open_pairs, noun)} {'is' if forecast.open_pairs == 1 else 'are'} open"
+    kinds = [pair.kind for pair in results.pairs if pair.verdict == "open" and pair.needed]
+    number = len(kinds) or forecast.open_pairs
+    noun = _NOUNS[kinds[0]] if len({*kinds}) == 1 else "contrast" if kinds else "pair"
+    still = f"{count(number, noun)} {'is' if number == 1 else 'are'} open"
     if not forecast.chances:
         return (
             f"{still}, and hardly to be decided even with 100 times as many trials (simulated, approximate)."

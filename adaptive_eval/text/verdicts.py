@@ -205,7 +205,7 @@ def state_word(line: ModelResult, results: Results, *, running: bool) -> str:
     """Return a model's state as a view shows it: ``resolved`` once no open pair needs it.
 
     A model that is asked nothing more, because the other model of an open pair has stopped, is unresolved.
-    One that waits for answers of other models says for whose.
+    One that waits for answers of other models says for whose; one compared with none is done at the end.
     """
     if line.state in ("stopped", "reference"):
         return line.state
@@ -213,7 +213,7 @@ def state_word(line: ModelResult, results: Results, *, running: bool) -> str:
         return "unresolved" if line.model in left_open(results) else "resolved"
     if running and line.waits_for:
         return f"waits for {_some(line.waits_for)}"
-    return "active" if running else "unresolved"
+    return "active" if running else "unresolved" if results.pairs else "done"
 
 
 def waiting_words(results: Results) -> list[str]:

@@ -6,8 +6,11 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -45,6 +48,44 @@ def browser():
         opened = driver.chromium.launch(executable_path=path, args=list(OPTIONS), timeout=1000 * PATIENCE)
         yield opened
         opened.close()
+
+
+LOOKS = (("light", 1440), ("dark", 390), ("dark", 1440), ("light", 390))
+"""Themes, and widths of a screen and of a phone, under which pages are looked at."""
+
+
+def objections(page, looks=LOOKS) -> list[str]:
+    """Return what axe objects to on a page with everything unfolded, and where the page is too wide."""
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python"
+    ).Axe()
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    found = []
+    for scheme, width in looks:
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 900})
+        for one in axe.run(page).response["violations"]:
+            places = [" ".join(map(str, node["target"])) for node in one["nodes"][:3]]
+            found.append(f"{page.url} {scheme} {width}: {one['id']}: {one['help']}: {', '.join(places)}")
+        if (wide := page.evaluate("document.documentElement.scrollWidth")) > width:
+            found.append(f"{page.url} {scheme} {width}: is {wide} wide")
+    return found
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files and says nothing of it."""
+
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def hosted(folder: Path) -> Iterator[str]:
+    """Serve the files of a folder; give its address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
 
 
 @contextmanager

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import chromium
 import pytest
+import run_examples as runs
 
+from adaptive_eval.cli.report import compare
 from adaptive_eval.core.results import ModelResult, PairResult, Results, StopVerdict, to_json
 from adaptive_eval.report.accounts import QuestionAccount
 from adaptive_eval.report.html import to_html
+from adaptive_eval.report.site import write_leaderboard
 from adaptive_eval.report.summary import summarise
 from adaptive_eval.report.write import write_reports
 from adaptive_eval.store.reader import RunReader
@@ -124,3 +128,22 @@ def test_it_fits_screens_and_paper_and_can_be_read(browser, report):
     assert page.locator("details table").bounding_box()["height"] > 1_000
     assert page.evaluate("getComputedStyle(document.querySelector('pre')).maxHeight") == "none"
     page.context.close()
+
+
+def test_a_report_a_comparison_and_a_leaderboard_are_accessible_and_show_intervals_on_a_phone(
+    browser, tmp_path
+):
+    """The leaderboard has two tables of the same tasks."""
+    runs.make_run(tmp_path / "one", meta={"identity": '{"tasks": {"trees": {}}}', "scoring": '{"trees": 1}'})
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    with RunWriter.open(tmp_path / "two") as writer:
+        writer.set_meta("scoring", '{"trees": 2}')
+    index = write_leaderboard([tmp_path / "one", tmp_path / "two"], tmp_path / "site")
+    compare(tmp_path / "one", tmp_path / "two", tmp_path / "site")
+    for name, looks in {"index.html": 2, "comparison.html": 2, "one/report.html": 4}.items():
+        page, _, wrong = opened(browser, index.parent / name)
+        assert (chromium.objections(page, chromium.LOOKS[:looks]), wrong) == ([], [])
+        for cell in page.locator("tbody tr:first-child .narrow").all():
+            box = cell.bounding_box()  # the last look is that of a phone
+            assert box["x"] + box["width"] <= 390, name
+        page.context.close()

@@ -64,7 +64,7 @@ def problems(view: RunView, tally: Tally) -> list[str]:
 
 
 FIGURES = (
-    ("scores", "Scores", "Score of every model with its interval, as trials come in."),
+    ("scores", "Scores", "Score of every model as trials come in, of up to eight with their intervals."),
     ("evidence", "Evidence", "Log e-value of the closest pairs against the value that calls a winner."),
     ("matrix", "Pairs", "Seen from the model of the row."),
     ("ranks", "Ranks", "Position of every model by score, as trials come in."),

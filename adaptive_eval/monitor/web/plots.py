@@ -110,17 +110,19 @@ EVIDENCE_PAIRS = 8
 QUESTIONS = 1000
 """Columns of the heat map of questions at most; more questions share a column."""
 
-_LABEL = 18
-"""Cells of a name: a legend of twenty has to fit next to its plot."""
+_LABEL, _SHORT = 18, 10
+"""Cells of a name, and on a phone: a legend of twenty has to fit below its plot."""
 
 
 def plots_data(view: RunView, moments: Sequence[Moment], tally: Tally) -> dict[str, Any]:
     """Return what all plots show."""
     names = [line.model for line in view.models]
-    labels = distinct_labels(names, _LABEL)
+    labels, short = distinct_labels(names, _LABEL), distinct_labels(names, _SHORT)
     numbers = {line.model: number for number, line in enumerate(view.results.models)}
     return {
-        "models": [{"name": labels[name], "url": f"models/{numbers[name]}"} for name in names],
+        "models": [
+            {"name": labels[name], "short": short[name], "url": f"models/{numbers[name]}"} for name in names
+        ],
         "trials": [moment.trials for moment in moments],
         "scores": _scores(names, moments),
         "ranks": [[_rank(moment.models.get(name)) for moment in moments] for name in names],

@@ -7,14 +7,16 @@ const COLOURS = {
   dark: ["#56b4e9", "#ff8c42", "#2fc79a", "#e39ac9", "#f0e442", "#9ecbff", "#d9a066", "#c8c8c8"],
 };
 const CALLED = "a winner is called", AHEAD = "forecast, 80 % interval";
+const BANDS = 8; // intervals of more models hide each other
 const DASHES = ["solid", "dash", "dot", "dashdot"];
 
 export const FIGURES = {
   scores: {
     draw(data, width) {
-      if (!data.trials.length || !data.models.length) return null;
-      const traces = data.models.flatMap((model, i) => funnel(data, model, i));
-      return { traces, layout: layout(width, { x: "trials of the run", y: "score", entries: data.models.map(({ name }) => name) }) };
+      if (!started(data)) return null;
+      const names = labels(data, width);
+      const traces = names.flatMap((name, i) => funnel(data, name, i));
+      return { traces, layout: layout(width, { x: "trials of the run", y: "score", entries: names }) };
     },
     url: (point) => point.data.meta,
     table(data) {
@@ -30,12 +32,13 @@ export const FIGURES = {
 
   ranks: {
     draw(data, width) {
-      if (!data.trials.length || !data.models.length) return null;
-      const traces = data.models.map((model, i) => ({
-        ...line(model.name, i), x: data.trials, y: data.ranks[i], meta: model.url,
-        line: { ...line(model.name, i).line, shape: "hv" },
+      if (!started(data)) return null;
+      const names = labels(data, width);
+      const traces = names.map((name, i) => ({
+        ...line(name, i), x: data.trials, y: data.ranks[i], meta: data.models[i].url,
+        line: { ...line(name, i).line, shape: "hv" },
       }));
-      const shape = layout(width, { x: "trials of the run", y: "position by score", entries: data.models.map(({ name }) => name) });
+      const shape = layout(width, { x: "trials of the run", y: "position by score", entries: names });
       shape.yaxis = { ...shape.yaxis, range: [data.models.length + 0.5, 0.5], dtick: data.models.length > 12 ? 5 : 1 };
       return { traces, layout: shape };
     },
@@ -51,7 +54,7 @@ export const FIGURES = {
   evidence: {
     draw(data, width) {
       const { pairs, threshold } = data.evidence;
-      if (!pairs.length || !threshold.some((value) => value !== null)) return null;
+      if (!started(data) || !pairs.length || !threshold.some((value) => value !== null)) return null;
       const traces = pairs.map((pair, i) => ({
         ...line(pair.name, i), x: data.trials, y: pair.values, meta: pair.url,
       }));
@@ -81,8 +84,8 @@ export const FIGURES = {
       const { bad, open, tie, good } = theme();
       const places = { worse: 0, open: 1, tie: 2, better: 3 };
       const signs = { worse: "<", tie: "=", better: ">" };
-      const few = data.models.length <= (width < 500 ? 8 : 14);
-      const names = data.models.map(({ name }) => name);
+      const names = labels(data, width);
+      const few = names.length <= (width < 500 ? 8 : 14);
       const trace = {
         type: "heatmap", zmin: -0.5, zmax: 3.5, showscale: false, xgap: 1, ygap: 1, customdata: urls,
         z: kind.map((row) => row.map((one) => (one === null ? null : places[one]))),
@@ -95,6 +98,12 @@ export const FIGURES = {
         colorscale: steps([bad, open, tie, good]),
       };
       const shape = square(names, width);
+      if (names.length > 6) { // too many for names below the columns
+        const numbers = names.map((_, i) => i + 1), every = few || width >= 500 ? 1 : 5;
+        Object.assign(shape.xaxis, { ticktext: numbers.map((n) => (n % every ? "" : n)), side: "top" });
+        shape.xaxis.tickfont.size = few ? 11 : 9;
+        shape.yaxis.ticktext = numbers.map((n, i) => `${n} ${shape.yaxis.ticktext[i]}`);
+      }
       return { traces: [trace], layout: shape };
     },
     url: (point) => point.customdata,
@@ -117,17 +126,17 @@ export const FIGURES = {
     draw(data, width) {
       const { counts, questions } = data.cells;
       if (!questions.length || !data.models.length) return null;
-      const names = data.models.map(({ name }) => name);
+      const names = labels(data, width);
       const trace = {
         type: "heatmap", z: counts, x: questions.map((_, j) => j), y: names.map((_, i) => i), xgap: 0, ygap: 1,
-        colorscale: theme().ramp, zmin: 0, colorbar: { thickness: 10, outlinewidth: 0, len: 0.9 },
+        colorscale: theme().ramp, zmin: 0, zmax: Math.max(1, ...counts.map((row) => Math.max(...row))), colorbar: { thickness: 10, outlinewidth: 0, len: 0.9 },
         hovertext: counts.map((row, i) =>
-          row.map((n, j) => `${plain(names[i])}<br>${plain(questions[j])}<br>${n} trials`)),
+          row.map((n, j) => `${plain(data.models[i].name)}<br>${plain(questions[j])}<br>${n} trials`)),
         hoverinfo: "text",
         customdata: counts.map((row) => row.map((_, j) => data.cells.urls[j])),
       };
       const shape = square(names, width);
-      shape.xaxis = { ...axis("question, as first asked"), showticklabels: false, fixedrange: width < 500 };
+      shape.xaxis = { ...axis("question, as first asked"), showticklabels: false, ticks: "", fixedrange: width < 500 };
       return { traces: [trace], layout: shape };
     },
     url: (point) => point.customdata,
@@ -242,15 +251,23 @@ function layout(width, { x, y, entries = [] }) {
 
 function square(names, width) {
   const shape = layout(width, { x: "", y: "" });
-  const most = width < 500 ? 10 : 24;
-  const short = names.map((name) => plain(name.length > most ? `${name.slice(0, most - 1)}…` : name));
-  const ticks = { tickmode: "array", tickvals: names.map((_, i) => i), ticktext: short, showgrid: false, zeroline: false };
+  const ticks = { tickmode: "array", tickvals: names.map((_, i) => i), ticktext: names.map(plain), showgrid: false, zeroline: false };
   return {
     ...shape,
     height: Math.max(shape.height, 120 + 18 * names.length),
-    xaxis: { ...axis(""), ...ticks, side: "bottom", tickangle: names.length > 6 ? -45 : 0, rangemode: "normal" },
+    xaxis: { ...axis(""), ...ticks, side: "bottom", tickangle: 0, rangemode: "normal" },
     yaxis: { ...axis(""), ...ticks, autorange: "reversed" },
   };
+}
+
+/** Whether any model has a score. */
+function started({ scores }) {
+  return scores.score.some((row) => row.some((value) => value !== null));
+}
+
+/** The names of the models, shorter ones on a phone; no two are alike. */
+function labels({ models }, width) {
+  return models.map(({ name, short }) => (width < 500 ? short : name));
 }
 
 function line(name, i) {
@@ -259,15 +276,15 @@ function line(name, i) {
   return { type: "scatter", mode: "lines", name: plain(name), line: style };
 }
 
-function funnel(data, model, i) {
-  const { scores, trials } = data;
+function funnel({ models, scores, trials }, name, i) {
   const colour = line("", i).line.color;
-  const shared = { legendgroup: `m${i}`, meta: model.url };
-  const last = Math.max(...data.ranks.map((ranks) => ranks[ranks.length - 1] ?? 0));
+  const shared = { legendgroup: `m${i}`, meta: models[i].url };
+  const course = { ...line(name, i), ...shared, x: trials, y: scores.score[i] };
+  if (models.length > BANDS) return [course];
   return [
     { ...edge(trials, scores.high[i]), ...shared, showlegend: false },
-    { ...edge(trials, scores.low[i]), ...shared, fill: "tonexty", fillcolor: faint(colour, last > 8 ? 0.06 : 0.14), showlegend: false },
-    { ...line(model.name, i), ...shared, x: trials, y: scores.score[i] },
+    { ...edge(trials, scores.low[i]), ...shared, fill: "tonexty", fillcolor: faint(colour), showlegend: false },
+    course,
   ];
 }
 
@@ -283,9 +300,9 @@ function steps(colours) {
   return colours.flatMap((colour, k) => [[k / colours.length, colour], [(k + 1) / colours.length, colour]]);
 }
 
-function faint(colour, opacity = 0.14) {
+function faint(colour) {
   const [r, g, b] = [1, 3, 5].map((k) => parseInt(colour.slice(k, k + 2), 16));
-  return `rgba(${r},${g},${b},${opacity})`;
+  return `rgba(${r},${g},${b},0.14)`;
 }
 
 function span({ score, low, high }, i, k) {

@@ -13,7 +13,7 @@ export function follow({ morePlots = () => {} } = {}) {
   const open = () => {
     if (source) return;
     source = new EventSource("stream");
-    source.addEventListener("open", () => say("live", "live"));
+    source.addEventListener("open", () => say("live", "connected"));
     source.addEventListener("error", () => say("lost", "connection lost, trying again"));
     source.addEventListener("part", (event) => {
       const { name, html } = JSON.parse(event.data);
