@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.frames import columns_of, frame_of
+from adaptive_eval.core.goals import make_goal
 from adaptive_eval.core.spec import AllocationSpec, SessionSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate.budget_limits import Workload, cost_of, cut_at, steps_within, without_budgets
@@ -157,13 +158,19 @@ class _Work:
     done: dict[tuple[BiasedCoins, float | None], SimulationResult] = field(default_factory=dict)
 
     def unlimited(
-        self, answers: Answers, margins: Sequence[float | None], label: str = ""
+        self,
+        answers: Answers,
+        margins: Sequence[float | None],
+        label: str = "",
+        passes: int | None = None,
     ) -> list[SimulationResult]:
-        """Simulate round-robin without a budget, with each margin."""
+        """Simulate round-robin without a budget, with each margin, for at most `passes`."""
         spec = replace(
             without_budgets(self.spec),
             allocation=AllocationSpec("round-robin", self.spec.allocation.questions),
         )
+        if passes is not None and passes < (spec.stopping.max_passes or np.inf):
+            spec = replace(spec, stopping=replace(spec.stopping, max_passes=passes))
         label = label or f"{len(margins)} margin{'s' * (len(margins) > 1)}"
         results = simulate_margins(
             spec, answers, margins, self.replicates, self.seed, self.workers, self._progress(label)
@@ -178,7 +185,7 @@ class _Work:
         """Return the figures of round-robin with one margin."""
         result = self.done.get((answers, margin)) if isinstance(answers, BiasedCoins) else None
         if result is None:
-            (result,) = self.unlimited(answers, [margin], label)
+            (result,) = self.unlimited(answers, [margin], label, self._passes())
         return self.row("round-robin", margin, self.limited(result))
 
     def own_policy(self, answers: Answers, margin: float | None) -> PlanRow:
@@ -214,6 +221,19 @@ class _Work:
         for per_trial, limit, parallel in self._limits():
             step = np.minimum(step, steps_within(result.trials, per_trial, limit, parallel=parallel))
         return cut_at(result, step)
+
+    def _passes(self) -> int | None:
+        """Return passes within which every run reaches a limit of the spec; None if there is no limit."""
+        goal = make_goal(self.spec)
+        # An open pair of two models needs both; models compared with a number or a reference need one.
+        pairs = ~(goal.single | goal.measured) & (goal.second < len(self.spec.models))
+        least = 2 if pairs.all() else 1
+        steps = []
+        for costs, limit, parallel in self._limits():
+            cheapest = sorted(costs)[:least]
+            if (rate := max(cheapest) if parallel else sum(cheapest)) > 0:
+                steps.append(limit / rate)
+        return int(min(steps) // self.spec.questions) + 1 if steps else None
 
     def _limits(self) -> Iterable[tuple[list[float], float, bool]]:
         budget = self.spec.budget

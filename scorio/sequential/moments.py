@@ -71,10 +71,13 @@ class Prior:
         return np.asarray((self.strength * self.m1 + sx) / (n + self.strength))
 
     def variance(self, n: Ints | Floats, sx: Floats, sxx: Floats) -> Floats:
-        """Return the posterior one-trial variance v of cells with these sums."""
+        """Return the posterior one-trial variance v of cells with these sums.
+
+        Where `sxx` is the array `sx`, scores are 0 and 1, and m2 is m1.
+        """
         total = n + self.strength
         a = (self.strength * self.m1 + sx) / total
-        b = (self.strength * self.m2 + sxx) / total
+        b = a if sxx is sx else (self.strength * self.m2 + sxx) / total
         return np.asarray((b - a * a) * total / (total + 1.0))
 
 
@@ -117,9 +120,12 @@ def _prior_strength(n: Ints | Floats, sx: Floats, sxx: Floats, total: Floats) ->
 
 
 def avg_variance(n: Ints | Floats, sx: Floats, sxx: Floats, size: int, p1: float, p2: float) -> Floats:
-    """Return the variance of avg@N of cells (the paper's Eq. 20, uniform prior over `size` categories)."""
+    """Return the variance of avg@N of cells (the paper's Eq. 20, uniform prior over `size` categories).
+
+    Where `sxx` is the array `sx`, scores are 0 and 1.
+    """
     total = n + size
     a = (size * p1 + sx) / total
-    b = (size * p2 + sxx) / total
-    scale = np.where(n > 0, total / np.maximum(n, 1), 0.0)
+    b = a if sxx is sx else (size * p2 + sxx) / total
+    scale = (n > 0) * (total / np.maximum(n, 1))
     return np.asarray(scale**2 * (b - a * a) / (total + 1.0))

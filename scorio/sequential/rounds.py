@@ -201,6 +201,7 @@ class Rounds:
         self.first = sequence.shared
         self._x = np.append(scores, [0.0, 0.0])
         self._x2 = self._x**2
+        self._binary = bool(np.array_equal(self._x, self._x2))
         self._p1, self._p2 = float(scores.mean()), float((scores**2).mean())
         size = sequence.questions
         self.begins = [self.first]
@@ -368,7 +369,7 @@ class Rounds:
             part = slice(begin, begin + width)
             category = categories[:, part]
             asked = questions[:, part, None] == np.arange(self.sequence.questions)
-            r = _onward(sums[0], asked & (category >= 0)[:, :, None])
+            r = _onward(sums[0], asked if category.min() >= 0 else asked & (category >= 0)[:, :, None])
             s = _onward(sums[1], asked * self._x[category][:, :, None])
             s2 = s if self._binary else _onward(sums[2], asked * self._x2[category][:, :, None])
             sums = r[:, -1], s[:, -1], s2[:, -1]
@@ -378,32 +379,34 @@ class Rounds:
         seen_count = np.broadcast_to(count, path[4].shape)
         return np.stack([*path[:4], seen_count, path[5], squares]), sums
 
-    @property
-    def _binary(self) -> bool:
-        return bool(np.array_equal(self._x, self._x2))
-
     def _read(self, state: Snapshot, kept: Bools, prior: Prior, r: Floats, s: Floats, s2: Floats) -> Floats:
         """Return w, u, G, R, an empty row, and the sum of the estimates."""
+        # A choice by a mask costs as much as ten sums, and mostly every question is kept.
+        every = bool(kept.all())
+
+        def of_kept(values: Floats, other: float = 0.0) -> Floats:
+            return values if every else np.where(kept, values, other)
+
         many, has = np.maximum(r, 1.0), r > 0.0
         h = (state.unit[:, None] / (state.variance[:, None] / many).sum(axis=2))[:, :, None]
-        weight = np.where(kept, state.weight[:, None] + h * has, 1.0)
-        estimate = np.where(kept, (state.score[:, None] + h * s / many) / weight, 0.0)
-        share = np.where(kept, (state.square[:, None] + h * h * has / many) / weight**2, 0.0)
-        n, sx, sxx = state.n[:, None] + r, state.sx[:, None] + s, state.sxx[:, None] + s2
+        weight = of_kept(state.weight[:, None] + h * has, 1.0)
+        estimate = of_kept((state.score[:, None] + h * s / many) / weight)
+        share = of_kept((state.square[:, None] + h * h * has / many) / weight**2, 1.0)
+        n, sx = state.n[:, None] + r, state.sx[:, None] + s
+        sxx = sx if self._binary else state.sxx[:, None] + s2
         v = prior.variance(n, sx, sxx)
         total = np.maximum(kept.sum(axis=2), 1)
-        within = (v * share).sum(axis=2) / total
-        trials = np.where(kept, 1.0 / np.where(share > 0.0, share, 1.0), 0.0)
-        mean_square = estimate if self._binary else np.where(kept, sxx / np.maximum(n, 1.0), 0.0)
-        size = self.scores.size
-        uniform = avg_variance(trials, trials * estimate, trials * mean_square, size, self._p1, self._p2)
+        trials = of_kept(1.0 / share)
+        scored = trials * estimate
+        squared = scored if self._binary else trials * of_kept(sxx / np.maximum(n, 1.0))
+        uniform = avg_variance(trials, scored, squared, self.scores.size, self._p1, self._p2)
         return np.stack(
             [
-                within,
+                of_kept(v * share).sum(axis=2) / total,
                 uniform.sum(axis=2) / total,
-                np.where(kept, n * v, 0.0).sum(axis=2),
-                np.where(kept, np.maximum(n - 1.0, 0.0), 0.0).sum(axis=2),
-                np.zeros_like(within),
+                of_kept(n * v).sum(axis=2),
+                of_kept(n - 1.0).sum(axis=2),  # what is kept was asked
+                np.zeros(r.shape[:2]),
                 estimate.sum(axis=2),
             ]
         )
@@ -411,8 +414,6 @@ class Rounds:
 
 def _onward(start: Floats, change: NDArray[np.generic]) -> Floats:
     """Accumulate along steps from `start` (I, M), one by one, so that grouping changes no bit of it."""
-    # Whole rows are added faster than NumPy accumulates along an axis that is not the last.
-    sums = np.empty(change.shape)
-    for step in range(change.shape[1]):
-        start = np.add(start, change[:, step], out=sums[:, step])
-    return sums
+    sums = np.empty((change.shape[0], change.shape[1] + 1, change.shape[2]))
+    sums[:, 0], sums[:, 1:] = start, change
+    return sums.cumsum(axis=1)[:, 1:]

@@ -167,6 +167,14 @@ class TestPlan:
         assert fixed.trials.median == 3 * 30 * 30
         assert adaptive.any_wrong == uniform.any_wrong
 
+    @pytest.mark.parametrize("limit", [{"trials": 500}, {"tokens": 90_000}, {"wall_clock": 100.0}])
+    def test_runs_that_are_cut_at_the_budget_are_not_simulated_beyond_it(self, limit, monkeypatch):
+        gaps = {0.1: BiasedCoins((0.6, 0.5, 0.4)), 0.4: BiasedCoins((0.9, 0.5, 0.1))}
+        spec = bounded_spec(max_passes=30, **limit)
+        cut = self.planned(spec, gaps=gaps, replicates=4)
+        monkeypatch.setattr(plan_forecast._Work, "_passes", lambda _: None)
+        assert cut == self.planned(spec, gaps=gaps, replicates=4)
+
     def test_batches_are_whole_cost_half_and_come_one_after_the_other(self):
         work = tuple(replace(one, live_usd=0.002, batch_size=50) for one in self.work)
         live, batches = plan(
