@@ -106,11 +106,11 @@ def test_it_loads_nothing_is_bounded_and_is_read_aloud_in_order(browser, report)
     assert HOSTILE[0] in first.inner_text()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
+    fits_screens_and_paper_and_can_be_read(page)
     page.context.close()
 
 
-def test_it_fits_screens_and_paper_and_can_be_read(browser, report):
-    page, _, _ = opened(browser, report)
+def fits_screens_and_paper_and_can_be_read(page):
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         for width in (360, 1280):
@@ -127,7 +127,6 @@ def test_it_fits_screens_and_paper_and_can_be_read(browser, report):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.locator("details table").bounding_box()["height"] > 1_000
     assert page.evaluate("getComputedStyle(document.querySelector('pre')).maxHeight") == "none"
-    page.context.close()
 
 
 def test_a_report_a_comparison_and_a_leaderboard_are_accessible_and_show_intervals_on_a_phone(

@@ -160,43 +160,131 @@ def drawn(page, figure):
     return element
 
 
-# What it shows
-
-
-def test_ten_seconds_tell_who_wins_what_is_open_and_what_it_costs(open_page, live):
-    live.goes_on(replace(examples.midrun(), forecast=examples.MORE))
+def test_a_live_run_is_told_of_at_once_and_followed(open_page, live, tmp_path):
+    told = examples.decisions_of(examples.finished())
+    live.goes_on(replace(examples.midrun(), forecast=examples.MORE), told[:1])
     with chromium.served(live.directory) as address:
-        page = open_page(address)
-        seen = " ".join(page.locator("#part-summary").inner_text().split())
-        assert page.locator("#part-summary").bounding_box()["y"] < 300
-        words = (
-            "First place is not resolved between oak, elm and ash",
-            "7 of 10",
-            "1,056 trials",
-            "80 % interval 594–4,362 trials",
-            "91 % goal reached in budget",
-            "Used so far",
-            "without an answer",
-        )
-        for one in words:
-            assert one in seen
-        headings = page.locator("h2").all_inner_texts()
-        assert headings[:5] == [
-            "Who is ahead, and how sure",
-            "What is open, and what it will take",
-            "Cost so far",
-            "Anything broken?",
-            "Plots",
-        ]
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            contrast, words = page.evaluate(CONTRAST)
-            assert contrast >= 4.5, (scheme, words)
+        page = connected(open_page(address))
+        tells_in_ten_seconds(page)
+        leaves_the_reader_where_he_is(page, live, told)
+        asks_for_nothing_while_nobody_looks(page, live)
+        live.directory.rename(tmp_path / "elsewhere")
+        page.locator("#live", has_text="moved or deleted").wait_for()
+        assert "oak is ahead" in page.locator(".verdict").inner_text()
 
 
-def test_every_figure_is_drawn_once_it_can_be_seen_with_its_data_behind_it(open_page, finished):
-    page = connected(open_page(finished, viewport={"width": 1280, "height": 300}))
+def tells_in_ten_seconds(page):
+    seen = " ".join(page.locator("#part-summary").inner_text().split())
+    assert page.locator("#part-summary").bounding_box()["y"] < 300
+    words = (
+        "First place is not resolved between oak, elm and ash",
+        "7 of 10",
+        "1,056 trials",
+        "80 % interval 594–4,362 trials",
+        "91 % goal reached in budget",
+        "Used so far",
+        "without an answer",
+    )
+    for one in words:
+        assert one in seen
+    headings = page.locator("h2").all_inner_texts()
+    assert headings[:5] == [
+        "Who is ahead, and how sure",
+        "What is open, and what it will take",
+        "Cost so far",
+        "Anything broken?",
+        "Plots",
+    ]
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        contrast, words = page.evaluate(CONTRAST)
+        assert contrast >= 4.5, (scheme, words)
+
+
+def leaves_the_reader_where_he_is(page, live, told):
+    count = "document.querySelector('#figure-scores .plot').data[2].x.length"
+    moments = drawn(page, "scores") and page.evaluate(count)
+    page.locator("#part-pairs summary").click()  # was open: the reader closes it
+    page.locator("#part-board a", has_text="elm").focus()
+    for results, decisions in ((examples.midrun(), told[1:3]), (examples.finished(), told[3:])):
+        live.goes_on(results, decisions)
+    page.locator(".verdict", has_text="oak is ahead of all others").wait_for()
+    page.locator("#part-state", has_text="resolved").wait_for()
+    assert page.evaluate("document.activeElement.textContent") == "elm"
+    assert page.evaluate("document.querySelector('#part-pairs details').open") is False
+    assert page.locator("#said").text_content() == told[-1].text
+    assert page.locator("#part-decisions li").first.inner_text().endswith(told[-1].text)
+    page.locator("#figure-scores").scroll_into_view_if_needed()
+    until(page, f"{count} > {moments}")
+
+
+def asks_for_nothing_while_nobody_looks(page, live):
+    hide = """hidden => {
+      Object.defineProperty(document, "hidden", { get: () => hidden, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    page.evaluate(hide, True)
+    streams = len([url for url in page.asked if url.endswith("/stream")])
+    live.goes_on(examples.midrun())
+    page.wait_for_timeout(2_500)
+    assert "oak is ahead" in page.locator(".verdict").inner_text()
+    page.evaluate(hide, False)
+    page.locator(".verdict", has_text="First place").wait_for()
+    assert len([url for url in page.asked if url.endswith("/stream")]) == streams + 1
+    live.goes_on(examples.finished())
+    page.locator(".verdict", has_text="oak is ahead").wait_for()
+
+
+def test_runs_appear_in_the_list_by_themselves_and_ctrl_c_stops_the_page(open_page, tmp_path):
+    command = [chromium.COMMAND, "monitor", tmp_path, "--web"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        page = open_page(process.stdout.readline().removeprefix("Open ").strip())
+        assert "no run in this folder yet" in page.locator("main").inner_text()
+        runs.make_run(tmp_path / "forest")
+        page.get_by_role("link", name="forest").click()
+        page.locator(".verdict", has_text="oak is ahead").wait_for()
+        page.get_by_role("link", name="All runs").click()
+        page.locator("tbody tr th", has_text="forest").wait_for()
+        page.get_by_role("link", name="forest").click()
+        connected(page)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=chromium.PATIENCE)
+    assert process.returncode == 0
+    assert "Traceback" not in said
+    assert said.splitlines()[-1] == "Stopped; the run itself is not affected."
+    page.locator("#live", has_text="connection lost").wait_for()
+
+
+def test_the_keyboard_reaches_everything_and_figures_are_drawn_once_they_can_be_seen(open_page, finished):
+    page = connected(open_page(finished, viewport={"width": 1280, "height": 300}, color_scheme="dark"))
     assert not [url for url in page.asked if "plotly" in url]
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    reached = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        name, outline = page.evaluate(
+            """() => {
+              const e = document.activeElement;
+              const outline = parseFloat(getComputedStyle(e).outlineWidth);
+              return [e.id || e.textContent.trim() || e.ariaLabel, outline];
+            }"""
+        )
+        assert outline >= 2, name
+        reached.append(name)
+    assert "theme" in reached
+    for name in ("oak", "elm", "Scores as a table"):
+        assert any(name in one for one in reached), name
+    details = page.locator("#figure-scores details.data")
+    details.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert details.get_attribute("open") is not None
+    page.keyboard.press("Enter")
+    every_figure_has_its_data_behind_it(page)
+    the_theme_follows_the_reader(page)
+
+
+def every_figure_has_its_data_behind_it(page):
     traces = {"scores": 12, "evidence": 7, "matrix": 1, "ranks": 4, "cells": 1, "cost": 1, "calibration": 4}
     for figure, count in traces.items():
         assert drawn(page, figure).evaluate("plot => plot.data.length") == count, figure
@@ -210,7 +298,21 @@ def test_every_figure_is_drawn_once_it_can_be_seen_with_its_data_behind_it(open_
     assert len([url for url in page.asked if "plotly" in url]) == 1
 
 
-def test_a_model_a_pair_and_a_question_lead_to_their_trials(open_page, finished):
+def the_theme_follows_the_reader(page):
+    ground = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(ground)
+    page.get_by_role("button", name="Light theme").click()
+    light = page.evaluate(ground)
+    assert light != dark
+    page.reload()
+    assert page.evaluate(ground) == light
+    assert drawn(page, "cost").evaluate("plot => plot.layout.paper_bgcolor") == "#ffffff"
+    page.get_by_role("button", name="Dark theme").click()
+    drawn(page, "cost")  # the button is at the top of the page: figures out of sight wait to be drawn again
+    until(page, "document.querySelector('#figure-cost .plot').layout.paper_bgcolor === '#1a1d23'")
+
+
+def test_models_pairs_questions_and_heat_maps_lead_to_their_trials(open_page, finished):
     page = open_page(finished)
     page.locator("#part-board a", has_text="elm").click()
     page.wait_for_url("**/models/1")
@@ -228,10 +330,6 @@ def test_a_model_a_pair_and_a_question_lead_to_their_trials(open_page, finished)
     page.get_by_role("button", name="Show").click()
     page.wait_for_url("**outcome=0")
     assert set(page.locator("details.trial .chip").all_text_contents()) == {"category 0"}
-
-
-def test_a_click_into_a_heat_map_leads_to_what_was_clicked(open_page, finished):
-    page = open_page(finished)
     for figure, wanted in (("matrix", r"pairs/\d+$"), ("cells", r"questions/\d+$")):
         page.goto(finished)
         box = drawn(page, figure).locator(".nsewdrag").bounding_box()
@@ -247,61 +345,14 @@ def test_a_click_into_a_heat_map_leads_to_what_was_clicked(open_page, finished):
         page.wait_for_url(re.compile(wanted))
 
 
-# Live
-
-
-def test_the_page_follows_the_run_and_leaves_the_reader_where_he_is(open_page, live):
-    told = examples.decisions_of(examples.finished())
-    live.goes_on(examples.midrun(), told[:1])
-    with chromium.served(live.directory) as address:
-        page = connected(open_page(address))
-        count = "document.querySelector('#figure-scores .plot').data[2].x.length"
-        moments = drawn(page, "scores") and page.evaluate(count)
-        page.locator("#part-pairs summary").click()  # was open: the reader closes it
-        page.locator("#part-board a", has_text="elm").focus()
-        for results, decisions in ((examples.midrun(), told[1:3]), (examples.finished(), told[3:])):
-            live.goes_on(results, decisions)
-        page.locator(".verdict", has_text="oak is ahead of all others").wait_for()
-        page.locator("#part-state", has_text="resolved").wait_for()
-        assert page.evaluate("document.activeElement.textContent") == "elm"
-        assert page.evaluate("document.querySelector('#part-pairs details').open") is False
-        assert page.locator("#said").text_content() == told[-1].text
-        assert page.locator("#part-decisions li").first.inner_text().endswith(told[-1].text)
-        page.locator("#figure-scores").scroll_into_view_if_needed()
-        until(page, f"{count} > {moments}")
-
-
-def test_a_page_that_nobody_sees_asks_for_nothing_and_outlives_its_run(open_page, live, tmp_path):
-    live.goes_on(examples.no_trials())
-    with chromium.served(live.directory) as address:
-        page = open_page(address)
-        connected(page)
-        hide = """hidden => {
-          Object.defineProperty(document, "hidden", { get: () => hidden, configurable: true });
-          document.dispatchEvent(new Event("visibilitychange"));
-        }"""
-        page.evaluate(hide, True)
-        streams = len([url for url in page.asked if url.endswith("/stream")])
-        live.goes_on(examples.midrun())
-        page.wait_for_timeout(2_500)
-        assert "No trial has been counted yet" in page.locator(".verdict").inner_text()
-        page.evaluate(hide, False)
-        page.locator(".verdict", has_text="First place").wait_for()
-        assert len([url for url in page.asked if url.endswith("/stream")]) == streams + 1
-        live.directory.rename(tmp_path / "elsewhere")
-        page.locator("#live", has_text="moved or deleted").wait_for()
-        assert "First place" in page.locator(".verdict").inner_text()
-
-
-def test_runs_appear_in_the_list_by_themselves(open_page, tmp_path):
-    with chromium.served(tmp_path) as address:
-        page = open_page(address)
-        assert "no run in this folder yet" in page.locator("main").inner_text()
-        runs.make_run(tmp_path / "forest")
-        page.get_by_role("link", name="forest").click()
-        page.locator(".verdict", has_text="oak is ahead").wait_for()
-        page.get_by_role("link", name="All runs").click()
-        page.locator("tbody tr th", has_text="forest").wait_for()
+def test_without_scripts_the_run_can_still_be_read(browser, finished):
+    context = browser.new_context(java_script_enabled=False)
+    context.set_default_timeout(1000 * chromium.PATIENCE)
+    page = context.new_page()
+    page.goto(finished)
+    assert "oak is ahead of all others" in page.locator(".verdict").inner_text()
+    assert "Without scripts" in page.locator("noscript").inner_text()
+    context.close()
 
 
 # Everyone can use it
@@ -332,56 +383,6 @@ def test_axe_finds_nothing_to_object_to_and_a_phone_needs_no_scrolling_sideways(
         assert sideways(page) <= 0, path
 
 
-def test_the_theme_follows_the_system_and_then_the_reader(open_page, finished):
-    page = open_page(finished, color_scheme="dark")
-    ground = "getComputedStyle(document.body).backgroundColor"
-    dark = page.evaluate(ground)
-    page.get_by_role("button", name="Light theme").click()
-    light = page.evaluate(ground)
-    assert light != dark
-    page.reload()
-    assert page.evaluate(ground) == light
-    assert drawn(page, "cost").evaluate("plot => plot.layout.paper_bgcolor") == "#ffffff"
-    page.get_by_role("button", name="Dark theme").click()
-    drawn(page, "cost")  # the button is at the top of the page: figures out of sight wait to be drawn again
-    until(page, "document.querySelector('#figure-cost .plot').layout.paper_bgcolor === '#1a1d23'")
-
-
-def test_the_keyboard_reaches_everything_and_shows_where_it_is(open_page, finished):
-    page = open_page(finished)
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
-    reached = []
-    for _ in range(60):
-        page.keyboard.press("Tab")
-        name, outline = page.evaluate(
-            """() => {
-              const e = document.activeElement;
-              const outline = parseFloat(getComputedStyle(e).outlineWidth);
-              return [e.id || e.textContent.trim() || e.ariaLabel, outline];
-            }"""
-        )
-        assert outline >= 2, name
-        reached.append(name)
-    assert "theme" in reached
-    for name in ("oak", "elm", "Scores as a table"):
-        assert any(name in one for one in reached), name
-    details = page.locator("#figure-scores details.data")
-    details.locator("summary").focus()
-    page.keyboard.press("Enter")
-    assert details.get_attribute("open") is not None
-
-
-def test_without_scripts_the_run_can_still_be_read(browser, finished):
-    context = browser.new_context(java_script_enabled=False)
-    context.set_default_timeout(1000 * chromium.PATIENCE)
-    page = context.new_page()
-    page.goto(finished)
-    assert "oak is ahead of all others" in page.locator(".verdict").inner_text()
-    assert "Without scripts" in page.locator("noscript").inner_text()
-    context.close()
-
-
 # Deaf to what models say
 
 
@@ -400,6 +401,17 @@ def test_hostile_content_does_nothing(open_page, hostile):
         text = page.evaluate("document.body.innerText + document.title")
         assert not set("\x1b\x07\0\u202e\u2028") & set(text), path
         assert page.title() != "title", path
+    a_megabyte_is_shown_in_part_and_had_whole(page, hostile)
+
+
+def a_megabyte_is_shown_in_part_and_had_whole(page, hostile):
+    step = hostile_run.ANSWERS.index(hostile_run.LONG_LINE)
+    page.goto(f"{hostile}trials/1/{step}")
+    answer = page.locator("pre[aria-label=Answer]")
+    assert len(answer.inner_text()) == 200_000
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download all of it").last.click()
+    assert Path(download.value.path()).read_text() == hostile_run.LONG_LINE
 
 
 def names_do_nothing_in_a_plot(page):
@@ -414,16 +426,6 @@ def names_do_nothing_in_a_plot(page):
     assert "<b>bold</b>" in shown, "the plotting library reads no markup in a name"
 
 
-def test_a_megabyte_on_one_line_is_shown_in_part_and_had_whole(open_page, hostile):
-    step = hostile_run.ANSWERS.index(hostile_run.LONG_LINE)
-    page = open_page(f"{hostile}trials/1/{step}")
-    answer = page.locator("pre[aria-label=Answer]")
-    assert len(answer.inner_text()) == 200_000
-    with page.expect_download() as download:
-        page.get_by_role("link", name="Download all of it").last.click()
-    assert Path(download.value.path()).read_text() == hostile_run.LONG_LINE
-
-
 # The command
 
 
@@ -432,20 +434,6 @@ def test_the_address_is_on_this_machine_and_useless_without_its_token(finished):
     assert httpx.get(root).status_code == 404
     assert httpx.get(f"{root}runs/forest/").status_code == 404
     assert httpx.get(finished).status_code == 200
-
-
-def test_ctrl_c_stops_the_page_at_once_while_it_is_watched(open_page, tmp_path):
-    runs.make_run(tmp_path / "forest")
-    command = [chromium.COMMAND, "monitor", tmp_path / "forest", "--web"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        page = open_page(process.stdout.readline().removeprefix("Open ").strip())
-        connected(page)
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=chromium.PATIENCE)
-    assert process.returncode == 0
-    assert "Traceback" not in said
-    assert said.splitlines()[-1] == "Stopped; the run itself is not affected."
-    page.locator("#live", has_text="connection lost").wait_for()
 
 
 @pytest.mark.parametrize(
