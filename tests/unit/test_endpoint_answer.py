@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from adaptive_eval.endpoints.answer import MOST_TOKENS, chat_text, plain_text, read_completions, read_usage
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_completions import OpenAICompletions
-from adaptive_eval.endpoints.redaction import Redactor, storable
+from adaptive_eval.endpoints.redaction import Redactor, shorten, storable
 from adaptive_eval.endpoints.shares import share_usage
 from adaptive_eval.endpoints.streaming import Assembly
 from adaptive_eval.errors import EndpointError, TransientEndpointError, UsageError
@@ -244,6 +244,27 @@ def test_a_key_is_found_in_the_ways_in_which_servers_write_it(echo):
 def test_every_text_can_be_stored(text):
     assert storable(text).encode("utf-8").decode("utf-8") == storable(text)
     assert storable(storable(text)) == storable(text)
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
+def test_good_text_is_left_alone(text):
+    assert storable(text) == text
+
+
+@given(st.text(), st.integers(5, 600))
+def test_shortening_holds_its_limit(text, limit):
+    line = shorten(text, limit)
+    assert len(line) <= limit
+    assert line.isprintable()
+
+
+@given(
+    st.text(alphabet=st.characters(codec="ascii"), min_size=4, max_size=30),
+    st.text(max_size=40),
+    st.text(max_size=40),
+)
+def test_no_secret_survives(secret, before, after):
+    assert secret not in Redactor([secret])(before + secret + after).replace("[redacted]", "\0")
 
 
 def test_the_longer_of_two_secrets_goes_as_a_whole_and_short_values_are_none():

@@ -5,10 +5,13 @@ from email.utils import formatdate
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adaptive_eval.endpoints.failures import (
     from_answer,
     from_status,
+    malformed,
     pause_after,
     retry_after,
     server_message,
@@ -106,6 +109,29 @@ def test_a_redirect_says_where_to():
 )
 def test_the_servers_own_words(body, words):
     assert " ".join(server_message(body).split()) == words
+
+
+def test_words_are_bounded_and_on_one_line():
+    error = fail(500, "line one\nline two \x1b[31mred " + "x" * 100_000)
+    assert "line one line two" in str(error)
+    assert str(error).isprintable()
+    assert len(str(error)) < 600
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(max_size=20),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(
+                st.sampled_from(["error", "message", "detail", "loc", "msg", "code"]), inner, max_size=4
+            )
+        ),
+        max_leaves=12,
+    )
+)
+def test_any_json_gives_words(body):
+    str(fail(500, json.dumps(body))).encode("utf-8")
 
 
 SECRET = 'sk-a/b+"1234567890'
@@ -228,3 +254,11 @@ def test_an_error_in_a_200_answer():
     assert "upstream" in str(error)
     assert from_answer({"error": None, "choices": []}, redact=NO_SECRETS) is None
     assert from_answer([], redact=NO_SECRETS) is None
+
+
+def test_a_malformed_answer_is_worth_another_attempt():
+    assert SECRET not in str(malformed("not JSON:", SECRET, redact=Redactor([SECRET])))
+    error = malformed("x" * 2000, redact=NO_SECRETS)
+    assert isinstance(error, TransientEndpointError)
+    assert error.kind == "malformed"
+    assert len(str(error)) < 600

@@ -62,6 +62,16 @@ def test_cells_count_what_the_trials_say(reader):
     assert set(cells.category_max.tolist()) <= {-1, 0, 1}
 
 
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_one_trial_is_found_by_itself(reader, newest_first):
+    for trial in reader.trials(model="elm", limit=3):
+        key = trial.request.key
+        options = {"model": key.model, "step": key.index, "newest_first": newest_first}
+        assert list(reader.trials(**options)) == [trial]
+        assert list(reader.trials(**options, missing=trial.missing is None)) == []
+    assert list(reader.trials(model="elm", step=10**9)) == list(reader.trials(model="ivy", step=0)) == []
+
+
 def test_a_model_s_walk_is_what_its_trials_say(reader):
     numbers = {question: number for number, question in enumerate(reader.cells().questions)}
     expected = []
@@ -73,6 +83,13 @@ def test_a_model_s_walk_is_what_its_trials_say(reader):
     assert reader.in_sequence("elm", reader.count()).tolist() == expected
     assert reader.in_sequence("elm", reader.count(), 10).tolist() == expected[10:]
     assert len(reader.in_sequence("elm", 0)) == len(reader.in_sequence("baobab", reader.count())) == 0
+
+
+def test_latencies_are_those_of_scored_answers(reader):
+    expected = Counter(trial.request.key.model for trial in reader.trials() if trial.score is not None)
+    assert {model: len(seconds) for model, seconds in reader.latencies(10**9).items()} == expected
+    some = reader.latencies(reader.count() // 5)
+    assert 0 < sum(map(len, some.values())) <= reader.count() // 5 + 1
 
 
 def test_pages_of_trials_join_to_the_whole(reader):
