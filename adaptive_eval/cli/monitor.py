@@ -104,7 +104,7 @@ def _print_json(views: Iterator[RunView]) -> RunView:
 def _print_once(view: RunView, as_json: bool, display: str | None, bayes: bool) -> RunView:
     from adaptive_eval.monitor.console import make_console
     from adaptive_eval.monitor.live import LiveView
-    from adaptive_eval.monitor.terminal import RunDisplay
+    from adaptive_eval.monitor.terminal import run_display
 
     if as_json:
         return _print_json(iter([view]))
@@ -112,7 +112,7 @@ def _print_once(view: RunView, as_json: bool, display: str | None, bayes: bool) 
         with LiveView(display) as live:
             live.update(view)
     else:
-        make_console().print(RunDisplay(view, compact=display == "compact", bayes=bayes))
+        make_console().print(run_display(view, compact=display == "compact", bayes=bayes))
     return view
 
 

@@ -31,10 +31,9 @@ class JsonLines:
         >>> (lines.line(view) or "")[:73], lines.line(view)
         ('{"schema": "adaptive-eval/monitor", "version": 1, "name": "demo", "state"', None)
         """
-        mark = (view.at, view.state, view.results.trials, len(view.decisions))
-        if mark == self._said:
+        if view.mark == self._said:
             return None
-        self._said = mark
+        self._said = view.mark
         data = _data(view, self._decisions)
         self._decisions = len(view.decisions)
         return json_text(data)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from adaptive_eval.core.results import ModelResult
 from adaptive_eval.monitor.bars import Axis, common_axis, interval_bar
-from adaptive_eval.monitor.lines import BAD, GOOD, HEADING, Column, columns, line
+from adaptive_eval.monitor.lines import BAD, GAP, GOOD, HEADING, Column, table
 from adaptive_eval.monitor.snapshot import RunView
 from adaptive_eval.text.labels import distinct_labels
 from adaptive_eval.text.missing_words import often_without_answer
@@ -27,7 +28,6 @@ from adaptive_eval.text.numbers import (
 from adaptive_eval.text.standings import standings
 from adaptive_eval.text.verdicts import state_word
 
-_GAP = 2
 _LABEL_LEAST, _LABEL_MOST = 18, 48
 _BAR_LEAST, _BAR_GOOD, _BAR_MOST = 14, 28, 60
 
@@ -51,18 +51,11 @@ def leaderboard(view: RunView, width: int, height: int, *, bayes: bool = False) 
     Columns are dropped from the least needed on as `width` shrinks (rank, model, score, trials and state
     stay), rows from the lowest rank on as `height` does; the last line then says what is missing.
     """
-    models = view.models
-    if not models or height < 2:
-        return []
-    room = height - 1
-    rows = models if len(models) <= room else models[: max(1, room - 1)]
-    lines = _table(view, rows, width, bayes)
-    if len(rows) < len(models) and len(lines) < height:
-        lines.append(line(_below_words(view, models[len(rows) :]), width=width))
-    return lines
+    cols = partial(_columns, view, width, bayes)
+    return table(view.models, width, height, cols, partial(_below_words, view))
 
 
-def _table(view: RunView, rows: Sequence[ModelResult], width: int, bayes: bool) -> list[Text]:
+def _columns(view: RunView, width: int, bayes: bool, rows: Sequence[ModelResult]) -> list[Column]:
     decimals = decimals_for(value for row in view.models for value in (row.low, row.score, row.high))
     running = view.state == "running"
     standing = standings(view.results)
@@ -76,23 +69,22 @@ def _table(view: RunView, rows: Sequence[ModelResult], width: int, bayes: bool) 
         cell_len("model"), *(cell_len(name) for name in distinct_labels(shown, _LABEL_MOST).values())
     )
     least = min(wanted, _LABEL_LEAST)
-    spare = width - sum(col.width + _GAP for col in (rank, score, trials, state)) - least
+    spare = width - sum(col.width + GAP for col in (rank, score, trials, state)) - least
     axis = common_axis(value for row in view.models for value in (row.low, row.score, row.high))
-    if spare < _BAR_LEAST + _GAP:
+    if spare < _BAR_LEAST + GAP:
         axis = None
-    spare -= _BAR_LEAST + _GAP if axis is not None else 0
+    spare -= _BAR_LEAST + GAP if axis is not None else 0
     extra: list[_Optional] = []
     for optional in _optional(rows, decimals, bayes):
-        if spare >= optional.column.width + _GAP + optional.bar - _BAR_LEAST:
-            spare -= optional.column.width + _GAP
+        if spare >= optional.column.width + GAP + optional.bar - _BAR_LEAST:
+            spare -= optional.column.width + GAP
             extra.append(optional)
     label = max(4, min(wanted, least + spare))
     names = distinct_labels(shown, label)
     cols = [rank, Column("model", [names[row.model] for row in rows]), score, *_at(extra, 0)]
     if axis is not None:
         cols.append(_bar_column(axis, rows, min(_BAR_MOST, _BAR_LEAST + least + spare - label), decimals))
-    cols += [*_at(extra, 1), trials, *_at(extra, 2), state]
-    return [line(text, width=width) for text in columns(cols, gap=_GAP)]
+    return [*cols, *_at(extra, 1), trials, *_at(extra, 2), state]
 
 
 def _optional(rows: Sequence[ModelResult], decimals: int, bayes: bool) -> list[_Optional]:
@@ -139,4 +131,4 @@ def _state(word: str) -> Text:
 def _below_words(view: RunView, rest: Sequence[ModelResult]) -> str:
     running = view.state == "running"
     counts = Counter(state_word(row, view.results, running=running) for row in rest)
-    return f"⋯ {len(rest)} more below ({listing([f'{n} {state}' for state, n in counts.items()])})"
+    return f"{len(rest)} more below ({listing([f'{n} {state}' for state, n in counts.items()])})"

@@ -7,18 +7,20 @@ styling, and so that the height of every block is known before it is drawn.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
 # Standard colours that are legible on dark and on light backgrounds; each only repeats what a word says.
 GOOD, BAD, TIED, HEADING = "green", "red", "magenta", "bold"
 
 Cell: TypeAlias = str | Text
+Item = TypeVar("Item")
 _BREAKS = re.compile(r"(?<!\d) | (?!(?:s|min|h|d|%)(?![\w]))")  # spaces, but those between number and unit
 _ASCII = str.maketrans("━├┤─●·–−…±μσ⋯", "#||-o.--~~us~")
 
@@ -58,7 +60,11 @@ def line(*parts: Cell | tuple[str, str], width: int | None = None) -> Text:
     return text
 
 
-def columns(cols: Sequence[Column], *, gap: int = 2, header: bool = True) -> list[Text]:
+GAP = 2
+"""Cells between two columns."""
+
+
+def columns(cols: Sequence[Column]) -> list[Text]:
     """Return aligned rows, the heading first.
 
     Examples
@@ -66,12 +72,26 @@ def columns(cols: Sequence[Column], *, gap: int = 2, header: bool = True) -> lis
     >>> [row.plain for row in columns([Column("a", ["x", "yyy"]), Column("n", ["1", "20"], "right")])]
     ['a     n', 'x     1', 'yyy  20']
     """
-    rows: list[tuple[Cell, ...]] = [tuple(Text(col.header, style=HEADING) for col in cols)] if header else []
-    rows.extend(zip(*(col.cells for col in cols), strict=True))
-    widths = [
-        col.width if header else max((_cell_len(cell) for cell in col.cells), default=0) for col in cols
-    ]
-    return [_row(row, cols, widths, gap) for row in rows]
+    head: tuple[Cell, ...] = tuple(Text(col.header, style=HEADING) for col in cols)
+    widths = [col.width for col in cols]
+    return [_row(row, cols, widths) for row in (head, *zip(*(col.cells for col in cols), strict=True))]
+
+
+def table(
+    items: Sequence[Item],
+    width: int,
+    height: int,
+    cols: Callable[[Sequence[Item]], Sequence[Column]],
+    left_out: Callable[[Sequence[Item]], str],
+) -> list[Text]:
+    """Return a row an item, as many as fit below the heading, and a last line about those left out."""
+    if not items or height < 2:
+        return []
+    shown = items if len(items) < height else items[: max(1, height - 2)]
+    lines = [line(text, width=width) for text in columns(cols(shown))]
+    if len(shown) < len(items) and len(lines) < height:
+        lines.append(line(f"⋯ {left_out(items[len(shown) :])}", width=width))
+    return lines
 
 
 def side_by_side(left: Sequence[Text], right: Sequence[Text], left_width: int, gap: int = 3) -> list[Text]:
@@ -133,11 +153,22 @@ def to_ascii(text: Text) -> Text:
     return copy
 
 
-def _row(row: Sequence[Cell], cols: Sequence[Column], widths: Sequence[int], gap: int) -> Text:
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A rich renderable: lines drawn for the width and height of the console, ASCII where it has no more."""
+
+    draw: Callable[[int, int], Sequence[Text]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        for text in self.draw(options.max_width, options.height or options.max_height):
+            yield to_ascii(text) if options.ascii_only else text
+
+
+def _row(row: Sequence[Cell], cols: Sequence[Column], widths: Sequence[int]) -> Text:
     text = Text(no_wrap=True)
     for i, (cell, col, width) in enumerate(zip(row, cols, widths, strict=True)):
         pad = " " * (width - _cell_len(cell))
-        text.append(" " * gap if i else "")
+        text.append(" " * GAP if i else "")
         if col.justify == "right":
             text.append(pad)
         text.append(cell) if isinstance(cell, str) else text.append_text(cell)

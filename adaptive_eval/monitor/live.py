@@ -16,7 +16,7 @@ from rich.text import Text
 from adaptive_eval.monitor.console import choose_display, make_console
 from adaptive_eval.monitor.lines import to_ascii
 from adaptive_eval.monitor.snapshot import RunView
-from adaptive_eval.monitor.terminal import RunDisplay
+from adaptive_eval.monitor.terminal import run_display
 from adaptive_eval.text.budgets import amount_words, budget_name
 from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.headline import resolved_words
@@ -180,7 +180,7 @@ class LiveView:
                 self._drawn_on = self.console.size
                 self.console.control(Control.clear(), Control.home())
             compact = self.display == "compact"
-            self._live.update(RunDisplay(view, compact=compact, bayes=self._bayes), refresh=True)
+            self._live.update(run_display(view, compact=compact, bayes=self._bayes), refresh=True)
             return
         for words in self._plain.lines(view, self._drawn_at):
             text = Text(words)

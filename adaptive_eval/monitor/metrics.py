@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,7 +11,7 @@ from prometheus_client import CollectorRegistry, start_http_server, write_to_tex
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from adaptive_eval.core.results import ModelResult, PairResult, Range, Results
+from adaptive_eval.core.results import ModelResult, PairResult, Results
 from adaptive_eval.errors import UsageError
 from adaptive_eval.monitor.snapshot import open_pair
 from adaptive_eval.store.records import EndpointHealth
@@ -113,19 +114,21 @@ class RunMetrics(Collector):
             self._server = None
 
 
-def _gauge(name: str, words: str, labels: str, rows: Iterable[tuple[Sequence[str], float | None]]) -> Metric:
-    family = GaugeMetricFamily(PREFIX + name, words, labels=labels.split())
+def _family(
+    kind: type[GaugeMetricFamily | CounterMetricFamily],
+    name: str,
+    words: str,
+    labels: str,
+    rows: Iterable[tuple[Sequence[str], float | None]],
+) -> Metric:
+    family = kind(PREFIX + name, words, labels=labels.split())
     for values, value in rows:
         if value is not None:
             family.add_metric(values, value)
     return family
 
 
-def _counter(name: str, words: str, labels: str, rows: Iterable[tuple[Sequence[str], float]]) -> Metric:
-    family = CounterMetricFamily(PREFIX + name, words, labels=labels.split())
-    for values, value in rows:
-        family.add_metric(values, value)
-    return family
+_gauge, _counter = partial(_family, GaugeMetricFamily), partial(_family, CounterMetricFamily)
 
 
 def _run(at: float, elapsed: float, results: Results) -> Iterator[Metric]:
@@ -141,30 +144,23 @@ def _run(at: float, elapsed: float, results: Results) -> Iterator[Metric]:
 
 def _models(lines: Sequence[ModelResult]) -> Iterator[Metric]:
     asked = [line for line in lines if line.state != "reference"]
-    counters = {
-        "trials": "Trials that count.",
-        "issued_trials": "Trials issued.",
-        "missing_trials": "Trials without an answer.",
-        "prompt_tokens": "Prompt tokens charged.",
-        "completion_tokens": "Answer tokens charged.",
-    }
-    fields = {"issued_trials": "issued", "missing_trials": "missing"}
-    for name, words in counters.items():
-        rows = (((line.model,), getattr(line, fields.get(name, name))) for line in asked)
-        yield _counter(name, words, "model", rows)
-    costs = (((line.model,), line.usd) for line in asked if line.usd is not None)
-    yield _counter("cost_usd", "Cost in US dollars.", "model", costs)
-    gauges = {
-        "score": "Mean over questions, which decides.",
-        "low": "Lower end of the score's anytime interval.",
-        "high": "Upper end of the score's anytime interval.",
-        "rank_low": "Best rank that the verdicts leave.",
-        "rank_high": "Worst rank that the verdicts leave.",
-    }
-    names = {"low": "score_low", "high": "score_high"}
-    for name, words in gauges.items():
-        rows = (((line.model,), getattr(line, name)) for line in lines)
-        yield _gauge(names.get(name, name), words, "model", rows)
+    for name, field, words in (
+        ("trials", "trials", "Trials that count."),
+        ("issued_trials", "issued", "Trials issued."),
+        ("missing_trials", "missing", "Trials without an answer."),
+        ("prompt_tokens", "prompt_tokens", "Prompt tokens charged."),
+        ("completion_tokens", "completion_tokens", "Answer tokens charged."),
+        ("cost_usd", "usd", "Cost in US dollars."),
+    ):
+        yield _counter(name, words, "model", (((line.model,), getattr(line, field)) for line in asked))
+    for name, field, words in (
+        ("score", "score", "Mean over questions, which decides."),
+        ("score_low", "low", "Lower end of the score's anytime interval."),
+        ("score_high", "high", "Upper end of the score's anytime interval."),
+        ("rank_low", "rank_low", "Best rank that the verdicts leave."),
+        ("rank_high", "rank_high", "Worst rank that the verdicts leave."),
+    ):
+        yield _gauge(name, words, "model", (((line.model,), getattr(line, field)) for line in lines))
     states = (((line.model, line.state), 1.0) for line in lines)
     waits = (((line.model, other), 1.0) for line in lines for other in line.waits_for)
     yield _gauge("model_waits", "1 where a model waits for another's answers.", "model other", waits)
@@ -199,11 +195,8 @@ def _outlook(results: Results) -> Iterator[Metric]:
     for name, span in (("trials", forecast.trials), ("tokens", forecast.tokens), ("usd", forecast.usd)):
         if span is not None:
             words = f"Further {name}: median and 80 % interval."
-            yield _gauge(f"forecast_{name}", words, "quantile", _quantiles(span))
-
-
-def _quantiles(span: Range) -> list[tuple[Sequence[str], float | None]]:
-    return [(("0.1",), span.low), (("0.5",), span.median), (("0.9",), span.high)]
+            rows = ((("0.1",), span.low), (("0.5",), span.median), (("0.9",), span.high))
+            yield _gauge(f"forecast_{name}", words, "quantile", rows)
 
 
 def _endpoints(endpoints: Sequence[EndpointHealth]) -> Iterator[Metric]:
@@ -218,9 +211,11 @@ def _endpoints(endpoints: Sequence[EndpointHealth]) -> Iterator[Metric]:
         yield _gauge(f"endpoint_{name}", words, "model endpoint", rows)
     usable = (((one.model, one.endpoint), float(one.state in ("in", "trial"))) for one in endpoints)
     yield _gauge("endpoint_usable", "1 where requests are sent, 0 while it is out.", "model endpoint", usable)
-    latency: list[tuple[Sequence[str], float | None]] = []
-    for one in endpoints:
-        latency += [((one.model, one.endpoint, "0.5"), one.p50), ((one.model, one.endpoint, "0.95"), one.p95)]
+    latency = (
+        ((one.model, one.endpoint, quantile), value)
+        for one in endpoints
+        for quantile, value in (("0.5", one.p50), ("0.95", one.p95))
+    )
     yield _gauge(
         "endpoint_latency_seconds", "Latency over the last minute.", "model endpoint quantile", latency
     )

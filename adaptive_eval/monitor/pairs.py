@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from adaptive_eval.core.results import PairResult
 from adaptive_eval.monitor.bars import progress_bar
-from adaptive_eval.monitor.lines import GOOD, HEADING, TIED, Column, columns, line
+from adaptive_eval.monitor.lines import GAP, GOOD, HEADING, TIED, Column, line, table
 from adaptive_eval.monitor.snapshot import OpenPair, RunView
 from adaptive_eval.text.labels import distinct_labels
 from adaptive_eval.text.numbers import decimals_for, fixed, interval, listing, percent, short, signed
@@ -23,7 +24,6 @@ from adaptive_eval.text.verdicts import (
     verdict_words,
 )
 
-_GAP = 2
 _PERCENT = 6
 _OPEN = {"pair": "open pair", "threshold": "open model", "width": "open score"}
 _PAIR_LEAST = 37
@@ -42,15 +42,13 @@ def open_pairs(view: RunView, width: int, height: int) -> list[Text]:
     ``evidence`` is the log-evidence against the value at which a winner is called, ``tie`` how close the pair
     is to being called a tie, ``width`` how near an interval is to the width wanted.
     """
-    pairs = view.open_pairs
-    if not pairs or height < 2:
-        return []
-    room = height - 1
-    rows = pairs if len(pairs) <= room else pairs[: max(1, room - 1)]
-    lines = _open_table(rows, width)
-    if len(rows) < len(pairs) and len(lines) < height:
-        lines.append(line(f"⋯ {len(pairs) - len(rows)} more open, further from a verdict", width=width))
-    return lines
+    return table(
+        view.open_pairs,
+        width,
+        height,
+        partial(_open_columns, width),
+        lambda rest: f"{len(rest)} more open, further from a verdict",
+    )
 
 
 def tally(view: RunView, width: int) -> Text:
@@ -78,26 +76,20 @@ def tally(view: RunView, width: int) -> Text:
 def decided_pairs(view: RunView, width: int, height: int) -> list[Text]:
     """List the decided pairs with the step at which each verdict fell, the latest first."""
     pairs = sorted(view.decided_pairs, key=lambda pair: -(pair.decided_at or 0))
-    if not pairs or height < 2:
-        return []
-    room = height - 1
-    rows = pairs if len(pairs) <= room else pairs[: max(1, room - 1)]
-    decimals = decimals_for(pair.difference for pair in rows)
-    names = _names_of(rows, max(4, min(24, (width - 44) // 2)))
-    cols = [
-        Column("decided pair", [_relation(pair, names) for pair in rows]),
-        Column("difference", [signed(pair.difference, decimals) for pair in rows], "right"),
-        Column("verdict", [_verdict(pair) for pair in rows]),
-        Column(
-            "trials each",
-            ["" if pair.decided_at is None else f"{pair.decided_at:,}" for pair in rows],
-            "right",
-        ),
+    cols = partial(_decided_columns, width)
+    return table(pairs, width, height, cols, lambda rest: f"{len(rest)} decided before")
+
+
+def _decided_columns(width: int, pairs: Sequence[PairResult]) -> list[Column]:
+    decimals = decimals_for(pair.difference for pair in pairs)
+    names = _names_of(pairs, max(4, min(24, (width - 44) // 2)))
+    steps = ["" if pair.decided_at is None else f"{pair.decided_at:,}" for pair in pairs]
+    return [
+        Column("decided pair", [_relation(pair, names) for pair in pairs]),
+        Column("difference", [signed(pair.difference, decimals) for pair in pairs], "right"),
+        Column("verdict", [_verdict(pair) for pair in pairs]),
+        Column("trials each", steps, "right"),
     ]
-    lines = [line(text, width=width) for text in columns(cols, gap=_GAP)]
-    if len(rows) < len(pairs) and len(lines) < height:
-        lines.append(line(f"⋯ {len(pairs) - len(rows)} decided before", width=width))
-    return lines
 
 
 def matrix_height(view: RunView, width: int) -> int:
@@ -132,7 +124,7 @@ def _matrix_label(view: RunView, width: int) -> int:
     return width - (len(view.models) + 1) * _matrix_cell(view)
 
 
-def _open_table(rows: Sequence[OpenPair], width: int) -> list[Text]:
+def _open_columns(width: int, rows: Sequence[OpenPair]) -> list[Column]:
     decimals = decimals_for(
         value for row in rows for value in (row.pair.difference, row.pair.low, row.pair.high)
     )
@@ -156,13 +148,13 @@ def _open_table(rows: Sequence[OpenPair], width: int) -> list[Text]:
     has_tie = all(widths) or any(row.tie is not None for row in rows)
     wanted = max(cell_len(heading), *(_width_of(row.pair, _NAME_MOST) for row in rows))
     bars = has_tie + (not all(widths))
-    spare = width - (differences.width + _GAP) - bars * (_GAP + _PERCENT + _BAR_LEAST)
+    spare = width - (differences.width + GAP) - bars * (GAP + _PERCENT + _BAR_LEAST)
     least = min(wanted, _PAIR_LEAST, max(cell_len(heading), spare))
     spare -= least
     extra = []
     for column in (bounds, steps):
-        if spare >= column.width + _GAP:
-            spare -= column.width + _GAP
+        if spare >= column.width + GAP:
+            spare -= column.width + GAP
             extra.append(column)
     pair_width = least + max(0, min(spare, wanted - least))
     spare -= pair_width - least
@@ -179,8 +171,7 @@ def _open_table(rows: Sequence[OpenPair], width: int) -> list[Text]:
     if has_tie:
         title = "width" if all(widths) else "tie or width" if any(widths) else "tie"
         cols.append(Column(title, [_progress(row.tie, bar) for row in rows]))
-    cols += [column for column in extra if column is steps]
-    return [line(text, width=width) for text in columns(cols, gap=_GAP)]
+    return cols + [column for column in extra if column is steps]
 
 
 def _progress(fraction: float | None, bar: int) -> str:

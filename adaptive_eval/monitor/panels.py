@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from adaptive_eval.core.results import BudgetLine, Decision
 from adaptive_eval.monitor.bars import progress_bar
-from adaptive_eval.monitor.lines import BAD, GOOD, HEADING, Column, columns, line, wrapped
+from adaptive_eval.monitor.lines import BAD, GAP, GOOD, HEADING, Column, columns, line, table, wrapped
 from adaptive_eval.monitor.snapshot import BudgetUse, RunView
 from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.text.budgets import amount_words, budget_name
@@ -22,7 +23,6 @@ from adaptive_eval.text.numbers import NOTHING, count, duration, fixed, percent,
 from adaptive_eval.text.outlook import outlook_parts
 from adaptive_eval.text.verdicts import family_words, questions_words
 
-_GAP = 2
 _FORECAST = "Forecast (approx.) "
 _STATE_STYLE = {"running": GOOD, "stopped": "bold", "interrupted": BAD, "waiting": ""}
 
@@ -59,8 +59,7 @@ def settings_line(view: RunView, width: int) -> Text:
         parts.append(f"questions {asked}")
     if view.started is not None:
         parts.append(f"started {datetime.fromtimestamp(view.started, UTC):%Y-%m-%d %H:%M} UTC")
-    fitting = [inert(" · ".join(parts[:n])) for n in range(len(parts), 0, -1)]
-    return line(next((words for words in fitting if cell_len(words) <= width), fitting[-1]), width=width)
+    return line(_fitting("", parts, width), width=width)
 
 
 def budget_summary(view: RunView, width: int) -> Text:
@@ -90,7 +89,7 @@ def budget_lines(view: RunView, width: int, height: int) -> list[Text]:
         cols.append(Column("used", [_used(use, bar) for use in uses], "right"))
     if any(use.seconds_left is not None for use in uses) and view.state == "running":
         cols.append(Column("left at this rate", [duration(use.seconds_left) for use in uses], "right"))
-    return [line(text, width=width) for text in columns(cols, gap=_GAP)]
+    return [line(text, width=width) for text in columns(cols)]
 
 
 def outlook_lines(view: RunView, width: int, height: int) -> list[Text]:
@@ -101,11 +100,15 @@ def outlook_lines(view: RunView, width: int, height: int) -> list[Text]:
     if height > 1:
         lines = wrapped(_FORECAST + " · ".join(parts), width, height)
     else:
-        fitting = (_FORECAST + " · ".join(parts[:n]) for n in range(len(parts), 0, -1))
-        words = next((words for words in fitting if cell_len(words) <= width), _FORECAST + parts[0])
-        lines = [line(words, width=width)]
+        lines = [line(_fitting(_FORECAST, parts, width), width=width)]
     lines[0].stylize(HEADING, 0, len(_FORECAST))
     return lines
+
+
+def _fitting(head: str, parts: Sequence[str], width: int) -> str:
+    """Return as many parts as fit on a line, at least the first."""
+    fitting = [inert(head + " · ".join(parts[:n])) for n in range(len(parts), 0, -1)]
+    return next((words for words in fitting if cell_len(words) <= width), fitting[-1])
 
 
 def endpoint_errors(view: RunView, width: int) -> Text | None:
@@ -124,10 +127,12 @@ def endpoint_errors(view: RunView, width: int) -> Text | None:
 
 def endpoint_lines(view: RunView, width: int, height: int) -> list[Text]:
     """Return a table of the endpoints, those with errors first."""
-    if not view.endpoints or height < 2:
-        return []
     healths = sorted(view.endpoints, key=lambda health: not condition_words(health))
-    rows = healths if len(healths) <= height - 1 else healths[: max(1, height - 2)]
+    cols = partial(_endpoint_columns, width)
+    return table(healths, width, height, cols, lambda rest: f"{len(rest)} more")
+
+
+def _endpoint_columns(width: int, rows: Sequence[EndpointHealth]) -> list[Column]:
     names = distinct_labels(dict.fromkeys(health.model for health in rows), 20)
     cols = [
         Column("endpoint of", [names[health.model] for health in rows]),
@@ -138,13 +143,10 @@ def endpoint_lines(view: RunView, width: int, height: int) -> list[Text]:
         Column("p95 s", [fixed(health.p95, 2) for health in rows], "right"),
         Column("errors", [_errors(health) for health in rows]),
     ]
-    address = width - sum(col.width + _GAP for col in cols)
+    address = width - sum(col.width + GAP for col in cols)
     if address >= 16:
         cols.insert(1, Column("address", [cut(inert(health.endpoint), min(48, address)) for health in rows]))
-    lines = [line(text, width=width) for text in columns(cols, gap=_GAP)]
-    if len(rows) < len(healths) and len(lines) < height:
-        lines.append(line(f"⋯ {len(healths) - len(rows)} more", width=width))
-    return lines
+    return cols
 
 
 def decision_lines(view: RunView, width: int, height: int) -> list[Text]:

@@ -81,24 +81,29 @@ class RunView:
     goal: str
     rule: str
     headline: str
-    # unix times of the first start and of this snapshot
-    started: float | None
-    at: float | None
-    elapsed: float  # seconds of running time
     results: Results  # what the session knew
-    models: tuple[ModelResult, ...]  # the leaderboard, best first
-    open_pairs: tuple[OpenPair, ...]  # pairs without a verdict, nearest to one first
+    # unix times of the first start and of this snapshot
+    started: float | None = None
+    at: float | None = None
+    elapsed: float = 0.0  # seconds of running time
+    models: tuple[ModelResult, ...] = ()  # the leaderboard, best first
+    open_pairs: tuple[OpenPair, ...] = ()  # pairs without a verdict, nearest to one first
     # separated and tied pairs, seen from the better model, in leaderboard order
-    decided_pairs: tuple[PairResult, ...]
-    budgets: tuple[BudgetUse, ...]  # budgets in the session's order
-    endpoints: tuple[EndpointHealth, ...]  # health of every endpoint
-    decisions: tuple[Decision, ...]  # all decisions, oldest first
-    warnings: tuple[str, ...]  # what a reader has to know: the session's warnings and the notes on models
+    decided_pairs: tuple[PairResult, ...] = ()
+    budgets: tuple[BudgetUse, ...] = ()  # budgets in the session's order
+    endpoints: tuple[EndpointHealth, ...] = ()  # health of every endpoint
+    decisions: tuple[Decision, ...] = ()  # all decisions, oldest first
+    warnings: tuple[str, ...] = ()  # what a reader must know: the session's warnings and notes on models
     # recent rates
-    trials_per_second: float | None
-    tokens_per_second: float | None
+    trials_per_second: float | None = None
+    tokens_per_second: float | None = None
     # what the rest of the run will take; None where that cannot be said, or nothing is left
     outlook: Outlook | None = None
+
+    @property
+    def mark(self) -> tuple[object, ...]:
+        """What differs between two views of a run that has gone on."""
+        return self.at, self.state, self.results.trials, len(self.decisions)
 
     @property
     def stop(self) -> StopVerdict | None:
@@ -163,19 +168,8 @@ def waiting_view(header: RunHeader) -> RunView:
         goal="",
         rule="",
         headline="Waiting for the first snapshot of the run.",
-        started=header.started,
-        at=None,
-        elapsed=0.0,
         results=nothing,
-        models=(),
-        open_pairs=(),
-        decided_pairs=(),
-        budgets=(),
-        endpoints=(),
-        decisions=(),
-        warnings=(),
-        trials_per_second=None,
-        tokens_per_second=None,
+        started=header.started,
     )
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
 from adaptive_eval.monitor import pairs, panels
 from adaptive_eval.monitor.leaderboard import leaderboard
-from adaptive_eval.monitor.lines import HEADING, line, side_by_side, to_ascii
+from adaptive_eval.monitor.lines import HEADING, Drawn, line, side_by_side
 from adaptive_eval.monitor.snapshot import RunView
 
 
@@ -82,20 +81,10 @@ _SPACING = 14
 _DECISION_STEPS = ((12, 4), (13, 9), (16, 10_000))
 
 
-class RunDisplay:
-    """A rich renderable that draws a run to fit the console."""
-
-    def __init__(self, view: RunView, *, compact: bool = False, bayes: bool = False) -> None:
-        self.view = view
-        self.compact = compact
-        self.bayes = bayes
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        height = max(1, (options.height or options.max_height) - _CURSOR)
-        if self.compact:
-            height = min(height, COMPACT_HEIGHT)
-        for text in draw(self.view, options.max_width, height, bayes=self.bayes):
-            yield to_ascii(text) if options.ascii_only else text
+def run_display(view: RunView, *, compact: bool = False, bayes: bool = False) -> Drawn:
+    """Return a run drawn to fit the console."""
+    most = COMPACT_HEIGHT if compact else 10_000
+    return Drawn(lambda width, height: draw(view, width, min(max(1, height - _CURSOR), most), bayes=bayes))
 
 
 def draw(view: RunView, width: int, height: int, *, bayes: bool = False) -> list[Text]:
@@ -129,7 +118,7 @@ def _middle(view: RunView, width: int, bayes: bool) -> list[Block]:
     return [
         _board(view, width, bayes),
         _open(view, width),
-        Block(lambda _: [pairs.tally(view, width)], [(4, 1 if view.results.pairs else 0)]),
+        _tally(view, width),
         _outlook(view, width),
     ]
 
@@ -147,33 +136,29 @@ def _bottom(view: RunView, width: int) -> list[Block]:
 def _right(view: RunView, width: int) -> list[Block]:
     decided = len(view.decided_pairs)
     return [
-        Block(lambda _: [pairs.tally(view, width)], [(4, 1 if view.results.pairs else 0)]),
+        _tally(view, width),
         _outlook(view, width),
         Block(
             partial(pairs.decided_pairs, view, width),
             [(13, min(9, 1 + decided) if decided else 0), (18, 1 + decided if decided else 0)],
         ),
-        _budgets(view, width),
-        _errors(view, width),
-        _warnings(view, width),
-        _decisions(view, width),
-        _endpoints(view, width),
+        *_bottom(view, width),
     ]
 
 
 def _board(view: RunView, width: int, bayes: bool) -> Block:
     rows = len(view.models) + 1 if view.models else 0
-    return Block(partial(_draw_board, view, width, bayes), [(2, min(6, rows)), (9, rows)])
-
-
-def _draw_board(view: RunView, width: int, bayes: bool, height: int) -> list[Text]:
-    return leaderboard(view, width, height, bayes=bayes)
+    return Block(partial(leaderboard, view, width, bayes=bayes), [(2, min(6, rows)), (9, rows)])
 
 
 def _open(view: RunView, width: int) -> Block:
     rows = len(view.open_pairs) + 1 if view.open_pairs else 0
     steps = [(3, min(3, rows)), (8, min(4, rows)), (11, min(7, rows)), (15, rows)]
     return Block(partial(pairs.open_pairs, view, width), steps)
+
+
+def _tally(view: RunView, width: int) -> Block:
+    return Block(lambda _: [pairs.tally(view, width)], [(4, 1 if view.results.pairs else 0)])
 
 
 def _matrix(view: RunView, width: int) -> Block:

@@ -11,7 +11,7 @@ from rich.console import Console
 from standings_examples import view_of
 
 from adaptive_eval.monitor.run_end import render_summary
-from adaptive_eval.monitor.terminal import COMPACT_HEIGHT, RunDisplay, draw
+from adaptive_eval.monitor.terminal import COMPACT_HEIGHT, draw, run_display
 
 SIZES = [
     (12, 4), (20, 1), (40, 10), (60, 16), (80, 24), (100, 30), (120, 40), (150, 24), (200, 60), (300, 100),
@@ -97,7 +97,7 @@ def test_a_stopped_run_says_unresolved_and_forecasts_nothing():
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (200, 60)])
 def test_hostile_names_are_inert(width, height):
     for renderable in (
-        RunDisplay(view_of("hostile")),
+        run_display(view_of("hostile")),
         render_summary(view_of("hostile"), "runs/\x1b[2Jx/report.md"),
     ):
         out = printed(renderable, width=width, height=height)
@@ -111,8 +111,8 @@ def test_hostile_names_are_inert(width, height):
 
 
 def test_colour_repeats_words_only():
-    with_colour = printed(RunDisplay(view_of("midrun", failing=True)))
-    without = printed(RunDisplay(view_of("midrun", failing=True)), no_color=True)
+    with_colour = printed(run_display(view_of("midrun", failing=True)))
+    without = printed(run_display(view_of("midrun", failing=True)), no_color=True)
     assert SGR.sub("", with_colour) == SGR.sub("", without)
     assert with_colour != without
 
@@ -126,7 +126,7 @@ def test_colours_are_legible_on_light_and_dark_terminals():
         "35",
     }  # reset, bold, red, green, magenta: never black, white, yellow, grey
     for moment in examples.MOMENTS:
-        out = printed(RunDisplay(view_of(moment, failing=True)), width=200, height=60)
+        out = printed(run_display(view_of(moment, failing=True)), width=200, height=60)
         codes = {code for found in SGR.findall(out) for code in found[2:-1].split(";") if code}
         assert codes <= allowed
 
@@ -136,7 +136,7 @@ def test_a_terminal_without_unicode_gets_ascii():
     stream = io.TextIOWrapper(raw, encoding="latin-1")
     for moment in ("midrun", "hostile", "finished"):
         console = Console(file=stream, width=200, height=60, force_terminal=True, color_system=None)
-        console.print(RunDisplay(view_of(moment)))
+        console.print(run_display(view_of(moment)))
         console.print(render_summary(view_of(moment), "runs/x/report.md"))
     stream.flush()
     text = raw.getvalue().decode("ascii")
@@ -146,7 +146,7 @@ def test_a_terminal_without_unicode_gets_ascii():
 
 
 def test_the_compact_view_leaves_the_terminal_to_others():
-    out = printed(RunDisplay(view_of("twenty_models"), compact=True), width=100, height=60)
+    out = printed(run_display(view_of("twenty_models"), compact=True), width=100, height=60)
     assert len(out.splitlines()) <= COMPACT_HEIGHT
     assert "First place" in out
     assert "Budget" in out

@@ -14,7 +14,7 @@ import standings_examples as examples
 from adaptive_eval.core.results import Forecast, PairForecast, Range, from_json
 from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.monitor.web.history import MOST, History
-from adaptive_eval.monitor.web.plots import EVIDENCE_PAIRS, calibration, plots_data
+from adaptive_eval.monitor.web.plots import EVIDENCE_PAIRS, plots_data
 from adaptive_eval.monitor.web.tally import Tally
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
@@ -153,6 +153,12 @@ def forecast(trials, **pairs):
     return Forecast(0.9, Range(*trials), Range(1e3, 2e3, 3e3), None, each)
 
 
+def calibration(final, *before):
+    """Return how the forecasts of earlier results compare with the final ones."""
+    view = run_view(RunHeader("d"), examples.snapshot_of(final))
+    return plots_data(view, history_of(*before).moments, Tally())["calibration"]
+
+
 def test_forecasts_are_held_against_what_happened():
     early = replace(
         examples.example(examples.QUICKSTART, 20), forecast=forecast((10, 20, 30), ash=(0, 50, 100))
@@ -162,12 +168,12 @@ def test_forecasts_are_held_against_what_happened():
         examples.example(examples.QUICKSTART, 40), forecast=forecast((1, 2, 3), ash=(500, 600, 900))
     )
     final = examples.finished()
-    found = calibration(history_of(early, told_again, later, final).moments, final)
-    assert found.finished
-    assert found.issued == sum(line.issued for line in final.models)
-    assert [one.trials for one in found.totals] == [100, 200], "each forecast once, where it was first said"
-    assert found.totals[0].total.median == sum(line.issued for line in early.models) + 20
+    found = calibration(final, early, told_again, later, final)
+    assert found["finished"]
+    assert found["issued"] == sum(line.issued for line in final.models)
+    assert found["trials"] == [100, 200], "each forecast once, where it was first said"
+    assert found["total"][0][1] == sum(line.issued for line in early.models) + 20
     (call,) = {pair.decided_at for pair in final.pairs if (pair.first, pair.second) == ("oak", "ash")}
-    assert [check.happened for check in found.pairs] == [2 * (call - 20), 2 * (call - 40)]
-    assert [check.held for check in found.pairs] == [False, True]
-    assert found.held == (1, 2)
+    assert [check["happened"] for check in found["pairs"]] == [2 * (call - 20), 2 * (call - 40)]
+    assert [check["said"] for check in found["pairs"]] == [[0, 50, 100], [500, 600, 900]]
+    assert found["held"] == [1, 2], "the first promised less than was needed"

@@ -24,7 +24,7 @@ from adaptive_eval.monitor.web.pages import (
     state_words,
 )
 from adaptive_eval.monitor.web.tally import QuestionLine, Tally
-from adaptive_eval.monitor.web.trial_pages import TrialFilter, shown, trial_page
+from adaptive_eval.monitor.web.trial_pages import shown, trial_page
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.text.decision_words import note_words
@@ -97,18 +97,18 @@ class RunPages:
 
     def trials(self) -> str:
         """Return the page of all trials."""
-        return self._listing("trials", TrialFilter(), title="All trials", root="../../", base="./")
+        return self._listing("trials", {}, title="All trials", root="../../", base="./")
 
     def model(self, number: int) -> str:
         """Return the page of a model."""
         name = self._model(number)
         lines = [line for line in self._view.models if line.model == name]
         if not lines:
-            return self._listing("trials", TrialFilter((name,)), title=name)
+            return self._listing("trials", {"model": name}, title=name)
         pairs = [pair for pair in self._view.results.pairs if name in (pair.first, pair.second)]
         return self._listing(
             "model",
-            TrialFilter((name,)),
+            {"model": name},
             title=name,
             row=lines[0],
             note=note_words(lines[0], self._view.results),
@@ -127,7 +127,7 @@ class RunPages:
         models = tuple(name for name in (pair.first, pair.second) if name in self._models)
         return self._listing(
             "pair",
-            TrialFilter(models),
+            {"model": models},
             title=f"{self._brief[pair.first]} and {self._brief[pair.second]}",
             pair=pair,
             words=pair_words(pair, self._brief),
@@ -141,7 +141,7 @@ class RunPages:
         task, question = self._tally.questions[number]
         return self._listing(
             "question",
-            TrialFilter(task=task, question=question),
+            {"task": task, "question": question},
             title=question,
             task=task,
             models=self._models_on(number),
@@ -197,7 +197,7 @@ class RunPages:
     def _listing(
         self,
         template: str,
-        wanted: TrialFilter,
+        wanted: Mapping[str, object],
         *,
         root: str = "../../../",
         base: str = "../",
@@ -205,9 +205,9 @@ class RunPages:
     ) -> str:
         chosen, beyond = self._query.get("outcome", ""), self._query.get("beyond", "")
         if chosen == "missing":
-            wanted = TrialFilter(wanted.models, wanted.task, wanted.question, missing=True)
+            wanted = {**wanted, "missing": True}
         elif chosen:
-            wanted = TrialFilter(wanted.models, wanted.task, wanted.question, category=_whole(chosen))
+            wanted = {**wanted, "category": _whole(chosen)}
         page = trial_page(self._reader, wanted, self._beyond(beyond) if beyond else None)
         return render(
             template,

@@ -78,7 +78,7 @@ class RunWatch:
             view = self._attachment.view()
             if self._seen is None:
                 self._seen = Seen(1, view)
-            elif _mark(view) != _mark(self._seen.view):
+            elif view.mark != self._seen.view.mark:
                 self._seen = Seen(self._seen.version + 1, view)
             self._due = now + LOOK_EVERY
             return self._seen
@@ -109,10 +109,6 @@ class RunWatch:
             reader = self._reader
             self._open()
             reader.close()
-
-
-def _mark(view: RunView) -> tuple[object, ...]:
-    return view.at, view.state, view.results.trials, len(view.decisions)
 
 
 PARTS_EVERY, PLOTS_EVERY = 1.0, 5.0

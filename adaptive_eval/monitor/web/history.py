@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adaptive_eval.core.results import Forecast, Results, from_json
+from adaptive_eval.core.results import Forecast, ModelResult, Results, from_json
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.thinning import spread
 
 MOST = 240
 """Moments kept at most; at twice the moments a screen can tell apart, half of them go."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelPoint:
-    """One model at one moment."""
-
-    score: float | None
-    low: float | None
-    high: float | None
-    rank: int
-    issued: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +36,7 @@ class Moment:
     tokens: int
     usd: float | None  # cost of the whole run; None where the config gives no price
     # by name, and by both names
-    models: dict[str, ModelPoint]
+    models: dict[str, ModelResult]
     pairs: dict[tuple[str, str], PairPoint]
     # what the session said at this moment for the first time; None where it only said it again
     forecast: Forecast | None
@@ -93,10 +82,7 @@ class History:
                 issued=sum(line.issued for line in results.models),
                 tokens=results.tokens,
                 usd=results.usd,
-                models={
-                    line.model: ModelPoint(line.score, line.low, line.high, line.rank, line.issued)
-                    for line in results.models
-                },
+                models={line.model: line for line in results.models},
                 pairs={
                     (pair.first, pair.second): PairPoint(
                         pair.evidence, pair.threshold, pair.trials, pair.verdict == "open"

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from adaptive_eval.core.results import Range, Results
+from adaptive_eval.core.results import Forecast, ModelResult, Range, Results
 from adaptive_eval.monitor.snapshot import RunView, evidence_progress
-from adaptive_eval.monitor.web.history import ModelPoint, Moment, PairPoint
+from adaptive_eval.monitor.web.history import Moment, PairPoint
 from adaptive_eval.monitor.web.pages import pair_words
 from adaptive_eval.monitor.web.tally import Tally
 from adaptive_eval.text.inert import inert
@@ -25,83 +24,6 @@ from adaptive_eval.text.verdicts import flipped, of_kind
 
 PER_PAIR = 5
 """Forecasts shown of one pair at most: neighbouring ones say nearly the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class TotalForecast:
-    """The forecast at one moment: trials of the whole run from its start to its end, all issued ones.
-
-    `trials` is the moment on the run's own axis, in counted trials.
-    """
-
-    trials: int
-    total: Range
-
-
-@dataclass(frozen=True, slots=True)
-class PairForecastCheck:
-    """One forecast of one pair that has been decided since: further trials of its models until the call."""
-
-    first: str
-    second: str
-    said: Range
-    happened: int
-
-    @property
-    def held(self) -> bool:
-        """Whether the 80 % interval contains what happened."""
-        return self.said.low <= self.happened <= self.said.high
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """Forecasts against what happened."""
-
-    totals: tuple[TotalForecast, ...]  # forecasts of the whole run, oldest first
-    issued: int  # trials issued by now
-    finished: bool  # whether the run has reached its goal, so that `issued` is what happened
-    pairs: tuple[PairForecastCheck, ...]  # forecasts of decided pairs
-
-    @property
-    def held(self) -> tuple[int, int]:
-        """Number of the pairs' 80 % intervals that contained the result, and number of intervals."""
-        return sum(check.held for check in self.pairs), len(self.pairs)
-
-
-def calibration(moments: Sequence[Moment], results: Results) -> Calibration:
-    """Compare the forecasts made at `moments` with the present state of the run."""
-    forecasting = [moment for moment in moments if moment.forecast is not None]
-    totals = []
-    for moment in forecasting:
-        assert moment.forecast is not None
-        more = moment.forecast.trials
-        total = Range(*(moment.issued + value for value in (more.low, more.median, more.high)))
-        totals.append(TotalForecast(moment.trials, total))
-    stop = results.stop
-    return Calibration(
-        totals=tuple(totals),
-        issued=sum(line.issued for line in results.models),
-        finished=stop is not None and stop.reason == "resolved",
-        pairs=tuple(_checks(forecasting, results)),
-    )
-
-
-def _checks(moments: Sequence[Moment], results: Results) -> list[PairForecastCheck]:
-    called = {
-        (pair.first, pair.second): pair.decided_at for pair in results.pairs if pair.decided_at is not None
-    }
-    asked_models = {line.model for line in results.models if line.state != "reference"}
-    found: dict[tuple[str, str], list[PairForecastCheck]] = {}
-    for moment in moments:
-        assert moment.forecast is not None
-        for said in moment.forecast.pairs:
-            key = said.first, said.second
-            point = moment.pairs.get(key)
-            if key not in called or point is None or called[key] < point.trials:
-                continue
-            happened = sum(name in asked_models for name in key) * (called[key] - point.trials)
-            found.setdefault(key, []).append(PairForecastCheck(*key, said.trials, happened))
-    return [check for checks in found.values() for check in checks[:: -(-len(checks) // PER_PAIR)]]
 
 
 EVIDENCE_PAIRS = 8
@@ -142,7 +64,7 @@ def _scores(names: Sequence[str], moments: Sequence[Moment]) -> dict[str, Any]:
     }
 
 
-def _rank(point: ModelPoint | None) -> int | None:
+def _rank(point: ModelResult | None) -> int | None:
     return None if point is None or point.score is None else point.rank
 
 
@@ -243,22 +165,46 @@ def _ahead(outlook: Outlook | None, unit: str) -> dict[str, Any] | None:
 
 
 def _calibration(results: Results, moments: Sequence[Moment], labels: Mapping[str, str]) -> dict[str, Any]:
-    checked = calibration(moments, results)
+    """Compare the forecasts with what happened: of the whole run, and of pairs that are decided."""
+    said = [(moment, moment.forecast) for moment in moments if moment.forecast is not None]
+    pairs = _pair_forecasts(said, results)
+    stop = results.stop
     return {
-        "trials": [one.trials for one in checked.totals],
-        "total": [_range(one.total) for one in checked.totals],
-        "issued": checked.issued,
-        "finished": checked.finished,
-        "held": list(checked.held),
+        "trials": [moment.trials for moment, _ in said],
+        # trials of the whole run from its start to its end
+        "total": [_range(forecast.trials, moment.issued) for moment, forecast in said],
+        "issued": sum(line.issued for line in results.models),
+        "finished": stop is not None and stop.reason == "resolved",
+        "held": [sum(span.low <= happened <= span.high for _, span, happened in pairs), len(pairs)],
         "pairs": [
             {
-                "name": f"{_of(labels, one.first)} – {_of(labels, one.second)}",
-                "said": _range(one.said),
-                "happened": one.happened,
+                "name": f"{_of(labels, first)} – {_of(labels, second)}",
+                "said": _range(span),
+                "happened": happened,
             }
-            for one in checked.pairs
+            for (first, second), span, happened in pairs
         ],
     }
+
+
+def _pair_forecasts(
+    forecasts: Sequence[tuple[Moment, Forecast]], results: Results
+) -> list[tuple[tuple[str, str], Range, int]]:
+    """Return forecasts of pairs decided since: further trials of its models until the call, said and true."""
+    called = {
+        (pair.first, pair.second): pair.decided_at for pair in results.pairs if pair.decided_at is not None
+    }
+    asked_models = {line.model for line in results.models if line.state != "reference"}
+    found: dict[tuple[str, str], list[tuple[tuple[str, str], Range, int]]] = {}
+    for moment, forecast in forecasts:
+        for said in forecast.pairs:
+            key = said.first, said.second
+            point = moment.pairs.get(key)
+            if key not in called or point is None or called[key] < point.trials:
+                continue
+            happened = sum(name in asked_models for name in key) * (called[key] - point.trials)
+            found.setdefault(key, []).append((key, said.trials, happened))
+    return [check for checks in found.values() for check in checks[:: -(-len(checks) // PER_PAIR)]]
 
 
 def _of(labels: Mapping[str, str], name: str) -> str:
@@ -266,8 +212,8 @@ def _of(labels: Mapping[str, str], name: str) -> str:
     return labels.get(name) or cut(inert(name), _LABEL)
 
 
-def _range(value: Range) -> list[float | None]:
-    return [_number(value.low), _number(value.median), _number(value.high)]
+def _range(value: Range, before: int = 0) -> list[float | None]:
+    return [_number(before + end) for end in (value.low, value.median, value.high)]
 
 
 def _number(value: float | None) -> float | None:

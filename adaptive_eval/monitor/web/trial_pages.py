@@ -22,18 +22,6 @@ _MOST_SIGNALS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class TrialFilter:
-    """A filter of the listed trials."""
-
-    models: tuple[str, ...] | None = None  # only trials of these models
-    # only trials of this question
-    task: str | None = None
-    question: str | None = None
-    category: int | None = None  # only answers in this category
-    missing: bool | None = None  # only trials that are, or are not, missing
-
-
-@dataclass(frozen=True, slots=True)
 class TrialShown:
     """One trial as a template shows it."""
 
@@ -59,20 +47,9 @@ class TrialPage:
     next: TrialKey | None
 
 
-def trial_page(reader: RunReader, wanted: TrialFilter, beyond: TrialKey | None = None) -> TrialPage:
-    """Return a page of trials, the latest first."""
-    records = list(
-        reader.trials(
-            model=wanted.models,
-            task=wanted.task,
-            question=wanted.question,
-            category=wanted.category,
-            missing=wanted.missing,
-            newest_first=True,
-            beyond=beyond,
-            limit=PAGE + 1,
-        )
-    )
+def trial_page(reader: RunReader, wanted: Mapping[str, Any], beyond: TrialKey | None = None) -> TrialPage:
+    """Return a page of trials, the latest first; `wanted` are filters of :meth:`RunReader.trials`."""
+    records = list(reader.trials(**wanted, newest_first=True, beyond=beyond, limit=PAGE + 1))
     trials = tuple(shown(record, LISTED) for record in records[:PAGE])
     return TrialPage(trials, records[PAGE - 1].request.key if len(records) > PAGE else None)
 
