@@ -296,6 +296,17 @@ class SessionError(AdaptiveEvalError):
     code = "session/misuse"
 
 
+def first_line(said: object) -> str:
+    r"""Return the first line of what an error of a library says, in short; its type where it says nothing.
+
+    Examples
+    --------
+    >>> first_line(ValueError("no task\nsuch as x")), first_line(ValueError())
+    ('no task', 'ValueError')
+    """
+    return next(iter(str(said).strip().splitlines()), type(said).__name__)[:300]
+
+
 def in_words(error: Exception) -> str:
     """Return what an error of the system says, without its number and the path, which a message names itself.
 

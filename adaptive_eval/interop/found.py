@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
+from zipfile import BadZipFile
 
 from adaptive_eval.engine.independence import IndependenceAudit, Repeat
-from adaptive_eval.errors import OutcomesError, UsageError
+from adaptive_eval.errors import Coded, OutcomesError, UsageError, first_line
 from adaptive_eval.trial import Completion
 
 DEFAULT_TASK = "recorded"
@@ -154,6 +156,17 @@ def compared(audit: IndependenceAudit, found: Found) -> Repeat:
     return audit.compare(found.model, (found.task, found.question), Completion(text, ""))
 
 
+@contextmanager
+def reading(path: Path, kind: str) -> Iterator[None]:
+    """Turn what reading a missing or damaged file raises into one clear error."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise OutcomesError(Coded("outcomes/not-found", f"{path}: there is no such file")) from None
+    except (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError, BadZipFile) as error:
+        raise OutcomesError(f"{path}: cannot be read as {kind}: {first_line(error)}") from None
+
+
 def in_range(value: Any, name: str) -> float:
     """Return a score from 0 to 1, or raise ValueError that names it.
 
@@ -173,7 +186,7 @@ def in_range(value: Any, name: str) -> float:
 
 def chosen_metric(path: Path, wanted: str | None, there: Collection[str]) -> str:
     """Return the metric whose values are taken: the wanted one, or the only one that is there."""
-    listed = ", ".join(there)
+    listed = ", ".join(there) or "(none named)"
     if wanted is None and len(there) != 1:
         raise OutcomesError(f"{path}: it has the metrics {listed}; choose one with --metric")
     if wanted is not None and wanted not in there:

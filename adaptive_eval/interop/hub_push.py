@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from adaptive_eval.config.document import write_document
-from adaptive_eval.errors import UsageError
+from adaptive_eval.errors import UsageError, first_line
 from adaptive_eval.interop.description import RunDescription
 from adaptive_eval.interop.parquet_parts import write_parquet
 from adaptive_eval.interop.run_tables import trial_rows
@@ -43,9 +43,8 @@ def push_run(
             # Versions of the library send by different clients, and let their errors through.
             if not isinstance(error, OSError) and type(error).__module__.partition(".")[0] not in _THEIRS:
                 raise
-            words = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
             advice = "is the name OWNER/NAME, and does HF_TOKEN hold a token that may write?"
-            raise UsageError(f"--push {name}: {words}; {advice}") from None
+            raise UsageError(f"--push {name}: {first_line(error)}; {advice}") from None
     return str(url)
 
 

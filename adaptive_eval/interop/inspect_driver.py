@@ -27,6 +27,7 @@ from adaptive_eval.errors import (
     RunFileError,
     TransientEndpointError,
     UsageError,
+    first_line,
 )
 from adaptive_eval.interop.inspect_score import SampleCompletion
 from adaptive_eval.interop.inspect_task import SampleMessage, load_inspect_task, sample_id
@@ -140,8 +141,8 @@ class InspectEndpoint:
         asked = _asked(messages)
         sample = await self._feeds[asked.task].run(asked.sample, asked.epoch)
         if sample.error is not None:
-            words = str(sample.error.message).strip().splitlines()
-            raise TransientEndpointError(words[0][:300] if words else "error in Inspect", kind="server")
+            said = sample.error.message or "error in Inspect"
+            raise TransientEndpointError(first_line(said), kind="server")
         return _completion(sample, self._model)
 
     async def sample(self, messages: Sequence[Message], *, seed: int | None, n: int) -> Sequence[Completion]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from adaptive_eval.errors import Coded, OutcomesError
-from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece, content_of
+from adaptive_eval.errors import OutcomesError, first_line
+from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece, chosen_metric, content_of, reading
 from adaptive_eval.interop.inspect_score import score_value
 from adaptive_eval.library import library
 
@@ -98,12 +97,12 @@ class _Opened:
 
     def _result(self, summary: Any) -> dict[str, Any]:
         if summary.error:
-            return {"missing": f"error: {summary.error.strip().splitlines()[0][:300]}"}
+            return {"missing": f"error: {first_line(summary.error)}"}
         if summary.limit == "operator":
             return {"missing": "ended by an operator"}
-        name = self._scorer(summary.scores or {})
-        if name is None:
+        if not summary.scores:
             return {"missing": "no score in the log"}
+        name = chosen_metric(self._path, self._choices.metric, summary.scores)
         score = summary.scores[name]
         try:
             value = score_value(score.value)
@@ -119,29 +118,10 @@ class _Opened:
             "whole": False,
         }
 
-    def _scorer(self, scores: Mapping[str, Any]) -> str | None:
-        """Return the scorer whose value is taken."""
-        wanted = self._choices.metric
-        if wanted is None and len(scores) > 1:
-            raise OutcomesError(
-                f"{self._path}: its samples are scored by {', '.join(scores)}; choose one with --metric"
-            )
-        if wanted is not None and scores and wanted not in scores:
-            raise OutcomesError(f"{self._path}: there is no scorer {wanted!r}; there are {', '.join(scores)}")
-        return wanted if wanted in scores else next(iter(scores), None)
-
     def _reading(self, function: Any, **options: Any) -> Any:
         """Call a function of the log API; errors of a damaged file become one clear error."""
-        try:
+        with reading(self._path, "an Inspect log; it may be cut off or damaged"):
             return function(str(self._path), **options)
-        except FileNotFoundError:
-            raise OutcomesError(Coded("outcomes/not-found", f"{self._path}: there is no such file")) from None
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            words = str(error).strip().splitlines()
-            raise OutcomesError(
-                f"{self._path}: cannot be read as an Inspect log; it may be cut off or damaged: "
-                f"{words[0][:300] if words else type(error).__name__}"
-            ) from None
 
 
 def _text(given: Any) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from adaptive_eval.errors import Coded, OutcomesError
+from adaptive_eval.errors import OutcomesError
+from adaptive_eval.interop.found import reading
 from adaptive_eval.tasks.rows import Row, stream_rows
 
 
@@ -19,14 +20,15 @@ def first_row(path: Path) -> Mapping[str, Any]:
     return {}
 
 
+def json_value(path: Path) -> Any:
+    """Return what a JSON file holds."""
+    with reading(path, "JSON"):
+        return json.loads(path.read_bytes())
+
+
 def json_object(path: Path) -> dict[str, Any]:
     """Return the object that a JSON file holds."""
-    try:
-        data = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise OutcomesError(Coded("outcomes/not-found", f"{path}: there is no such file")) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise OutcomesError(f"{path}: cannot be read as JSON: {error}") from None
+    data = json_value(path)
     if not isinstance(data, dict):
         raise OutcomesError(f"{path}: holds no JSON object but {type(data).__name__}")
     return data

@@ -76,9 +76,6 @@ def _question(
         )
         return
     for number, text in enumerate(texts):
-        problem = rescorer.problem(target, doc)
-        if problem is not None:
-            raise ValueError(problem)
         found = rescorer.score(text, target, doc)
         yield Found(
             *names, f"{place}, answer {number + 1}", number, content=content, text=text, prompt=prompt,

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from adaptive_eval.errors import OutcomesError
-from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece, content_of, in_range
+from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece, chosen_metric, content_of, in_range
 from adaptive_eval.interop.jsonl import json_object
+from adaptive_eval.interop.lm_eval_task import filtered_answer
 from adaptive_eval.interop.log_answers import Rescorer
 from adaptive_eval.tasks.rows import Row, stream_rows
 
@@ -50,12 +51,6 @@ def samples_log(path: Path, choices: Choices) -> Log:
         samples.pieces,
         versions={} if version is None else {samples.called: str(version)},
     )
-
-
-class _ScoresAnswers(Protocol):
-    """Scores one answer of a row."""
-
-    def score(self, row: Mapping[str, Any], text: str) -> dict[str, Any]: ...
 
 
 @dataclass
@@ -91,12 +86,13 @@ class _Samples:
         return self.choices.named(self.choices.model or written or folder, self.path)
 
     @cached_property
-    def scores_answers(self) -> _ScoresAnswers:
-        """The scorer of single answers."""
-        if self.choices.scorer is not None:
-            return _OwnScorer(Rescorer(self.choices))
-        config = self.results.get("configs", {}).get(self.task)
-        return HarnessMetric(self.path, config, self.choices)
+    def score_answer(self) -> Callable[[Mapping[str, Any], str], dict[str, Any]]:
+        """The scorer of one answer of a row: ours, or the harness's own."""
+        if self.choices.scorer is None:
+            config = self.results.get("configs", {}).get(self.task)
+            return HarnessMetric(self.path, config, self.choices).score
+        rescorer = Rescorer(self.choices)
+        return lambda row, text: rescorer.score(text, str(row["target"]), _doc(row))
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the trials."""
@@ -124,7 +120,7 @@ class _Samples:
 
     def _question(self, row: Mapping[str, Any], place: str) -> Iterator[Piece]:
         """Yield the trials of one question."""
-        doc = row["doc"] if isinstance(row.get("doc"), dict) else {}
+        doc = _doc(row)
         field = self.choices.question_id
         if field is not None and field not in doc:
             yield Flaw(place, f"its document has no field {field!r}; there are {', '.join(doc)}")
@@ -155,7 +151,7 @@ class _Samples:
                 )
                 return
             for number, text in enumerate(answers or ()):
-                result = self.scores_answers.score(row, text)
+                result = self.score_answer(row, text)
                 if number == 0 and self.choices.scorer is None:
                     _compare(row, stored, result["score"])
                 where = f"{place}, repeat {number + 1}"
@@ -170,16 +166,8 @@ class _Samples:
         names = [str(name) for name in row.get("metrics", ())] or [
             name for name in ("exact_match", "acc") if name in row
         ]
-        if self.choices.metric is not None:
-            if self.choices.metric not in row:
-                raise OutcomesError(
-                    f"{self.path}: there is no metric {self.choices.metric!r}; there are {', '.join(names)}"
-                )
-            return self.choices.metric
-        if len(names) != 1:
-            what = f"the metrics {', '.join(names)}; choose one" if names else "no metric it names; name it"
-            raise OutcomesError(f"{self.path}: it has {what} with --metric")
-        return names[0]
+        wanted = self.choices.metric
+        return wanted if wanted is not None and wanted in row else chosen_metric(self.path, wanted, names)
 
     def _stored(self, row: Mapping[str, Any]) -> float:
         """Return the score that the harness stored for the question."""
@@ -210,10 +198,18 @@ def _answers(row: Mapping[str, Any]) -> list[str] | None:
     one_request = isinstance(resps, list) and len(resps) == 1 and isinstance(resps[0], list)
     if not one_request or not all(isinstance(text, str) for text in resps[0]):
         return None
+    return None if isinstance(_first_arguments(row).get("arg_1"), str) else list(resps[0])
+
+
+def _doc(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    return row["doc"] if isinstance(row.get("doc"), dict) else {}
+
+
+def _first_arguments(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what the model was first asked with."""
     arguments = row.get("arguments")
-    first = arguments.get("gen_args_0", {}) if isinstance(arguments, dict) else {}
-    generated = not isinstance(first.get("arg_1"), str) if isinstance(first, dict) else True
-    return list(resps[0]) if generated else None
+    first = arguments.get("gen_args_0") if isinstance(arguments, dict) else None
+    return first if isinstance(first, dict) else {}
 
 
 def _content(row: Mapping[str, Any]) -> str:
@@ -223,9 +219,7 @@ def _content(row: Mapping[str, Any]) -> str:
 
 def _prompt(row: Mapping[str, Any]) -> str:
     """Return the prompt; of a conversation its last message."""
-    arguments = row.get("arguments")
-    first = arguments.get("gen_args_0", {}) if isinstance(arguments, dict) else {}
-    prompt = first.get("arg_0", "") if isinstance(first, dict) else ""
+    prompt = _first_arguments(row).get("arg_0", "")
     if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str):
         try:
             messages = json.loads(prompt[0])
@@ -234,20 +228,6 @@ def _prompt(row: Mapping[str, Any]) -> str:
         last = messages[-1] if isinstance(messages, list) and messages else None
         return str(last.get("content", "")) if isinstance(last, dict) else prompt[0]
     return prompt if isinstance(prompt, str) else ""
-
-
-class _OwnScorer:
-    """A scorer of this package."""
-
-    def __init__(self, rescorer: Rescorer) -> None:
-        self._rescorer = rescorer
-
-    def score(self, row: Mapping[str, Any], text: str) -> dict[str, Any]:
-        target, fields = str(row["target"]), row["doc"] if isinstance(row.get("doc"), dict) else {}
-        problem = self._rescorer.problem(target, fields)
-        if problem is not None:
-            raise ValueError(problem)
-        return self._rescorer.score(text, target, fields)
 
 
 _NOT_THE_METRICS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
@@ -271,7 +251,6 @@ class HarnessMetric:
         self._ensembles: dict[str, Any] = {}
         try:
             self._build: Callable[..., Any] = import_module("lm_eval.filters").build_filter_ensemble
-            self._instance: Callable[..., Any] = import_module("lm_eval.api.instance").Instance
             self._registry = import_module("lm_eval.api.registry")
             import_module("lm_eval.api.metrics")
         except ImportError:
@@ -301,12 +280,7 @@ class HarnessMetric:
         if name not in self._ensembles:
             self._ensembles[name] = self._build(name, self._components(name))
         metadata = (self._config.get("task", ""), row["doc_id"], 1)
-        instance = self._instance(
-            request_type="generate_until", doc=row.get("doc"), arguments=("", {}), idx=0, metadata=metadata
-        )
-        instance.resps = [text]
-        self._ensembles[name].apply([instance])
-        return instance.filtered_resps[name]
+        return filtered_answer(self._ensembles[name], row.get("doc"), metadata, text)
 
     def _components(self, name: str) -> list[list[Any]]:
         for section in self._config.get("filter_list") or ():

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from adaptive_eval.errors import DatasetError
+from adaptive_eval.errors import DatasetError, first_line
 from adaptive_eval.library import library
 
 TASK, BASE, DOC = "lm_eval_task", "lm_eval_base", "lm_eval_doc"
@@ -54,19 +54,20 @@ def judged(fields: Mapping[str, Any], text: str, chosen: str | None = None) -> J
     for end in _ends(task):
         text = text.split(end, 1)[0]
     pipeline = next(one for one in _filters(task) if chosen is None or one.name == chosen)
-    instance = import_module("lm_eval.api.instance").Instance(
-        request_type="generate_until",
-        doc=doc,
-        arguments=("", {}),
-        idx=0,
-        metadata=(name, int(fields[DOC]), 1),
-    )
     with _LOCK:
-        instance.resps = [text]
-        pipeline.apply([instance])
-        filtered = instance.filtered_resps[pipeline.name]
+        filtered = filtered_answer(pipeline, doc, (name, int(fields[DOC]), 1), text)
         metrics = task.process_results(doc, [filtered])
     return Judged(filtered if isinstance(filtered, str) else None, metrics)
+
+
+def filtered_answer(pipeline: Any, doc: Any, metadata: tuple[str, Any, int], text: str) -> Any:
+    """Return what a pipeline of filters leaves of one answer, as if it were the only one."""
+    instance = import_module("lm_eval.api.instance").Instance(
+        request_type="generate_until", doc=doc, arguments=("", {}), idx=0, metadata=metadata
+    )
+    instance.resps = [text]
+    pipeline.apply([instance])
+    return instance.filtered_resps[pipeline.name]
 
 
 def scoring_of(fields: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -131,8 +132,7 @@ def _loaded(name: str, base: str, sources: _Sources) -> Any:
     try:
         loaded = known.load([task])["tasks"]
     except (errors, OSError, ValueError, KeyError) as error:
-        words = str(error).strip().splitlines() or [type(error).__name__]
-        raise DatasetError(f"lm_eval:{name}: cannot be loaded: {words[0][:300]}") from None
+        raise DatasetError(f"lm_eval:{name}: cannot be loaded: {first_line(error)}") from None
     if list(loaded) != [task]:
         raise DatasetError(
             f"lm_eval:{name}: is a group of tasks ({', '.join(loaded)}); give one of them each"

@@ -19,9 +19,10 @@ class Rescorer:
     >>> rescorer = Rescorer(Choices(scorer="numeric"))
     >>> rescorer.score("It is 44.", "44.0", {})["score"]
     1.0
-    >>> rescorer.problem("a cat", {})
-    "the scorer numeric cannot use the target: the target 'a cat' is not a number; use the scorer exact, or \
-correct it"
+    >>> rescorer.score("44", "a cat", {})
+    Traceback (most recent call last):
+    ValueError: the scorer numeric cannot use the target: the target 'a cat' is not a number; use the scorer \
+exact, or correct it
     """
 
     def __init__(self, choices: Choices) -> None:
@@ -29,22 +30,15 @@ correct it"
         self.kind = choices.scorer
         self._scorer: Scorer = build_scorer(choices.scorer, dict(choices.scorer_options))
 
-    def problem(self, target: str, fields: Mapping[str, Any]) -> str | None:
-        """Return why a target cannot be scored against, or None."""
-        wrong = self._scorer.check_target(_question(target, fields))
-        return None if wrong is None else f"the scorer {self.kind} cannot use the target: {wrong}"
-
-    def score(
-        self, text: str, target: str, fields: Mapping[str, Any], finish_reason: str = "stop"
-    ) -> dict[str, Any]:
+    def score(self, text: str, target: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return what an answer's :class:`~adaptive_eval.interop.found.Found` is to say of its score."""
-        score = self._scorer.score(Completion(text, finish_reason), _question(target, fields))
+        options = fields.get("choices")
+        choices = tuple(map(str, options)) if isinstance(options, list) else ()
+        question = Question("", "", target, fields, choices)
+        wrong = self._scorer.check_target(question)
+        if wrong is not None:
+            raise ValueError(f"the scorer {self.kind} cannot use the target: {wrong}")
+        score = self._scorer.score(Completion(text, "stop"), question)
         if score.category is None:
             return {"missing": f"could not be scored: {score.reason}"}
         return {"score": float(score.category), "extracted": score.extracted, "reason": score.reason}
-
-
-def _question(target: str, fields: Mapping[str, Any]) -> Question:
-    found = fields.get("choices")
-    choices = tuple(map(str, found)) if isinstance(found, list) else ()
-    return Question("", "", target, fields, choices)

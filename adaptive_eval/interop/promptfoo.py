@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece, content_of
+from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece, content_of, in_range
 from adaptive_eval.interop.jsonl import json_object
 
 
@@ -39,8 +39,9 @@ def _pieces(data: Mapping[str, Any], choices: Choices, path: Path) -> Iterator[P
         try:
             piece = _piece(row, choices, task, path, place, prompts)
         except (AttributeError, KeyError, TypeError) as error:
-            yield Flaw(place, f"is not as promptfoo writes it: {error}")
-            continue
+            piece = Flaw(place, f"is not as promptfoo writes it: {error}")
+        except ValueError as error:
+            piece = Flaw(place, str(error))
         yield piece
 
 
@@ -65,10 +66,8 @@ def _piece(
     if row.get("failureReason") == 2 or (row.get("error") and "output" not in answer):
         result = {"missing": f"error: {str(row.get('error')).strip()[:300]}"}
     else:
-        score = float(row["score"]) if choices.metric is None else float(row["namedScores"][choices.metric])
-        if not 0.0 <= score <= 1.0:
-            return Flaw(place, f"score {score!r} is not from 0 to 1")
-        result = {"score": score}
+        score = row["score"] if choices.metric is None else row["namedScores"][choices.metric]
+        result = {"score": in_range(score, choices.metric or "score")}
     return Found(
         choices.named(str(named), path),
         task,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece
-from adaptive_eval.interop.jsonl import json_object
+from adaptive_eval.interop.jsonl import json_object, json_value
 
 HELM_FILE = "per_instance_stats.json"
 _EXACT = "exact_match"
@@ -18,30 +18,6 @@ _CORRECT = ("correct", "is_correct", "cascade_correct")
 """By which of these OpenCompass itself counts, the first that is there."""
 
 _Pieces: TypeAlias = Callable[[Any, Choices, Path], Iterator[Piece]]
-
-
-def helm_log(path: Path, choices: Choices) -> Log:
-    """Return the log in ``per_instance_stats.json`` of HELM; ``run_spec.json`` next to it names the model."""
-    try:
-        rows = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise OutcomesError(f"{path}: cannot be read as JSON: {error}") from None
-    return _log(path, "HELM statistics", rows, choices, _helm)
-
-
-def opencompass_log(path: Path, choices: Choices) -> Log:
-    """Return the log in ``results/MODEL/DATASET.json`` of OpenCompass."""
-    return _log(path, "OpenCompass details", json_object(path), choices, _opencompass)
-
-
-def mcpmark_log(path: Path, choices: Choices) -> Log:
-    """Return the log in ``meta.json`` of MCPMark: one trial."""
-    return _log(path, "MCPMark result", json_object(path), choices, _mcpmark)
-
-
-def mcpmark_runs_log(path: Path, choices: Choices) -> Log:
-    """Return the log in ``model_results/MODEL/TASK.json`` of MCPMark's published results: a trial a run."""
-    return _log(path, "MCPMark results", json_object(path), choices, _mcpmark_runs)
 
 
 def is_opencompass(data: Mapping[str, Any]) -> bool:
@@ -99,7 +75,9 @@ def is_terminal_bench(data: Mapping[str, Any]) -> bool:
     return isinstance(first, dict) and {"trial_name", "is_resolved"} <= first.keys()
 
 
-def _log(path: Path, kind: str, data: Any, choices: Choices, read: _Pieces) -> Log:
+def _log(kind: str, read: _Pieces, load: Callable[[Path], Any], path: Path, choices: Choices) -> Log:
+    data = load(path)
+
     def pieces() -> Iterator[Piece]:
         try:
             yield from read(data, choices, path)
@@ -213,3 +191,16 @@ def _listed(details: Any) -> dict[str, Any]:
     if isinstance(details, list):
         return {str(number): one for number, one in enumerate(details)}
     return dict(details) if isinstance(details, dict) else {}
+
+
+helm_log = partial(_log, "HELM statistics", _helm, json_value)
+"""Log in ``per_instance_stats.json`` of HELM; ``run_spec.json`` next to it names the model."""
+
+opencompass_log = partial(_log, "OpenCompass details", _opencompass, json_object)
+"""Log in ``results/MODEL/DATASET.json`` of OpenCompass."""
+
+mcpmark_log = partial(_log, "MCPMark result", _mcpmark, json_object)
+"""Log in ``meta.json`` of MCPMark: one trial."""
+
+mcpmark_runs_log = partial(_log, "MCPMark results", _mcpmark_runs, json_object)
+"""Log in ``model_results/MODEL/TASK.json`` of MCPMark's published results: a trial a run."""

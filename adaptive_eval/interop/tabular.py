@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
@@ -13,7 +12,17 @@ import numpy as np
 
 from adaptive_eval.errors import Coded, OutcomesError
 from adaptive_eval.interop.column_maps import column_map, mapped, require_columns, rows_at
-from adaptive_eval.interop.found import DEFAULT_TASK, Choices, Flaw, Found, Log, Piece, content_of, in_range
+from adaptive_eval.interop.found import (
+    DEFAULT_TASK,
+    Choices,
+    Flaw,
+    Found,
+    Log,
+    Piece,
+    content_of,
+    in_range,
+    reading,
+)
 from adaptive_eval.interop.jsonl import json_object
 from adaptive_eval.interop.parquet_parts import parts_of
 from adaptive_eval.interop.result_files import terminal_bench_agent
@@ -206,11 +215,9 @@ def parquet_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of a Parquet file, or of the parts in a folder, some at a time."""
     for part in parts_of(path) if path.is_dir() else [path]:
         file = _parquet_file(part)
-        try:
+        with reading(part, "Parquet"):
             for batch in file.iter_batches(batch_size=4096):
                 yield from batch.to_pylist()
-        except (OSError, ValueError) as error:
-            raise OutcomesError(f"{part}: cannot be read as Parquet: {error}") from None
 
 
 def parquet_columns(path: Path) -> tuple[str, ...]:
@@ -220,12 +227,8 @@ def parquet_columns(path: Path) -> tuple[str, ...]:
 
 def _parquet_file(path: Path) -> Any:
     parquet = library("pyarrow.parquet", f"{path}: reading Parquet (unlike CSV)", "pyarrow")
-    try:
+    with reading(path, "Parquet"):
         return parquet.ParquetFile(path)
-    except FileNotFoundError:
-        raise OutcomesError(Coded("outcomes/not-found", f"{path}: there is no such file")) from None
-    except (OSError, ValueError) as error:
-        raise OutcomesError(f"{path}: cannot be read as Parquet: {error}") from None
 
 
 # ---------------------------------------------------------------------- NumPy archives
@@ -255,13 +258,8 @@ Outcomes: TypeAlias = tuple[np.ndarray[Any, np.dtype[np.int16]], list[str], list
 
 def archive_outcomes(path: Path) -> dict[str, Outcomes]:
     """Return the outcomes in a NumPy archive by the names of the arrays: ``R``, or one for each task."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files}
-    except FileNotFoundError:
-        raise OutcomesError(Coded("outcomes/not-found", f"{path}: there is no such file")) from None
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise OutcomesError(f"{path}: cannot be read as a NumPy archive: {error}") from None
+    with reading(path, "a NumPy archive"), np.load(path, allow_pickle=False) as archive:
+        arrays = {key: archive[key] for key in archive.files}
     models, questions = arrays.pop("models", None), arrays.pop("questions", None)
     tasks = {"R": arrays["R"]} if "R" in arrays else {k: one for k, one in arrays.items() if one.ndim == 3}
     if not tasks:

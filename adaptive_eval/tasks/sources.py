@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from adaptive_eval.errors import Coded, DatasetError
+from adaptive_eval.errors import Coded, DatasetError, first_line
 from adaptive_eval.library import library
 from adaptive_eval.tasks.rows import Row, RowFile, read_rows
 from adaptive_eval.tasks.user_code import modules_of
@@ -157,7 +157,7 @@ def _file_of_the_hub(name: str, revision: str | None) -> str:
 
 
 def _not_loaded(name: str, error: Exception, unreachable: str | None) -> DatasetError:
-    words = str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
+    words = first_line(error)
     if unreachable is not None:
         words = (
             f"{unreachable} cannot be reached, and no copy is in the local cache; set HF_ENDPOINT to a "

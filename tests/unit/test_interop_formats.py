@@ -143,7 +143,7 @@ class TestPromptfoo:
     def test_errors_are_missing_and_bad_rows_are_named(self, tmp_path):
         failed = result(0, 0, failureReason=2, error="API error: 500", response={})
         assert trials(promptfoo(tmp_path, [failed]))[0].missing == "error: API error: 500"
-        with pytest.raises(UsageError, match=r"result 0: score 3.0 is not from 0 to 1"):
+        with pytest.raises(UsageError, match=r"result 0: score: 3 is not a score from 0 to 1"):
             trials(promptfoo(tmp_path, [result(0, 3)]))
         with pytest.raises(UsageError, match="result 1: is not as promptfoo writes it"):
             trials(promptfoo(tmp_path, [result(0, 1), {"testIdx": 0}]))
