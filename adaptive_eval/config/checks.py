@@ -79,10 +79,8 @@ def _unique_names(config: Mapping[str, Any]) -> Found:
             if not isinstance(name, str):
                 continue
             if name in first:
-                yield (
-                    (section, place, "name"),
-                    twice(f"{shown(name)} is also the name of {section}[{first[name]}]"),
-                )
+                words = f"{shown(name)} is also the name of {section}[{first[name]}]"
+                yield (section, place, "name"), twice(words)
             first.setdefault(name, place)
 
 
@@ -147,10 +145,8 @@ def _requests(config: Mapping[str, Any]) -> Found:
         yield from _of_the_api(model.get("api", "chat"), sampling, (*here, "sampling"))
         for key in _mapping(model.get("extra_body")):
             if key in _SET_BY_US:
-                yield (
-                    (*here, "extra_body", key),
-                    reserved("is set by the run itself and cannot be given here"),
-                )
+                words = "is set by the run itself and cannot be given here"
+                yield (*here, "extra_body", key), reserved(words)
             elif key in sampling:
                 yield (*here, "extra_body", key), "is also in sampling; keep one of the two"
         timeout = _mapping(model.get("timeout"))
@@ -313,11 +309,8 @@ def _goal(config: Mapping[str, Any]) -> Found:
             reason = f"exact compares models in pairs, and the goal {kind} asks about each by itself"
             yield ("stopping", "rule"), f"{reason}; use anytime"
         if kind == "threshold" and questions == "rounds":
-            yield (
-                ("allocation", "questions"),
-                "the goal threshold bets on passes that ask every question equally often, and rounds ask "
-                "some more often; use schedule or auto",
-            )
+            reason = "bets on passes that ask every question equally often, and rounds ask some more often"
+            yield ("allocation", "questions"), f"the goal threshold {reason}; use schedule or auto"
 
 
 def _references(config: Mapping[str, Any]) -> Found:
@@ -341,32 +334,24 @@ def _pairs(pairs: tuple[Any, ...], names: list[str], references: list[str], path
 
 def _known_model(name: str, names: list[str], path: Place) -> Found:
     if name not in names:
-        yield (
-            path,
-            unknown_name(
-                f"{shown(name)} is not a model of this config ({', '.join(names)}){did_you_mean(name, names)}"
-            ),
-        )
+        words = f"{shown(name)} is not a model of this config ({', '.join(names)})"
+        yield path, unknown_name(f"{words}{did_you_mean(name, names)}")
 
 
 def _stopping(config: Mapping[str, Any]) -> Found:
     stopping = _mapping(config.get("stopping"))
     rule = stopping.get("rule", "anytime")
     if "threshold" in stopping and rule != "zscore":
-        yield (
-            ("stopping", "threshold"),
-            f"belongs to the rule zscore; the rule {rule} follows from confidence",
-        )
+        words = f"belongs to the rule zscore; the rule {rule} follows from confidence"
+        yield ("stopping", "threshold"), words
     if rule in ("exact", "zscore") and _mapping(config.get("allocation")).get("questions") == "rounds":
         reason = f"{rule} reads passes that ask every question equally often, and rounds ask some more often"
         yield ("stopping", "rule"), f"{reason}; use questions: schedule, or the rule anytime"
     margin, scores = stopping.get("equivalence"), _scores(config)
     if isinstance(margin, int | float) and scores is not None and margin >= scores[1] - scores[0]:
         low, high = scores
-        yield (
-            ("stopping", "equivalence"),
-            out_of_range(f"{margin:g} must be less than {high - low:g}: scores go from {low:g} to {high:g}"),
-        )
+        words = f"{margin:g} must be less than {high - low:g}: scores go from {low:g} to {high:g}"
+        yield ("stopping", "equivalence"), out_of_range(words)
 
 
 def _scores(config: Mapping[str, Any]) -> tuple[float, float] | None:
@@ -414,12 +399,8 @@ def _code_scorer(task: Mapping[str, Any], path: Place) -> Found:
     scorer = task.get("scorer")
     kind = scorer if isinstance(scorer, str) else _mapping(scorer).get("kind")
     if kind == "code" and _mapping(scorer).get("allow_execution") is not True:
-        yield (
-            path,
-            not_allowed(
-                "runs programs that a model wrote: write {kind: code, allow_execution: true} to allow it"
-            ),
-        )
+        words = "runs programs that a model wrote: write {kind: code, allow_execution: true} to allow it"
+        yield path, not_allowed(words)
 
 
 def _model_graded_scorer(task: Mapping[str, Any], mimic: Mapping[str, Any], path: Place) -> Found:
@@ -430,27 +411,21 @@ def _model_graded_scorer(task: Mapping[str, Any], mimic: Mapping[str, Any], path
     if scorer.get("endpoint") == IN_INSPECT:
         yield (*path, "endpoint"), f"{IN_INSPECT} is for models of tasks of Inspect; write a base URL"
     elif str(scorer.get("endpoint")).startswith(PYTHON):
-        yield (
-            (*path, "endpoint"),
-            "a judge or verifier is a model at a server; for a function use kind: python",
-        )
+        words = "a judge or verifier is a model at a server; for a function use kind: python"
+        yield (*path, "endpoint"), words
     elif scorer.get("endpoint") == MIMIC:
         yield from _coins(mimic, scorer.get("model"), (*path, "endpoint"), (*path, "model"))
     if _mapping(scorer.get("budget")).get("usd") is not None and scorer.get("price") is None:
-        yield (
-            (*path, "budget", "usd"),
-            unheld("can only be held when the price is known; add price next to budget"),
-        )
+        words = "can only be held when the price is known; add price next to budget"
+        yield (*path, "budget", "usd"), unheld(words)
 
 
 def _prompt(task: Mapping[str, Any], path: Place) -> Found:
     fields = _mapping(task.get("fields"))
     for name, column in fields.items():
         if not _FIELD_NAME.fullmatch(name):
-            yield (
-                (*path, "fields", name),
-                malformed(f"{shown(name)} cannot be a field: use letters, digits and _"),
-            )
+            words = f"{shown(name)} cannot be a field: use letters, digits and _"
+            yield (*path, "fields", name), malformed(words)
         if name != "choices" and isinstance(column, tuple):
             yield (*path, "fields", name), malformed("only choices can be a list of columns")
     prompt = task.get("prompt", "{input}")

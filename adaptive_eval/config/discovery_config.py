@@ -7,19 +7,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from adaptive_eval.config.document import Place
-from adaptive_eval.config.limits_config import RateLimitConfig, read_concurrency
+from adaptive_eval.config.limits_config import Concurrency, RateLimitConfig
 from adaptive_eval.config.secret_checks import shown
 from adaptive_eval.config.section import Endpoint, Seconds, Section
 
 _PREFIX = re.compile(r"(?:/[\w.~%+-]+)*", re.ASCII)
 _HOST = re.compile(r"(?!-)[\w-]{1,63}(?:\.[\w-]{1,63})*\.?", re.ASCII)
-
-
-def _optional_concurrency(value: Any) -> Any:
-    return None if value is None else read_concurrency(value)
 
 
 def _prefix(value: str) -> str:
@@ -38,7 +34,7 @@ def _host(value: str) -> str:
 class EachServerConfig(Section):
     """Limits of each server that is found, unless ``servers`` has its address."""
 
-    concurrency: Annotated[int | Literal["auto"] | None, BeforeValidator(_optional_concurrency)] = Field(
+    concurrency: Concurrency | None = Field(
         default=None, description="Requests in flight there at once, of all models."
     )
     rate_limit: RateLimitConfig | None = Field(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from adaptive_eval.config.section import Count, Duration, Section
 
@@ -47,11 +47,19 @@ class BudgetConfig(LimitsConfig):
     )
 
 
-def read_concurrency(value: Any) -> Any:
-    """Return a number of requests in flight, or ``auto``, as it is; ValueError for all else."""
-    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 10_000):
-        return value
-    raise ValueError(f"{value!r} is neither 'auto' nor a whole number from 1 to 10000")
+def auto_or_up_to(most: int) -> BeforeValidator:
+    """Return a check of a number from 1, or ``auto``."""
+
+    def check(value: Any) -> Any:
+        if value == "auto" or (isinstance(value, int) and value is not True and 1 <= value <= most):
+            return value
+        raise ValueError(f"{value!r} is neither 'auto' nor a whole number from 1 to {most}")
+
+    return BeforeValidator(check)
+
+
+Concurrency: TypeAlias = Annotated[int | Literal["auto"], auto_or_up_to(10_000)]
+"""A number of requests in flight."""
 
 
 class RateLimitConfig(Section):

@@ -51,9 +51,8 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(
-            [Problem("", "is not UTF-8 here; save the file as UTF-8", line)], str(path)
-        ) from None
+        problem = Problem("", "is not UTF-8 here; save the file as UTF-8", line)
+        raise ConfigError([problem], str(path)) from None
     return parse_config(text, str(path), file.resolve().parent, overrides)
 
 
@@ -177,10 +176,8 @@ def _missing_datasets(data: Any, base: Path | None) -> Iterator[tuple[Place, str
         if not isinstance(dataset, str) or not dataset or not is_file_source(dataset):
             continue
         if not (base / Path(dataset).expanduser()).is_file():
-            yield (
-                ("tasks", place, "dataset"),
-                no_dataset(f"{shown(dataset)}: there is no such file in {base}"),
-            )
+            words = f"{shown(dataset)}: there is no such file in {base}"
+            yield ("tasks", place, "dataset"), no_dataset(words)
 
 
 def json_schema() -> dict[str, Any]:

@@ -7,17 +7,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from adaptive_eval.config.discovery_config import DiscoveryConfig, Endpoints
-from adaptive_eval.config.limits_config import LimitsConfig, RateLimitConfig, read_concurrency
+from adaptive_eval.config.limits_config import Concurrency, LimitsConfig, RateLimitConfig, auto_or_up_to
+from adaptive_eval.config.scorers import ScorerPriceConfig
 from adaptive_eval.config.section import IN_LITELLM, MIMIC, PYTHON, EnvName, Label, Seconds, Section
 
 AUTO_CONCURRENCY = 16
 """Requests in flight to begin with where `concurrency` is ``auto``."""
-
-
-def _samples(value: Any) -> Any:
-    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 128):
-        return value
-    raise ValueError(f"{value!r} is neither 'auto' nor a whole number from 1 to 128")
 
 
 def _stop(value: Any) -> Any:
@@ -103,11 +98,9 @@ class SamplingConfig(Section):
         return self.max_completion_tokens if self.max_tokens is None else self.max_tokens
 
 
-class PriceConfig(Section):
+class PriceConfig(ScorerPriceConfig):
     """Prices in USD per million tokens."""
 
-    input: float = Field(ge=0, description="USD per million prompt tokens.")
-    output: float = Field(ge=0, description="USD per million answer tokens.")
     cached_input: float | None = Field(
         default=None, ge=0, description="USD per million prompt tokens found in the cache."
     )
@@ -191,11 +184,11 @@ class ModelConfig(Section):
     extra_body: dict[str, Any] = Field(
         default_factory=dict, description="Further fields of the request, sent as written."
     )
-    concurrency: Annotated[int | Literal["auto"], BeforeValidator(read_concurrency)] = Field(
+    concurrency: Concurrency = Field(
         default="auto",
         description="Trials in flight at once, over all servers; or auto: as many as the servers can take.",
     )
-    samples_per_request: Annotated[int | Literal["auto"], BeforeValidator(_samples)] = Field(
+    samples_per_request: Annotated[int | Literal["auto"], auto_or_up_to(128)] = Field(
         default=1,
         description="Answers to a question that one request asks for: its prompt is paid once. auto: as "
         "many as are worth it for the prompts and answers of the run.",

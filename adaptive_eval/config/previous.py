@@ -51,10 +51,8 @@ def check_references(config: Mapping[str, Any], models: Sequence[str]) -> Iterat
     seen: list[str] = []
     for path, name in _named(config):
         if name in models:
-            yield (
-                path,
-                twice(f"{shown(name)} is also a model of this config; a model is asked or a reference"),
-            )
+            words = f"{shown(name)} is also a model of this config; a model is asked or a reference"
+            yield path, twice(words)
         elif name in seen:
             yield path, twice(f"{shown(name)} appears twice")
         seen.append(name)

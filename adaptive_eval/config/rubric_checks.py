@@ -58,10 +58,8 @@ def check_rubric(
     name = rubric.get("schema", BINARY)
     if isinstance(name, str) and name and name not in rubric_names():
         known = rubric_names()
-        yield (
-            (*path, "schema"),
-            not_one_of(f"{shown(name)} is not one of {', '.join(known)}{did_you_mean(name, known)}"),
-        )
+        words = f"{shown(name)} is not one of {', '.join(known)}{did_you_mean(name, known)}"
+        yield (*path, "schema"), not_one_of(words)
         return
     try:
         schema = resolve_schema(name)
@@ -158,11 +156,8 @@ def _signals(
                 asked = model.get(section)
                 value = asked.get(key) if isinstance(asked, dict) else None
                 if value is None or value is False:
-                    yield (
-                        path,
-                        f"{schema.name} needs {signal}, from log-probabilities: give the model "
-                        f"{shown(model.get('name'))} {example}",
-                    )
+                    words = f"{schema.name} needs {signal}, from log-probabilities"
+                    yield path, f"{words}: give the model {shown(model.get('name'))} {example}"
         elif scorer != "python" and signal not in LOGGED_SIGNALS | _OF_SCORERS.get(scorer, frozenset()):
             known = ", ".join(sorted(LOGGED_SIGNALS))
             words = f"needs the signal {shown(signal)}, which nothing records; there are {known}"

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from adaptive_eval.config.codes import out_of_range, twice, unheld, unknown_name
 from adaptive_eval.config.document import Place
-from adaptive_eval.config.limits_config import RateLimitConfig, read_concurrency
+from adaptive_eval.config.limits_config import Concurrency, RateLimitConfig
 from adaptive_eval.config.problems import did_you_mean
 from adaptive_eval.config.secret_checks import shown
 from adaptive_eval.config.section import Endpoint, Section
-
-
-def _optional_concurrency(value: Any) -> Any:
-    return None if value is None else read_concurrency(value)
 
 
 class ServerConfig(Section):
     """Limits of one server, for all models that name it together; those of each model hold as well."""
 
     url: Endpoint = Field(description="Its base URL, as in the models' endpoints.")
-    concurrency: Annotated[int | Literal["auto"] | None, BeforeValidator(_optional_concurrency)] = Field(
+    concurrency: Concurrency | None = Field(
         default=None, description="Requests in flight there at once, of all models."
     )
     rate_limit: RateLimitConfig | None = Field(
@@ -85,15 +81,10 @@ def _room(model: Mapping[str, Any], limit: Any, place: Place) -> Iterator[tuple[
     if tokens is None:
         return
     if longest is None:
-        name = shown(model.get("name"))
-        yield (
-            place,
-            unheld(f"can only be held when the longest answer is known: give the model {name} max_tokens"),
+        words = (
+            f"can only be held when the longest answer is known: give the model {shown(model.get('name'))}"
         )
+        yield place, unheld(f"{words} max_tokens")
     elif isinstance(tokens, int) and isinstance(longest, int) and longest >= tokens:
-        yield (
-            place,
-            out_of_range(
-                f"{tokens} is less than one answer may take (max_tokens {longest}) with its question"
-            ),
-        )
+        words = f"{tokens} is less than one answer may take (max_tokens {longest}) with its question"
+        yield place, out_of_range(words)

@@ -45,20 +45,28 @@ def _names(value: Any) -> Any:
     return names
 
 
+_Names: TypeAlias = Annotated[
+    tuple[str, ...], BeforeValidator(_names, json_schema_input_type=str | list[str])
+]
+_Rubric: TypeAlias = Annotated[
+    RubricConfig, BeforeValidator(by_schema, json_schema_input_type=str | RubricConfig)
+]
+
+
 def _prompt(value: Any) -> Any:
-    if (isinstance(value, str) and value) or (
-        isinstance(value, tuple) and value and all(isinstance(message, dict) for message in value)
-    ):
+    if value and (isinstance(value, str) or _are_mappings(value)):
         return value
     raise ValueError("write a text, or a list of messages, each with role and content")
 
 
 def _tools(value: Any) -> Any:
-    if (isinstance(value, str) and value) or (
-        isinstance(value, tuple) and all(isinstance(tool, dict) for tool in value)
-    ):
+    if _are_mappings(value) or (isinstance(value, str) and value):
         return value
     raise ValueError("write a list of tools, or the column that holds such a list")
+
+
+def _are_mappings(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(item, dict) for item in value)
 
 
 def _subsets(value: Any) -> Any:
@@ -155,12 +163,9 @@ class TaskConfig(Section):
     revision: str | None = Field(
         default=None, min_length=1, description="Branch, tag or commit of a Hugging Face dataset."
     )
-    filter: dict[
-        str,
-        Annotated[
-            tuple[str, ...], BeforeValidator(_values, json_schema_input_type=_Value | tuple[_Value, ...])
-        ],
-    ] = Field(default_factory=dict, description="Use only rows whose column has this value, or one of these.")
+    filter: dict[str, _Values] = Field(
+        default_factory=dict, description="Use only rows whose column has this value, or one of these."
+    )
     fields: dict[str, Annotated[str | tuple[str, ...], BeforeValidator(_column)]] = Field(
         default_factory=dict,
         description="Names used here (id, input, target, choices, or your own) to the dataset's columns.",
@@ -176,15 +181,13 @@ class TaskConfig(Section):
         default="{input}",
         description="The user message, or a list of messages; {name} is replaced by that field.",
     )
-    images: Annotated[tuple[str, ...], BeforeValidator(_names, json_schema_input_type=str | list[str])] = (
-        Field(
-            default=(),
-            description="Fields that are images: a file, a URL, a data URI, or an image column. {name} puts "
-            "one into the prompt; one that it does not name comes before its text.",
-        )
+    images: _Names = Field(
+        default=(),
+        description="Fields that are images: a file, a URL, a data URI, or an image column. {name} puts "
+        "one into the prompt; one that it does not name comes before its text.",
     )
-    audio: Annotated[tuple[str, ...], BeforeValidator(_names, json_schema_input_type=str | list[str])] = (
-        Field(default=(), description="Fields that are sounds: a file, a data URI, or an audio column.")
+    audio: _Names = Field(
+        default=(), description="Fields that are sounds: a file, a data URI, or an audio column."
     )
     image_tokens: Count = Field(
         default=IMAGE_TOKENS,
@@ -201,20 +204,16 @@ class TaskConfig(Section):
         Field(discriminator="kind"),
         BeforeValidator(by_kind, json_schema_input_type=str | ScorerConfig),
     ] = Field(description="How an answer is judged: a kind such as math, or a mapping with kind and options.")
-    rubric: Annotated[RubricConfig, BeforeValidator(by_schema, json_schema_input_type=str | RubricConfig)] = (
-        Field(
-            default_factory=RubricConfig,
-            description="Categories and their worth: a schema's name, or a mapping with schema and weights.",
-        )
+    rubric: _Rubric = Field(
+        default_factory=RubricConfig,
+        description="Categories and their worth: a schema's name, or a mapping with schema and weights.",
     )
     weight: float = Field(
         default=1.0,
         gt=0,
         description="Factor on the weight that overall gives the task in the overall score.",
     )
-    track: tuple[
-        Annotated[RubricConfig, BeforeValidator(by_schema, json_schema_input_type=str | RubricConfig)], ...
-    ] = Field(
+    track: tuple[_Rubric, ...] = Field(
         default=(),
         max_length=20,
         description="Further rubrics by which the report ranks the same answers; they decide nothing.",
