@@ -72,12 +72,15 @@ class AdaptiveEvalError(Exception):
     Attributes
     ----------
     code : str
-        Stable name of what is wrong, such as ``run/locked``: that of the message (:class:`Coded`) or class.
+        Stable name of what is wrong, such as ``run/locked``: as given, that of the message (:class:`Coded`),
+        or that of the class.
     """
 
     code: str = "run/failed"
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: Any, code: str | None = None) -> None:
+        if code is not None:
+            args = (Coded(code, args[0]),)
         super().__init__(*args)
         self.code = getattr(args[0], "code", self.code) if args else self.code
 

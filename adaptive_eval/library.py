@@ -6,7 +6,7 @@ import shlex
 from importlib import import_module
 from typing import Any
 
-from adaptive_eval.errors import Coded, UsageError
+from adaptive_eval.errors import UsageError
 
 
 def library(module: str, needed_by: str, package: str, error: type[UsageError] = UsageError) -> Any:
@@ -23,4 +23,4 @@ def library(module: str, needed_by: str, package: str, error: type[UsageError] =
         if failure.name is not None and failure.name.split(".")[0] != module.split(".")[0]:
             raise
         words = f"{needed_by} needs a library that is not installed: pip install {shlex.quote(package)}"
-        raise error(Coded("library/missing", words)) from None
+        raise error(words, code="library/missing") from None

@@ -39,7 +39,7 @@ from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.engine.rates import RateLimit
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.solving import Solvers
-from adaptive_eval.errors import Coded, UsageError
+from adaptive_eval.errors import UsageError
 from adaptive_eval.text.numbers import listing
 from adaptive_eval.trial import IMAGE_TOKENS, Conversation, Message
 
@@ -84,7 +84,7 @@ def endpoints_of(
     if wrong:
         found = [f"{listing(names)}: {words}" for words, names in wrong.items()]
         words = found[0] if len(found) == 1 else "\n  ".join([f"{len(found)} mistakes", *found])
-        raise UsageError(Coded("endpoint/setup", words))
+        raise UsageError(words, code="endpoint/setup")
     return pools
 
 

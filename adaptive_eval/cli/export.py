@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from adaptive_eval.cli.options import WholeNumber, examples
-from adaptive_eval.errors import Coded, RunFileError, UsageError
+from adaptive_eval.errors import RunFileError, UsageError
 
 if TYPE_CHECKING:
     from adaptive_eval.store.reader import RunReader
@@ -113,7 +113,7 @@ def command(
             raise
         except OSError as error:
             raise RunFileError(
-                Coded("run/output", f"{out or 'standard output'}: cannot be written: {error.strerror}")
+                f"{out or 'standard output'}: cannot be written: {error.strerror}", code="run/output"
             ) from None
 
 

@@ -44,7 +44,7 @@ def check_budgets(spec: SessionSpec) -> None:
 def _refuse_first(problems: Iterator[str]) -> None:
     problem = next(problems, None)
     if problem is not None:
-        raise UsageError(Coded("usage/specification", problem))
+        raise UsageError(problem, code="usage/specification")
 
 
 def spec_warnings(spec: SessionSpec) -> Iterator[Coded]:

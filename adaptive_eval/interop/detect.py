@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from adaptive_eval.errors import Coded, DatasetError, OutcomesError
+from adaptive_eval.errors import DatasetError, OutcomesError
 from adaptive_eval.interop.evalscope import is_review_row, reviews_log
 from adaptive_eval.interop.found import Choices, Log
 from adaptive_eval.interop.imported_runs import RUN_FILE, run_log
@@ -74,7 +74,7 @@ def open_log(path: Path, choices: Choices, *, texts: bool = True) -> Log:
     if reader is not None:
         return reader(path, choices)
     if not path.is_file():
-        raise OutcomesError(Coded("outcomes/not-found", f"{path}: there is no such file"))
+        raise OutcomesError(f"{path}: there is no such file", code="outcomes/not-found")
     if ending == ".parquet":
         return (details_log if has_details(parquet_columns(path)) else table_log)(path, choices)
     if ending == ".json":

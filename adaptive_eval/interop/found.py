@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from zipfile import BadZipFile
 
 from adaptive_eval.engine.independence import IndependenceAudit, Repeat
-from adaptive_eval.errors import Coded, OutcomesError, UsageError, first_line
+from adaptive_eval.errors import OutcomesError, UsageError, first_line
 from adaptive_eval.trial import Completion
 
 DEFAULT_TASK = "recorded"
@@ -162,7 +162,7 @@ def reading(path: Path, kind: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise OutcomesError(Coded("outcomes/not-found", f"{path}: there is no such file")) from None
+        raise OutcomesError(f"{path}: there is no such file", code="outcomes/not-found") from None
     except (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError, BadZipFile) as error:
         raise OutcomesError(f"{path}: cannot be read as {kind}: {first_line(error)}") from None
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from adaptive_eval.errors import Coded, DatasetError
+from adaptive_eval.errors import DatasetError
 from adaptive_eval.library import library
 from adaptive_eval.tasks.user_code import modules_of
 from adaptive_eval.trial import Message
@@ -48,7 +48,7 @@ def _module(place: str, base: Path, name: str, stack: ExitStack) -> Any:
             raise DatasetError(f"inspect:{name}: the module cannot be imported: {error}") from None
     path = (base / Path(place).expanduser()).resolve()
     if not path.is_file():
-        raise DatasetError(Coded("dataset/not-found", f"inspect:{name}: there is no such file ({path})"))
+        raise DatasetError(f"inspect:{name}: there is no such file ({path})", code="dataset/not-found")
     folder = str(path.parent)
     sys.path[:] = [folder, *(other for other in sys.path if other != folder)]  # for what it imports later
     spec = importlib.util.spec_from_file_location(path.stem, path)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from adaptive_eval.errors import Coded, OutcomesError
+from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.column_maps import column_map, mapped, require_columns, rows_at
 from adaptive_eval.interop.found import (
     DEFAULT_TASK,
@@ -53,7 +53,7 @@ def table_log(path: Path, choices: Choices) -> Log:
 
 def _pieces(path: Path, choices: Choices) -> Iterator[Piece]:
     if not path.exists():
-        raise OutcomesError(Coded("outcomes/not-found", f"{path}: there is no such file"))
+        raise OutcomesError(f"{path}: there is no such file", code="outcomes/not-found")
     is_parquet = path.is_dir() or path.suffix.lower() == ".parquet"
     rows = _parquet(path) if is_parquet else _listed(path, choices)
     first = next(rows, None)

@@ -26,7 +26,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeAlias
 
 from starlette.applications import Starlette
@@ -82,19 +82,6 @@ class ModelStats:
         self.completion_tokens += usage[1]
         self.seeds["none" if seed is None else str(seed)] += 1
 
-    def as_data(self) -> dict[str, Any]:
-        """Return the counts as JSON-able data."""
-        return {
-            "requests": self.requests,
-            "in_flight": self.in_flight,
-            "peak_in_flight": self.peak_in_flight,
-            "answers": self.answers,
-            "right": self.right,
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.completion_tokens,
-            "seeds": dict(self.seeds),
-        }
-
 
 class ServerStats:
     """Counts of all models.
@@ -129,7 +116,9 @@ class ServerStats:
             "refused": self.refused,
             "in_flight": self._whole.in_flight,
             "peak_in_flight": self._whole.peak_in_flight,
-            "models": {name: stats.as_data() for name, stats in self.models.items()},
+            "models": {
+                name: asdict(stats) | {"seeds": dict(stats.seeds)} for name, stats in self.models.items()
+            },
         }
 
 

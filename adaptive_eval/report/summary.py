@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from adaptive_eval.config.document import read_document
 from adaptive_eval.core.results import Decision, PairResult, Results, from_json
-from adaptive_eval.errors import Coded, RunFileError
+from adaptive_eval.errors import RunFileError
 from adaptive_eval.report.accounts import ModelAccount, QuestionAccount, model_accounts, question_accounts
 from adaptive_eval.report.examples import Examples, examples
 from adaptive_eval.store.reader import RunReader
@@ -82,11 +82,9 @@ def summarise(reader: RunReader, *, examples_with: TargetLookup | None = None) -
     snapshot = reader.latest_snapshot()
     if snapshot is None:
         raise RunFileError(
-            Coded(
-                "run/no-results",
-                f"{reader.directory} has no results to report yet. Start or resume the run, and report when "
-                "it has asked its first questions",
-            )
+            f"{reader.directory} has no results to report yet. Start or resume the run, and report when "
+            "it has asked its first questions",
+            code="run/no-results",
         )
     decisions = tuple(TimedDecision(record.at, decision_from(record.body)) for record in reader.decisions())
     results = _ordered(_as_called(from_json(snapshot.results), decisions))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from adaptive_eval.errors import Coded, RunFileError
+from adaptive_eval.errors import RunFileError
 from adaptive_eval.report.csv_tables import models_csv, pairs_csv, questions_csv
 from adaptive_eval.report.examples import no_targets
 from adaptive_eval.report.html import to_html
@@ -78,11 +78,9 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
                 draft.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise RunFileError(
-            Coded(
-                "run/output",
-                f"cannot write the report to {folder}: {error.strerror or error}. Choose another directory "
-                "with --output",
-            )
+            f"cannot write the report to {folder}: {error.strerror or error}. Choose another directory "
+            "with --output",
+            code="run/output",
         ) from error
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from adaptive_eval.core.results import ModelResult, Results, from_json
-from adaptive_eval.errors import Coded, RunFileError, UsageError
+from adaptive_eval.errors import RunFileError, UsageError
 
 if TYPE_CHECKING:
     from adaptive_eval.report.comparison import Comparison
@@ -106,7 +106,7 @@ def results_of(run: str | PathLike[str]) -> Results:
         latest = reader.latest_snapshot()
     if latest is None:
         raise RunFileError(
-            Coded("run/no-results", f"{run} has no results yet; it has not asked its first questions")
+            f"{run} has no results yet; it has not asked its first questions", code="run/no-results"
         )
     return from_json(latest.results)
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from adaptive_eval.errors import Coded, UsageError
+from adaptive_eval.errors import UsageError
 from adaptive_eval.scoring.bubblewrap import Enclosure, enclosures
 from adaptive_eval.scoring.seccomp import syscall_filter
 from adaptive_eval.scoring.text import sendable
@@ -103,7 +103,7 @@ def require_sandbox(python: str | None = None, *, strict: bool = False) -> None:
     lacking = [f"{name} ({cure})" for name, cure in protections(python).items() if cure is not None]
     if strict and lacking:
         raise UsageError(
-            Coded(_CODE, f"require_sandbox: strict, but the sandbox lacks here {'; '.join(lacking)}")
+            f"require_sandbox: strict, but the sandbox lacks here {'; '.join(lacking)}", code=_CODE
         )
 
 
@@ -140,7 +140,7 @@ def _enclosure(python: str | None) -> Enclosure:
                 if outcome.passed:
                     return enclosure
                 words = f"a test program fails in it: {outcome.reason}"
-    raise UsageError(Coded(_CODE, f"the scorer code needs a sandbox, which cannot be made here: {words}"))
+    raise UsageError(f"the scorer code needs a sandbox, which cannot be made here: {words}", code=_CODE)
 
 
 def run_tests(code: str, tests: str, limits: Limits, python: str | None = None) -> Outcome:

@@ -40,16 +40,10 @@ SELECT model, step, question, repeat, coalesce(category, -1), prompt_tokens, com
 FROM outcomes ORDER BY id
 """
 
+_INTEGERS = "model step question repeat category prompt_tokens completion_tokens cached_tokens"
 _ROW = np.dtype(
     [
-        ("model", np.int64),
-        ("step", np.int64),
-        ("question", np.int64),
-        ("repeat", np.int64),
-        ("category", np.int64),
-        ("prompt_tokens", np.int64),
-        ("completion_tokens", np.int64),
-        ("cached_tokens", np.int64),
+        *((name, np.int64) for name in _INTEGERS.split()),
         ("latency", np.float64),
         ("finished_at", np.float64),
         ("after_stop", np.bool_),

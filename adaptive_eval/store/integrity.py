@@ -115,7 +115,7 @@ class RunContents:
             if not intact(row, 10):
                 continue
             try:
-                yield attempt_of(self._models, self._endpoints, *row[:10])
+                yield attempt_of(self._models, self._endpoints, row[:10])
             except UNREADABLE:
                 continue
 

@@ -15,7 +15,7 @@ import time
 import weakref
 from pathlib import Path
 
-from adaptive_eval.errors import Coded, RunFileError, RunLocked
+from adaptive_eval.errors import RunFileError, RunLocked
 from adaptive_eval.store.file_errors import translated
 
 
@@ -41,11 +41,9 @@ class WriterLock:
         """Take the lock at `path` without waiting, creating the file where there is none."""
         if sys.platform == "win32":
             raise RunFileError(
-                Coded(
-                    "run/no-locks",
-                    f"cannot lock {path}: Windows has no flock. Run adaptive-eval under WSL, on Linux or on "
-                    "macOS",
-                )
+                f"cannot lock {path}: Windows has no flock. Run adaptive-eval under WSL, on Linux or on "
+                "macOS",
+                code="run/no-locks",
             )
         import fcntl
 

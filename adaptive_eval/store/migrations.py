@@ -18,19 +18,6 @@ APPLICATION_ID = 0x41455652
 """``AEVR``: marks a SQLite file as a run file (see ``file(1)`` and ``PRAGMA application_id``)."""
 
 
-class Script:
-    """One numbered step of the schema."""
-
-    def __init__(self, name: str, sql: str) -> None:
-        self.name = name
-        self.sql = sql
-
-    @classmethod
-    def packaged(cls, name: str) -> Script:
-        """Return the script of this file name in the package."""
-        return cls(name, files("adaptive_eval.store").joinpath(name).read_text(encoding="utf-8"))
-
-
 _NAMES = (
     "schema.sql",
     "scorings.sql",
@@ -43,8 +30,8 @@ _NAMES = (
     "row_checksums.sql",
 )
 
-SCRIPTS: tuple[Script, ...] = tuple(map(Script.packaged, _NAMES))
-"""In order; applying the first n gives version n."""
+SCRIPTS = tuple(files("adaptive_eval.store").joinpath(name).read_text(encoding="utf-8") for name in _NAMES)
+"""The SQL of each numbered step of the schema, in order; applying the first n gives version n."""
 
 READABLE_FROM = 1
 """Files from this version on are read as they are: later scripts add tables and columns only, which older
@@ -65,7 +52,7 @@ def file_version(db: sqlite3.Connection, path: Path, known: int = len(SCRIPTS)) 
     return int(version)
 
 
-def migrate(db: sqlite3.Connection, scripts: Sequence[Script] = SCRIPTS) -> None:
+def migrate(db: sqlite3.Connection, scripts: Sequence[str] = SCRIPTS) -> None:
     """Bring a file to version ``len(scripts)``, each step in its own transaction.
 
     Examples
@@ -78,7 +65,7 @@ def migrate(db: sqlite3.Connection, scripts: Sequence[Script] = SCRIPTS) -> None
     (version,) = db.execute("PRAGMA user_version").fetchone()
     for number, script in enumerate(scripts[version:], start=version + 1):
         try:
-            db.executescript(f"BEGIN IMMEDIATE;\n{script.sql}\nPRAGMA user_version = {number};\nCOMMIT;")
+            db.executescript(f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {number};\nCOMMIT;")
         except BaseException:
             if db.in_transaction:
                 db.execute("ROLLBACK")

@@ -337,7 +337,7 @@ class RunReader:
         parameters = {"model": id_of(models, model), "step": step, "errors_only": errors_only, "end": end}
         for rows in self._batches(ATTEMPTS, parameters):
             with self._reading():
-                records = [attempt_of(models, endpoints, *row) for row in rows]
+                records = [attempt_of(models, endpoints, row) for row in rows]
             yield from records
 
     def error_counts(self) -> dict[str, dict[str, int]]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from adaptive_eval.errors import Coded, RunExists, RunFileError, RunNotFound
+from adaptive_eval.errors import RunExists, RunFileError, RunNotFound
 from adaptive_eval.store.codec import pack
 from adaptive_eval.store.file_errors import translated
 from adaptive_eval.store.migrations import READABLE_FROM, file_version, migrate
@@ -174,11 +174,9 @@ def _use_wal(db: sqlite3.Connection, path: Path) -> None:
     (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise RunFileError(
-            Coded(
-                "run/no-locks",
-                f"{path} cannot use a write-ahead log (SQLite stays in mode {mode}): the file system lacks "
-                "shared memory or locks, as network file systems do. Put the run on a local disk",
-            )
+            f"{path} cannot use a write-ahead log (SQLite stays in mode {mode}): the file system lacks "
+            "shared memory or locks, as network file systems do. Put the run on a local disk",
+            code="run/no-locks",
         )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, TypeAlias, TypeVar
 
-from adaptive_eval.store.codec import Packed, unpack, unpack_optional
+from adaptive_eval.store.codec import unpack, unpack_optional
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.store.zstd import Dictionaries
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
@@ -230,21 +230,9 @@ GROUP BY model, error ORDER BY model, error
 """Failed attempts by model and kind of failure."""
 
 
-def attempt_of(
-    models: ByNumber[str],
-    endpoints: ByNumber[str],
-    _id: int,
-    model: int,
-    step: int,
-    attempt: int,
-    endpoint: int,
-    started_at: float,
-    latency: float,
-    status: int | None,
-    error: Packed | None,
-    message: Packed,
-) -> AttemptRecord:
+def attempt_of(models: ByNumber[str], endpoints: ByNumber[str], row: Sequence[Any]) -> AttemptRecord:
     """Return the attempt of one row of :data:`ATTEMPTS`; names are by id."""
+    _, model, step, attempt, endpoint, started_at, latency, status, error, message = row
     return AttemptRecord(
         TrialKey(models[model], step),
         attempt,

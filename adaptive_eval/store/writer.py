@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, get_args
 
-from adaptive_eval.errors import Coded, RunFileError, RunMismatch
+from adaptive_eval.errors import RunFileError, RunMismatch
 from adaptive_eval.store.file_errors import UNREADABLE, decoding, translated
 from adaptive_eval.store.integrity import Damage, require_undamaged
 from adaptive_eval.store.lock import WriterLock
@@ -225,22 +225,18 @@ completion_tokens=3, cached_tokens=0), answer=1825008443)]]
             if self._files.identity() != self._identity:
                 # SQLite would keep writing to the deleted file without an error
                 raise RunFileError(
-                    Coded(
-                        "run/replaced",
-                        f"{self._files.database} was replaced or deleted while this process writes to it. "
-                        "Nothing more can be stored there: restore the file from a copy, or start a new run",
-                    )
+                    f"{self._files.database} was replaced or deleted while this process writes to it. "
+                    "Nothing more can be stored there: restore the file from a copy, or start a new run",
+                    code="run/replaced",
                 )
             log = identity(self._files.wal)
             if self._log is not None and log != self._log:
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the deleted log is still open here
                 raise RunFileError(
-                    Coded(
-                        "run/replaced",
-                        f"{self._files.wal} was deleted while this process writes to it. All that was "
-                        "committed is merged into run.db; nothing more is safe. Continue with "
-                        "`adaptive-eval resume`",
-                    )
+                    f"{self._files.wal} was deleted while this process writes to it. All that was "
+                    "committed is merged into run.db; nothing more is safe. Continue with "
+                    "`adaptive-eval resume`",
+                    code="run/replaced",
                 )
             self._db.execute("BEGIN IMMEDIATE")
             try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from adaptive_eval.errors import Coded, DatasetError
+from adaptive_eval.errors import DatasetError
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,8 @@ def stream_rows(path: Path) -> Iterator[Found]:
             yield from lines.problems()
     except FileNotFoundError:
         raise DatasetError(
-            Coded(
-                "dataset/not-found",
-                f"{path}: there is no such file; a relative path starts from the config's folder",
-            )
+            f"{path}: there is no such file; a relative path starts from the config's folder",
+            code="dataset/not-found",
         ) from None
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read: {error.strerror}") from None

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from adaptive_eval.errors import Coded, DatasetError, first_line
+from adaptive_eval.errors import DatasetError, first_line
 from adaptive_eval.library import library
 from adaptive_eval.tasks.rows import Row, RowFile, read_rows
 from adaptive_eval.tasks.user_code import modules_of
@@ -76,10 +76,8 @@ def _from_parquet(path: Path) -> Iterator[Any]:
     arrow = library("pyarrow", "reading Parquet", "pyarrow", DatasetError)
     if not path.is_file():
         raise DatasetError(
-            Coded(
-                "dataset/not-found",
-                f"{path}: there is no such file; a relative path starts from the config's folder",
-            )
+            f"{path}: there is no such file; a relative path starts from the config's folder",
+            code="dataset/not-found",
         )
     try:
         table = parquet.read_table(path)
@@ -109,7 +107,7 @@ def _from_hub(
     is_folder = _is_folder(name)
     path = str(base / Path(name).expanduser()) if is_folder else name
     if is_folder and not Path(path).is_dir():
-        raise DatasetError(Coded("dataset/not-found", f"{HUB}{name}: there is no such folder ({path})"))
+        raise DatasetError(f"{HUB}{name}: there is no such folder ({path})", code="dataset/not-found")
     if is_folder and any((Path(path) / mark).is_file() for mark in ("dataset_dict.json", "state.json")):
         yield from _saved(datasets, path, split)
         return

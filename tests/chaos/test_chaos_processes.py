@@ -211,7 +211,7 @@ def test_an_older_file_is_upgraded_and_goes_on(stopped_run: Path, figures: list[
     books.look()
     with closing(sqlite3.connect(stopped_run / "run.db", isolation_level=None)) as db:
         (now,) = db.execute("PRAGMA user_version").fetchone()
-        later = "\n".join(one.sql for one in SCRIPTS[1:])
+        later = "\n".join(SCRIPTS[1:])
         dropped = re.findall(r"CREATE TABLE (\w+)", later)
         for table, column in re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", later):
             if table not in dropped:

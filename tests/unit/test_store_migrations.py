@@ -7,18 +7,15 @@ from pathlib import Path
 import pytest
 
 from adaptive_eval.errors import RunDamaged, RunTooNew
-from adaptive_eval.store.migrations import APPLICATION_ID, SCRIPTS, Script, file_version, migrate
+from adaptive_eval.store.migrations import APPLICATION_ID, SCRIPTS, file_version, migrate
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 
-NEXT = Script(
-    "0002_priority.sql",
-    """
-    ALTER TABLE launches ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
-    CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
-    """,
-)
-BROKEN = Script("0003_broken.sql", "CREATE TABLE half_done (id INTEGER PRIMARY KEY); SELECT no_such_column;")
+NEXT = """
+ALTER TABLE launches ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
+"""
+BROKEN = "CREATE TABLE half_done (id INTEGER PRIMARY KEY); SELECT no_such_column;"
 
 
 def connect(path: Path) -> sqlite3.Connection:

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from adaptive_eval.errors import Coded, UsageError
+from adaptive_eval.errors import UsageError
 
 _NEEDED = ("jinja2", "plotly")
 
@@ -19,7 +19,7 @@ def require_libraries() -> None:
         words = (
             f"the web page needs {' and '.join(missing)}: install it with pip install 'adaptive-eval[web]'"
         )
-        raise UsageError(Coded("library/missing", words))
+        raise UsageError(words, code="library/missing")
 
 
 def plotly_script() -> Path:
@@ -31,7 +31,7 @@ def plotly_script() -> Path:
         if script.is_file():
             return script
     words = "the installed plotly has no plotly.min.js: install it again with pip install plotly"
-    raise UsageError(Coded("library/missing", words))
+    raise UsageError(words, code="library/missing")
 
 
 @cache
