@@ -26,7 +26,7 @@ from rich.console import Console
 from adaptive_eval.monitor.attach import Attachment
 from adaptive_eval.monitor.run_end import render_summary
 from adaptive_eval.monitor.snapshot import RunHeader, RunView, run_view
-from adaptive_eval.monitor.terminal import RunDisplay
+from adaptive_eval.monitor.terminal import run_display
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.text.stored import decision_from
 
@@ -98,7 +98,7 @@ def finished_pictures(chromium: Browser, address: str) -> None:
 def terminal_pictures(run: Path) -> None:
     """Show the terminal's live view in the middle of the run, and the summary at its end."""
     with RunReader(run) as reader:
-        draw("terminal-live.svg", RunDisplay(view_in_the_middle(reader)), "adaptive-eval run quickstart.yaml")
+        draw("terminal-live.svg", run_display(view_in_the_middle(reader)), "adaptive-eval run quickstart.yaml")
         ended = render_summary(Attachment(reader, time.time).view(), "runs/quickstart/report.html")
     draw("terminal-end.svg", ended, "adaptive-eval run quickstart.yaml")
 
