@@ -135,12 +135,10 @@ def evaluate(
         raise ValueError(
             f"signals must be of shape (M, N) or (N,), got {signals.shape}; use evaluate_models for several"
         )
-    judged = _judge(signals, schema, weights, thresholds)
-    outcomes = np.atleast_2d(judged.outcomes)
-    counts, mu, sigma = _bayes(outcomes, judged.weights, R0)
-    return Evaluation(
-        judged.schema, judged.weights, judged.thresholds, outcomes, counts, float(mu), float(sigma)
-    )
+    schema, values, cuts, outcomes = _judge(signals, schema, weights, thresholds)
+    outcomes = np.atleast_2d(outcomes)
+    counts, mu, sigma = _bayes(outcomes, values, R0)
+    return Evaluation(schema, values, cuts, outcomes, counts, float(mu), float(sigma))
 
 
 def evaluate_models(
@@ -183,19 +181,8 @@ def evaluate_models(
         raise ValueError(
             f"signals must be of shape (L, M, N), got {signals.shape}; use evaluate for one model"
         )
-    judged = _judge(signals, schema, weights, thresholds)
-    counts, mu, sigma = _bayes(judged.outcomes, judged.weights, R0)
-    return ModelEvaluations(
-        judged.schema, judged.weights, judged.thresholds, judged.outcomes, counts, mu, sigma
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    schema: Schema
-    weights: FloatArray
-    thresholds: Thresholds
-    outcomes: IntArray
+    schema, values, cuts, outcomes = _judge(signals, schema, weights, thresholds)
+    return ModelEvaluations(schema, values, cuts, outcomes, *_bayes(outcomes, values, R0))
 
 
 def _judge(
@@ -203,7 +190,7 @@ def _judge(
     schema: SchemaLike,
     weights: ArrayLike | None,
     thresholds: Mapping[str, float] | None,
-) -> _Judged:
+) -> tuple[Schema, FloatArray, Thresholds, IntArray]:
     """Resolve schema, weights and thresholds, and return each attempt's category."""
     if isinstance(schema, str):
         schema = get_schema(schema)
@@ -221,8 +208,7 @@ def _judge(
     else:
         values = thresholds if isinstance(thresholds, Thresholds) else Thresholds(thresholds)
         values.require(schema)
-    outcomes = schema.assign(signals, values)
-    return _Judged(schema, np.array(chosen), values, outcomes)
+    return schema, np.array(chosen), values, schema.assign(signals, values)
 
 
 def _bayes(

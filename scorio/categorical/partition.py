@@ -25,8 +25,8 @@ from scorio.categorical.conditions import (
     Scope,
     SignalRef,
     ThresholdRef,
+    comparisons,
 )
-from scorio.categorical.inspection import comparisons
 from scorio.categorical.signals import BASE_SIGNALS
 
 FloatArray: TypeAlias = NDArray[np.float64]

@@ -15,8 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.categorical.conditions import Condition, finite_number, parse
-from scorio.categorical.inspection import Operands, operands
+from scorio.categorical.conditions import Condition, Operands, finite_number, operands, parse
 from scorio.categorical.partition import check_partition
 from scorio.categorical.signals import BASE_SIGNALS, Signals
 from scorio.categorical.thresholds import SignalScope, ThresholdRule, parse_rule

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio.study.gold import GoldStandard
 from scorio.study.metrics import Metric
 from scorio.study.sources import Source
 
@@ -22,6 +23,20 @@ def check_metrics(source: Source, metrics: Sequence[Metric]) -> None:
             raise ValueError(
                 f"k must be at most the {source.trials} trials of a replicate, got {metric.label}"
             )
+
+
+def check_confirm(source: Source, confirm: int) -> None:
+    """Raise ValueError where a ranking cannot agree for so many further trials."""
+    if not 0 <= confirm < source.trials:
+        raise ValueError(f"confirm must lie in [0, {source.trials - 1}], got {confirm!r}")
+
+
+def standard_of(source: Source, gold: GoldStandard | None) -> GoldStandard:
+    """Return the ranking that replicates are compared with: the source's own where none is given."""
+    standard = source.gold() if gold is None else gold
+    if len(standard.order) != source.models:
+        raise ValueError(f"gold must rank the source's {source.models} models, got {len(standard.order)}")
+    return standard
 
 
 def keys_by_trial(

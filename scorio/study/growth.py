@@ -11,7 +11,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.study._keys import check_metrics, keys_by_trial
+from scorio.study._keys import check_confirm, check_metrics, keys_by_trial, standard_of
 from scorio.study._pairs import pair_signs
 from scorio.study._seeds import Seed, block_generator, run_blocks, seed_sequence
 from scorio.study.gold import GoldStandard
@@ -136,10 +136,9 @@ def convergence_growth(
     (array([2, 4]), True)
     """
     check_metrics(source, [metric])
-    if not 0 <= confirm < source.trials:
-        raise ValueError(f"confirm must lie in [0, {source.trials - 1}], got {confirm!r}")
+    check_confirm(source, confirm)
     chosen = tuple(_checked_subset(subset, source.models) for subset in subsets)
-    standard = source.gold() if gold is None else gold
+    standard = standard_of(source, gold)
     counts = np.zeros((len(chosen), source.trials + 1), dtype=np.int64)
     work = partial(
         _block_counts, source, metric, standard, [_neighbours(s, standard) for s in chosen], confirm

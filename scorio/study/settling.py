@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.study._keys import Keys, check_metrics, keys_by_trial
+from scorio.study._keys import Keys, check_confirm, check_metrics, keys_by_trial, standard_of
 from scorio.study._seeds import Seed, run_blocks, seed_sequence
 from scorio.study.gold import GoldStandard
 from scorio.study.metrics import Metric
@@ -153,11 +153,8 @@ def convergence(
     (0.0, True)
     """
     check_metrics(source, [metric])
-    if not 0 <= confirm < source.trials:
-        raise ValueError(f"confirm must lie in [0, {source.trials - 1}], got {confirm!r}")
-    standard = source.gold() if gold is None else gold
-    if len(standard.order) != source.models:
-        raise ValueError(f"gold must rank the source's {source.models} models, got {len(standard.order)}")
+    check_confirm(source, confirm)
+    standard = standard_of(source, gold)
     root = seed_sequence(seed)
     work = partial(_last_mismatch, source, metric, standard)
     blocks = run_blocks(work, source.models * source.questions, replicates, root, executor)

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.study._keys import check_metrics, keys_by_trial
+from scorio.study._keys import check_metrics, keys_by_trial, standard_of
 from scorio.study._moments import mean_and_error
 from scorio.study._pairs import kendall_tau_b, pair_signs
 from scorio.study._seeds import Seed, run_blocks
@@ -107,9 +107,7 @@ def tau_curves(
     True
     """
     check_metrics(source, metrics)
-    standard = source.gold() if gold is None else gold
-    if len(standard.order) != source.models:
-        raise ValueError(f"gold must rank the source's {source.models} models, got {len(standard.order)}")
+    standard = standard_of(source, gold)
     work = partial(_block_sums, source, tuple(metrics), pair_signs(-standard.dense_ranks()))
     sums = np.zeros((3, len(metrics), source.trials))
     for block in run_blocks(work, source.models * source.questions, replicates, seed, executor, least=2):

@@ -8,11 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.endpoints.answer import MOST_TOKENS, chat_text, plain_text, read_completions, read_usage
+from adaptive_eval.endpoints.answer import (
+    MOST_TOKENS,
+    chat_text,
+    plain_text,
+    read_completions,
+    read_usage,
+    share_usage,
+)
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 from adaptive_eval.endpoints.openai_completions import OpenAICompletions
 from adaptive_eval.endpoints.redaction import Redactor, shorten, storable
-from adaptive_eval.endpoints.shares import share_usage
 from adaptive_eval.endpoints.streaming import Assembly
 from adaptive_eval.errors import EndpointError, TransientEndpointError, UsageError
 from adaptive_eval.trial import Message, Usage
