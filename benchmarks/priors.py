@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.eval._kernels import avg
+from scorio.eval._kernels._categories import avg
 from scorio.rank import transfer_posterior
 from scorio.study import BetaUpdate, paper_originals
 from scorio.study._pairs import kendall_tau_b, pair_signs

@@ -98,7 +98,8 @@ def finished_pictures(chromium: Browser, address: str) -> None:
 def terminal_pictures(run: Path) -> None:
     """Show the terminal's live view in the middle of the run, and the summary at its end."""
     with RunReader(run) as reader:
-        draw("terminal-live.svg", run_display(view_in_the_middle(reader)), "adaptive-eval run quickstart.yaml")
+        live = run_display(view_in_the_middle(reader))
+        draw("terminal-live.svg", live, "adaptive-eval run quickstart.yaml")
         ended = render_summary(Attachment(reader, time.time).view(), "runs/quickstart/report.html")
     draw("terminal-end.svg", ended, "adaptive-eval run quickstart.yaml")
 

@@ -13,7 +13,7 @@ from scorio.categorical.schema import Schema, check_weights
 from scorio.categorical.schemas import get_schema
 from scorio.categorical.signals import Signals
 from scorio.categorical.thresholds import Thresholds
-from scorio.eval import _kernels
+from scorio.eval._kernels import _categories
 
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -215,8 +215,8 @@ def _bayes(
     outcomes: IntArray, weights: FloatArray, R0: ArrayLike | None
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     size = weights.size
-    counts = _kernels.category_counts(outcomes, size)
-    mu, sigma = _kernels.bayes(counts, weights, _prior_counts(R0, outcomes.shape, size))
+    counts = _categories.category_counts(outcomes, size)
+    mu, sigma = _categories.bayes(counts, weights, _prior_counts(R0, outcomes.shape, size))
     return counts, mu, sigma
 
 
@@ -235,4 +235,4 @@ def _prior_counts(R0: ArrayLike | None, shape: tuple[int, ...], size: int) -> In
     bad = (prior < 0) | (prior >= size)
     if bad.any():
         raise ValueError(f"R0 must hold categories 0..{size - 1}, got {prior[bad][0]}")
-    return _kernels.category_counts(prior, size) if prior.shape[-1] else None
+    return _categories.category_counts(prior, size) if prior.shape[-1] else None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from . import _kernels
 from ._inputs import Missing, read_categories
 from ._interval import credible_interval
+from ._kernels import _categories
 
 
 def avg(
@@ -69,7 +69,7 @@ def avg(
     """
     trials = read_categories(R, w, counts, missing, question_weights)
     trials.require_trials("avg")
-    a, sigma = _kernels.avg(trials.counts, trials.w, trials.question_weights)
+    a, sigma = _categories.avg(trials.counts, trials.w, trials.question_weights)
     return float(a), float(sigma)
 
 

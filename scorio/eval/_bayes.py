@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from . import _kernels
 from ._inputs import Missing, read_categories, read_prior
 from ._interval import credible_interval
+from ._kernels import _categories
 
 
 def bayes(
@@ -77,7 +77,7 @@ def bayes(
     """
     trials = read_categories(R, w, counts, missing, question_weights)
     prior = read_prior(R0, prior_counts, trials, missing)
-    mu, sigma = _kernels.bayes(trials.counts, trials.w, prior, trials.question_weights)
+    mu, sigma = _categories.bayes(trials.counts, trials.w, prior, trials.question_weights)
     return float(mu), float(sigma)
 
 

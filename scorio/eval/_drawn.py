@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from . import _kernels
 from ._by_k import BinaryTrials, FloatArray, by_draws
+from ._kernels import _bank_metrics
 
 
 @by_draws
@@ -28,7 +28,7 @@ def pass_at_k(trials: BinaryTrials, k: int) -> FloatArray:
     >>> round(pass_at_k([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 2), 6)
     0.95
     """
-    return _kernels.pass_at_k(trials, k)
+    return _bank_metrics.pass_at_k(trials, k)
 
 
 @by_draws
@@ -56,7 +56,7 @@ def pass_hat_k(trials: BinaryTrials, k: int) -> FloatArray:
     >>> round(pass_hat_k([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 2), 6)
     0.45
     """
-    return _kernels.pass_hat_k(trials, k)
+    return _bank_metrics.pass_hat_k(trials, k)
 
 
 unanimous_at_k = pass_hat_k
@@ -76,7 +76,7 @@ def g_pass_at_k(trials: BinaryTrials, k: int) -> FloatArray:
     >>> round(g_pass_at_k([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 2), 6)
     0.45
     """
-    return _kernels.pass_hat_k(trials, k)
+    return _bank_metrics.pass_hat_k(trials, k)
 
 
 @by_draws
@@ -100,7 +100,7 @@ def auc_at_k(trials: BinaryTrials, k: int) -> FloatArray:
     >>> round(auc_at_k([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 3), 6)
     0.9
     """
-    return _kernels.auc_at_k(trials, k)
+    return _bank_metrics.auc_at_k(trials, k)
 
 
 @by_draws
@@ -122,7 +122,7 @@ def maj_at_k(trials: BinaryTrials, k: int) -> FloatArray:
     >>> round(maj_at_k([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 3), 6)
     0.85
     """
-    return _kernels.maj_at_k(trials, k)
+    return _bank_metrics.maj_at_k(trials, k)
 
 
 @by_draws
@@ -144,7 +144,7 @@ def mg_pass_at_k(trials: BinaryTrials, k: int) -> FloatArray:
     >>> round(mg_pass_at_k([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 3), 6)
     0.166667
     """
-    return _kernels.mg_pass_at_k(trials, k)
+    return _bank_metrics.mg_pass_at_k(trials, k)
 
 
 @by_draws
@@ -157,4 +157,4 @@ def geo_spectrum_star_at_k(trials: BinaryTrials, k: int) -> FloatArray:
     >>> round(geo_spectrum_star_at_k([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 3), 6)
     0.408248
     """
-    return _kernels.geo_spectrum_at_k(trials, k)
+    return _bank_metrics.geo_spectrum_at_k(trials, k)

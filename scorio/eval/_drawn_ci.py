@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from . import _kernels
 from ._by_k import BinaryTrials, Moments, Prior, by_any_posterior, by_posterior
+from ._kernels import _posteriors
 
 
 @by_posterior
@@ -28,7 +28,7 @@ def pass_at_k_ci(trials: BinaryTrials, k: int, prior: Prior) -> Moments:
     >>> round(mu, 6), round(sigma, 6), round(lo, 4), round(hi, 4)
     (0.839286, 0.097263, 0.6487, 1.0)
     """
-    return _kernels.pass_at_k_posterior(trials, k, prior)
+    return _posteriors.pass_at_k_posterior(trials, k, prior)
 
 
 @by_posterior
@@ -49,7 +49,7 @@ def pass_hat_k_ci(trials: BinaryTrials, k: int, prior: Prior) -> Moments:
     >>> round(mu, 6), round(sigma, 6), round(lo, 4), round(hi, 4)
     (0.446429, 0.146167, 0.1599, 0.7329)
     """
-    return _kernels.pass_hat_k_posterior(trials, k, prior)
+    return _posteriors.pass_hat_k_posterior(trials, k, prior)
 
 
 unanimous_at_k_ci = pass_hat_k_ci
@@ -66,7 +66,7 @@ def g_pass_at_k_ci(trials: BinaryTrials, k: int, prior: Prior) -> Moments:
     >>> round(mu, 6), round(sigma, 6)
     (0.446429, 0.146167)
     """
-    return _kernels.pass_hat_k_posterior(trials, k, prior)
+    return _posteriors.pass_hat_k_posterior(trials, k, prior)
 
 
 @by_posterior
@@ -84,7 +84,7 @@ def auc_at_k_ci(trials: BinaryTrials, k: int, prior: Prior) -> Moments:
     >>> round(mu, 6), round(sigma, 6)
     (0.809524, 0.09506)
     """
-    return _kernels.auc_at_k_posterior(trials, k, prior)
+    return _posteriors.auc_at_k_posterior(trials, k, prior)
 
 
 @by_posterior
@@ -103,7 +103,7 @@ def maj_at_k_ci(trials: BinaryTrials, k: int, prior: Prior) -> Moments:
     >>> round(mu, 6), round(sigma, 6), round(lo, 4), round(hi, 4)
     (0.684524, 0.151958, 0.3867, 0.9824)
     """
-    return _kernels.maj_at_k_posterior(trials, k, prior)
+    return _posteriors.maj_at_k_posterior(trials, k, prior)
 
 
 @by_posterior
@@ -122,7 +122,7 @@ def mg_pass_at_k_ci(trials: BinaryTrials, k: int, prior: Prior) -> Moments:
     >>> round(mu, 6), round(sigma, 6)
     (0.218254, 0.098816)
     """
-    return _kernels.mg_pass_at_k_posterior(trials, k, prior)
+    return _posteriors.mg_pass_at_k_posterior(trials, k, prior)
 
 
 @by_any_posterior
@@ -136,4 +136,4 @@ def geo_spectrum_star_at_k_ci(trials: BinaryTrials, k: int, prior: Prior) -> Mom
     >>> round(mu, 6), round(sigma, 6)
     (0.447288, 0.114255)
     """
-    return _kernels.geo_spectrum_at_k_posterior(trials, k, prior=prior)
+    return _posteriors.geo_spectrum_at_k_posterior(trials, k, prior=prior)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from . import _kernels
 from ._arguments import beta_prior, unit
 from ._inputs import Missing, read_binary
 from ._interval import credible_interval
+from ._kernels import _bank_metrics, _posteriors
 
 
 def g_pass_at_k_tau(
@@ -57,7 +57,7 @@ def g_pass_at_k_tau(
     """
     trials = read_binary(R, counts, missing, question_weights)
     k = trials.draws(k)
-    return float(_kernels.g_pass_at_k_tau(trials, k, unit("tau", tau)))
+    return float(_bank_metrics.g_pass_at_k_tau(trials, k, unit("tau", tau)))
 
 
 def g_pass_at_k_tau_ci(
@@ -103,7 +103,7 @@ def g_pass_at_k_tau_ci(
     (0.684524, 0.151958)
     """
     trials = read_binary(R, counts, missing, question_weights)
-    mu, sigma = _kernels.g_pass_at_k_tau_posterior(
+    mu, sigma = _posteriors.g_pass_at_k_tau_posterior(
         trials, trials.budget(k), unit("tau", tau), beta_prior(alpha0, beta0)
     )
     return credible_interval(mu, sigma, confidence, bounds)

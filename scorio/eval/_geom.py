@@ -6,10 +6,10 @@ import math
 
 from numpy.typing import ArrayLike
 
-from . import _kernels
 from ._arguments import beta_prior, powers, resamples
 from ._inputs import Missing, read_binary
 from ._interval import credible_interval
+from ._kernels import _bank_metrics, _posteriors
 
 
 def geom_at_k(
@@ -58,7 +58,7 @@ def geom_at_k(
     trials = read_binary(R, counts, missing, question_weights)
     k = trials.draws(k)
     exponents = powers(pass_power, unanimous_power)
-    score = _kernels.geom_at_k(trials, k, *exponents)
+    score = _bank_metrics.geom_at_k(trials, k, *exponents)
     return _finite(float(score), *exponents)
 
 
@@ -101,7 +101,7 @@ def geom_ds_at_k(
     trials = read_binary(R, counts, missing, question_weights)
     k = trials.draws(k)
     exponents = powers(pass_power, unanimous_power)
-    score = _kernels.geom_ds_at_k(trials, k, *exponents)
+    score = _bank_metrics.geom_ds_at_k(trials, k, *exponents)
     return _finite(float(score), *exponents)
 
 
@@ -152,7 +152,7 @@ def geom_at_k_ci(
     (0.610666, 0.133107, 0.3498, 0.8716)
     """
     trials = read_binary(R, counts, missing, question_weights)
-    mu, sigma = _kernels.geom_at_k_posterior(
+    mu, sigma = _posteriors.geom_at_k_posterior(
         trials, resamples(k), *powers(pass_power, unanimous_power), beta_prior(alpha0, beta0)
     )
     return credible_interval(mu, sigma, confidence, bounds)
@@ -200,7 +200,7 @@ def geom_ds_at_k_ci(
     (0.612112, 0.132755, 0.3519, 0.8723)
     """
     trials = read_binary(R, counts, missing, question_weights)
-    mu, sigma = _kernels.geom_ds_at_k_posterior(
+    mu, sigma = _posteriors.geom_ds_at_k_posterior(
         trials, resamples(k), *powers(pass_power, unanimous_power), beta_prior(alpha0, beta0)
     )
     return credible_interval(mu, sigma, confidence, bounds)

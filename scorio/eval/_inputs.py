@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._arguments import first, numbers, resamples
-from ._kernels import Counted, category_counts
-from ._kernels._aggregate import row_sums
+from ._kernels._aggregate import Counted, row_sums
 from ._kernels._beta import FloatArray, IntArray
+from ._kernels._categories import category_counts
 
 Missing: TypeAlias = "ArrayLike | None"
 """The marker of missing trials: a value, or a mask that is True at them."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from . import _kernels
 from ._arguments import resamples
 from ._inputs import Missing, read_categories, read_prior
 from ._interval import credible_interval
+from ._kernels import _categories
 
 
 def max_at_k(
@@ -66,7 +66,7 @@ def max_at_k(
     """
     trials = read_categories(R, w, counts, missing, question_weights)
     k = trials.draws(k)
-    return float(_kernels.max_at_k(trials.counts, k, trials.w, trials.question_weights))
+    return float(_categories.max_at_k(trials.counts, k, trials.w, trials.question_weights))
 
 
 def max_at_k_ci(
@@ -121,7 +121,7 @@ def max_at_k_ci(
     """
     trials = read_categories(R, w, counts, missing, question_weights)
     prior = read_prior(R0, prior_counts, trials, missing)
-    mu, sigma = _kernels.max_at_k_posterior(
+    mu, sigma = _categories.max_at_k_posterior(
         trials.counts, resamples(k), trials.w, prior, trials.question_weights
     )
     if bounds is None:

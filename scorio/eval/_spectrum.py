@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from . import _kernels
 from ._arguments import beta_prior, coupling, resamples, spectrum_weights
 from ._inputs import Missing, read_binary
 from ._interval import credible_interval
+from ._kernels import _bank_metrics, _posteriors
 
 
 def threshold_spectrum_at_k(
@@ -52,7 +52,7 @@ def threshold_spectrum_at_k(
     trials = read_binary(R, counts, missing, question_weights)
     k = trials.draws(k)
     checked = spectrum_weights(weights, k)
-    return float(_kernels.threshold_spectrum_at_k(trials, k, checked))
+    return float(_bank_metrics.threshold_spectrum_at_k(trials, k, checked))
 
 
 def threshold_spectrum_at_k_ci(
@@ -104,7 +104,7 @@ def threshold_spectrum_at_k_ci(
     """
     trials = read_binary(R, counts, missing, question_weights)
     k = resamples(k)
-    mu, sigma = _kernels.threshold_spectrum_at_k_posterior(
+    mu, sigma = _posteriors.threshold_spectrum_at_k_posterior(
         trials, k, spectrum_weights(weights, k), beta_prior(alpha0, beta0)
     )
     return credible_interval(mu, sigma, confidence, bounds)
@@ -161,7 +161,7 @@ def geo_spectrum_at_k(
     """
     trials = read_binary(R, counts, missing, question_weights)
     k = trials.draws(k)
-    return float(_kernels.geo_spectrum_at_k(trials, k, *coupling(lam, lambda_, weights, k)))
+    return float(_bank_metrics.geo_spectrum_at_k(trials, k, *coupling(lam, lambda_, weights, k)))
 
 
 def geo_spectrum_at_k_ci(
@@ -215,7 +215,7 @@ def geo_spectrum_at_k_ci(
     """
     trials = read_binary(R, counts, missing, question_weights)
     k = resamples(k)
-    mu, sigma = _kernels.geo_spectrum_at_k_posterior(
+    mu, sigma = _posteriors.geo_spectrum_at_k_posterior(
         trials, k, *coupling(lam, lambda_, weights, k), beta_prior(alpha0, beta0)
     )
     return credible_interval(mu, sigma, confidence, bounds)

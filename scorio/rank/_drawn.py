@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio._labels import Outcomes
-from scorio.eval import _kernels
 from scorio.eval._inputs import BinaryTrials, Missing, read_binary
+from scorio.eval._kernels import _bank_metrics
 from scorio.rank._ranked import Ranking, documented, ranked
 from scorio.rank._ties import TieMethod
 
@@ -76,7 +76,7 @@ def pass_at_k(trials: BinaryTrials, k: int) -> Scores:
     >>> pass_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, -1]]], 2, missing=-1)
     array([2, 1])
     """
-    return _kernels.pass_at_k(trials, k)
+    return _bank_metrics.pass_at_k(trials, k)
 
 
 @_by_draws
@@ -93,7 +93,7 @@ def pass_hat_k(trials: BinaryTrials, k: int) -> Scores:
     >>> pass_hat_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 2)
     array([1, 2])
     """
-    return _kernels.pass_hat_k(trials, k)
+    return _bank_metrics.pass_hat_k(trials, k)
 
 
 unanimous_at_k = pass_hat_k
@@ -113,7 +113,7 @@ def auc_at_k(trials: BinaryTrials, k: int) -> Scores:
     >>> auc_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 3)
     array([2, 1])
     """
-    return _kernels.auc_at_k(trials, k)
+    return _bank_metrics.auc_at_k(trials, k)
 
 
 @_by_draws
@@ -125,7 +125,7 @@ def maj_at_k(trials: BinaryTrials, k: int) -> Scores:
     >>> maj_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 3)
     array([1, 2])
     """
-    return _kernels.maj_at_k(trials, k)
+    return _bank_metrics.maj_at_k(trials, k)
 
 
 @_by_draws
@@ -141,7 +141,7 @@ def g_pass_at_k(trials: BinaryTrials, k: int) -> Scores:
     >>> g_pass_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 2)
     array([1, 2])
     """
-    return _kernels.pass_hat_k(trials, k)
+    return _bank_metrics.pass_hat_k(trials, k)
 
 
 @_by_draws
@@ -157,7 +157,7 @@ def mg_pass_at_k(trials: BinaryTrials, k: int) -> Scores:
     >>> mg_pass_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 2)
     array([1, 2])
     """
-    return _kernels.mg_pass_at_k(trials, k)
+    return _bank_metrics.mg_pass_at_k(trials, k)
 
 
 @_by_draws
@@ -169,4 +169,4 @@ def geo_spectrum_star_at_k(trials: BinaryTrials, k: int) -> Scores:
     >>> geo_spectrum_star_at_k([[[1, 1, 0], [0, 0, 0]], [[0, 0, 1], [0, 1, 0]]], 2)
     array([1, 2])
     """
-    return _kernels.geo_spectrum_at_k(trials, k)
+    return _bank_metrics.geo_spectrum_at_k(trials, k)

@@ -8,9 +8,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from scorio._labels import Outcomes
-from scorio.eval import _kernels
 from scorio.eval._arguments import coupling, powers, spectrum_weights, unit
 from scorio.eval._inputs import Missing, read_binary, read_categories, read_prior
+from scorio.eval._kernels import _bank_metrics, _categories
 from scorio.rank._ranked import Ranking, documented, ranked
 from scorio.rank._ties import TieMethod
 
@@ -49,7 +49,7 @@ def g_pass_at_k_tau(
     """
     trials = read_binary(R, counts, missing, question_weights, models=True)
     k, tau = trials.draws(k), unit("tau", tau)
-    scores = _kernels.g_pass_at_k_tau(trials, k, tau)
+    scores = _bank_metrics.g_pass_at_k_tau(trials, k, tau)
     return ranked(scores, method, return_scores)
 
 
@@ -80,7 +80,7 @@ def geom_at_k(
     """
     trials = read_binary(R, counts, missing, question_weights, models=True)
     exponents = powers(pass_power, unanimous_power)
-    scores = _kernels.geom_at_k(trials, trials.draws(k), *exponents)
+    scores = _bank_metrics.geom_at_k(trials, trials.draws(k), *exponents)
     return ranked(scores, method, return_scores)
 
 
@@ -111,7 +111,7 @@ def geom_ds_at_k(
     """
     trials = read_binary(R, counts, missing, question_weights, models=True)
     exponents = powers(pass_power, unanimous_power)
-    scores = _kernels.geom_ds_at_k(trials, trials.draws(k), *exponents)
+    scores = _bank_metrics.geom_ds_at_k(trials, trials.draws(k), *exponents)
     return ranked(scores, method, return_scores)
 
 
@@ -151,7 +151,7 @@ def geo_spectrum_at_k(
     """
     trials = read_binary(R, counts, missing, question_weights, models=True)
     k = trials.draws(k)
-    scores = _kernels.geo_spectrum_at_k(trials, k, *coupling(lam, lambda_, weights, k))
+    scores = _bank_metrics.geo_spectrum_at_k(trials, k, *coupling(lam, lambda_, weights, k))
     return ranked(scores, method, return_scores)
 
 
@@ -181,7 +181,7 @@ def threshold_spectrum_at_k(
     """
     trials = read_binary(R, counts, missing, question_weights, models=True)
     k = trials.draws(k)
-    scores = _kernels.threshold_spectrum_at_k(trials, k, spectrum_weights(weights, k))
+    scores = _bank_metrics.threshold_spectrum_at_k(trials, k, spectrum_weights(weights, k))
     return ranked(scores, method, return_scores)
 
 
@@ -210,7 +210,7 @@ def max_at_k(
     (array([1, 2]), array([0.66666667, 0.5       ]))
     """
     trials = read_categories(R, w, counts, missing, question_weights, models=True)
-    scores = _kernels.max_at_k(trials.counts, trials.draws(k), trials.w, trials.question_weights)
+    scores = _categories.max_at_k(trials.counts, trials.draws(k), trials.w, trials.question_weights)
     return ranked(scores, method, return_scores)
 
 
@@ -236,7 +236,9 @@ def avg(
     """
     trials = read_categories(R, w, counts, missing, question_weights, models=True)
     trials.require_trials("avg")
-    return ranked(_kernels.avg_mean(trials.counts, trials.w, trials.question_weights), method, return_scores)
+    return ranked(
+        _categories.avg_mean(trials.counts, trials.w, trials.question_weights), method, return_scores
+    )
 
 
 @documented
@@ -292,11 +294,11 @@ def bayes(
     prior = read_prior(R0, prior_counts, trials, missing)
     if quantile is None:
         return ranked(
-            _kernels.bayes_mean(trials.counts, trials.w, prior, trials.question_weights),
+            _categories.bayes_mean(trials.counts, trials.w, prior, trials.question_weights),
             method,
             return_scores,
         )
-    mu, sigma = _kernels.bayes(trials.counts, trials.w, prior, trials.question_weights)
+    mu, sigma = _categories.bayes(trials.counts, trials.w, prior, trials.question_weights)
     return ranked(mu + _normal_quantile(quantile) * sigma, method, return_scores)
 
 

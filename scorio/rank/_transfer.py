@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.eval import _kernels
 from scorio.eval._inputs import Missing, read_categories, read_prior
+from scorio.eval._kernels import _categories
 from scorio.rank._ranked import Ranking, ranked
 from scorio.rank._ties import TieMethod
 
@@ -166,10 +166,12 @@ def transfer(
             f"model {model} has earlier trials, but none of question {question}; give one of every question, "
             "or none"
         )
-    mean, sigma = _kernels.avg(trials.counts, trials.w, trials.question_weights)
+    mean, sigma = _categories.avg(trials.counts, trials.w, trials.question_weights)
     earlier, earlier_sigma = np.full((2, len(mean)), np.nan)
     if known.any():
-        earlier[known], earlier_sigma[known] = _kernels.avg(before[known], trials.w, trials.question_weights)
+        earlier[known], earlier_sigma[known] = _categories.avg(
+            before[known], trials.w, trials.question_weights
+        )
     found = transfer_posterior(mean, sigma**2, earlier, earlier_sigma**2, float(np.ptp(trials.w)) or 1.0)
     return ranked(found.mu, method, return_scores)
 

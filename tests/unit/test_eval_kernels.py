@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scorio.eval import _kernels
-from scorio.eval._kernels import Counted, _categories
+from scorio.eval._kernels import _bank_metrics, _categories, _posteriors
+from scorio.eval._kernels._aggregate import Counted
 
 K = 5
 BINARY: dict[str, tuple[Any, ...]] = {
@@ -25,6 +25,10 @@ BINARY |= {f"{name}_posterior": arguments for name, arguments in BINARY.items()}
 W = np.array([0.3, -1.0, 0.3, 2.5])
 
 
+def kernel_of(name: str) -> Any:
+    return getattr(_posteriors if name.endswith("_posterior") else _bank_metrics, name)
+
+
 def scores(result: Any) -> list[np.ndarray]:
     return list(result) if isinstance(result, tuple) else [result]
 
@@ -36,7 +40,7 @@ def test_many_matrices_are_each_of_them(name: str, questions: int, ragged: bool)
     rng = np.random.default_rng(5)
     n: Any = rng.integers(K, 20, (4, 2, questions)) if ragged else 20
     correct = rng.binomial(n, 0.6, (4, 2, questions))
-    kernel, arguments = getattr(_kernels, name), BINARY[name]
+    kernel, arguments = kernel_of(name), BINARY[name]
     together = scores(kernel(Counted(correct, n), *arguments))
     assert all(part.shape == (4, 2) for part in together)
     for index in np.ndindex(4, 2):
@@ -55,7 +59,7 @@ def test_order_does_not_change_a_digit(name: str, ragged: bool) -> None:
     n: Any = rng.integers(K, 20, 200) if ragged else 20
     correct = rng.binomial(n, rng.random(200))
     order = rng.permutation(200)
-    kernel, arguments = getattr(_kernels, name), BINARY[name]
+    kernel, arguments = kernel_of(name), BINARY[name]
     before = scores(kernel(Counted(correct, n), *arguments))
     after = scores(kernel(Counted(correct[order], n[order] if ragged else n), *arguments))
     assert before == after
@@ -68,8 +72,8 @@ def test_categorical_kernels_take_many_matrices_in_any_order(name: str, ragged: 
     R = rng.integers(0, 4, (3, 2, 40, 12))
     if ragged:
         R[..., 7:] = np.where(rng.random((3, 2, 40, 5)) < 0.5, -1, R[..., 7:])
-    counts = _kernels.category_counts(R, 4)
-    kernel = getattr(_kernels, name)
+    counts = _categories.category_counts(R, 4)
+    kernel = getattr(_categories, name)
     arguments = (W,) if name in ("bayes", "avg") else (4, W)
     together = scores(kernel(counts, *arguments))
     for index in np.ndindex(3, 2):
@@ -82,7 +86,7 @@ def test_categorical_kernels_take_many_matrices_in_any_order(name: str, ragged: 
 def test_equal_category_sums_tie_exactly_whatever_the_questions() -> None:
     one = np.array([[3, 1, 1, 0], [0, 2, 0, 3]])
     other = np.array([[1, 2, 0, 2], [2, 1, 1, 1]])
-    for kernel in (_kernels.bayes, _kernels.avg):
+    for kernel in (_categories.bayes, _categories.avg):
         assert kernel(one, W)[0] == kernel(other, W)[0]
 
 
@@ -91,8 +95,8 @@ def test_equal_category_sums_tie_exactly_whatever_the_questions() -> None:
 def test_many_questions_are_weighed_by_how_often_their_counts_come_up(
     name: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counts = _kernels.category_counts(np.random.default_rng(3).integers(0, size, (3, 5000, 4)), size)
-    kernel, w = getattr(_kernels, name), np.array([-1.0, 2.5, 0.0, 1.0])[:size]
+    counts = _categories.category_counts(np.random.default_rng(3).integers(0, size, (3, 5000, 4)), size)
+    kernel, w = getattr(_categories, name), np.array([-1.0, 2.5, 0.0, 1.0])[:size]
     fast = kernel(counts, w)
     assert [part[1] for part in fast] == [float(part) for part in kernel(counts[1], w)]
     monkeypatch.setattr(_categories, "_MANY", 1 << 30)

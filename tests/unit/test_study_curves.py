@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import kendalltau
 from study_reference import score
 
-from scorio.eval import _kernels
+from scorio.eval._kernels import _categories
 from scorio.rank._confidence import rank_with_confidence
 from scorio.study import (
     PAPER_ORIGINAL_MEANS,
@@ -49,7 +49,7 @@ def test_tau_curves_are_the_mean_of_scipys_tau(resampling: str) -> None:
 
 def test_posterior_is_bayes_of_the_counts() -> None:
     correct = np.random.default_rng(1).integers(0, 13, (4, 5, 7))
-    mu, sigma = _kernels.bayes(np.stack([12 - correct, correct], axis=-1), np.array([0.0, 1.0]))
+    mu, sigma = _categories.bayes(np.stack([12 - correct, correct], axis=-1), np.array([0.0, 1.0]))
     for ours, theirs in zip(posterior(correct, 12), (mu, sigma), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-13)
 

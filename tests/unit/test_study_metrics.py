@@ -8,7 +8,7 @@ from itertools import combinations, combinations_with_replacement
 import numpy as np
 import pytest
 
-from scorio.eval import _kernels
+from scorio.eval._kernels import _aggregate, _bank_metrics
 from scorio.study import Metric, paper_metrics
 
 
@@ -79,16 +79,16 @@ def test_naive_pass_plugs_in_the_observed_rate() -> None:
 
 
 def kernel_scores(metric: Metric, correct: np.ndarray, n: int) -> np.ndarray:
-    trials = _kernels.Counted(correct, n)
+    trials = _aggregate.Counted(correct, n)
     kernels = {
-        "pass_at_k": lambda: _kernels.pass_at_k(trials, metric.k),
-        "pass_hat_k": lambda: _kernels.pass_hat_k(trials, metric.k),
-        "mg_pass_at_k": lambda: _kernels.mg_pass_at_k(trials, metric.k),
-        "maj_at_k": lambda: _kernels.maj_at_k(trials, metric.k),
-        "auc_at_k": lambda: _kernels.auc_at_k(trials, metric.k),
-        "g_pass_at_k_tau": lambda: _kernels.g_pass_at_k_tau(trials, metric.k, metric.tau),
-        "geom_at_k": lambda: _kernels.geom_at_k(trials, metric.k, *metric.powers),
-        "geom_ds_at_k": lambda: _kernels.geom_ds_at_k(trials, metric.k, *metric.powers),
+        "pass_at_k": lambda: _bank_metrics.pass_at_k(trials, metric.k),
+        "pass_hat_k": lambda: _bank_metrics.pass_hat_k(trials, metric.k),
+        "mg_pass_at_k": lambda: _bank_metrics.mg_pass_at_k(trials, metric.k),
+        "maj_at_k": lambda: _bank_metrics.maj_at_k(trials, metric.k),
+        "auc_at_k": lambda: _bank_metrics.auc_at_k(trials, metric.k),
+        "g_pass_at_k_tau": lambda: _bank_metrics.g_pass_at_k_tau(trials, metric.k, metric.tau),
+        "geom_at_k": lambda: _bank_metrics.geom_at_k(trials, metric.k, *metric.powers),
+        "geom_ds_at_k": lambda: _bank_metrics.geom_ds_at_k(trials, metric.k, *metric.powers),
     }
     return np.asarray(kernels[metric.name]())
 
@@ -114,7 +114,7 @@ def test_keys_order_models_as_the_metric_of_scorio_eval(metric: Metric) -> None:
 
 def test_equal_rational_scores_tie_where_float_sums_differ() -> None:
     metric, n, questions = Metric("pass_at_k", k=3), 10, 4
-    floats = np.asarray(_kernels.pass_at_k(_kernels.Counted(np.arange(n + 1)[:, None], n), 3))
+    floats = np.asarray(_bank_metrics.pass_at_k(_aggregate.Counted(np.arange(n + 1)[:, None], n), 3))
     groups: dict[int, list[tuple[int, ...]]] = {}
     for counts in combinations_with_replacement(range(n + 1), questions):
         groups.setdefault(int(metric.keys(np.array(counts), n)), []).append(counts)
