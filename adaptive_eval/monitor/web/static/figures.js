@@ -283,7 +283,7 @@ function funnel({ models, scores, trials }, name, i) {
   if (models.length > BANDS) return [course];
   return [
     { ...edge(trials, scores.high[i]), ...shared, showlegend: false },
-    { ...edge(trials, scores.low[i]), ...shared, fill: "tonexty", fillcolor: faint(colour), showlegend: false },
+    { ...edge(trials, scores.low[i]), ...shared, fill: "tonexty", fillcolor: faint(colour, Math.min(0.14, 0.45 / models.length)), showlegend: false },
     course,
   ];
 }
@@ -300,9 +300,9 @@ function steps(colours) {
   return colours.flatMap((colour, k) => [[k / colours.length, colour], [(k + 1) / colours.length, colour]]);
 }
 
-function faint(colour) {
+function faint(colour, opacity = 0.14) {
   const [r, g, b] = [1, 3, 5].map((k) => parseInt(colour.slice(k, k + 2), 16));
-  return `rgba(${r},${g},${b},0.14)`;
+  return `rgba(${r},${g},${b},${opacity})`;
 }
 
 function span({ score, low, high }, i, k) {
