@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import standings_examples as examples
 from run_examples import make_run
 
 from adaptive_eval.config import parse_config
@@ -111,4 +112,7 @@ def test_the_raised_limit_is_one_that_will_probably_do(view, config):
     forecast = Forecast(0.0, Range(1, 2, 3), Range(1, 2, 3), None, (), 1, chances)
     results = replace(results, trials=480, forecast=forecast)
     assert raised_budgets(results, decisions, config) == ["budget.trials=10k"]
-    assert "5 % at 520 trials, 65 % at 10,000" in chances_words(results)
+    # Answers after the stop are in the forecast, and in no verdict: the pairs say what is open.
+    words = chances_words(replace(results, pairs=examples.midrun().pairs))
+    assert words.startswith("3 pairs are open")
+    assert "5 % at 520 trials, 65 % at 10,000" in words

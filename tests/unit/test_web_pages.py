@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from standings_examples import MORE
 from starlette.testclient import TestClient
 
-from adaptive_eval.monitor.snapshot import RunHeader, run_view
+from adaptive_eval.core.results import StopVerdict
+from adaptive_eval.monitor.snapshot import RunHeader, run_view, waiting_view
 from adaptive_eval.monitor.web.app import create_app
 from adaptive_eval.monitor.web.folder import Folder
 from adaptive_eval.monitor.web.pages import FIGURES, problems, render, run_context
@@ -92,6 +93,20 @@ def test_every_moment_makes_a_whole_page(moment, forecast):
     assert "None" not in outline.words.split()
     assert re.findall(r"[a-z]\.[A-Z][a-z]+ ", outline.words) == []  # one sentence runs into the next
     assert outline.tags.count("h1") == 1
+
+
+def test_what_a_run_cannot_show_is_left_out():
+    alone = examples.one_model()
+    active = tuple(replace(line, state="active") for line in alone.models)
+    ended = replace(alone, models=active, stop=StopVerdict("budget", "the budget is spent"))
+    for view in (waiting_view(RunHeader("demo")), view_of(ended)):
+        page = Outline(page_of(view))
+        ids = {value for _, name, value in page.attributes if name == "id"}
+        assert "Pairs resolved" not in page.words
+        assert ("figure-matrix" in ids) == ("figure-evidence" in ids) == (not view.models)
+        assert ("compares no models" in page.words) == bool(view.models)
+    assert "done" in page.words
+    assert "unresolved" not in page.words
 
 
 def test_the_four_questions_are_answered_in_order():
