@@ -352,6 +352,8 @@ def _stopping(config: Mapping[str, Any]) -> Found:
         low, high = scores
         words = f"{margin:g} must be less than {high - low:g}: scores go from {low:g} to {high:g}"
         yield ("stopping", "equivalence"), out_of_range(words)
+    if rule == "exact" and len(_items(config, "tasks")) > 1:
+        yield ("stopping", "rule"), "exact is for one task and there are several; use anytime"
 
 
 def _scores(config: Mapping[str, Any]) -> tuple[float, float] | None:
@@ -363,13 +365,6 @@ def _scores(config: Mapping[str, Any]) -> tuple[float, float] | None:
     if not ranges or None in ranges:
         return None
     return (0.0, 1.0) if len(ranges) > 1 else ranges.pop()
-
-
-def _one_task(config: Mapping[str, Any]) -> Found:
-    if len(_items(config, "tasks")) < 2:
-        return
-    if _mapping(config.get("stopping")).get("rule") == "exact":
-        yield ("stopping", "rule"), "exact is for one task and there are several; use anytime"
 
 
 def _tasks(config: Mapping[str, Any]) -> Found:
@@ -460,7 +455,6 @@ _CHECKS: tuple[Callable[[Mapping[str, Any]], Found], ...] = (
     _budget,
     _goal,
     _stopping,
-    _one_task,
     _references,
     _tasks,
     _mock_models,

@@ -233,11 +233,7 @@ class OpenAIEndpoint(ABC):
 
     async def _refuse_address_without_v1(self) -> None:
         """Raise PermanentEndpointError where models are listed under ``/v1``, which the address lacks."""
-        try:
-            served = model_ids(self._exchange.json(await self._exchange.get("/v1/models")))
-        except EndpointError:
-            return
-        if served:
+        if await self._listed_at("/v1/models"):
             raise PermanentEndpointError(
                 f"{self.url} has no /models, but {self.url}/v1 has: add /v1 to the address", kind="not_found"
             )
@@ -245,13 +241,14 @@ class OpenAIEndpoint(ABC):
     async def _serves_at_v1(self) -> bool:
         """Return whether the model is listed where most servers have their API, which is not the address."""
         elsewhere = f"{self._exchange.address.origin}/v1"
-        if elsewhere == self.url:
-            return False
+        return elsewhere != self.url and self.model in await self._listed_at(f"{elsewhere}/models")
+
+    async def _listed_at(self, path: str) -> tuple[str, ...]:
+        """Return the models that are listed at another place; none where it cannot be asked."""
         try:
-            listed = self._exchange.json(await self._exchange.get(f"{elsewhere}/models"))
+            return model_ids(self._exchange.json(await self._exchange.get(path)))
         except EndpointError:
-            return False
-        return self.model in model_ids(listed)
+            return ()
 
     def _about_the_key(self, error: PermanentEndpointError) -> str:
         said = str(error).rstrip(".")

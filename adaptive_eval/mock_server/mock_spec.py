@@ -7,9 +7,9 @@ section shares :class:`ServerOptions` and :class:`ModelOptions`.
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from statistics import fmean
 from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import (
@@ -166,10 +166,7 @@ class ModelOptions(_Spec):
     @property
     def average(self) -> float:
         """The stated `mean`, or the mean of `accuracies` where none is stated."""
-        if self.mean is not None:
-            return self.mean
-        given = self.accuracies or ()
-        return math.fsum(given) / len(given)
+        return fmean(self.accuracies or ()) if self.mean is None else self.mean
 
 
 class ModelSpec(ModelOptions):
