@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget
+from adaptive_eval.core.copies import COPY_REASON
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError
@@ -86,6 +87,7 @@ class Intake:
             if isinstance(outcome, Missing):
                 answered, category = False, MISSING
                 states.missing[model] += 1
+                states.copies[model] += outcome.reason == COPY_REASON
             else:
                 answered, category = True, outcome.category
                 if self._copies:

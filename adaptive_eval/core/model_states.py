@@ -25,8 +25,9 @@ class ModelStates:
 
     issued: list[int]  # indices issued, in flight included
     in_flight: list[int]  # trials in flight
-    # missing trials; trials completed after the session had stopped
+    # missing trials, those of them that are copies; trials completed after the session had stopped
     missing: list[int]
+    copies: list[int]
     after_stop: list[int]
     retired: list[bool]  # models that no needed contrast asks for
     skipped: list[int]  # indices counted as issued that needed no trial
@@ -45,6 +46,7 @@ class ModelStates:
             issued=[0] * models,
             in_flight=[0] * models,
             missing=[0] * models,
+            copies=[0] * models,
             after_stop=[0] * models,
             retired=[False] * models,
             skipped=[0] * models,

@@ -228,7 +228,7 @@ def _dealings(
         "state": _state(states, model),
         "issued": states.issued[model] - states.skipped[model],
         "missing": states.missing[model] + copies,
-        "copies": copies,
+        "copies": states.copies[model] + copies,
         "after_stop": states.after_stop[model],
         "prompt_tokens": budget.models[model].spent.prompt,
         "completion_tokens": budget.models[model].spent.completion,

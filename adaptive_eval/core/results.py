@@ -67,8 +67,7 @@ class ModelResult:
         What `score` would be had every missing answer among the counted steps been of the least, or of the
         greatest worth; None where none is missing.
     copies : int
-        Of the missing trials, those whose answers are held to be copies of earlier ones, because no repeat
-        of the model has differed.
+        Of the missing trials, those whose answers are held to be copies of earlier ones.
     no_answer : int
         Answers that hold no answer (:attr:`adaptive_eval.trial.Completion.no_answer`), right or wrong.
     waits_for : tuple of str

@@ -120,7 +120,7 @@ def _cells(line: Any) -> tuple[str, ...]:
         f"{line.score:.3f}" if known else "–",
         f"[{line.low:.3f}, {line.high:.3f}]" if known else "–",
         f"{line.trials:,}",
-        f"{line.missing:,}",
+        f"{line.missing:,}" + (f" ({line.copies:,} copies)" if line.copies else ""),
     )
 
 

@@ -71,7 +71,7 @@ def model_accounts(reader: RunReader, cells: OutcomeCells, results: Results) -> 
                 model=line.model,
                 categories=tuple(cells.categories.get((row, category), 0) for category in range(categories)),
                 truncated=truncated[line.model],
-                missing=missing.get(line.model, Counter()) + Counter({COPY_REASON: line.copies}),
+                missing=missing.get(line.model, Counter()) | Counter({COPY_REASON: line.copies}),
                 errors=errors.get(line.model, {}),
                 latency_p50=p50,
                 latency_p95=p95,

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from command_line import in_process, report, write_config
 
+from adaptive_eval import results_of
 from adaptive_eval.interop.recorded_files import read_recorded
 
 QUESTIONS = 16
@@ -72,6 +73,11 @@ def test_repeats_of_a_log_that_are_copies_do_not_count(tmp_path: Path, vary: boo
     found = json.loads(done.out)
     assert found["trials"] == (480 if vary else 160)
     assert found["copies"] == (0 if vary else 320)
+    table = str(results_of(tmp_path / "run"))
+    assert (" 160 (160 copies)" in table, "copies" in table) == (not vary, not vary)
+    assert in_process("report", "run", cwd=tmp_path).code == 0
+    models = report(tmp_path / "run")["models"]
+    assert [sum(line["missing_reasons"].values()) for line in models] == [line["copies"] for line in models]
     assert any("are copies of the one before" in note for note in found["notes"]) is not vary
     analysed = in_process("analyze", *logs, "--json", "--replicates", "2", "--workers", "1", cwd=tmp_path)
     assert analysed.code in (0, 2, 3), analysed
