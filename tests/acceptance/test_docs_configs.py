@@ -186,7 +186,7 @@ def test_the_commands_of_the_docs_run(
     with hub() as (address, _, files):
         monkeypatch.setenv("HF_ENDPOINT", address)
         for line in written.text.splitlines():
-            program, *command = shlex.split(line.partition(" >")[0], comments=True)
+            program, *command = shlex.split(re.split(r" [#|>]", line)[0])
             if program != "adaptive-eval" or any(text in line for text in ELSEWHERE):
                 continue
             if "inspect" in command and find_spec("inspect_ai") is None:

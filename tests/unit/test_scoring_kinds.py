@@ -42,7 +42,7 @@ def misjudged(path):
 
 
 def test_tricky_answers_are_judged_right_by_the_stated_accuracy():
-    """99 % of 200 pairs, and 95 % within each scorer: docs/scoring.md says so."""
+    """99 % of 200 pairs, and 95 % within each scorer: docs/measurements.md says so."""
     total, wrong = misjudged(PAIRS)
     assert total.total() >= 150
     assert wrong.total() <= 0.01 * total.total(), wrong
@@ -50,7 +50,7 @@ def test_tricky_answers_are_judged_right_by_the_stated_accuracy():
 
 
 def test_answers_written_without_a_look_at_the_scorers_are_judged_right_by_the_stated_accuracy():
-    """67 of 68: docs/scoring.md says so. Never change a scorer for one of these pairs; write new ones."""
+    """67 of 68, by docs/measurements.md. Never change a scorer for one of these pairs; write new ones."""
     total, wrong = misjudged(HELD_OUT)
     assert (total.total(), wrong.total()) == (68, 1), wrong
 
