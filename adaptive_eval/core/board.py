@@ -24,6 +24,9 @@ from scorio.sequential.trial_sequence import RunSequence
 
 Ints = NDArray[np.int64]
 
+NOT_YET = -3
+"""Category of a trial that is not completed."""
+
 
 class Board:
     """Answers of all models along the trial sequence."""
@@ -50,30 +53,31 @@ class Board:
         self._turns: list[list[int]] = [
             [] for _ in spec.models
         ]  # indices at which a model becomes exact, or not
+        small = np.result_type(*(cells.categories.dtype for cells in self.cells))
+        self.answers: NDArray[np.integer] = np.full((len(spec.models), 64), NOT_YET, dtype=small)
+        """Category at each index of each model, also beyond its common prefix; NOT_YET if it is awaited."""
+        self.furthest = [0] * len(spec.models)
+        """Index after the last one that each model has completed."""
+        self.answered = 0
+        """Completed trials of all models."""
         self._early: list[dict[int, int]] = [{} for _ in spec.models]
         self._ready: list[list[int]] = [[] for _ in spec.models]
 
     def category(self, model: int, index: int) -> int | None:
         """Return the category at an index (MISSING for a missing trial), or None if it is not completed."""
-        complete = self.complete[model]
-        if index >= complete:
-            return self._early[model].get(index)
-        copy = self.copies.category(model, index)
-        if copy is not None:
-            return copy
-        waiting = self._ready[model]
-        if index >= complete - len(waiting):
-            return waiting[index - complete]
-        task, local = self.locate(index)
-        return int(self.cells[task].categories[model, local])
-
-    def locate(self, index: int) -> tuple[int, int]:
-        """Return (task, index in the task's trial sequence) of an index of the run."""
-        task = int(self.run_sequence.task(index, index + 1)[0])
-        return task, self.run_sequence.local(index)[task]
+        answer = int(self.answers[model, index]) if index < self.furthest[model] else NOT_YET
+        return None if answer == NOT_YET else answer
 
     def add(self, model: int, index: int, category: int) -> None:
         """Add one trial's category, or MISSING."""
+        if index >= self.furthest[model]:
+            self.furthest[model] = index + 1
+            if index >= self.answers.shape[1]:
+                wider = np.full((len(self.answers), index + index // 2), NOT_YET, dtype=self.answers.dtype)
+                wider[:, : self.answers.shape[1]] = self.answers
+                self.answers = wider
+        self.answers[model, index] = category
+        self.answered += 1
         if index != self.complete[model]:
             self._early[model][index] = category
             return

@@ -148,10 +148,14 @@ class Comparison:
     @property
     def threshold(self) -> float:
         """Value the statistic must reach for the next call."""
+        return self.threshold_after(0)
+
+    def threshold_after(self, calls: int) -> float:
+        """Value the statistic must reach when so many more winners are called."""
         fixed = self.rule.fixed_threshold
         if fixed is not None:
             return fixed
-        return self.family.threshold(len(self._called), self._hypotheses, self.rule.level)
+        return self.family.threshold(len(self._called) + calls, self._hypotheses, self.rule.level)
 
     @property
     def tie_threshold(self) -> float:

@@ -31,7 +31,7 @@ class _Model:
     varies: bool = False
     unread: dict[int, Answer] = field(default_factory=dict)
     answers: dict[tuple[int, int], Answer] = field(default_factory=dict)
-    copies: dict[int, int] = field(default_factory=dict)
+    copies: int = 0
 
 
 class Copies:
@@ -59,16 +59,11 @@ class Copies:
             known.varies = True
             known.answers, known.unread = {}, {}
         elif self._run_sequence.repeat(index, model) > 0:
-            known.copies[index] = category
+            known.copies += 1
             return MISSING
         return category
-
-    def category(self, model: int, index: int) -> int | None:
-        """Return the category of a copy; None where a trial is none."""
-        known = self._models.get(model)
-        return None if known is None else known.copies.get(index)
 
     def count(self, model: int) -> int:
         """Return how many trials of a model do not count as copies."""
         known = self._models.get(model)
-        return 0 if known is None else len(known.copies)
+        return 0 if known is None else known.copies

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.compare import Comparison
-from adaptive_eval.core.references import FINISHED
+from adaptive_eval.core.foresight import Foresight
 from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, log_tie_evidence
 
 SLOW_START = 32
@@ -31,17 +31,16 @@ def most_in_flight(complete: Sequence[int]) -> list[int]:
     return [SLOW_START + steps for steps in complete]
 
 
-NEARLY = 0.65
+NEARLY = 0.7
 """Least share of the evidence that trials in flight must promise before no more are issued, where run-ahead
 is capped; measured with ``benchmarks/run_ahead.py``."""
 
 
 _NONE = np.zeros(0, dtype=np.int64)
-_PARTS = np.arange(1, 17)  # few calls on small arrays: a search in 16 parts, not in halves
-FORESIGHT = 4
-"""Steps beyond the furthest model that a prediction covers; beyond them a new one is made."""
-ALMOST = 1.0 - 1e-9
-"""Share of a threshold below which rounding cannot reach it."""
+LOOKS = 16
+"""Predictions while as many trials are issued and completed as are in flight."""
+SMALL_FLIGHT = 1 / 16
+"""Trials in flight for each that is complete, below which those that are complete say enough."""
 DECIDERS = ("anytime", "directional", "budgeted")
 """Rules whose evidence can be predicted."""
 
@@ -49,99 +48,98 @@ DECIDERS = ("anytime", "directional", "budgeted")
 class Drain:
     """Which contrasts are predicted to be decided, or nearly so, by the trials in flight.
 
-    The prediction keeps the present difference and lets its variance shrink in proportion to the trials; the
-    log winnings of bets on a number grow in proportion to them. It only holds back trials: when it fails, the
-    contrast asks again as soon as the trials are complete.
+    A pair of models is predicted from all their answers, also those that wait for earlier ones. Of other
+    contrasts the present difference is kept, while its variance shrinks in proportion to the trials; the log
+    winnings of bets on a number grow in proportion to them. A prediction only holds back trials: when it
+    fails, the contrast asks again as soon as the trials are complete.
     """
 
     def __init__(self, comparison: Comparison, *, capped: bool) -> None:
         self._comparison = comparison
         self._capped = capped
         self._predicts = comparison.rule.name in DECIDERS
-        self._version = -1
-        self._foreseen = 0
-        self._closing: list[tuple[int, int, int, int]] = []
-        self._closed: list[int] = []
-        self._found = _NONE
+        self._foresight = Foresight(comparison.board)
+        self._models = len(comparison.spec.models)
+        self._due = 0
+        self._closing = self._first = self._second = _NONE
 
     def closed(self, issued: Sequence[int]) -> NDArray[np.int64]:
         """Return the contrasts that need no further trials, given the steps that each model was issued."""
-        complete = self._comparison.board.complete
-        if not self._predicts or issued == complete:
+        board = self._comparison.board
+        if not self._predicts or issued == board.complete:
             return _NONE
-        furthest = max(filter(FINISHED.__gt__, issued), default=0)
-        if self._version != self._comparison.version or furthest > self._foreseen:
-            self._look(issued, furthest)
-        closed = []
-        for step, row, first, second in self._closing:
-            if step > furthest:
-                break
-            reach = min(issued[first], issued[second])
-            if reach >= step and reach > min(complete[first], complete[second]):
-                closed.append(row)
-        if closed != self._closed:
-            self._closed, self._found = closed, np.sort(np.array(closed, dtype=np.int64))
-        return self._found
+        trials = sum(issued[: self._models])
+        if trials + board.answered >= self._due:
+            flight = trials - sum(board.complete[: self._models])
+            later = max(flight // LOOKS, 4 * len(self._comparison.members))
+            self._due = trials + board.answered + later
+            self._look(issued, flight)
+        if self._closing.size == 0:
+            return _NONE
+        reach, complete = self._of_both(issued), self._of_both(board.complete)
+        return self._closing[reach > complete]
 
-    def _share_of_evidence(self, issued: Sequence[int]) -> float:
-        """Return the share of the evidence that must be promised: the less, the more trials are in flight.
+    def _of_both(self, trials: Sequence[int]) -> NDArray[np.int64]:
+        """Return the fewer of such trials of the models of each contrast that is predicted to be decided."""
+        of_models = np.array(trials)
+        return np.asarray(np.minimum(of_models[self._first], of_models[self._second]))
 
-        So trials beyond a decision stay in proportion to the trials that it takes, and a run with few in
-        flight, which would save nothing, does not wait for them.
-        """
-        if not self._capped:
-            return 1.0
-        asked = list(zip(issued, self._comparison.board.complete, strict=True))
-        asked = [(steps, done) for steps, done in asked if steps < FINISHED]
-        flight, done = (sum(steps - done for steps, done in asked), sum(done for _, done in asked))
-        return max(NEARLY, 1.0 - 2.0 * flight / max(done, 1))
-
-    def _look(self, issued: Sequence[int], furthest: int) -> None:
-        """Find the step at which each contrast is predicted to be decided, if it is soon."""
+    def _look(self, issued: Sequence[int], flight: int) -> None:
+        """Find the contrasts that are decided when all that is issued is complete."""
         comparison, goal = self._comparison, self._comparison.goal
-        self._version, self._foreseen = comparison.version, furthest + FORESIGHT
-        ready = comparison.open & (comparison.questions >= MIN_QUESTIONS) & ~goal.measured
-        rows = np.flatnonzero(ready)
-        share = self._share_of_evidence(issued)
-        thresholds = share * comparison.threshold, share * comparison.tie_threshold
-        # Evidence of a difference is at most D²/2V, that of a tie at most ε²/2V.
-        most = 0.5 * comparison.difference[rows] ** 2 / comparison.variance[rows] / thresholds[0]
-        if comparison.margin is not None:
-            ties = 0.5 * comparison.margin**2 / comparison.at_margin[rows] / thresholds[1]
-            most = np.maximum(most, ties)
-        most = np.where(np.isnan(comparison.bet[rows]), most, np.inf)
-        rows = rows[most * self._foreseen >= ALMOST * comparison.progress[rows]]
-        rows, steps = self._first_decided(rows, thresholds)
-        first, second = goal.first[rows], np.where(goal.single[rows], goal.first[rows], goal.second[rows])
-        columns = (steps.tolist(), rows.tolist(), first.tolist(), second.tolist())
-        self._closing = sorted(zip(*columns, strict=True))
-
-    def _first_decided(
-        self, rows: NDArray[np.int64], thresholds: tuple[float, float]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the contrasts that are decided within what is foreseen, each with its first such step."""
-        progress = self._comparison.progress[rows]
-        low, high = progress, np.maximum(self._foreseen, progress + 1)
-        while rows.size:
-            steps = low[:, None] + ((high - low)[:, None] * _PARTS + _PARTS.size - 1) // _PARTS.size
-            decided = self._decided(rows, steps / progress[:, None], thresholds)
-            some, at = decided.any(axis=1), decided.argmax(axis=1)
-            which = np.arange(rows.size)
-            high, low = steps[which, at], np.where(at > 0, steps[which, at - 1], low)
-            rows, progress, low, high = rows[some], progress[some], low[some], high[some]
-            if (high - low <= 1).all():
-                break
-        return rows, high
+        complete = max(sum(comparison.board.complete[: self._models]), 1)
+        rows = np.flatnonzero(comparison.open & ~goal.measured)
+        self._first = goal.first[rows]
+        self._second = np.where(goal.single[rows], goal.first[rows], goal.second[rows])
+        reach = self._of_both(issued)
+        awaited = reach > self._of_both(comparison.board.complete)
+        rows, reach, single = rows[awaited], reach[awaited], goal.single[rows[awaited]]
+        first, second = self._first[awaited], self._second[awaited]
+        growth = (reach / np.maximum(comparison.progress[rows], 1))[:, None]
+        ready = comparison.questions[rows] >= MIN_QUESTIONS
+        difference, variance = comparison.difference[rows, None], comparison.variance[rows, None]
+        at_margin = np.ones((rows.size, 1))
+        np.divide(comparison.at_margin[rows, None], variance, out=at_margin, where=ready[:, None])
+        variance = variance / growth
+        pairs = np.flatnonzero(~single)
+        if self._foresight.available and pairs.size and flight > SMALL_FLIGHT * complete:
+            of_pairs = first[pairs], second[pairs], reach[pairs]
+            mean, spread, questions = self._foresight.read(
+                *of_pairs, comparison.common_prefix, difference[pairs, 0]
+            )
+            difference, variance = (np.repeat(each, mean.shape[1], axis=1) for each in (difference, variance))
+            difference[pairs], variance[pairs], ready[pairs] = mean, spread, questions >= MIN_QUESTIONS
+        # The less must be promised, the more trials are in flight. So those beyond a decision stay in
+        # proportion to those that it takes, and a run with few in flight does not wait for them.
+        share = max(NEARLY, 1.0 - 2.0 * flight / complete) if self._capped else 1.0
+        decided = ready & self._decided(rows, difference, variance, at_margin, growth[:, 0], share)
+        self._closing, self._first, self._second = rows[decided], first[decided], second[decided]
 
     def _decided(
-        self, rows: NDArray[np.int64], growth: NDArray[np.float64], thresholds: tuple[float, float]
+        self,
+        rows: NDArray[np.int64],
+        difference: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        at_margin: NDArray[np.float64],
+        growth: NDArray[np.float64],
+        share: float,
     ) -> NDArray[np.bool_]:
-        """Return where contrasts are decided, or nearly, when they have so many times their trials."""
+        """Return where contrasts are decided on the way, or at the end, where `share` of it is enough."""
+        # What has fallen short on the way, where most answers are there, will hardly grow.
         comparison, margin = self._comparison, self._comparison.margin
-        difference, bet = comparison.difference[rows, None], comparison.bet[rows, None]
-        evidence = log_evidence(difference, comparison.variance[rows, None] / growth, margin)
-        won, tied = thresholds
-        decided = np.asarray(np.where(np.isnan(bet), evidence, bet * growth) >= won)
+        scale = np.where(np.arange(difference.shape[1]) > 0, share, 1.0)
+        evidence = (scale * log_evidence(difference, variance, margin)).max(axis=1)
+        bet = comparison.bet[rows]
+        read = np.maximum(evidence, share * comparison.statistic[rows])
+        evidence = np.where(np.isnan(bet), read, bet * growth)
+        tied = np.zeros(rows.size, dtype=bool)
         if margin is not None:
-            decided |= log_tie_evidence(difference, comparison.at_margin[rows, None] / growth, margin) >= tied
-        return decided
+            ties = (scale * log_tie_evidence(difference, variance * at_margin, margin)).max(axis=1)
+            tied = ties >= share * comparison.tie_threshold
+        # Each winner lowers the threshold of the others, also of those that reached it before.
+        winners = -1
+        won = tied
+        while int((won & ~tied).sum()) > winners:
+            winners = int((won & ~tied).sum())
+            won = evidence >= share * comparison.threshold_after(winners)
+        return np.asarray(won | tied)

@@ -194,14 +194,14 @@ class Issuer:
         return within
 
     def _share_of_run_ahead(self, capacity: int | Mapping[int, int]) -> int:
-        """Return the run-ahead of each needed model: in all 5/4 of a flight and 1/4 of the trials so far.
+        """Return the run-ahead of each needed model: in all two flights and half of the trials so far.
 
         So what a run spends beyond the common prefixes stays in proportion to what it needs, and the models
         that are needed longest, which take most of the time, may run furthest ahead.
         """
         states, done = self.states, sum(self.board.complete[: len(self.spec.models)])
         flight = sum(states.in_flight) + (capacity if isinstance(capacity, int) else sum(capacity.values()))
-        return (5 * flight // 4 + done // 4) // max(1, len(self.comparison.members))
+        return (2 * flight + done // 2) // max(1, len(self.comparison.members))
 
     def _issue_next(self, model: int, trials: int, requests: list[TrialRequest]) -> Account | None:
         """Issue a model's next trials; return the account that cannot afford one of them, if any."""

@@ -10,6 +10,7 @@ import pytest
 import standings_examples as examples
 from session_scripts import make_spec
 
+from adaptive_eval.core.foresight import Foresight
 from adaptive_eval.core.issuing import RUN_AHEAD
 from adaptive_eval.core.results import from_json, to_json
 from adaptive_eval.core.session import Session
@@ -47,6 +48,37 @@ def test_no_more_is_issued_beyond_the_first_trial_that_is_awaited(chosen, most):
     assert issued <= most + 16
     assert issued >= min(most, 500)
     assert session.board.complete[0] == 0
+
+
+def test_answers_that_wait_for_a_slow_one_hold_back_trials():
+    """The first trial of each model is never answered, so nothing is decided; all others are far apart."""
+    spec = replace(make_spec(2, 60), allocation=AllocationSpec(run_ahead=None))
+    session = Session(spec)
+    for _ in range(40):
+        requests = session.ask(dict.fromkeys(spec.names, 15))
+        session.tell([TrialOutcome(one.key, int(one.key.model == "m0")) for one in requests if one.key.index])
+    assert session.comparison.common_prefix == 0
+    assert max(session.states.issued) < 50
+
+
+@pytest.mark.parametrize(("rounds", "tasks"), [("schedule", 1), ("schedule", 2), ("rounds", 2)])
+def test_pairs_are_foreseen_nearly_as_they_are_read_when_all_is_there(rounds, tasks):
+    """Three graded models; all answers but the first three are there, then all. Seed 4."""
+    spec = make_spec(3, 40, weights=(0.0, 0.5, 1.0), goal="budget", trials=960, rounds=rounds)
+    spec = replace(spec, tasks=tuple(replace(spec.tasks[0], name=f"t{number}") for number in range(tasks)))
+    session, rng, withheld = Session(spec), np.random.default_rng(4), []
+    while len(requests := session.ask(12)) > 0:
+        outcomes = [TrialOutcome(one.key, int(rng.integers(3))) for one in requests]
+        withheld += [one for one in outcomes if one.key.index < 3]
+        session.tell([one for one in outcomes if one.key.index >= 3])
+    comparison, pairs = session.comparison, session.comparison.goal
+    reach = np.minimum(*(np.array(session.states.issued)[side] for side in (pairs.first, pairs.second)))
+    mean, variance, _ = Foresight(session.board).read(pairs.first, pairs.second, reach, 0, np.zeros(3))
+    assert comparison.common_prefix == 0
+    session.tell(withheld)
+    assert comparison.common_prefix == reach[0] >= 160
+    np.testing.assert_allclose(mean[:, 0], comparison.difference, atol=0.01)
+    np.testing.assert_allclose(variance[:, 0], comparison.variance, rtol=0.25)
 
 
 def test_the_decisions_are_the_same_and_fewer_trials_are_spent():
