@@ -7,7 +7,7 @@ from collections.abc import Callable
 import httpx
 import openai
 import pytest
-from mimic_client import SPEC, answer, ask, chat, collect, set_faults, stats, wait_until
+from mimic_client import SPEC, answer, ask, chat, wait_until
 from openai import AsyncOpenAI
 
 from adaptive_eval.mock_server.mock_spec import MockServerSpec
@@ -35,45 +35,6 @@ def test_a_dropped_connection_is_an_error(
         assert (await chat(client)).choices
 
     ask(mimic, use)
-
-
-def test_a_stream_can_break_in_the_middle(mimic: MockServerProcess, faulty: Callable[..., None]) -> None:
-    faulty({"kind": "drop", "after": 0.5})
-
-    async def use(client: AsyncOpenAI) -> None:
-        chunks = aiter(await chat(client, stream=True))
-        for _ in range(4):
-            await anext(chunks)
-        with pytest.raises(openai.APIConnectionError):
-            await collect(chunks)
-
-    ask(mimic, use)
-
-
-def test_faults_of_one_model_leave_the_others_alone(mimic: MockServerProcess) -> None:
-    set_faults(mimic, {"kind": "status", "status": 500}, model="fool")
-    with pytest.raises(openai.InternalServerError):
-        answer(mimic, "fool")
-    assert answer(mimic, "sage").choices
-    assert stats(mimic)["models"]["fool"]["faults"] == {"status": 1}
-    set_faults(mimic, model="fool")
-    assert answer(mimic, "fool").choices
-
-
-def test_attempts_are_counted_for_each_request(mimic: MockServerProcess, faulty: Callable[..., None]) -> None:
-    faulty({"kind": "status", "status": 503, "attempts": 2})
-
-    async def use(client: AsyncOpenAI) -> list[bool]:
-        fates = []
-        for seed in (1, 1, 2, 1, 2, 2):
-            try:
-                await chat(client, seed=seed)
-                fates.append(True)
-            except openai.InternalServerError:
-                fates.append(False)
-        return fates
-
-    assert ask(mimic, use) == [False, False, False, True, False, True]
 
 
 def test_a_slow_start_answers_503_and_then_serves() -> None:

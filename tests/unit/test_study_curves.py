@@ -17,7 +17,6 @@ from scorio.study import (
     Metric,
     biased_coins,
     credible_ranks,
-    pair_separation,
     paper_originals,
     replicate_trials,
     tau_curves,
@@ -60,14 +59,6 @@ def test_credible_ranks_are_those_of_the_ranking_package(threshold: float) -> No
     mu, sigma = rng.random((50, 8)).round(1), 0.1 * rng.random((50, 8))
     expected = [rank_with_confidence(m, s, z=threshold) for m, s in zip(mu, sigma, strict=True)]
     assert np.array_equal(credible_ranks(mu, sigma, threshold), expected)
-
-
-def test_separation_finds_the_first_number_of_trials_that_reaches_a_z() -> None:
-    result = pair_separation(biased_coins([0.4, 0.6], 20, seed=1), range(1, 40), replicates=300, seed=2)
-    at = result.trials_for_z(2.0)
-    assert at is not None
-    assert result.z[at - 1] >= 2 > result.z[at - 2]
-    assert result.trials_for_z(1e6) is None
 
 
 def test_originals_have_the_papers_means() -> None:
