@@ -24,6 +24,7 @@ from decisions_options import Options
 from decisions_pair_tables import (
     coverage,
     coverage_in_rounds,
+    extremes,
     gaps,
     margins,
     margins_in_rounds,
@@ -38,8 +39,9 @@ from decisions_tails import spaced, tails, thresholds
 SECTIONS: dict[str, Callable[[Options], None]] = {
     function.__name__: function
     for function in (
-        ties, rules, coverage, margins, steady, thresholds, tails, spaced, gaps, stored, boards, concurrency,
-        budget, savings, rounds, margins_in_rounds, coverage_in_rounds, allocation, ideas, recorded,
+        ties, rules, coverage, margins, extremes, steady, thresholds, tails, spaced, gaps, stored, boards,
+        concurrency, budget, savings, rounds, margins_in_rounds, coverage_in_rounds, allocation, ideas,
+        recorded,
     )
 }  # fmt: skip
 

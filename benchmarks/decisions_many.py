@@ -114,7 +114,7 @@ def first_calls(
     rows, start = np.arange(models.size // 2), 0
     reader = PairReader(cells, models[::2], models[1::2], equivalence=equivalence)
     different, tied = np.zeros((2, rows.size), dtype=bool)
-    while start < passes * size and not (different | tied).all():
+    while start < passes * size and rows.size:
         stop = min(start + PIECE, passes * size)
         if rounds is not None:
             stop = min(stop, *(int(sequence.laid_out(model)) for model in models.tolist()))
@@ -122,10 +122,10 @@ def first_calls(
         block = reader.read(rows, stop)
         won = rule.statistic(block, np.zeros(stop - start, dtype=bool)) >= np.log(1.0 / rule.alpha)
         tie = rule.tied(block)
-        at = rows, (won | tie).argmax(axis=1)
-        open_still = ~(different | tied)
-        different |= open_still & won[at]
-        tied |= open_still & tie[at] & ~won[at]
-        cells.forget(stop)
-        start = stop
+        at = np.arange(rows.size), (won | tie).argmax(axis=1)
+        different[rows], tied[rows] = won[at], tie[at] & ~won[at]
+        cells.forget(stop - 1)
+        start, rows = stop, np.flatnonzero(~(different | tied))
+        if rounds is None:
+            models = np.sort(np.concatenate([2 * rows, 2 * rows + 1]))
     return different, tied

@@ -33,6 +33,10 @@ MARGINS = (
 """Questions M, mean, margin, passes and concentration."""
 STEADY = ((200, 0.08, 0.2), (300, 0.05, 0.14), (800, 0.03, 0.14), (800, 0.05, 0.3), (2000, 0.03, 0.1))
 """Questions M, margin, and the share of questions that one model always solves and the other never."""
+EXTREMES = ((0.98, 0.05), (0.95, 0.08), (0.02, 0.05), (0.05, 0.08), (0.5, 0.1))
+"""Mean of the two models, and the margin."""
+EXTREME_SIZES = ((30, 300), (200, 40), (500, 16), (2000, 4), (14_000, 1))
+"""Questions M, and the passes that are watched."""
 IN_ROUNDS = (
     *MARGINS[:4],
     (30, 0.87, 0.08, 100, 8.0),
@@ -171,6 +175,35 @@ def steady(options: Options) -> None:
             ]
             rate = Rate(sum(options.run(jobs)), sum(boards))
             row(f"{questions}, {margin}, {way.__name__}", percent(rate), mark(rate, 0.05))
+
+
+def extremes(options: Options) -> None:
+    heading(
+        "Ties called at a true gap of exactly the margin, scores near 0 and 100 % (schedule, target 5 %)",
+        "questions, mean, margin", "gap spread evenly", "in few questions", "unrelated models", "",
+    )  # fmt: skip
+    for place, (questions, passes) in enumerate(EXTREME_SIZES):
+        if not options.wanted(questions):
+            continue
+        for cell, (mean, margin) in enumerate(EXTREMES):
+            low, rates = min(max(mean - margin / 2, 0.002), 0.998 - margin), []
+            for kind, placed in enumerate(("evenly", "in few", "unrelated")):
+                boards = split(options.number(PER_CELL, 60), 100 if questions < 5000 else 50)
+                seeds = options.seeds(len(boards), 23, place, cell, kind)
+                pairs = [Pairs(size, questions, low, margin, placed=placed) for size in boards]
+                jobs = [
+                    partial(_ties_of, one, passes, seed, margin)
+                    for one, seed in zip(pairs, seeds, strict=True)
+                ]
+                rates.append(Rate(sum(options.run(jobs)), sum(boards)))
+            marks = " ".join(mark(rate, 0.05) for rate in rates)
+            row(f"{questions}, {mean}, {margin}", *map(percent, rates), marks)
+
+
+def _ties_of(pairs: Pairs, passes: int, seed: int, margin: float) -> int:
+    of_chances, of_run = np.random.SeedSequence(seed).spawn(2)
+    run = int(of_run.generate_state(1)[0])
+    return int(first_calls((0.0, 1.0), pairs.chances(of_chances), passes, run, equivalence=margin)[1].sum())
 
 
 def noise_in_few(

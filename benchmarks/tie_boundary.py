@@ -1,11 +1,14 @@
-"""Compare boundaries of a tie at extreme means: false ties at exactly the margin, and trials of equal models.
+"""Compute boundaries of a tie in a first pass exactly: false ties at the margin, and trials of equal models.
 
-    python benchmarks/tie_boundary.py [--pairs 6000] [--alpha 0.05] [--seed 11]
+    python benchmarks/tie_boundary.py [--alpha 0.05] [--margin 0.08,0.03]
 
-First passes of a large benchmark, right-or-wrong answers, a look after every trial. The first
-boundary is |D| ≤ ε/2 − V₂ ln(1/α)/ε. The present one reads the likelihood ratio at the margin with the
-variance there; the columns between take a share of the way from V₂ to that variance. "level" is the first
-boundary with ln(1/α) raised until it errs as often as the present one.
+Of right-or-wrong answers to questions drawn from many, differences are −1, 0 and 1, independent, whatever the
+questions and the models are: all that matters is ε and the mean square q of a difference. So the chance of
+every pair of counts is followed from trial to trial, without simulation, with a look after every trial; what
+is called a winner first is no tie. Compared are the first boundary, |D| ≤ ε/2 − V₂ ln(1/α)/ε, the likelihood
+ratio with the variance at the margin (editions 2 to 5), and the present one, by the code of a run. Trials are
+those of each of two equal models whose differences have the mean square q, by the first boundary; then the
+ratios of the others to them.
 """
 
 from __future__ import annotations
@@ -15,67 +18,76 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, log_tie_evidence, margin_variance
+from scorio.sequential.contrasts import FLOOR, ContrastBlock, first_pass_margin, tie_block
+from scorio.sequential.evidence import MIN_QUESTIONS, MIN_Z2, beyond, log_evidence, log_tie_evidence
 
-CELLS = ((0.95, 0.08, 500), (0.9, 0.08, 800), (0.97, 0.05, 800), (0.98, 0.05, 800), (0.97, 0.03, 1500),
-         (0.95, 0.03, 2000), (0.9, 0.05, 1500), (0.5, 0.1, 1200))  # fmt: skip
-SHARES = (1.0, 0.8, 0.6, 0.4, 0.0)
-RAISED = (1.0, 1.1, 1.2, 1.3, 1.5, 2.0)
+RATIOS = (0.6, 0.8, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
+"""q over the margin; at the margin 1 is the least possible: all differences have one sign."""
+LEFT = 1e-5
+"""Chance of pairs that are not called at which a row ends."""
 Floats = NDArray[np.float64]
 
 
-def answers(rng: np.random.Generator, high: float, low: float, pairs: int, steps: int) -> tuple[Floats, ...]:
-    """Return answers of both models; seven in ten questions are equally hard for them."""
-    first = rng.beta(8 * high, 8 * (1 - high), (pairs, steps))
-    alike = np.clip(first * low / high, 0, 1)
-    second = np.where(rng.random((pairs, steps)) < 0.7, alike, rng.beta(8 * low, 8 * (1 - low), alike.shape))
-    second *= low / second.mean()
-    return tuple((rng.random(chance.shape) < chance).astype(float) for chance in (first, second))
+def tied(plus: Floats, minus: Floats, n: int, margin: float, alpha: float) -> tuple[NDArray[np.bool_], ...]:
+    """Return at which counts of differences each boundary calls a tie."""
+    d, square, bar, one = (plus - minus) / n, plus + minus, -np.log(alpha), np.ones(1)
+    guarded, questions = (square + 2) / n**2, np.full(square.shape, n)
+    block = ContrastBlock(d, np.maximum(square / n**2, FLOOR), guarded, guarded, guarded, questions)
+    earlier = tie_block(block, margin, "population", n * one, (d, d), one)
+    share = 1.0 - beyond(alpha)
+    present = first_pass_margin(earlier, margin, square, 0 * one, 0 * one, 0 * one, one, share)
+    ratios = (log_tie_evidence(d, one.margin, margin) >= bar for one in (earlier, present))
+    return np.abs(d) <= margin / 2 - guarded * bar / margin, *ratios
 
 
-def ties(a: Floats, b: Floats, margin: float, bar: float) -> dict[str, tuple[float, float]]:
-    """Return the share of pairs that are called tied first, and the mean steps to a call, by boundary."""
-    n = np.arange(1, a.shape[1] + 1.0)
-    d, square = (a - b).cumsum(1) / n, ((a - b) ** 2).cumsum(1)
-    guarded, plain = (square + 2) / n**2, np.maximum(square / n**2, 1e-15)
-    means = a.cumsum(1) / n, b.cumsum(1) / n
-    variance = np.minimum(plain, (sum(p * (1 - p) for p in means) + d**2) / n)
-    at_margin = np.maximum(margin_variance(d, variance, n, margin), guarded)
-    at_margin = np.where(variance > 1e-14, at_margin, guarded)
-    enough = n >= MIN_QUESTIONS
-    won = (log_evidence(d, plain, margin) >= bar) & (d * d > 3 * plain) & enough
-    rules = {f"first x{by:g}": np.abs(d) <= margin / 2 - guarded * bar * by / margin for by in RAISED}
-    for share in SHARES:
-        rules[f"{share:g}"] = log_tie_evidence(d, guarded + share * (at_margin - guarded), margin) >= bar
-    found = {}
-    for name, tied in rules.items():
-        ends = [np.where(hit.any(1), hit.argmax(1) + 1, n.size + 1) for hit in (tied & enough, won)]
-        found[name] = (float((ends[0] < ends[1]).mean()), float(np.minimum(*ends).clip(max=n.size).mean()))
-    return found
+def ends(q: float, gap: float, margin: float, alpha: float) -> tuple[Floats, Floats]:
+    """Return the chance of a tie and the mean trials to a call, by boundary."""
+    bar, chances = -np.log(alpha), ((q + gap) / 2, (q - gap) / 2)
+    ties, trials, steps = np.zeros(3), np.zeros(3), round(12 * bar * (q + margin) / margin**2)
+    most = [round(p * steps + 8 * (p * steps) ** 0.5) + 12 for p in chances]
+    share = np.zeros((3, most[0] + 1, most[1] + 1))
+    share[:, 0, 0] = 1.0
+    for n in range(1, steps + 1):
+        trials += share.sum(axis=(1, 2))
+        new = (1 - q) * share
+        new[:, 1:] += chances[0] * share[:, :-1]
+        new[:, :, 1:] += chances[1] * share[:, :, :-1]
+        share = new
+        if n < MIN_QUESTIONS:
+            continue
+        rows, columns = (
+            min(top, round(p * n + 8 * (p * n) ** 0.5) + 12) + 1 for top, p in zip(most, chances, strict=True)
+        )
+        plus, minus = np.arange(float(rows))[:, None], np.arange(float(columns))
+        d, v = (plus - minus) / n, np.maximum((plus + minus) / n**2, 1e-15)
+        won = (log_evidence(d, v, margin) >= bar) & (d * d > MIN_Z2 * v)
+        for at, called in enumerate(tied(plus, minus, n, margin, alpha)):
+            some = share[at, :rows, :columns]
+            some[won] = 0.0
+            ties[at] += some[called].sum()
+            some[called] = 0.0
+        if share.sum(axis=(1, 2)).max() < LEFT:
+            break
+    return ties, trials
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--pairs", type=int, default=6000)
     parser.add_argument("--alpha", type=float, default=0.05)
-    parser.add_argument("--seed", type=int, default=11)
+    parser.add_argument("--margin", default="0.08,0.03", help="margins, separated by commas")
     options = parser.parse_args()
-    rng, bar = np.random.default_rng(options.seed), -np.log(options.alpha)
-    print("mean, margin: boundary false ties / trials of each of two equal models")
-    for mean, margin, steps in CELLS:
-        high, whole = min(mean + margin / 2, 0.999), np.zeros((len(SHARES) + len(RAISED), 2))
-        pieces = max(1, options.pairs // 1000)
-        for _ in range(pieces):
-            at_margin = ties(*answers(rng, high, high - margin, 1000, steps), margin, bar)
-            equal = ties(*answers(rng, mean, mean, 500, steps), margin, bar)
-            whole += [(at_margin[name][0], equal[name][1]) for name in equal]
-        found = dict(zip(equal, whole / pieces, strict=True))
-        raised = np.array([found.pop(f"first x{by:g}") for by in RAISED])
-        wanted = found["1"][0]
-        level = np.interp(wanted, raised[::-1, 0], raised[::-1, 1])
-        found = {"first": raised[0], "level": np.array([wanted, level]), **found}
-        cells = [f"{name}: {100 * false:.2f} % / {trials:.0f}" for name, (false, trials) in found.items()]
-        print(f"{mean:g}, {margin:g}:  {'   '.join(cells)}", flush=True)
+    print(
+        "margin, q: false ties at the margin by the first, the earlier, the present boundary; trials of a tie"
+    )
+    for margin in map(float, options.margin.split(",")):
+        for ratio in RATIOS:
+            false, _ = (
+                ends(ratio * margin, margin, margin, options.alpha) if ratio >= 1.0 else (np.zeros(0), None)
+            )
+            _, trials = ends(ratio * margin, 0.0, margin, options.alpha)
+            shares = " / ".join(f"{one:.2%}" for one in false) or "–"
+            costs = " / ".join(f"{one / trials[0]:.3f}" for one in trials[1:])
+            print(f"{margin:g}, {ratio * margin:.4f}:  {shares}   {trials[0]:.0f} / {costs}", flush=True)
 
 
 if __name__ == "__main__":

@@ -117,8 +117,9 @@ class Comparison:
         tasks = range(len(spec.tasks))
         in_family = self.rule.fixed_threshold is None and spec.stopping.edition > 3
         level = exp(-self.threshold) if in_family else self.alpha
+        levels = level, exp(-self.tie_threshold)
         self._readers = [
-            contrast_reader(spec, board.cells[task], task, self.goal, self.margin, level) for task in tasks
+            contrast_reader(spec, board.cells[task], task, self.goal, self.margin, *levels) for task in tasks
         ]
         self._last = [_no_estimate(pairs) for _ in tasks]
         shared = spec.allocation.questions == "shared-rounds"

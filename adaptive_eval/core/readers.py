@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,15 @@ class ContrastReader(Protocol):
 
 
 def contrast_reader(
-    spec: SessionSpec, cells: Cells, task: int, goal: Goal, margin: float | None, level: float
+    spec: SessionSpec,
+    cells: Cells,
+    task: int,
+    goal: Goal,
+    margin: float | None,
+    level: float,
+    tie_level: float,
 ) -> ContrastReader:
-    """Return the reader of all contrasts of a session on one task."""
+    """Return the reader of all contrasts of a session on one task, called at these levels at least."""
     target, clusters = spec.stopping.target, spec.tasks[task].clusters
     asked, first, second = len(spec.models), goal.first, goal.second
     single, factor = goal.single, spec.stopping.rounds_margin
@@ -38,8 +44,8 @@ def contrast_reader(
     parts: list[tuple[Bools, ContrastReader]] = []
     if pairs.any():
         sides = first[pairs], second[pairs]
-        pooled = spec.stopping.edition > 4
-        parts.append((pairs, PairReader(cells, *sides, target, clusters, margin, factor, pooled=pooled)))
+        ties: dict[str, Any] = {"tie_noise": spec.stopping.tie_noise, "tie_level": tie_level}
+        parts.append((pairs, PairReader(cells, *sides, target, clusters, margin, factor, **ties)))
     if stored.any():
         live, reference = np.minimum(first, second)[stored], np.maximum(first, second)[stored]
         sign = np.where(first[stored] < asked, 1, -1)

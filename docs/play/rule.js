@@ -60,28 +60,21 @@ class Model {
 
   noise() {
     const { strength, mean } = this.prior;
-    let w = 0, u = 0, g = 0, r = 0, seen = 0, score = 0, squares = 0;
+    let w = 0, u = 0, g = 0, r = 0, seen = 0, score = 0;
     this.n.forEach((n, q) => {
       if (!n) return;
       const total = n + strength, a = (strength * mean + this.right[q]) / total;
       const v = (a - a * a) * total / (total + 1);
       const b = (1 + this.right[q]) / (n + 2);
-      seen += 1; score += this.mean(q); squares += this.mean(q) ** 2; w += v / n; g += n * v; r += n - 1;
+      seen += 1; score += this.mean(q); w += v / n; g += n * v; r += n - 1;
       u += ((n + 2) / n) ** 2 * (b - b * b) / (n + 3);
     });
     score /= seen;
-    const more = Math.max(squares / seen - score ** 2, 0) / (r + 1);
-    return { w: w / seen, u: u / seen, g, r, more, score, trials: seen + r };
+    return { w: w / seen, u: u / seen, g, r, score, trials: seen + r };
   }
 }
 
-/** The noise of both models; of ties their repeats are taken together in a first pass. */
 const noiseOf = (a, b) => ({ w: a.w + b.w, u: a.u + b.u, g: Math.min(a.g, b.g), r: Math.min(a.r, b.r) });
-const singleShare = (repeats, questions) => Math.max(1 - 4 * repeats / questions, 0) * Math.min(repeats / 40, 1);
-function pooledNoise(a, b, count) {
-  const noise = noiseOf(a, b), share = singleShare(noise.r, count);
-  return { ...noise, w: Math.max(noise.w - 0.5 * share * (a.more + b.more), 0), r: noise.r * (1 + share) };
-}
 
 function variance(square, kappa, count, questions, { w, u, g, r }) {
   const between = (square + kappa) / (count * count);
@@ -124,29 +117,53 @@ function squareAtMargin(d, q, margin) {
 }
 
 /** The variance that the difference would have if the truth were the margin. */
-function marginVariance(difference, v, guarded, pooled, square, c, margin, a, b) {
+function marginVariance(difference, v, guarded, margin, a, b) {
   const n = Math.max(Math.min(a.trials, b.trials), 1), d = Math.abs(difference);
   const most = d ** 2 + a.score * (1 - a.score) + b.score * (1 - b.score), q = Math.min(v * n, most);
   if (q / n <= FLOOR) return Math.max(guarded, margin ** 2 / (-2 * n * Math.log1p(-Math.min(margin, 0.999))));
-  const single = Math.max(q, Math.min(square / c, most)), share = singleShare(n - c, c);
-  const alone = q * squareAtMargin(d, single, margin) / single;
-  const grown = ((1 - share) * squareAtMargin(d, q, margin) + share * alone) / n;
-  return Math.max(grown, guarded) * pooled / guarded;
+  return Math.max(squareAtMargin(d, q, margin) / n, guarded);
+}
+
+/** How much more than in the answers a difference varies for a tie, so that a likelihood ratio is right. */
+function likelihoodGrowth(square, margin) {
+  const q = Math.min(square, 0.999), e = Math.min(margin, 0.999), there = 0.5 * q + Math.sqrt(0.25 * q * q + e * e * (1 - q));
+  const ratio = -0.5 * q * Math.log((there ** 2 - e * e) / (q * q)) - (1 - q) * Math.log((1 - there) / (1 - q));
+  return Math.max(0.5 * e * e / (ratio * q), 1);
+}
+
+/** The same variance in a first pass, where the noise is known from few repeats; later it is a little larger. */
+function firstPassMargin(atMargin, guarded, sum, square, unlike, c, questions, margin, alpha, { r }) {
+  if (square <= 0) return atMargin;
+  const beyond = Math.max(0, Math.min(2 * (1 - Math.log(20) / Math.log(1 / alpha)), 1));
+  const single = (1 - beyond) * Math.max(1 - 4 * r / c, 0), some = Math.max(r, 1e-9);
+  const extra = 1 + Math.min(Math.abs(sum) / square, 1), between = (square + extra) / (c * c);
+  const noise = unlike / Math.max(r, 1) + 0.25 * (1 + TRUST / some) / some;
+  const within = Math.min(noise * (1 - 0.5 * r / c) / c, between);
+  const v = between + (within - between) * c / questions;
+  const likely = v * likelihoodGrowth((square + extra) / (c + extra), margin);
+  const more = 6 * Math.min(4 * r / c, 1) / Math.max(r, c / 4);
+  return single * likely + (1 - single) * (atMargin + more * guarded);
 }
 
 /** Two models, compared after every answer of each. */
 export class Comparison {
   constructor({ questions, alpha = 0.05, margin = null }) {
-    Object.assign(this, { questions, alpha, margin, sum: 0, square: 0, count: 0, verdict: null, at: null, steps: 0 });
+    Object.assign(this, { questions, alpha, margin, sum: 0, square: 0, unlike: 0, count: 0, steps: 0 });
+    this.verdict = this.at = null;
     this.first = new Model(questions);
     this.second = new Model(questions);
   }
 
   add(q, a, b) {
-    const fresh = this.first.n[q] === 0, before = this.first.mean(q) - this.second.mean(q);
+    const fresh = this.first.n[q] === 0, before = [this.first.mean(q), this.second.mean(q)];
     this.first.add(q, a);
     this.second.add(q, b);
-    const after = this.first.mean(q) - this.second.mean(q);
+    const after = [this.first.mean(q), this.second.mean(q)];
+    if (!fresh) this.unlike += 2 * ((after[0] - before[0]) ** 2 + (after[1] - before[1]) ** 2);
+    return this.step(fresh, before[0] - before[1], after[0] - after[1]);
+  }
+
+  step(fresh, before, after) {
     this.sum += after - before;
     this.square += after * after - before * before;
     this.count += fresh;
@@ -162,8 +179,9 @@ export class Comparison {
     const v = single ? variance(square, 0, count, questions, noise) : guarded;
     const logE = logEvidence(difference, v, margin), enough = count >= 10;
     const won = enough && difference ** 2 > 3 * v && logE >= target;
-    const pooled = variance(square, KAPPA, count, questions, pooledNoise(a, b, count));
-    const near = margin ? marginVariance(difference, v, guarded, pooled, square, count, margin, a, b) : null;
+    const later = margin ? marginVariance(difference, v, guarded, margin, a, b) : null;
+    const near = margin
+      ? firstPassMargin(later, guarded, this.sum, square, this.unlike, count, questions, margin, alpha, noise) : null;
     const tied = enough && margin && 0.5 * margin ** 2 / near - logCosh(margin * Math.abs(difference) / near) >= target;
     if (!this.verdict && (won || tied)) {
       this.verdict = won ? (difference > 0 ? "first" : "second") : "tie";

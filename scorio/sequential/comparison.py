@@ -240,7 +240,8 @@ def compare(
     cells = Cells(sequence, scores, 2)
     cells.absorb(np.arange(2), categories)
     steps = categories.shape[1]
-    block = PairReader(cells, [0], [1], target, clusters, margin).read(np.arange(1), steps)
+    reader = PairReader(cells, [0], [1], target, clusters, margin, tie_level=alpha)
+    block = reader.read(np.arange(1), steps)
     rule = Anytime(alpha, margin)
     evidence = rule.statistic(block, sequence.complete(0, steps))[0]
     won, tied = evidence >= log(1.0 / alpha), rule.tied(block)[0]

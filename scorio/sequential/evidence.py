@@ -200,6 +200,47 @@ def margin_variance(
     return np.asarray(size**2 / n * np.maximum(half + np.sqrt(np.maximum(root, 0.0)), epsilon))
 
 
+def likelihood_variance(square: ArrayLike, equivalence: ArrayLike, step: ArrayLike = 1.0) -> Floats:
+    """Variance of a difference of single trials for which no difference is as much likelier than the margin.
+
+    :func:`log_tie_evidence` is a likelihood ratio of normal distributions of one variance. Differences of
+    right-or-wrong answers are −1, 0 or 1, and spread more at the margin than where there is no difference:
+    with the spread that was seen a tie is called too soon, with :func:`margin_variance` too late. Their own
+    profile likelihood ratio at D = 0 is, per trial, q log(q/√(q̃² − ε²)) + (1 − q) log((1 − q)/(1 − q̃)), with
+    q̃ = q/2 + √(q²/4 + ε²(1 − q)); it is ε²/(2V) for the variance V that this returns.
+
+    Parameters
+    ----------
+    square : array_like of float
+        q, the mean square of a difference, more than 0.
+    equivalence : array_like of float
+        Equivalence margin ε > 0.
+    step : array_like of float
+        As in :func:`margin_variance`.
+
+    Returns
+    -------
+    ndarray of float
+        V, at least q.
+
+    References
+    ----------
+    .. [1] Barndorff-Nielsen and Cox, "Inference and Asymptotics" (1994), chapters 3 and 4.
+
+    Examples
+    --------
+    >>> likelihood_variance([0.1, 0.5], 0.08).round(4).tolist()
+    [0.1184, 0.5]
+    """
+    scale = np.asarray(step, dtype=np.float64)
+    q = np.asarray(square, dtype=np.float64) / scale
+    p, epsilon = np.minimum(q, 0.999), np.minimum(np.asarray(equivalence) / np.sqrt(scale), 0.999)
+    there = 0.5 * p + np.sqrt(0.25 * p * p + epsilon**2 * (1.0 - p))
+    ratio = -0.5 * p * np.log((there * there - epsilon**2) / (p * p))
+    ratio -= (1.0 - p) * np.log((1.0 - there) / (1.0 - p))
+    return np.asarray(scale * q * np.maximum(0.5 * epsilon**2 / (ratio * p), 1.0))
+
+
 def confidence_radius(variance: ArrayLike, alpha: float, equivalence: float | None = None) -> Floats:
     """Half-width of the confidence sequence: the D at which the e-value reaches 1/α.
 

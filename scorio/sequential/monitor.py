@@ -137,7 +137,8 @@ class Monitor:
         self._cells = Cells(self._sequence, self._scores, count)
         self._pairs = np.array(list(combinations(range(count), 2)))
         first, second = self._pairs[:, 0], self._pairs[:, 1]
-        self._reader = PairReader(self._cells, first, second, target, clusters, self._rule.equivalence)
+        margin = self._rule.equivalence
+        self._reader = PairReader(self._cells, first, second, target, clusters, margin, tie_level=self._alpha)
         self._log_e = np.full(len(self._pairs), -np.inf)
         self._state = np.zeros(len(self._pairs), dtype=np.int64)
         self._difference = np.zeros(len(self._pairs))

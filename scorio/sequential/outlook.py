@@ -13,10 +13,13 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio.sequential.contrasts import later_growth
 from scorio.sequential.evidence import (
     MIN_QUESTIONS,
     MIN_Z2,
     MIXTURE,
+    beyond,
+    likelihood_variance,
     log_bayes_factor,
     log_evidence,
     log_tie_evidence,
@@ -141,7 +144,14 @@ def closing_steps(
     v = (1.0 / information)[:, None, :]
     called = (log_evidence(estimate, v, equivalence) >= threshold) & (estimate**2 > MIN_Z2 * v)
     if equivalence is not None:
+        # As in :func:`scorio.sequential.contrasts.first_pass_margin`: of single answers, then of repeats.
+        single = np.maximum(outlook.one_trial, 1e-12)
+        likely = v * (likelihood_variance(single, equivalence) / single)[:, None, None]
         at_margin = np.maximum(margin_variance(estimate, v, grid[:, None, :], equivalence), v)
+        share = (1.0 - beyond(alpha)) * (grid <= outlook.questions)[:, None, :]
+        asked = np.minimum(grid, outlook.questions)
+        at_margin += v * (later_growth(grid - asked, asked)[:, None, :] - 1.0)
+        at_margin = share * likely + (1.0 - share) * at_margin
         called |= log_tie_evidence(estimate, at_margin, equivalence) >= log(1.0 / alpha)
     called &= (np.minimum(grid, outlook.questions) >= MIN_QUESTIONS)[:, None, :]
     first = called.argmax(axis=2)

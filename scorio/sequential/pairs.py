@@ -7,6 +7,7 @@ question q, the estimate is D = Σ d_q / c.
 from __future__ import annotations
 
 from functools import reduce
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,12 +18,16 @@ from scorio.sequential.contrasts import (
     ContrastBlock,
     Target,
     contrast_variance,
+    first_pass_margin,
     pooled_noise,
     tie_block,
 )
+from scorio.sequential.evidence import beyond
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
+
+TieNoise = Literal["repeats", "pooled", "own"]
 
 ROUNDS_MARGIN = 1.03
 """Factor of the variance at the margin within rounds: steps are so many and so small there that the bound of
@@ -46,9 +51,11 @@ class PairReader:
         Equivalence margin ε in unit scores, where ties are to be called.
     rounds_margin : float
         Factor of the variance at the margin within rounds.
-    pooled : bool
-        Whether a tie takes both models' repeats together, see
-        :func:`scorio.sequential.contrasts.pooled_noise`; runs that began without it end without it.
+    tie_noise : {'repeats', 'pooled', 'own'}
+        The noise of a tie in a first pass: :func:`scorio.sequential.contrasts.first_pass_margin`, or, for
+        runs that began with it, :func:`scorio.sequential.contrasts.pooled_noise`, or that of later passes.
+    tie_level : float
+        Smallest error level at which ties are called.
 
     Attributes
     ----------
@@ -71,10 +78,12 @@ class PairReader:
         equivalence: float | None = None,
         rounds_margin: float = ROUNDS_MARGIN,
         *,
-        pooled: bool = True,
+        tie_noise: TieNoise = "repeats",
+        tie_level: float = 0.05,
     ) -> None:
         self.cells = cells
-        self._pooled = pooled and equivalence is not None
+        self._tie_noise = None if equivalence is None or clusters is not None else tie_noise
+        self._tie_share = 1.0 - beyond(tie_level)
         self.equivalence, self._rounds_margin = equivalence, rounds_margin
         self.first = np.asarray(first, dtype=np.int64)
         self.second = np.asarray(second, dtype=np.int64)
@@ -84,6 +93,7 @@ class PairReader:
         self._sum = np.zeros(pairs)
         self._square = np.zeros(pairs)
         self._count = np.zeros(pairs, dtype=np.int64)
+        self._noise = np.zeros((2, pairs))
         self._firsts = FirstDifferences(pairs, cells.binary)
         self._clusters: ClusterSums | None = None
         if clusters is not None:
@@ -158,7 +168,11 @@ class PairReader:
         if self.equivalence is None:
             return block
         step, trials = self._firsts.add(pairs, first), np.minimum(a.trials, b.trials)
-        return tie_block(block, self.equivalence, self.target, trials, (a.mean, b.mean), step, square)
+        pooled, means = square if self._tie_noise == "pooled" else None, (a.mean, b.mean)
+        block = tie_block(block, self.equivalence, self.target, trials, means, step, pooled)
+        if square is None or self._tie_noise != "repeats":
+            return block
+        return self._of_repeats(block, pairs, a, b, square, step)
 
     def _read_shared(self, pairs: Ints, start: int, stop: int) -> ContrastBlock:
         """Read steps at which both models are asked the same question."""
@@ -181,9 +195,30 @@ class PairReader:
         if self._clusters is not None:
             questions = self.cells.sequence.question(start, stop)
             square, stretch = self._clusters.add(pairs, questions, new - old, gained)
-        block = self._block(difference_sum, square, count, a, b, scale, stretch, pooled=self._pooled)
+        block = self._block(
+            difference_sum, square, count, a, b, scale, stretch, pooled=self._tie_noise == "pooled"
+        )
         first = np.where(gained, new, 0.0)
-        return self._at_margin(block, pairs, a, b, first, square if self._pooled else None)
+        return self._at_margin(block, pairs, a, b, first, square)
+
+    def _of_repeats(
+        self, block: ContrastBlock, pairs: Ints, a: PathBlock, b: PathBlock, square: Floats, step: Floats
+    ) -> ContrastBlock:
+        """Return the block with the variance at the margin of a first pass."""
+        assert self.equivalence is not None
+        noise = np.zeros(1)
+        for number, one in enumerate((a, b)):
+            # Two answers to a question, of which the second moved the mean by a half of their difference.
+            variance = np.where(one.fresh, 0.0, 2.0 * (one.after - one.before) ** 2)
+            whole = running(self._noise[number, pairs], variance)
+            self._noise[number, pairs] = whole[:, -1]
+            noise = noise + whole / np.maximum(one.r, 1.0)
+        repeats, fraction = np.minimum(a.r, b.r), block.questions / self.cells.sequence.questions
+        if self.target == "population":
+            fraction = np.zeros(1)
+        return first_pass_margin(
+            block, self.equivalence, square, noise, repeats, fraction, step, self._tie_share
+        )
 
     def _block(
         self,
@@ -232,8 +267,12 @@ class PairReader:
         for row, pair in enumerate(pairs.tolist()):
             first, second = int(self.first[pair]), int(self.second[pair])
             missing = [*self.cells.missing[first], *self.cells.missing[second]]
-            affected = self.cells.sequence.question(0, stop)[[one for one in missing if one < stop]]
-            for column in np.flatnonzero(np.isin(questions, affected)).tolist():
+            # From the first hole of a question on, so that it does not matter what is read together.
+            lost = np.array(sorted(one for one in missing if one < stop), dtype=np.int64)
+            affected, at = np.unique(self.cells.sequence.question(0, stop)[lost], return_index=True)
+            since = np.full(self.cells.sequence.questions, stop)
+            since[affected] = lost[at]
+            for column in np.flatnonzero(since[questions] <= np.arange(start, stop)).tolist():
                 steps = self.cells.sequence.steps_of(int(questions[column]), start + column + 1)
                 before, earlier = self._common_difference(first, second, steps[:-1])
                 after, now = self._common_difference(first, second, steps)

@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 
 from scorio.sequential.cells import Cells
-from scorio.sequential.contrasts import pooled_noise
-from scorio.sequential.evidence import log_tie_evidence, margin_variance, tie_boundary
+from scorio.sequential.contrasts import later_growth, pooled_noise
+from scorio.sequential.evidence import (
+    likelihood_variance,
+    log_tie_evidence,
+    margin_variance,
+    tie_boundary,
+)
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.trial_sequence import TrialSequence
 
@@ -51,6 +56,75 @@ def test_margin_variance_is_that_of_the_most_likely_multinomial_with_that_mean(b
     assert float(found) * trials == pytest.approx(most_likely, abs=1e-4)
 
 
+@pytest.mark.parametrize("q", [0.02, 0.1, 0.3])
+def test_evidence_of_a_tie_in_a_first_pass_is_that_of_the_answers_themselves(q):
+    """At D = 0: the most likely multinomial without a difference to the one with the margin, by search."""
+    margin, share = 0.08, np.linspace(0.0800001, 0.999999, 400_001)
+    at_margin = q / 2 * np.log((share**2 - margin**2) / 4) + (1 - q) * np.log(1 - share)
+    ratio = q * np.log(q / 2) + (1 - q) * np.log(1 - q) - at_margin.max()
+    variance = float(likelihood_variance(q, margin))
+    assert margin**2 / (2 * variance) == pytest.approx(ratio, rel=1e-4)
+    assert q < variance < float(margin_variance(0.0, q, 1, margin))
+    # Scores of any scale: differences of a half are right-or-wrong ones at half the margin.
+    assert float(likelihood_variance(q / 4, margin / 2, 0.25)) == pytest.approx(variance / 4)
+
+
+@pytest.mark.parametrize("scores", [(0.0, 1.0), (0.0, 0.5, 1.0)])
+def test_a_tie_in_a_first_pass_takes_the_noise_of_the_repeats(scores):
+    rng, size, steps = np.random.default_rng(2), 800, 700
+    sequence = TrialSequence(rng.permutation(size))
+    asked = sequence.question(0, steps)
+    answers = rng.integers(len(scores), size=(2, size))[:, asked]
+    differ = (rng.random((2, steps)) < 0.05) & (sequence.repeats(0, steps) > 0)
+    answers = np.where(differ, rng.integers(len(scores), size=(2, steps)), answers)
+    cells = Cells(sequence, np.array(scores), 2)
+    cells.absorb(np.arange(2), answers)
+    block = PairReader(cells, [0], [1], equivalence=0.05).read(np.arange(1), steps)
+    whole = PairReader(cells, [0], [1], equivalence=0.05, tie_noise="own").read(np.arange(1), steps)
+    for name in ("difference", "variance", "guarded", "questions"):
+        assert np.array_equal(getattr(block, name), getattr(whole, name))
+    values = [[cells.scores[row[asked == q]] for q in np.unique(asked)] for row in answers]
+    c, repeats = len(values[0]), steps - len(values[0])
+    noise = sum(np.var(one, ddof=1) for row in values for one in row if one.size > 1) / repeats
+    gap = np.array([one.mean() - other.mean() for one, other in zip(*values, strict=True)])
+    single = np.array([one[0] - other[0] for one, other in zip(*values, strict=True)])
+    step = ((single**4).sum() + 2) / ((single**2).sum() + 2)
+    q = (gap**2).sum()
+    extra = 1 + min(abs(gap.sum()) * np.sqrt(step) / q, 1)
+    between = (q + extra) / c**2
+    within = (noise + step * 0.25 * (1 + 8 / repeats) / repeats) * (1 - 0.5 * repeats / c) / c
+    seen, share = (q + extra) / (c + extra), 1 - 4 * repeats / c
+    grown = float(likelihood_variance(seen, 0.05, step)) / seen
+    expected = (between + (within - between) * c / size) * grown
+    later = whole.margin[0, -1] + (float(later_growth(repeats, c)) - 1) * whole.guarded[0, -1]
+    assert block.margin[0, -1] == pytest.approx(share * expected + (1 - share) * later, rel=1e-9)
+    # At small levels a likelihood ratio of spreads that are estimated would err more often.
+    reader = PairReader(cells, [0], [1], equivalence=0.05, tie_level=0.0025)
+    assert reader.read(np.arange(1), steps).margin[0, -1] == pytest.approx(later, rel=1e-9)
+
+
+@pytest.mark.parametrize(("target", "exact"), [("benchmark", True), ("population", False)])
+def test_questions_that_are_a_sample_keep_their_spread_at_the_margin(target, exact):
+    """Of models without noise until all are known; of a population for ever."""
+    rng, size = np.random.default_rng(3), 120
+    cells = Cells(TrialSequence(np.arange(size)), np.array([0.0, 1.0]), 2)
+    if exact:
+        cells.exact[:] = True
+    cells.absorb(np.arange(2), rng.integers(2, size=(2, 14)))
+    block = PairReader(cells, [0], [1], target, equivalence=0.2).read(np.arange(1), 14)
+    d, q = block.difference[0, -1] * 14, block.variance[0, -1] * 14**2
+    extra = 1 + min(abs(d) / q, 1)
+    expected = (14 + extra) / 14**2 * float(likelihood_variance((q + extra) / (14 + extra), 0.2))
+    assert block.margin[0, -1] == pytest.approx(expected)
+    if exact:
+        cells.absorb(np.arange(2), rng.integers(2, size=(2, 2 * size - 14)))
+        ways = (
+            PairReader(cells, [0], [1], equivalence=0.2, tie_noise=way).read(np.arange(1), 2 * size)
+            for way in ("repeats", "own")
+        )
+        assert len({float(block.margin[0, -1]) for block in ways}) == 1
+
+
 @pytest.mark.parametrize("scores", [(0.0, 1.0), (0.0, 0.5, 1.0)])
 def test_repeats_of_both_models_make_ties_no_later_and_change_nothing_else(scores):
     rng, size, steps = np.random.default_rng(2), 800, 1200
@@ -63,8 +137,8 @@ def test_repeats_of_both_models_make_ties_no_later_and_change_nothing_else(score
     cells = Cells(sequence, np.array(scores), 2)
     cells.absorb(np.arange(2), answers)
     now, before = (
-        PairReader(cells, [0], [1], equivalence=0.05, pooled=pooled).read(np.arange(1), steps)
-        for pooled in (True, False)
+        PairReader(cells, [0], [1], equivalence=0.05, tie_noise=way).read(np.arange(1), steps)
+        for way in ("pooled", "own")
     )
     for name in ("difference", "variance", "guarded", "questions"):
         assert np.array_equal(getattr(now, name), getattr(before, name))
