@@ -34,6 +34,17 @@ def test_ties_of_a_family_take_more_evidence():
     assert min(found["family"].values()) > min(found["pair"].values())
 
 
+def test_ties_of_a_family_are_read_with_the_variance_of_their_level():
+    """Of six pairs, each is called at 5 %/6: in a first pass the variance at the margin is larger there."""
+    read = [
+        run(make_spec(4, 200, equivalence=0.1, goal="budget", trials=240, ties=ties), coin((0.9,) * 4))[0]
+        for ties in ("pair", "family")
+    ]
+    alone, together = (session.comparison.at_margin for session in read)
+    assert (together >= alone).all()
+    assert (together > 1.01 * alone).any()
+
+
 def test_a_run_of_the_first_edition_resumes_to_its_own_ties():
     """Replayed, its answers lead to the decisions that it had; in the second edition ties fall earlier."""
     first = make_spec(3, equivalence=0.15, edition=1)
