@@ -60,7 +60,6 @@ class Board:
         """Index after the last one that each model has completed."""
         self.answered = 0
         """Completed trials of all models."""
-        self._early: list[dict[int, int]] = [{} for _ in spec.models]
         self._ready: list[list[int]] = [[] for _ in spec.models]
 
     def category(self, model: int, index: int) -> int | None:
@@ -79,21 +78,17 @@ class Board:
         self.answers[model, index] = category
         self.answered += 1
         if index != self.complete[model]:
-            self._early[model][index] = category
             return
-        ready, early = self._ready[model], self._early[model]
-        ready.append(self.copies.counted(model, index, category))
-        index += 1
-        while early and index in early:
-            ready.append(self.copies.counted(model, index, early.pop(index)))
+        ready, answers = self._ready[model], self.answers[model]
+        while index < self.furthest[model] and (answer := int(answers[index])) != NOT_YET:
+            ready.append(self.copies.counted(model, index, answer))
             index += 1
         self.complete[model] = index
 
     def fill(self) -> None:
         """Complete what needs no trial: indices that ask again a model that repeats its answers."""
         for model in self.determinism.claimed:
-            early = self._early[model]
-            furthest = max([*self.complete[: len(self.spec.models)], *([max(early)] if early else [])])
+            furthest = max(*self.complete[: len(self.spec.models)], self.furthest[model] - 1)
             while True:
                 turn = self.determinism.review(model, self.complete[model])
                 if turn is not None:

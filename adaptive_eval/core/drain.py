@@ -76,25 +76,19 @@ class Drain:
             self._look(issued, flight)
         if self._closing.size == 0:
             return _NONE
-        reach, complete = self._of_both(issued), self._of_both(board.complete)
-        return self._closing[reach > complete]
-
-    def _of_both(self, trials: Sequence[int]) -> NDArray[np.int64]:
-        """Return the fewer of such trials of the models of each contrast that is predicted to be decided."""
-        of_models = np.array(trials)
-        return np.asarray(np.minimum(of_models[self._first], of_models[self._second]))
+        models = self._first, self._second
+        return self._closing[_of_both(issued, *models) > _of_both(board.complete, *models)]
 
     def _look(self, issued: Sequence[int], flight: int) -> None:
         """Find the contrasts that are decided when all that is issued is complete."""
         comparison, goal = self._comparison, self._comparison.goal
         complete = max(sum(comparison.board.complete[: self._models]), 1)
         rows = np.flatnonzero(comparison.open & ~goal.measured)
-        self._first = goal.first[rows]
-        self._second = np.where(goal.single[rows], goal.first[rows], goal.second[rows])
-        reach = self._of_both(issued)
-        awaited = reach > self._of_both(comparison.board.complete)
-        rows, reach, single = rows[awaited], reach[awaited], goal.single[rows[awaited]]
-        first, second = self._first[awaited], self._second[awaited]
+        first, second = goal.first[rows], np.where(goal.single[rows], goal.first[rows], goal.second[rows])
+        reach = _of_both(issued, first, second)
+        awaited = reach > _of_both(comparison.board.complete, first, second)
+        rows, reach, first, second = (each[awaited] for each in (rows, reach, first, second))
+        single = goal.single[rows]
         growth = (reach / np.maximum(comparison.progress[rows], 1))[:, None]
         ready = comparison.questions[rows] >= MIN_QUESTIONS
         difference, variance = comparison.difference[rows, None], comparison.variance[rows, None]
@@ -143,3 +137,9 @@ class Drain:
             winners = int((won & ~tied).sum())
             won = evidence >= share * comparison.threshold_after(winners)
         return np.asarray(won | tied)
+
+
+def _of_both(trials: Sequence[int], first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the fewer of the trials of the models of each contrast."""
+    of_models = np.array(trials)
+    return np.asarray(np.minimum(of_models[first], of_models[second]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,11 @@ def contrast_reader(
     parts: list[tuple[Bools, ContrastReader]] = []
     if pairs.any():
         sides = first[pairs], second[pairs]
-        ties: dict[str, Any] = {"tie_noise": spec.stopping.tie_noise, "tie_level": tie_level}
-        parts.append((pairs, PairReader(cells, *sides, target, clusters, margin, factor, **ties)))
+        noise = spec.stopping.tie_noise
+        pair_reader = PairReader(
+            cells, *sides, target, clusters, margin, factor, tie_noise=noise, tie_level=tie_level
+        )
+        parts.append((pairs, pair_reader))
     if stored.any():
         live, reference = np.minimum(first, second)[stored], np.maximum(first, second)[stored]
         sign = np.where(first[stored] < asked, 1, -1)
