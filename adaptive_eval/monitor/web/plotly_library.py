@@ -16,9 +16,7 @@ def require_libraries() -> None:
     """Raise UsageError with the command that installs missing libraries."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
-        words = (
-            f"the web page needs {' and '.join(missing)}: install it with pip install 'adaptive-eval[web]'"
-        )
+        words = f"the web page needs libraries that are not installed: pip install {' '.join(missing)}"
         raise UsageError(words, code="library/missing")
 
 
