@@ -18,9 +18,7 @@ from standings_examples import MORE
 from starlette.testclient import TestClient
 
 from adaptive_eval.core.results import StopVerdict
-from adaptive_eval.errors import UsageError
 from adaptive_eval.monitor.snapshot import RunHeader, run_view, waiting_view
-from adaptive_eval.monitor.web import plotly_library
 from adaptive_eval.monitor.web.app import create_app
 from adaptive_eval.monitor.web.folder import Folder
 from adaptive_eval.monitor.web.pages import FIGURES, problems, render, run_context
@@ -249,9 +247,3 @@ def test_trials_are_paged_without_a_gap(client):
         path = following and urljoin("/secret/runs/forest/trials", following[1].replace("&amp;", "&"))
     total = client.get("/secret/runs/forest/plots.json").json()["cells"]["counts"]
     assert len(seen) == len(set(seen)) == sum(map(sum, total))
-
-
-def test_libraries_of_the_page_are_named_as_pip_finds_them_from_a_clone_too(monkeypatch):
-    monkeypatch.setattr(plotly_library, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match="pip install jinja2 plotly"):
-        plotly_library.require_libraries()
