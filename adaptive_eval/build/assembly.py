@@ -30,10 +30,15 @@ from adaptive_eval.build.model_functions import functions_of, solvers_of
 from adaptive_eval.build.open_files import most_connections, shortage
 from adaptive_eval.build.previous_runs import Previous, previous_of
 from adaptive_eval.build.prompts import InspectPrompts, RenderedPrompts, answer_key
-from adaptive_eval.build.question_policy import ROUNDS, SHARED_ROUNDS, question_policy
 from adaptive_eval.build.rubrics import dump_thresholds, require_same_scoring, rubrics_of
 from adaptive_eval.build.samples_per_prompt import samples_per_prompt_of
-from adaptive_eval.build.session_spec import deadlines_of, session_spec
+from adaptive_eval.build.session_spec import (
+    ROUNDS,
+    SHARED_ROUNDS,
+    deadlines_of,
+    question_policy,
+    session_spec,
+)
 from adaptive_eval.build.stored_answers import AnsweringFromStore, StoredAnswers
 from adaptive_eval.config import RunConfig, parse_config
 from adaptive_eval.config.identity import difference

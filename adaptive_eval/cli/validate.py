@@ -97,7 +97,7 @@ def _check(
     from adaptive_eval.config import load_config
     from adaptive_eval.core.spec_checks import spec_warnings
     from adaptive_eval.run.observers import channels_of
-    from adaptive_eval.text.ceiling import ceiling_words, unbounded_words
+    from adaptive_eval.text.budgets import ceiling_words, unbounded_words
     from adaptive_eval.text.verdicts import questions_words
 
     config = load_config(config_file, overrides)

@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, Literal
 
-from adaptive_eval.core.frames import columns_of, frame_of
-from adaptive_eval.core.results_table import ResultsTable
+from adaptive_eval.core.results_table import ResultsTable, columns_of, frame_of
 from adaptive_eval.errors import Coded
 
 ModelState = Literal["active", "retired", "stopped", "reference"]

@@ -23,13 +23,13 @@ from adaptive_eval.report.charts import (
     Scale,
     histogram,
     pair_matrix,
+    rank_plot,
     scale_over,
     shown_pairs,
 )
 from adaptive_eval.report.escape import clipped
 from adaptive_eval.report.other_rankings import ranking_rows
 from adaptive_eval.report.paper_tables import paper_latex, paper_markdown
-from adaptive_eval.report.rank_plot import rank_plot
 from adaptive_eval.report.summary import Summary
 from adaptive_eval.text import budgets, numbers
 from adaptive_eval.text import report_phrases as phrases

@@ -42,8 +42,8 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.text.decision_words import still_valid, withdrawals
 from adaptive_eval.text.stored import decision_from, started_at
-from adaptive_eval.text.withdrawn import still_valid, withdrawals
 
 
 @dataclass(frozen=True)

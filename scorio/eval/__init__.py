@@ -39,8 +39,7 @@ from typing import TYPE_CHECKING, Any
 
 from scorio._published import missing_name
 
-from ._avg import avg, avg_ci
-from ._bayes import bayes, bayes_ci
+from ._bayes import avg, avg_ci, bayes, bayes_ci
 from ._drawn import (
     auc_at_k,
     g_pass_at_k,

@@ -21,16 +21,6 @@ from scorio.rank._confidence import (
     rank_with_confidence,
     ranking_confidence,
 )
-from scorio.rank._drawn import (
-    auc_at_k,
-    g_pass_at_k,
-    geo_spectrum_star_at_k,
-    maj_at_k,
-    mg_pass_at_k,
-    pass_at_k,
-    pass_hat_k,
-    unanimous_at_k,
-)
 from scorio.rank._irt import (
     rasch,
     rasch_2pl,
@@ -39,14 +29,22 @@ from scorio.rank._irt import (
 )
 from scorio.rank._kendall import kendall_tau_b
 from scorio.rank._metrics import (
+    auc_at_k,
     avg,
     bayes,
+    g_pass_at_k,
     g_pass_at_k_tau,
     geo_spectrum_at_k,
+    geo_spectrum_star_at_k,
     geom_at_k,
     geom_ds_at_k,
+    maj_at_k,
     max_at_k,
+    mg_pass_at_k,
+    pass_at_k,
+    pass_hat_k,
     threshold_spectrum_at_k,
+    unanimous_at_k,
 )
 from scorio.rank._pairwise import (
     bradley_terry,
