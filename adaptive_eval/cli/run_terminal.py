@@ -18,7 +18,8 @@ import click
 
 from adaptive_eval.cli.exit_codes import exit_code_of_stop
 from adaptive_eval.config import RunConfig
-from adaptive_eval.core.results import Decision, StopReason, to_json
+from adaptive_eval.core.results import Decision, StopReason
+from adaptive_eval.core.results_json import to_json
 from adaptive_eval.engine.events import Decided, Draining, Event, Observer, Progress, Remarked
 from adaptive_eval.monitor.attach import Attachment, Recent
 from adaptive_eval.monitor.console import make_console

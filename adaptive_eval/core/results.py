@@ -1,19 +1,17 @@
 """The results of a session at one moment, as plain data for views and reports.
 
 :class:`Results` is produced by :meth:`adaptive_eval.core.session.Session.results`, stored in the run
-file as JSON (:func:`to_json` / :func:`from_json`), and read back by monitor and report. Scores are in the
+file as JSON (:mod:`adaptive_eval.core.results_json`), and read back by monitor and report. Scores are in the
 rubric's own units (for a binary rubric: fraction correct).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
-from operator import attrgetter
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from adaptive_eval.core.results_table import ResultsTable, columns_of, frame_of
-from adaptive_eval.errors import Coded
 
 ModelState = Literal["active", "retired", "stopped", "reference"]
 BudgetScope = Literal["run", "model", "task", "scorer"]
@@ -465,57 +463,3 @@ class Results(ResultsTable):
             If pandas is not installed.
         """
         return frame_of(self.to_columns(table))
-
-
-_OF_PAIR = tuple(field.name for field in fields(PairResult))
-_values_of_pair = attrgetter(*_OF_PAIR)
-
-
-def to_json(results: Results) -> dict[str, Any]:
-    """Return `results` as JSON-able data."""
-    # The pairs, of which there may be thousands, hold plain values only: asdict would copy each of them.
-    data = asdict(replace(results, pairs=()))
-    data["warning_codes"] = [getattr(text, "code", None) for text in results.warnings]
-    data["pairs"] = [dict(zip(_OF_PAIR, _values_of_pair(pair), strict=True)) for pair in results.pairs]
-    return data
-
-
-def from_json(data: Mapping[str, Any]) -> Results:
-    """Rebuild :class:`Results` from what :func:`to_json` returned (after a trip through JSON)."""
-    parts = dict(data)
-    parts["models"] = tuple(
-        ModelResult(**{**model, "waits_for": tuple(model.get("waits_for", ()))}) for model in data["models"]
-    )
-    parts["pairs"] = tuple(PairResult(**pair) for pair in data["pairs"])
-    parts["budgets"] = tuple(BudgetLine(**line) for line in data["budgets"])
-    parts["stop"] = StopVerdict(**data["stop"]) if data["stop"] else None
-    warnings = data.get("warnings", ())
-    codes = parts.pop("warning_codes", None) or [None] * len(warnings)
-    parts["warnings"] = tuple(
-        text if code is None else Coded(code, text) for text, code in zip(warnings, codes, strict=True)
-    )
-    parts["changes"] = tuple(Change(**change) for change in data.get("changes", ()))
-    in_rounds = data.get("in_rounds")
-    parts["in_rounds"] = None if in_rounds is None else tuple(in_rounds)
-    parts["forecast"] = _forecast_from(data.get("forecast"))
-    plugin = data.get("rule_plugin")
-    parts["rule_plugin"] = RulePlugin(**plugin) if plugin else None
-    parts["tasks"] = tuple(
-        TaskResult(**{**task, "scores": tuple(TaskScore(**score) for score in task["scores"])})
-        for task in data.get("tasks", ())
-    )
-    return Results(**parts)
-
-
-def _forecast_from(data: Mapping[str, Any] | None) -> Forecast | None:
-    if data is None:
-        return None
-    return Forecast(
-        resolved_within_budget=data["resolved_within_budget"],
-        trials=Range(**data["trials"]),
-        tokens=Range(**data["tokens"]),
-        usd=Range(**data["usd"]) if data["usd"] else None,
-        pairs=tuple(PairForecast(**{**pair, "trials": Range(**pair["trials"])}) for pair in data["pairs"]),
-        open_pairs=data.get("open_pairs", len(data["pairs"])),
-        chances=tuple(Chance(**one) for one in data.get("chances", ())),
-    )

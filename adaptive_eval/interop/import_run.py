@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from adaptive_eval import __version__
-from adaptive_eval.core.results import Results, to_json
+from adaptive_eval.core.results import Results
+from adaptive_eval.core.results_json import to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, TaskSpec
 from adaptive_eval.errors import RunExists, RunFileError

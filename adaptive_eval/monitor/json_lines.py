@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from adaptive_eval.core.results import to_json
+from adaptive_eval.core.results_json import to_json
 from adaptive_eval.monitor.snapshot import RunView
 from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.plain_data import json_text

@@ -19,8 +19,8 @@ from adaptive_eval.core.results import (
     PairResult,
     Results,
     StopVerdict,
-    from_json,
 )
+from adaptive_eval.core.results_json import from_json
 from adaptive_eval.errors import Coded
 from adaptive_eval.store.records import EndpointHealth, SnapshotRecord
 from adaptive_eval.text.decision_words import note_words
@@ -123,7 +123,8 @@ def run_view(
 
     Examples
     --------
-    >>> from adaptive_eval.core.results import Results, to_json
+    >>> from adaptive_eval.core.results import Results
+    >>> from adaptive_eval.core.results_json import to_json
     >>> nothing = Results("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None)
     >>> view = run_view(RunHeader("demo"), SnapshotRecord(0.0, 0.0, 0, to_json(nothing)))
     >>> view.state, view.goal

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from adaptive_eval.config.document import read_document
-from adaptive_eval.core.results import Decision, PairResult, Results, from_json
+from adaptive_eval.core.results import Decision, PairResult, Results
+from adaptive_eval.core.results_json import from_json
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.report.accounts import ModelAccount, QuestionAccount, model_accounts, question_accounts
 from adaptive_eval.report.examples import Examples, examples

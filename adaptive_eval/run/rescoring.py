@@ -22,7 +22,8 @@ from adaptive_eval.build.rubrics import (
     with_stored_thresholds,
 )
 from adaptive_eval.config.rubric_config import RubricConfig
-from adaptive_eval.core.results import Results, to_json
+from adaptive_eval.core.results import Results
+from adaptive_eval.core.results_json import to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.engine.independence import COPY

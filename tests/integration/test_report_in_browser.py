@@ -10,7 +10,8 @@ import pytest
 import run_examples as runs
 
 from adaptive_eval.cli.report import compare
-from adaptive_eval.core.results import ModelResult, PairResult, Results, StopVerdict, to_json
+from adaptive_eval.core.results import ModelResult, PairResult, Results, StopVerdict
+from adaptive_eval.core.results_json import to_json
 from adaptive_eval.report.accounts import QuestionAccount
 from adaptive_eval.report.html import to_html
 from adaptive_eval.report.site import write_leaderboard

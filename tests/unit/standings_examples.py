@@ -22,8 +22,8 @@ from adaptive_eval.core.results import (
     Range,
     Results,
     StopVerdict,
-    to_json,
 )
+from adaptive_eval.core.results_json import to_json
 from adaptive_eval.monitor.snapshot import RunHeader, RunView, run_view
 from adaptive_eval.store.records import EndpointHealth, SnapshotRecord
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from session_scripts import coin, drive, make_spec
 
-from adaptive_eval.core.results import from_json, to_json
+from adaptive_eval.core.results_json import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
 

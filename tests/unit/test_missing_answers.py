@@ -8,7 +8,7 @@ from dataclasses import replace
 import standings_examples as examples
 from session_scripts import coin, make_spec
 
-from adaptive_eval.core.results import from_json, to_json
+from adaptive_eval.core.results_json import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import Coded
 from adaptive_eval.monitor.json_lines import JsonLines

@@ -12,7 +12,7 @@ from session_scripts import make_spec
 
 from adaptive_eval.core.foresight import Foresight
 from adaptive_eval.core.issuing import RUN_AHEAD
-from adaptive_eval.core.results import from_json, to_json
+from adaptive_eval.core.results_json import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import AllocationSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.monitor.leaderboard import leaderboard

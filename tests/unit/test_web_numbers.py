@@ -11,7 +11,8 @@ import pytest
 import run_examples as runs
 import standings_examples as examples
 
-from adaptive_eval.core.results import Forecast, PairForecast, Range, from_json
+from adaptive_eval.core.results import Forecast, PairForecast, Range
+from adaptive_eval.core.results_json import from_json
 from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.monitor.web.history import MOST, History
 from adaptive_eval.monitor.web.plots import EVIDENCE_PAIRS, plots_data

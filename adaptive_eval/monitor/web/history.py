@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adaptive_eval.core.results import Forecast, ModelResult, Results, from_json
+from adaptive_eval.core.results import Forecast, ModelResult, Results
+from adaptive_eval.core.results_json import from_json
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.thinning import spread
