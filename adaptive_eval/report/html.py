@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -63,6 +64,16 @@ def shown(value: Any) -> Any:
     return clipped(value, _TEXT) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
+def _public(module: ModuleType) -> dict[str, Any]:
+    """Return the functions and texts that a module has for others, by name."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (isinstance(value, str) or getattr(value, "__module__", "") == module.__name__)
+    }
+
+
 @cache
 def environment() -> Environment:
     """Return the environment of this folder's templates, with the words and figures of reports."""
@@ -74,12 +85,11 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    words = {name: getattr(phrases, name) for name in phrases.__all__}
-    figures = {name: getattr(module, name) for module in (numbers, budgets) for name in module.__all__}
     made.globals.update(
         {
-            **words,
-            **figures,
+            **_public(phrases),
+            **_public(numbers),
+            **_public(budgets),
             "describe": describe,
             "tie_words": tie_words,
             "standings": standings,

@@ -9,8 +9,6 @@ from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import Coded
 from adaptive_eval.text.numbers import duration, percent, short, usd
 
-__all__ = ["amount_words", "assumed_words", "budget_name", "limited_budgets", "used_words"]
-
 _NOTHING = "–"
 _NAMES = {"wall_clock": "time", "usd": "USD"}
 

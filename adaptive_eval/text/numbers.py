@@ -5,22 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "NOTHING",
-    "count",
-    "decimals_for",
-    "duration",
-    "fixed",
-    "interval",
-    "listing",
-    "percent",
-    "rank_interval",
-    "short",
-    "signed",
-    "trimmed",
-    "usd",
-]
-
 NOTHING = "–"
 """Shown where there is no figure yet."""
 

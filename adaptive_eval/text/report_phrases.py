@@ -21,35 +21,6 @@ from adaptive_eval.text.numbers import (
 from adaptive_eval.text.stored import NAME, STARTED_AT
 from adaptive_eval.text.verdicts import family_words, is_single, questions_words, state_word, verdict_words
 
-__all__ = [
-    "BAYES_NOTE",
-    "TASKS_NOTE",
-    "bayes_words",
-    "bounds_words",
-    "course_words",
-    "difference_words",
-    "differences_note",
-    "evidence_words",
-    "fell_words",
-    "kinds_words",
-    "level_words",
-    "pair_decimals",
-    "pair_words",
-    "pairs_title",
-    "previous_words",
-    "rankings_note",
-    "score_decimals",
-    "seconds_words",
-    "settings",
-    "settings_words",
-    "span_words",
-    "state_words",
-    "task_rows",
-    "task_words",
-    "time_words",
-    "uncounted_words",
-]
-
 _KINDS = 5
 _SHORT = 200
 
