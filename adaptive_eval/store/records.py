@@ -172,8 +172,8 @@ class EndpointHealth:
 class SnapshotRecord:
     """The results of the session at one moment, as the running process stored them.
 
-    `results` is what :func:`adaptive_eval.core.results_json.to_json` returned; `elapsed` is seconds of running
-    time, previous sessions of a resumed run included.
+    `results` is what :func:`adaptive_eval.core.results_json.to_json` returned; `elapsed` is seconds of
+    running time, previous sessions of a resumed run included.
     """
 
     at: float

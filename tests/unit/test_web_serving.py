@@ -73,7 +73,7 @@ def test_nothing_can_be_changed(client):
 
 def test_missing_libraries_are_named_with_a_command_that_works_from_a_clone_too(monkeypatch):
     monkeypatch.setattr(library, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match="pip install jinja2 plotly$"):
+    with pytest.raises(UsageError, match=r"pip install jinja2 plotly$"):
         library.plotly_script()
 
 
