@@ -336,6 +336,9 @@ def first_pass_margin(
     some = np.where(known, 0.0, repeats)
     single = share * np.minimum(np.maximum(1.0 - 4.0 * some / c, 0.0), 1.0)
     single = np.where(known & (fraction >= 1.0), 0.0, single)
+    later = block.margin + (later_growth(repeats, c) - 1.0) * block.guarded
+    if not single.any():
+        return block.with_margin(np.where(square > 0.0, later, block.margin))
     one_sided = np.abs(block.difference) * c * np.sqrt(step) / np.maximum(square, FLOOR)
     extra = 1.0 + np.minimum(one_sided, 1.0)
     between = (square + extra) / (c * c)
@@ -345,6 +348,5 @@ def first_pass_margin(
     variance = (1.0 - fraction) * between + fraction * within
     seen = (square + extra) / (c + extra)
     likely = variance * likelihood_variance(seen, equivalence, step) / seen
-    later = block.margin + (later_growth(repeats, c) - 1.0) * block.guarded
     margin = single * likely + (1.0 - single) * later
     return block.with_margin(np.where(square > 0.0, margin, block.margin))

@@ -93,7 +93,6 @@ class PairReader:
         self._sum = np.zeros(pairs)
         self._square = np.zeros(pairs)
         self._count = np.zeros(pairs, dtype=np.int64)
-        self._noise = np.zeros((2, pairs))
         self._firsts = FirstDifferences(pairs, cells.binary)
         self._clusters: ClusterSums | None = None
         if clusters is not None:
@@ -172,7 +171,13 @@ class PairReader:
         block = tie_block(block, self.equivalence, self.target, trials, means, step, pooled)
         if square is None or self._tie_noise != "repeats":
             return block
-        return self._of_repeats(block, pairs, a, b, square, step)
+        fraction = block.questions / self.cells.sequence.questions
+        if self.target == "population":
+            fraction = np.zeros(1)
+        noise = a.repeats / np.maximum(a.r, 1.0) + b.repeats / np.maximum(b.r, 1.0)
+        return first_pass_margin(
+            block, self.equivalence, square, noise, np.minimum(a.r, b.r), fraction, step, self._tie_share
+        )
 
     def _read_shared(self, pairs: Ints, start: int, stop: int) -> ContrastBlock:
         """Read steps at which both models are asked the same question."""
@@ -200,25 +205,6 @@ class PairReader:
         )
         first = np.where(gained, new, 0.0)
         return self._at_margin(block, pairs, a, b, first, square)
-
-    def _of_repeats(
-        self, block: ContrastBlock, pairs: Ints, a: PathBlock, b: PathBlock, square: Floats, step: Floats
-    ) -> ContrastBlock:
-        """Return the block with the variance at the margin of a first pass."""
-        assert self.equivalence is not None
-        noise = np.zeros(1)
-        for number, one in enumerate((a, b)):
-            # Two answers to a question, of which the second moved the mean by a half of their difference.
-            variance = np.where(one.fresh, 0.0, 2.0 * (one.after - one.before) ** 2)
-            whole = running(self._noise[number, pairs], variance)
-            self._noise[number, pairs] = whole[:, -1]
-            noise = noise + whole / np.maximum(one.r, 1.0)
-        repeats, fraction = np.minimum(a.r, b.r), block.questions / self.cells.sequence.questions
-        if self.target == "population":
-            fraction = np.zeros(1)
-        return first_pass_margin(
-            block, self.equivalence, square, noise, repeats, fraction, step, self._tie_share
-        )
 
     def _block(
         self,
