@@ -421,9 +421,10 @@ class Comparison:
     def _members(self) -> list[int]:
         if not self.goal.stops:
             return [model for model in range(len(self.spec.models)) if model not in self._gone]
-        sides = np.concatenate([self.goal.first[self.needed], self.goal.second[self.needed]])
-        asked = np.unique(sides[(sides >= 0) & (sides < len(self.spec.models))])
-        return [int(model) for model in asked]
+        needed = np.zeros(len(self.spec.names) + 1, dtype=bool)  # the last one is no model, as second may be
+        needed[self.goal.first[self.needed]] = needed[self.goal.second[self.needed]] = True
+        members: list[int] = np.flatnonzero(needed[: len(self.spec.models)]).tolist()
+        return members
 
     def _review(self, step: int) -> None:
         """Let a goal that follows the order of scores look at the scores of needed models at `step`."""

@@ -89,6 +89,8 @@ class Issuer:
             type(self._policy) is RoundRobin and not self._limited and not board.determinism.claimed
         )
         self._turns: _Turns | None = None
+        self._room = 0  # trials that no limit holds back, as found at a version of the comparison
+        self._room_version = -1
 
     def issue(self, capacity: int | Mapping[int, int]) -> list[TrialRequest]:
         """Issue at most `capacity` trials: in all, or per model.
@@ -98,7 +100,7 @@ class Issuer:
         """
         if isinstance(capacity, int) and (queue := self._in_turn(capacity)) is not None:
             return self._issue_in_turn(queue, capacity)
-        self._turns = None
+        self._turns, self._room = None, 0
         free = self._free(capacity)
         total = capacity if isinstance(capacity, int) else sum(free.values())
         requests: list[TrialRequest] = []
@@ -140,28 +142,38 @@ class Issuer:
 
     def _may_be_limited(self, capacity: int) -> bool:
         """Return whether a limit of :meth:`_free` or on run-ahead may hold back one of so many trials."""
+        if any(self.states.gaps):
+            return True
+        # Until the comparison is read on, answers only make room.
+        if capacity > self._room or self._room_version != self.comparison.version:
+            self._room, self._room_version = self._found_room(), self.comparison.version
+        limited = capacity > self._room
+        self._room -= capacity
+        return limited
+
+    def _found_room(self) -> int:
+        """Return a number of trials that may be issued whichever models they are of."""
         states, complete, issued = self.states, self.board.complete, self.states.issued
-        furthest = max(issued) + capacity
-        if not self.board.run_sequence.endless or any(states.gaps):
-            return True
-        if self._cap is not None and furthest > self._cap:
-            return True
-        if not self.comparison.goal.stops:
-            return False
-        limit = RUN_AHEAD if self.spec.allocation.run_ahead == "auto" else self.spec.allocation.run_ahead
-        return (
-            furthest > self._end_of_reading()
-            or max(states.in_flight) + capacity
-            > SLOW_START + min(map(complete.__getitem__, self.comparison.members), default=0)
-            or (limit is not None and max(map(sub, issued, complete)) + capacity > limit)
-        )
+        if not self.board.run_sequence.endless:
+            return 0
+        furthest = max(issued)
+        room = [] if self._cap is None else [self._cap - furthest]
+        if self.comparison.goal.stops:
+            limit = RUN_AHEAD if self.spec.allocation.run_ahead == "auto" else self.spec.allocation.run_ahead
+            common = min(map(complete.__getitem__, self.comparison.members), default=0)
+            room += [self._end_of_reading() - furthest, SLOW_START + common - max(states.in_flight)]
+            room += [] if limit is None else [limit - max(map(sub, issued, complete))]
+        return min(room, default=FINISHED)
 
     def _issue_in_turn(self, queue: list[tuple[int, int]], trials: int) -> list[TrialRequest]:
         """Issue so many trials, each of the model that has the fewest."""
         requests: list[TrialRequest] = []
+        at, asked = -1, (0, 0, 0)
         while queue and len(requests) < trials:
             index, model = queue[0]
-            request = self._issue(model, index)
+            if index != at:
+                at, asked = index, self._asked_at(model, index)
+            request = self._issue(model, index, asked)
             if not isinstance(request, TrialRequest):
                 break
             heapreplace(queue, (index + 1, model))
@@ -335,20 +347,26 @@ class Issuer:
                 requests.append(request)
         return True
 
-    def _issue(self, model: int, index: int) -> TrialRequest | Account:
-        """Return the trial at an index as issued, or the account that cannot afford it."""
+    def _asked_at(self, model: int, index: int) -> tuple[int, int, int]:
+        """Return the task and question at a model's index, and how often it was asked before."""
         run_sequence = self.board.run_sequence
-        task, question = run_sequence.at(index, model)
+        return *run_sequence.at(index, model), run_sequence.repeat(index, model)
+
+    def _issue(
+        self, model: int, index: int, asked: tuple[int, int, int] | None = None
+    ) -> TrialRequest | Account:
+        """Return the trial at an index as issued, or the account that cannot afford it."""
+        task, question, repeat = asked or self._asked_at(model, index)
         reservation = self.budget.worst_case(model, task, question)
         refusing = self.budget.refusing(model, task, reservation)
         if refusing is not None:
             return refusing
         self.budget.reserve(model, task, reservation)
         self.states.launch(model, index, InFlightTrial(task, question, reservation))
-        of_task, repeat = self.spec.tasks[task], run_sequence.repeat(index, model)
-        asked = of_task.questions[question]
-        seed = self._seeds.of(model, task, asked, repeat)
-        return TrialRequest(TrialKey(self.spec.models[model].name, index), of_task.name, asked, repeat, seed)
+        of_task = self.spec.tasks[task]
+        name = of_task.questions[question]
+        seed = self._seeds.of(model, task, name, repeat)
+        return TrialRequest(TrialKey(self.spec.models[model].name, index), of_task.name, name, repeat, seed)
 
     def _view(self, free: Mapping[int, int]) -> AllocationView:
         states = self.states
@@ -482,7 +500,7 @@ class Issuer:
 
     def adopt(self, model: int, index: int) -> None:
         """Count a stored trial as issued; nothing is reserved for it, because it has ended."""
-        self._turns = None
+        self._turns, self._room = None, 0
         task, question = self.board.run_sequence.at(index, model)
         self.budget.reserve(model, task, NOTHING)
         self.states.launch(model, index, InFlightTrial(task, question, NOTHING))

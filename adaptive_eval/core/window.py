@@ -43,7 +43,7 @@ _EMPTY: dict[str, tuple[type[np.generic], float]] = {
 
 
 class EvidenceWindow:
-    """A sliding table (contrasts x steps) of :class:`Evidence`.
+    """A sliding table (steps x contrasts) of :class:`Evidence`.
 
     Indices before :attr:`base` are dropped. A contrast that is read late, behind the base, keeps its peak; a
     tie there counts from the base on.
@@ -52,7 +52,7 @@ class EvidenceWindow:
     def __init__(self, contrasts: int) -> None:
         self.base = 0
         self._table: dict[str, NDArray[Any]] = {
-            name: np.full((contrasts, 64), empty, dtype=kind) for name, (kind, empty) in _EMPTY.items()
+            name: np.full((64, contrasts), empty, dtype=kind) for name, (kind, empty) in _EMPTY.items()
         }
         self._late_tie = np.full(contrasts, -np.inf)
 
@@ -71,42 +71,39 @@ class EvidenceWindow:
             tie[:, 0] = np.maximum(tie[:, 0], self._late_tie[rows])
         self._late_tie[rows] = -np.inf
         self._reserve(stop - self.base)
-        columns = slice(start + behind - self.base, stop - self.base)
-        where: tuple[Any, slice | int] = (rows, columns)
-        if rows[-1] - rows[0] == rows.size - 1 and (np.diff(rows) == 1).all():
-            where = (slice(int(rows[0]), int(rows[-1]) + 1), columns)  # three times as fast
-        elif tie.shape[1] == 1:
-            where = (rows, columns.start)
+        steps = slice(start + behind - self.base, stop - self.base)
+        all_between = rows[-1] - rows[0] == rows.size - 1 and (np.diff(rows) == 1).all()
+        contrasts = slice(int(rows[0]), int(rows[-1]) + 1) if all_between else rows  # three times as fast
         for name, table in self._table.items():
             values = tie if name == "tie" else getattr(evidence, name)[:, behind:]
-            table[where] = values[:, 0] if where[1] is not columns else values
+            table[steps, contrasts] = values.T
 
     def read(self, rows: Ints, start: int, stop: int) -> tuple[Floats, Floats]:
         """Return statistic and evidence of a tie of `rows` at steps ``start .. stop-1``."""
-        columns = slice(start - self.base, stop - self.base)
-        return self._table["statistic"][rows, columns], self._table["tie"][rows, columns]
+        steps = slice(start - self.base, stop - self.base)
+        return self._table["statistic"][steps, rows].T, self._table["tie"][steps, rows].T
 
     def at(self, row: int, step: int) -> Evidence:
         """Return the evidence of one contrast at one step, as arrays of shape (1, 1)."""
-        column = step - self.base
-        return Evidence(*(self._table[name][row : row + 1, column : column + 1] for name in _EMPTY))
+        place = step - self.base
+        return Evidence(*(self._table[name][place : place + 1, row : row + 1] for name in _EMPTY))
 
     def forget(self, before: int) -> None:
         """Drop steps before `before`, in large pieces."""
-        width = self._table["tie"].shape[1]
+        width = len(self._table["tie"])
         shift = before - self.base
         if shift < max(64, width // 2):
             return
         kept = max(width - shift, 0)
         for name, table in self._table.items():
-            table[:, :kept] = table[:, shift:].copy()
-            table[:, kept:] = _EMPTY[name][1]
+            table[:kept] = table[shift:].copy()
+            table[kept:] = _EMPTY[name][1]
         self.base = before
 
     def _reserve(self, width: int) -> None:
-        have = self._table["tie"].shape[1]
+        have = len(self._table["tie"])
         if width <= have:
             return
-        pad = ((0, 0), (0, width + width // 4 - have))
+        pad = ((0, width + width // 4 - have), (0, 0))
         for name, table in self._table.items():
             self._table[name] = np.pad(table, pad, constant_values=_EMPTY[name][1])
