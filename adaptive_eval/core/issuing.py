@@ -190,7 +190,8 @@ class Issuer:
             return free
         complete, issued, in_flight = self.board.complete, self.states.issued, self.states.in_flight
         common = isinstance(capacity, int)  # the slots of all models together
-        if common and limit == "auto" and max(map(sub, issued, complete)) + capacity <= RUN_AHEAD:
+        furthest = max(map(sub, issued, complete)) + max(free.values(), default=0)
+        if furthest <= (RUN_AHEAD if limit == "auto" else limit):
             return free
         share = self._share_of_run_ahead(capacity) if limit == "auto" else 0
         within = {}

@@ -127,7 +127,8 @@ class Session:
         return self._issuer.issue(slots) if self.stopped is None else []
 
     def _by_model(self, capacity: Mapping[str, int]) -> dict[int, int]:
-        return {self._intake.model(name): slots for name, slots in capacity.items()}
+        model = self._intake.model
+        return {model(name): slots for name, slots in capacity.items()}
 
     def _waiting(self) -> bool:
         """Whether a trial of a model that is not dropped is in flight."""
