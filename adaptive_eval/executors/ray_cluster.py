@@ -7,6 +7,7 @@ import logging
 import math
 import os
 import shutil
+import signal
 import socket
 import struct
 import tempfile
@@ -50,6 +51,8 @@ def connected(
     already stays so, and its cluster is used.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # In a job of Ray, workers get what this run ships in place of the job's own folder.
+    os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")
     ray = library("ray", "a cluster of Ray", "ray")
     if ray.is_initialized():
         yield
@@ -65,6 +68,7 @@ def connected(
             "object_store_memory": _OBJECT_STORE,
             "include_dashboard": False,
         }
+    handler = signal.getsignal(signal.SIGTERM)
     with tempfile.TemporaryDirectory(prefix="adaptive-eval-") as folder:
         try:
             ray.init(
@@ -77,6 +81,9 @@ def connected(
         except (ConnectionError, ValueError, RuntimeError) as error:
             words = str(error).strip().splitlines()[0]
             raise UsageError(f"no cluster of Ray at {address}: {words}") from None
+    if callable(handler):  # Ray's own ends the process, and with it what is in flight
+        with suppress(ValueError):  # not the main thread
+            signal.signal(signal.SIGTERM, handler)
     try:
         yield
     finally:

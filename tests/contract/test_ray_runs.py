@@ -29,7 +29,7 @@ from command_line import (
     started,
     write_config,
 )
-from ray_here import KEY, Cluster
+from ray_here import KEY, Cluster, write_grader
 
 from adaptive_eval.build.assembly import build
 from adaptive_eval.build.workplace import workplace_of
@@ -44,21 +44,6 @@ from scorio.study import Bootstrap, Metric, biased_coins, convergence
 LATENCY = LatencySpec(median=0.02, sigma=0.5)
 PATIENCE = 240.0
 MEMORY = {"object_store_memory": 80 * 2**20}
-
-GRADER = """
-from numbers_beside import last_number
-
-def grade(answer, question):
-    return last_number(answer) == question["target"]
-"""
-
-NUMBERS = r"""
-import re
-
-def last_number(text):
-    found = re.findall(r"-?\d+", text)
-    return found[-1] if found else None
-"""
 
 
 def on(cluster: Cluster, *urls: str, **sections: Any) -> dict[str, Any]:
@@ -135,8 +120,7 @@ def balance(run: Path, *, killed: bool = False) -> None:
 @pytest.mark.timeout(900)
 def test_code_is_shipped_and_secrets_are_not(tmp_path: Path, cluster: Cluster) -> None:
     """The scorer is a function beside the config, which imports its neighbour; a key is asked for."""
-    (tmp_path / "own_grader.py").write_text(GRADER)
-    (tmp_path / "numbers_beside.py").write_text(NUMBERS)
+    write_grader(tmp_path)
     (tmp_path / ".env").write_text(f"LAB_PASS={KEY}")
     with MockServerProcess(mimic_spec(api_key=KEY)) as mimic:
         data = on(cluster, mimic.base_url)
@@ -161,8 +145,7 @@ def test_code_is_shipped_and_secrets_are_not(tmp_path: Path, cluster: Cluster) -
 @pytest.mark.ray
 def test_stored_answers_are_scored_on_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
     """Also by a function that lies beside the config, and nowhere else."""
-    (tmp_path / "own_grader.py").write_text(GRADER)
-    (tmp_path / "numbers_beside.py").write_text(NUMBERS)
+    write_grader(tmp_path)
     with MockServerProcess(mimic_spec()) as mimic:
         config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
         done = adaptive_eval("run", config, "--out", "run", "--display", "none", cwd=tmp_path)

@@ -10,40 +10,33 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from command_line import (
     COMMAND,
+    PATIENCE,
     ROOT,
     Reached,
     adaptive_eval,
     environment,
+    hold_back,
     mimic_spec,
     quickstart,
+    set_faults,
+    stored_trials,
     write_config,
 )
-from ray_here import Cluster
+from ray_here import Cluster, write_grader
 from ruamel.yaml import YAML
 
 from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.store.reader import RunReader
 
 SRUN = """#!/bin/sh
 while case $1 in -*) true;; *) false;; esac; do shift; done
-exec "$@"
-"""
-
-RAY_JOB = """#!/bin/sh
-# What Ray's head does: it takes the folder, and runs the command with the address of its cluster.
-set -eu
-[ "$1 $2" = "job submit" ]
-while [ "$1" != -- ]; do
-    [ "$1" = --working-dir ] && cp -r "$2" "$JOBS/job"
-    shift
-done
-shift
-cd "$JOBS/job"
 exec "$@"
 """
 
@@ -82,19 +75,74 @@ def run_as_written(words: list[str], cwd: Path, commands: Path, **variables: str
     assert done.returncode == 0, done
 
 
+@pytest.fixture
+def job_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Start a cluster of two CPUs that takes jobs, and yield the address of its job server."""
+    pytest.importorskip("aiohttp_cors", reason="the job server needs ray[default]")
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("PATH", f"{COMMAND.parent}:{os.environ['PATH']}")  # of the jobs, too
+    head = {
+        "num_cpus": 2,
+        "include_dashboard": True,
+        "dashboard_port": free_port(),
+        "object_store_memory": 80 * 2**20,
+    }
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    yield f"http://{cluster.webui_url}"
+    cluster.shutdown()
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("", 0))
+        return int(free.getsockname()[1])
+
+
 @pytest.mark.ray
 @pytest.mark.timeout(900)
-def test_a_job_of_ray(in_one_process: tuple[Path, Reached], tmp_path: Path, cluster: Cluster) -> None:
-    folder, alone = in_one_process
+def test_a_job_of_ray(tmp_path: Path, job_server: str) -> None:
+    """It is stopped with answers on their way, which are awaited; sent again, it ends as in one process.
+
+    The scorer is a function beside the config, which is in the job's folder already.
+    """
     text = (ROOT / "docs" / "scaling.md").read_text("utf-8")
     (line,) = re.findall(r"^ray job submit (?:.*\\\n)*.*$", text, re.MULTILINE)
-    command_of(tmp_path / "bin", "ray", RAY_JOB)
     run = tmp_path / "run"
-    words = [
-        str(run) if word.startswith("/shared/") else word for word in shlex.split(line.replace("\\\n", " "))
-    ]
-    run_as_written(words, folder, tmp_path / "bin", JOBS=str(tmp_path), RAY_ADDRESS=cluster.address)
-    assert Reached.by(run) == alone
+    words = shlex.split(line.replace("\\\n", " ").replace("http://head:8265", job_server))
+    words = [str(run) if word.startswith("/shared/") else word for word in words]
+    folder = tmp_path / "job"
+    folder.mkdir()
+    write_grader(folder)
+    with MockServerProcess(mimic_spec()) as mimic:
+        data = quickstart(base_url=mimic.base_url)
+        data["tasks"][0]["scorer"] = {"kind": "python", "function": "own_grader:grade"}
+        write_config(folder, data).rename(folder / "spread.yaml")
+        hold_back(mimic, 130, seconds=6.0)
+        ray_job("submit", "--no-wait", "--submission-id", "first", *words[3:], cwd=folder)
+        deadline = time.monotonic() + PATIENCE
+        while stored_trials(run) < 60:
+            assert time.monotonic() < deadline, ray_job("logs", "--address", job_server, "first", cwd=folder)
+            time.sleep(0.05)
+        ray_job("stop", "--address", job_server, "first", cwd=folder)
+        assert "Continue with" in ray_job("logs", "--address", job_server, "first", cwd=folder)
+        with RunReader(run) as reader:
+            assert reader.count() >= 130
+            assert not reader.unanswered()
+        set_faults(mimic)
+        ray_job(*words[2:], cwd=folder)
+        alone = adaptive_eval("run", "spread.yaml", "--out", "alone", "--display", "none", cwd=folder)
+        assert alone.code == 0, alone
+    assert Reached.by(run) == Reached.by(folder / "alone")
+
+
+def ray_job(*words: str, cwd: Path) -> str:
+    """Run ``ray job`` with `words`, and return what it printed."""
+    command = (COMMAND.with_name("ray"), "job", *words)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done
+    return done.stdout
 
 
 @pytest.mark.ray
@@ -117,9 +165,7 @@ def test_a_job_of_slurm(in_one_process: tuple[Path, Reached], tmp_path: Path, cl
     import ray
 
     folder, alone = in_one_process
-    with socket.socket() as free:
-        free.bind(("", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command_of(tmp_path / "bin", "srun", SRUN)
     command_of(tmp_path / "bin", "hostname", f"#!/bin/sh\necho {ray.util.get_node_ip_address()}\n")
     script, run = ROOT / "configs" / "ray" / "slurm.sh", tmp_path / "run"
