@@ -2,6 +2,7 @@
 
     python benchmarks/run_ahead.py --runs 12
     python benchmarks/run_ahead.py --board eight --seed 11
+    python benchmarks/run_ahead.py --oracles --questions schedule --in-flight 512
 
 The cap was chosen on the board ``five``: five models on 60 questions (means .3 to .8, margin .05). ``two``
 and ``eight`` were not used for it. Questions are asked as runs do by default (``auto``: in rounds, up to 100
@@ -9,20 +10,32 @@ questions) and in one order (``schedule``). `excess` is the trials of a run less
 with one trial in flight; `time` is virtual seconds against unlimited run-ahead, for which predictions know
 only the common prefix. The same answers are drawn for all columns. With ``right 7x`` right answers take seven
 times as long.
+
+``--oracles`` adds two rules that no run can follow. ``path`` knows the step at which each contrast will be
+called, and issues nothing beyond. ``rates`` predicts contrasts as the capped run does, but knows the true
+chance of every answer: what is left is the luck of the answers in flight.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from unittest.mock import patch
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adaptive_eval.core import drain
+from adaptive_eval.core.board import Board
+from adaptive_eval.core.compare import Comparison
+from adaptive_eval.core.foresight import POINTS, Foresight
 from adaptive_eval.core.spec import AllocationSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.simulate import BiasedCoins, SimulationResult, simulate
+from adaptive_eval.simulate.coins import Stream
 from adaptive_eval.simulate.virtual_time import Latency
+from scorio.sequential.trial_sequence import RunSequence
 
 BOARDS = {
     "five": ((0.3, 0.45, 0.5, 0.65, 0.8), 60, 60, 0.05),
@@ -49,6 +62,100 @@ LATENCIES = {
 }
 
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+CALLED: dict[int, Comparison] = {}
+"""The latest run of each seed."""
+CHANCES: dict[int, Floats] = {}
+"""The true chance of a right answer by seed: of each model, to each question."""
+
+
+class ToldCoins(BiasedCoins):
+    """Coins that tell their chances to the oracles."""
+
+    def begin(self, spec: SessionSpec, run_sequence: RunSequence, seed: np.random.SeedSequence) -> Stream:
+        """Return the answers of one replicate."""
+        stream = super().begin(spec, run_sequence, seed)
+        CHANCES[spec.seed] = stream._chances  # type: ignore[attr-defined]
+        return stream
+
+
+class Remembered(drain.Drain):
+    """The landed rule; leaves what it looks at for the oracles."""
+
+    def __init__(self, comparison: Comparison, *, capped: bool) -> None:
+        super().__init__(comparison, capped=capped)
+        CALLED[comparison.spec.seed] = comparison
+
+
+class KnownPath(drain.Drain):
+    """Closes a contrast when its last trial is issued."""
+
+    def __init__(self, comparison: Comparison, *, capped: bool) -> None:
+        super().__init__(comparison, capped=capped)
+        self._last = CALLED[comparison.spec.seed].decided_at
+
+    def closed(self, issued: Sequence[int]) -> Ints:
+        """Return the contrasts that need no further trials."""
+        goal = self._comparison.goal
+        reach = np.minimum(np.array(issued)[goal.first], np.array(issued)[goal.second])
+        return np.flatnonzero(self._comparison.open & (self._last > 0) & (reach >= self._last))
+
+
+class KnownRates(drain.Drain):
+    """Predicts from the true chances."""
+
+    def __init__(self, comparison: Comparison, *, capped: bool) -> None:
+        super().__init__(comparison, capped=capped)
+        self._foresight = TrueForesight(comparison.board)
+
+
+class TrueForesight(Foresight):
+    """Pairs of models when the trials issued so far are complete, as the true chances have them."""
+
+    def __init__(self, board: Board) -> None:
+        super().__init__(board)
+        self.available = True
+
+    def read(
+        self, first: Ints, second: Ints, reach: Ints, start: int, difference: Floats
+    ) -> tuple[Floats, Floats, Ints]:
+        """Return difference, variance and questions, as :meth:`Foresight.read` does."""
+        board, sequence = self._board, self._board.cells[0].sequence
+        chance = CHANCES[board.spec.seed]
+        models, questions = chance.shape
+        issued = np.zeros(models, dtype=np.int64)
+        np.maximum.at(issued, first, reach)
+        np.maximum.at(issued, second, reach)
+        width = -(-(issued.max() - start) // POINTS)
+        ends = [int(issued.max()), *range(start + width, start + POINTS * width, width)]
+        score, noise = np.zeros((2, models, len(ends)))
+        counts = np.zeros((models, len(ends)), dtype=np.int64)
+        for model in range(models):
+            asked = sequence.of(np.array([model]), 0, int(issued[model]))[0]
+            answers = board.answers[model, : asked.size]
+            luck = np.zeros(asked.size)
+            luck[: answers.size] = np.where(answers >= 0, answers - chance[model, asked[: answers.size]], 0.0)
+            for column, end in enumerate(ends):
+                times = np.bincount(asked[:end], minlength=questions)
+                seen = times > 0
+                of_question = np.bincount(asked[:end], luck[:end], minlength=questions)[seen] / times[seen]
+                score[model, column] = (chance[model, seen] + of_question).sum() / max(seen.sum(), 1)
+                noise[model, column] = (chance[model] * (1 - chance[model]))[seen] @ (1 / times[seen])
+                counts[model, column] = seen.sum()
+        both = np.minimum(counts[first], counts[second])
+        known = chance * (1 - chance)
+        gap = ((chance[first] - chance[second]) ** 2 + known[first] + known[second]).mean(axis=1)
+        variance = (noise[first] + noise[second]) / np.maximum(both, 1) ** 2
+        variance = np.where(both < questions, gap[:, None] / np.maximum(both, 1), variance)
+        mean = score[first] - score[second]
+        late = np.array(ends) > reach[:, None]  # beyond what is issued: as at the end
+        return np.where(late, mean[:, :1], mean), np.where(late, variance[:, :1], variance), both[:, 0]
+
+
+RULES = {"auto": Remembered, "path": KnownPath, "rates": KnownRates}
+
+
 def spec_of(board: str, questions: str, run_ahead: str | None) -> SessionSpec:
     """Return the models of a board on one task."""
     means, size, passes, margin = BOARDS[board]
@@ -66,10 +173,12 @@ def run(
     options: argparse.Namespace,
     in_flight: int,
     latency: Latency | None,
+    rule: str = "auto",
 ) -> SimulationResult:
     """Simulate some runs."""
     drain.SMALL_FLIGHT = math.inf if spec.allocation.run_ahead is None else SMALL_FLIGHT
-    return simulate(spec, coins, options.runs, options.seed, in_flight, latency, workers=1)
+    with patch("adaptive_eval.core.issuing.Drain", RULES[rule]):
+        return simulate(spec, coins, options.runs, options.seed, in_flight, latency, workers=1)
 
 
 def main() -> None:
@@ -82,22 +191,32 @@ def main() -> None:
     parser.add_argument("--questions", nargs="+", default=["auto", "schedule"])
     parser.add_argument("--board", choices=BOARDS, default="five")
     parser.add_argument("--seed", type=int, default=3)
+    parser.add_argument("--latency", choices=LATENCIES, nargs="+", default=list(LATENCIES))
+    parser.add_argument("--oracles", action="store_true", help="add rules that know what no run knows")
     options = parser.parse_args()
-    coins = BiasedCoins(BOARDS[options.board][0])
+    coins = ToldCoins(BOARDS[options.board][0])
+    rules = list(RULES) if options.oracles else ["auto"]
     for questions in options.questions:
         free, capped = (spec_of(options.board, questions, run_ahead) for run_ahead in (None, "auto"))
         alone = run(free, coins, options, 1, None).trials.sum() / options.runs
         print(f"{questions}, one in flight: {alone:.0f} trials a run")
-        print("in flight  latency      unlimited    auto  excess   time")
+        print("in flight  latency      unlimited" + "".join(f"{rule:>8}  excess   time" for rule in rules))
         for in_flight in options.in_flight:
-            for name, latency in LATENCIES.items():
-                most, fewer = (run(spec, coins, options, in_flight, latency) for spec in (free, capped))
-                trials = [one.trials.sum() / options.runs for one in (most, fewer)]
-                print(
-                    f"{in_flight:9}  {name:11} {trials[0]:10.0f} {trials[1]:7.0f} "
-                    f"{(trials[1] - in_flight) / alone:6.2f}x {fewer.time.mean() / most.time.mean():5.2f}x",
-                    flush=True,
-                )
+            for name in options.latency:
+                latency = LATENCIES[name]
+                most = run(free, coins, options, in_flight, latency)
+                print(f"{in_flight:9}  {name:11} {most.trials.sum() / options.runs:10.0f}", end="")
+                for rule in rules:
+                    fewer = run(free if rule == "path" else capped, coins, options, in_flight, latency, rule)
+                    trials = fewer.trials.sum() / options.runs
+                    assert np.array_equal(fewer.verdict, most.verdict)
+                    print(
+                        f"{trials:8.0f} {(trials - in_flight) / alone:6.2f}x "
+                        f"{fewer.time.mean() / most.time.mean():5.2f}x",
+                        end="",
+                        flush=True,
+                    )
+                print()
 
 
 if __name__ == "__main__":
