@@ -87,6 +87,7 @@ def job_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         "num_cpus": 2,
         "include_dashboard": True,
         "dashboard_port": free_port(),
+        "dashboard_agent_listen_port": free_port(),
         "object_store_memory": 80 * 2**20,
     }
     cluster = Cluster(initialize_head=True, head_node_args=head)
