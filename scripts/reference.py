@@ -252,7 +252,8 @@ def _option(option: click.Option) -> str:
 
 
 def _default(option: click.Option) -> str:
-    return _value(option.default, "") if option.show_default and not callable(option.default) else ""
+    default = option.to_info_dict()["default"]
+    return "" if option.is_flag or callable(default) else _value(default, "")
 
 
 if __name__ == "__main__":

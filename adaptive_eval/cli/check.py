@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 )
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
 @click.option("--not-worse", metavar="NEW:OLD", multiple=True, help="NEW is not worse than OLD. Repeatable.")
-@click.option(
-    "--margin",
-    type=Number(min=0.0),
-    default=0.0,
-    show_default=True,
-    help="Margin for --not-worse, in score units.",
-)
+@click.option("--margin", type=Number(min=0.0), default=0.0, help="Margin for --not-worse, in score units.")
 @click.option(
     "--at-least", metavar="MODEL:SCORE", multiple=True, help="MODEL scores at least SCORE. Repeatable."
 )

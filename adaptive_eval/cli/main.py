@@ -83,7 +83,7 @@ class _LazyGroup(click.Group):
 
 @click.group(
     cls=_LazyGroup,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
     epilog=EXIT_CODES_HELP,
 )
 @click.version_option(__version__, prog_name="adaptive-eval")

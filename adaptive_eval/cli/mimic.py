@@ -21,12 +21,8 @@ _SPEC_OPTIONS = ("datasets", "models", "seed", "latency", "api_key_env")
 
 
 @click.command("mimic", short_help="Serve biased coins as an OpenAI-compatible endpoint.")
-@click.option(
-    "--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Address to listen on."
-)
-@click.option(
-    "--port", type=WholeNumber(0, 65535), default=8000, show_default=True, help="Port; 0 takes a free one."
-)
+@click.option("--host", metavar="ADDRESS", default="127.0.0.1", help="Address to listen on.")
+@click.option("--port", type=WholeNumber(0, 65535), default=8000, help="Port; 0 takes a free one.")
 @click.option(
     "--dataset",
     "datasets",

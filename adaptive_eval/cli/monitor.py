@@ -39,17 +39,10 @@ LOOK_EVERY = 0.5
     "--host",
     metavar="ADDRESS",
     default="127.0.0.1",
-    show_default=True,
     help="Address the page listens on. With another, anyone who reaches it and knows the printed link, which "
     "holds a random token, can read the run; nobody can change it.",
 )
-@click.option(
-    "--port",
-    type=WholeNumber(0, 65535),
-    default=0,
-    show_default=True,
-    help="Port of the page; 0 takes a free one.",
-)
+@click.option("--port", type=WholeNumber(0, 65535), default=0, help="Port of the page; 0 takes a free one.")
 def command(
     run: Path,
     display: str | None,

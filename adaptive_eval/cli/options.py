@@ -113,7 +113,7 @@ display_option = click.option(
 disk_option = click.option(
     "--disk-check/--no-disk-check",
     default=True,
-    help="Check first that the run has room on its disk. Default: check.",
+    help="Check first that the run has room on its disk.",
 )
 
 config_options = stacked(

@@ -14,20 +14,16 @@ from adaptive_eval.cli.options import Number, WholeNumber
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("paper"),
-    show_default=True,
     help="Folder of page and figures.",
 )
 @click.option(
     "--scale",
     type=Number(min=0.0, min_open=True),
     default=1.0,
-    show_default=True,
     help="Multiplies all numbers of replicates; 0.01 takes about a minute.",
 )
-@click.option(
-    "--jobs", type=WholeNumber(1), default=2, show_default=True, help="Processes; they change no number."
-)
-@click.option("--seed", type=WholeNumber(), default=1, show_default=True, help="Seed of coins and runs.")
+@click.option("--jobs", type=WholeNumber(1), default=2, help="Processes; they change no number.")
+@click.option("--seed", type=WholeNumber(), default=1, help="Seed of coins and runs.")
 def command(out: Path, scale: float, jobs: int, seed: int) -> None:
     """Write the paper's simulated figures and tables (arXiv:2510.04265) as a page, next to ours."""
     from scorio.study.paper import write_page

@@ -81,7 +81,6 @@ MARGINS = (0.02, 0.03, 0.05, 0.1)
     type=Number(min=0.0, min_open=True),
     default=1.0,
     metavar="H",
-    show_default=True,
     help="Assumed hours until a batch is answered, to compare live requests with batches.",
 )
 @simulation_options(200)

@@ -43,15 +43,11 @@ if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     metavar="LIST",
     help="Mean scores, such as 0.6,0.5,0.5, or paper for the paper's eleven. Default: 0.3 to 0.7, evenly.",
 )
-@click.option(
-    "--questions", type=WholeNumber(min=1), default=30, show_default=True, metavar="N",
-    help="Number of questions.",
-)  # fmt: skip
+@click.option("--questions", type=WholeNumber(min=1), default=30, metavar="N", help="Number of questions.")
 @click.option(
     "--spread",
     type=Number(),
     default=8.0,
-    show_default=True,
     metavar="X",
     help="Beta concentration of the questions' difficulty: larger is more alike; below 2 most are "
     "always or never solved.",
@@ -60,7 +56,6 @@ if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     "--correlation",
     type=Number(),
     default=0.0,
-    show_default=True,
     metavar="R",
     help="Correlation of difficulty between models, from 0 to 1.",
 )
@@ -80,14 +75,12 @@ if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     "--target",
     type=click.Choice(["benchmark", "population"]),
     default="benchmark",
-    show_default=True,
     help="Whether verdicts hold for these questions, or for the population they are a sample of.",
 )
 @click.option(
     "--policy",
     type=Offered(["round-robin", "uniform", "lowest-z", "top-two"], POLICY_GROUP),
     default="round-robin",
-    show_default=True,
     help="Allocation policy: which model gets the next trial; built in, or the name of an installed "
     "package's.",
 )
@@ -95,27 +88,19 @@ if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     "--order",
     type=click.Choice(["schedule", "rounds", "auto"]),
     default="schedule",
-    show_default=True,
     help="Which question comes next; a run takes auto unless its config says otherwise.",
 )
 @click.option(
     "--in-flight",
     type=WholeNumber(min=1),
     default=1,
-    show_default=True,
     metavar="N",
     help="Trials in flight; decisions do not depend on it, trials spent do. 1 simulates fastest.",
 )
 @click.option("--latency", type=Number(), metavar="S", help="Median latency of an answer, in seconds.")
+@click.option("--latency-sigma", type=Number(), default=0.4, help="Its log standard deviation.")
 @click.option(
-    "--latency-sigma", type=Number(), default=0.4, show_default=True, help="Its log standard deviation."
-)
-@click.option(
-    "--latency-factor",
-    type=Number(),
-    default=1.0,
-    show_default=True,
-    help="A right answer takes this many times as long.",
+    "--latency-factor", type=Number(), default=1.0, help="A right answer takes this many times as long."
 )
 @click.option(
     "--fixed", type=WholeNumber(min=1), metavar="N", help="Compare with a run of N trials per question."

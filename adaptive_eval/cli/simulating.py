@@ -56,17 +56,10 @@ def simulation_options(replicates: int) -> Callable[[Command], Command]:
             "--replicates",
             type=WholeNumber(min=1),
             default=replicates,
-            show_default=True,
             metavar="N",
             help="Number of simulated runs; the error of a rate falls with its square root.",
         ),
-        click.option(
-            "--seed",
-            type=WholeNumber(min=0),
-            default=0,
-            show_default=True,
-            help="Seed of all random numbers.",
-        ),
+        click.option("--seed", type=WholeNumber(min=0), default=0, help="Seed of all random numbers."),
         click.option(
             "--ray",
             metavar="ADDRESS",
@@ -94,7 +87,6 @@ def decision_options(*, watched: bool, some_models: bool = True) -> Callable[[Co
         click.option(
             "--goal",
             default="ranking",
-            show_default=True,
             metavar="GOAL",
             help="ranking, top-k=K, baseline=MODEL, threshold=SCORE, width=WIDTH, or several with `and` "
             "or `or`.",
@@ -103,24 +95,19 @@ def decision_options(*, watched: bool, some_models: bool = True) -> Callable[[Co
             "--rule",
             type=Offered(rules, RULE_GROUP),
             default="anytime",
-            show_default=True,
             help="Stopping rule: built in, or the name of an installed package's.",
         ),
-        click.option(
-            "--confidence", type=Number(), default=0.95, show_default=True, help="1 minus the error rate."
-        ),
+        click.option("--confidence", type=Number(), default=0.95, help="1 minus the error rate."),
         click.option(
             "--ties",
             type=click.Choice(["pair", "family"]),
             default="pair",
-            show_default=True,
             help="Whether ties have the error rate one by one, or all together as the family says.",
         ),
         click.option(
             "--family",
             type=click.Choice(["holm", "ebh", "pair", "top-set"]),
             default="holm",
-            show_default=True,
             help="Pairs over which the error rate holds.",
         ),
         click.option(
