@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from scorio.eval._kernels._categories import avg
 from scorio.rank import transfer_posterior
+from scorio.rank._kendall import tau_b_of_signs
 from scorio.study import BetaUpdate, paper_originals
-from scorio.study._pairs import kendall_tau_b, pair_signs
+from scorio.study._pairs import pair_signs
 
 DEPTHS = (1, 2, 4, 8, 16)
 TRIALS = (1, 2, 3, 5, 10, 20)
@@ -51,13 +52,13 @@ def gains(replicates: int, seed: int) -> NDArray[np.float64]:
         for column, trials in enumerate(TRIALS):
             right = rng.binomial(trials, p)
             mean, sigma = moments(right, trials)
-            plain = kendall_tau_b(pair_signs(right.sum(axis=2)), truth)
+            plain = tau_b_of_signs(pair_signs(right.sum(axis=2)), truth)
             for row, (depth, before) in enumerate(zip(DEPTHS, earlier, strict=True)):
                 old_mean, old_sigma = moments(before, depth)
                 found = transfer_posterior(mean, sigma**2, old_mean, old_sigma**2)
                 added = pair_signs((right + before).sum(axis=2))
-                total[0, row, column] += (kendall_tau_b(added, truth) - plain).sum()
-                total[1, row, column] += (kendall_tau_b(pair_signs(found.mu), truth) - plain).sum()
+                total[0, row, column] += (tau_b_of_signs(added, truth) - plain).sum()
+                total[1, row, column] += (tau_b_of_signs(pair_signs(found.mu), truth) - plain).sum()
     return total / (replicates // BLOCK * BLOCK)
 
 

@@ -42,34 +42,33 @@ from scorio._published import missing_name
 from ._bayes import avg, avg_ci, bayes, bayes_ci
 from ._drawn import (
     auc_at_k,
-    g_pass_at_k,
-    geo_spectrum_star_at_k,
-    maj_at_k,
-    mg_pass_at_k,
-    pass_at_k,
-    pass_hat_k,
-    unanimous_at_k,
-)
-from ._drawn_ci import (
     auc_at_k_ci,
+    g_pass_at_k,
     g_pass_at_k_ci,
+    geo_spectrum_star_at_k,
     geo_spectrum_star_at_k_ci,
+    maj_at_k,
     maj_at_k_ci,
+    mg_pass_at_k,
     mg_pass_at_k_ci,
+    pass_at_k,
     pass_at_k_ci,
+    pass_hat_k,
     pass_hat_k_ci,
+    unanimous_at_k,
     unanimous_at_k_ci,
 )
-from ._g_pass import g_pass_at_k_tau, g_pass_at_k_tau_ci
 from ._geom import geom_at_k, geom_at_k_ci, geom_ds_at_k, geom_ds_at_k_ci
 from ._max_k import max_at_k, max_at_k_ci
-from ._spectrum import (
+from ._tailpass import TailPassProfile, tailpass, tailpass_empirical
+from ._thresholds import (
+    g_pass_at_k_tau,
+    g_pass_at_k_tau_ci,
     geo_spectrum_at_k,
     geo_spectrum_at_k_ci,
     threshold_spectrum_at_k,
     threshold_spectrum_at_k_ci,
 )
-from ._tailpass import TailPassProfile, tailpass, tailpass_empirical
 
 __all__ = [
     "TailPassProfile",

@@ -21,6 +21,15 @@ from scorio.rank._confidence import (
     rank_with_confidence,
     ranking_confidence,
 )
+from scorio.rank._fitting import (
+    CauchyPrior,
+    CustomPrior,
+    EmpiricalPrior,
+    GaussianPrior,
+    LaplacePrior,
+    Prior,
+    UniformPrior,
+)
 from scorio.rank._irt import (
     rasch,
     rasch_2pl,
@@ -55,15 +64,6 @@ from scorio.rank._pairwise import (
     plackett_luce_map,
     rao_kupper,
     rao_kupper_map,
-)
-from scorio.rank._priors import (
-    CauchyPrior,
-    CustomPrior,
-    EmpiricalPrior,
-    GaussianPrior,
-    LaplacePrior,
-    Prior,
-    UniformPrior,
 )
 from scorio.rank._ranked import NamedRanking
 from scorio.rank._ratings import elo, pagerank, rank_centrality

@@ -1,15 +1,140 @@
-"""Maximum likelihood and maximum a posteriori: the minimum of a smooth objective, with a prior or without."""
+"""Maximum likelihood and maximum a posteriori, and the priors: penalties of the abilities."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from scorio.eval._arguments import whole
-from scorio.rank._priors import GaussianPrior, Prior, UniformPrior
+from scorio.eval._arguments import finite, positive, whole
+from scorio.eval._inputs import read_binary
+
+Vector: TypeAlias = NDArray[np.float64]
+
+
+@runtime_checkable
+class Prior(Protocol):
+    """Anything with a penalty of the centred abilities, shape (L,)."""
+
+    def penalty(self, theta: Vector) -> float:
+        """Return minus the log-density at `theta`, up to a constant."""
+
+
+@dataclass(frozen=True)
+class GaussianPrior:
+    """Normal prior: ``sum (theta - mean)^2 / (2 var)``.
+
+    Examples
+    --------
+    >>> GaussianPrior(var=0.5).penalty(np.array([1.0, -1.0]))
+    2.0
+    """
+
+    mean: float = 0.0
+    var: float = 1.0
+
+    def __post_init__(self) -> None:
+        finite("mean", self.mean)
+        positive("var", self.var)
+
+    def penalty(self, theta: Vector) -> float:
+        """Return the penalty of `theta`."""
+        return float(((theta - self.mean) ** 2).sum() / (2.0 * self.var))
+
+
+@dataclass(frozen=True)
+class _Located:
+    """A prior with a place and a width."""
+
+    loc: float = 0.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        finite("loc", self.loc)
+        positive("scale", self.scale)
+
+
+class LaplacePrior(_Located):
+    """Laplace prior: ``sum |theta - loc| / scale``."""
+
+    def penalty(self, theta: Vector) -> float:
+        """Return the penalty of `theta`."""
+        return float(np.abs(theta - self.loc).sum() / self.scale)
+
+
+class CauchyPrior(_Located):
+    """Cauchy prior: ``sum log(1 + ((theta - loc) / scale)^2)``."""
+
+    def penalty(self, theta: Vector) -> float:
+        """Return the penalty of `theta`."""
+        return float(np.log1p(((theta - self.loc) / self.scale) ** 2).sum())
+
+
+@dataclass(frozen=True)
+class UniformPrior:
+    """Flat prior: maximum likelihood."""
+
+    def penalty(self, theta: Vector) -> float:
+        """Return 0."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class CustomPrior:
+    """A function of the abilities as penalty."""
+
+    penalty_fn: Callable[[Vector], float]
+
+    def __post_init__(self) -> None:
+        if not callable(self.penalty_fn):
+            raise ValueError(f"penalty_fn must be a function of the abilities; got {self.penalty_fn!r}")
+
+    def penalty(self, theta: Vector) -> float:
+        """Return the penalty of `theta`."""
+        return float(self.penalty_fn(theta))
+
+
+class EmpiricalPrior:
+    """Normal prior around the centred log-odds of each model's accuracy in previous outcomes.
+
+    Parameters
+    ----------
+    R0 : array_like of int, shape (L, M, D) or (L, M)
+        Previous outcomes, 0 or 1.
+    var : float
+        Variance around the log-odds.
+    eps : float
+        Accuracies are moved into [eps, 1 - eps], 0 < eps < 0.5.
+    """
+
+    def __init__(self, R0: ArrayLike, var: float = 1.0, eps: float = 1e-6) -> None:
+        self.var = positive("var", var)
+        if not 0.0 < finite("eps", eps) < 0.5:
+            raise ValueError(f"eps must be in (0, 0.5); got {eps!r}")
+        trials = read_binary(R0, None, None, None, models=True)
+        accuracy = np.clip(trials.correct.mean(axis=1) / trials.n, eps, 1.0 - eps)
+        log_odds = np.log(accuracy / (1.0 - accuracy))
+        self.prior_mean: Vector = log_odds - log_odds.mean()
+
+    def penalty(self, theta: Vector) -> float:
+        """Return the penalty of `theta`."""
+        if theta.shape != self.prior_mean.shape:
+            raise ValueError(f"R0 must have {theta.size} models; got {self.prior_mean.size}")
+        return float(((theta - self.prior_mean) ** 2).sum() / (2.0 * self.var))
+
+
+def read_prior_penalty(prior: Any) -> Prior:
+    """Return a prior; a number is the variance of a normal prior around 0."""
+    if isinstance(prior, Real):
+        return GaussianPrior(0.0, positive("prior", prior))
+    if not isinstance(prior, Prior):
+        raise TypeError(f"prior must be a variance or an object with a penalty method; got {prior!r}")
+    return prior
+
 
 Matrix: TypeAlias = NDArray[np.float64]
 Objective: TypeAlias = Callable[[Matrix], tuple[float, Matrix]]

@@ -65,24 +65,29 @@ def kendall_tau_b(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
     size = a.shape[-1]
     a = np.broadcast_to(a, (*batch, size)).reshape(-1, size)
     b = np.broadcast_to(b, (*batch, size)).reshape(-1, size)
-    result = np.empty(len(a))
-    step = max(1, _BLOCK // (size * (size - 1) // 2))
+    result, pairs = np.empty(len(a)), np.triu_indices(size, k=1)
+    step = max(1, _BLOCK // len(pairs[0]))
     for start in range(0, len(a), step):
-        result[start : start + step] = _tau(a[start : start + step], b[start : start + step])
+        block = slice(start, start + step)
+        result[block] = tau_b_of_signs(_signs(a[block], *pairs), _signs(b[block], *pairs))
     return result.reshape(batch)[()]
 
 
-def _tau(a: Numbers, b: Numbers) -> NDArray[np.float64]:
-    """Return τ_b of each row."""
-    upper, lower = np.triu_indices(a.shape[-1], k=1)
-    signs_a, signs_b = _signs(a, upper, lower), _signs(b, upper, lower)
-    balance = np.einsum("ij,ij->i", signs_a, signs_b, dtype=np.int64)
-    untied_a = np.count_nonzero(signs_a, axis=-1)
-    untied_b = np.count_nonzero(signs_b, axis=-1)
+def tau_b_of_signs(first: NDArray[np.int8], second: NDArray[np.int8]) -> NDArray[np.float64]:
+    """Return :func:`kendall_tau_b` of rankings given by the signs of all their pairs, shapes (..., P).
+
+    Examples
+    --------
+    >>> tau_b_of_signs(np.array([[-1, -1, -1]]), np.array([-1, -1, 1])).round(4)
+    array([0.3333])
+    """
+    balance = np.einsum("...p,...p->...", first, second, dtype=np.int64)
+    untied_first, untied_second = np.count_nonzero(first, axis=-1), np.count_nonzero(second, axis=-1)
     # The root of a product is exact where both counts are equal: perfect agreement gives exactly 1.
-    scale = np.sqrt(untied_a.astype(np.float64) * untied_b)
-    constant = np.where((untied_a == 0) & (untied_b == 0), 1.0, 0.0)
-    return np.asarray(np.divide(balance, scale, out=constant, where=scale > 0))
+    scale = np.sqrt(np.asarray(untied_first * untied_second, dtype=np.float64))
+    constant = np.asarray(np.where(np.add(untied_first, untied_second) == 0, 1.0, 0.0))
+    tau: NDArray[np.float64] = np.divide(balance, scale, out=constant, where=scale > 0)
+    return tau
 
 
 def _signs(values: Numbers, upper: NDArray[np.intp], lower: NDArray[np.intp]) -> NDArray[np.int8]:

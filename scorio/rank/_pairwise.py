@@ -12,8 +12,15 @@ import numpy as np
 from scorio._labels import Outcomes
 from scorio.eval._arguments import finite, positive
 from scorio.eval._inputs import read_outcomes
-from scorio.rank._fitting import Matrix, minimum, penalised, require_connected
-from scorio.rank._priors import Prior, UniformPrior, read_prior_penalty
+from scorio.rank._fitting import (
+    Matrix,
+    Prior,
+    UniformPrior,
+    minimum,
+    penalised,
+    read_prior_penalty,
+    require_connected,
+)
 from scorio.rank._ranked import Ranking, documented, fitted
 from scorio.rank._ties import TieMethod
 

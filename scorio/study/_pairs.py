@@ -39,33 +39,3 @@ def pair_signs(keys: NDArray[np.integer | np.floating], tolerance: float = 0) ->
         np.subtract(fall > tolerance, fall < -tolerance, out=signs[..., start:stop], dtype=np.int8)
         start = stop
     return signs
-
-
-def kendall_tau_b(first: NDArray[np.int8], second: NDArray[np.int8]) -> NDArray[np.float64]:
-    r"""Return Kendall's :math:`\tau_b` of rankings given by their :func:`pair_signs`.
-
-    .. math:: \tau_b = \frac{n_c - n_d}{\sqrt{(n_0 - n_1)(n_0 - n_2)}}
-
-    (paper, Eq. 26).
-
-    Parameters
-    ----------
-    first, second : int8 arrays, shapes (..., P), broadcast together
-        Signs of all pairs.
-
-    Returns
-    -------
-    float array, shape (...)
-        As :func:`scorio.rank.kendall_tau_b`: a ranking that ties all models has 0 with one that does not.
-
-    Examples
-    --------
-    >>> kendall_tau_b(pair_signs(np.array([[1, 2, 3]])), pair_signs(np.array([1, 3, 2]))).round(4)
-    array([0.3333])
-    """
-    agreement = np.einsum("...p,...p->...", first, second, dtype=np.int64)
-    untied_first, untied_second = np.count_nonzero(first, axis=-1), np.count_nonzero(second, axis=-1)
-    untied = np.sqrt(np.asarray(untied_first * untied_second, dtype=np.float64))
-    constant = np.asarray(np.where(np.add(untied_first, untied_second) == 0, 1.0, 0.0))
-    tau: NDArray[np.float64] = np.divide(agreement, untied, out=constant, where=untied > 0)
-    return tau

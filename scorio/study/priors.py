@@ -10,8 +10,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio.rank._kendall import tau_b_of_signs
 from scorio.study._moments import mean_and_error
-from scorio.study._pairs import kendall_tau_b, pair_signs
+from scorio.study._pairs import pair_signs
 from scorio.study._seeds import Seed, block_generator, run_blocks, seed_sequence
 from scorio.study.coins import Coins, shift_to_means
 
@@ -197,9 +198,9 @@ def _block(
     sums = np.empty((2, len(depths), trials))
     for row, depth in enumerate(depths):
         for n in range(1, trials + 1):
-            tau = kendall_tau_b(pair_signs((right[n] + prior[depth])[:keep]), truth)
+            tau = tau_b_of_signs(pair_signs((right[n] + prior[depth])[:keep]), truth)
             sums[:, row, n - 1] = tau.sum(), (tau**2).sum()
-    return kendall_tau_b(pair_signs(originals.means), truth), sums
+    return tau_b_of_signs(pair_signs(originals.means), truth), sums
 
 
 def _running_totals(rng: np.random.Generator, p: NDArray[np.float64], trials: int) -> NDArray[np.int64]:

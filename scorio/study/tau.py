@@ -13,9 +13,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio.rank._kendall import tau_b_of_signs
 from scorio.study._keys import check_metrics, keys_by_trial, standard_of
 from scorio.study._moments import mean_and_error
-from scorio.study._pairs import kendall_tau_b, pair_signs
+from scorio.study._pairs import pair_signs
 from scorio.study._seeds import Seed, run_blocks
 from scorio.study.gold import GoldStandard
 from scorio.study.metrics import Metric
@@ -139,6 +140,6 @@ def _block_sums(
         for row, entry in enumerate(keys):
             if entry is not None:
                 signs = pair_signs(entry[0][:keep], entry[1])
-                tau = kendall_tau_b(signs, gold)
+                tau = tau_b_of_signs(signs, gold)
                 sums[:, row, n - 1] = tau.sum(), (tau**2).sum(), np.sum(~signs.any(axis=1))
     return sums
