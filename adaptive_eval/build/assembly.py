@@ -65,10 +65,8 @@ from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.engine.solving import Solvers
 from adaptive_eval.errors import RunMismatch, UsageError
 from adaptive_eval.interop.imported_runs import IMPORTED
-from adaptive_eval.interop.inspect_score import InspectScorer
-from adaptive_eval.interop.inspect_task import inspect_rows
-from adaptive_eval.interop.lm_eval_score import LmEvalScorer
-from adaptive_eval.interop.lm_eval_task import lm_eval_rows
+from adaptive_eval.interop.inspect_task import InspectScorer, inspect_rows
+from adaptive_eval.interop.lm_eval_task import LmEvalScorer, lm_eval_rows
 from adaptive_eval.mock_server.process import MockServerProcess
 from adaptive_eval.scoring.code import CodeScorer
 from adaptive_eval.scoring.registry import SCORERS, build_scorer

@@ -18,8 +18,7 @@ from adaptive_eval.config.discovery_config import (
     FileDiscovery,
 )
 from adaptive_eval.config.model import ModelConfig
-from adaptive_eval.discovery.addresses import AddressForm
-from adaptive_eval.discovery.server_sources import CommandSource, DnsSource, FileSource
+from adaptive_eval.discovery.server_sources import AddressForm, CommandSource, DnsSource, FileSource
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.engine.discovery import Discovery, Source

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.log_options import log_options
+from adaptive_eval.cli.options import log_options
 from adaptive_eval.cli.simulating import (
     decision_options,
     per_cent,

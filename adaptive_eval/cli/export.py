@@ -119,7 +119,7 @@ def command(
 
 def _push(run: Path, name: str, *, texts: bool, public: bool) -> None:
     from adaptive_eval.build.describe import describe_run
-    from adaptive_eval.interop.hub_push import push_run
+    from adaptive_eval.interop.hub import push_run
     from adaptive_eval.report.summary import summarise
     from adaptive_eval.store.reader import RunReader
 
@@ -191,7 +191,7 @@ def _write_folder(reader: RunReader, form: str, out: Path) -> None:
 
 
 def _text(reader: RunReader, form: str) -> str:
-    from adaptive_eval.interop.model_card import model_card
+    from adaptive_eval.interop.hub import model_card
     from adaptive_eval.report.paper_tables import paper_latex, paper_markdown
     from adaptive_eval.report.summary import summarise
 

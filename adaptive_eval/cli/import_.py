@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.log_options import choices_of, log_options
-from adaptive_eval.cli.options import Number, WholeNumber, examples
+from adaptive_eval.cli.options import Number, WholeNumber, choices_of, examples, log_options
 from adaptive_eval.cli.simulating import decision_options, numbers, progress_bar
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it

@@ -137,7 +137,7 @@ def _asked(option: str, question: str, default: str) -> list[str]:
 
 def _chosen(listed: list[Listed], wanted: tuple[str, ...]) -> list[Listed]:
     """Return the models to compare: those named, else those chosen of the list, else all."""
-    from adaptive_eval.endpoints.model_list import not_served
+    from adaptive_eval.endpoints.server_info import not_served
     from adaptive_eval.errors import UsageError
 
     ids = [one.model for one in listed]

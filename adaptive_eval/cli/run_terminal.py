@@ -30,7 +30,7 @@ from adaptive_eval.run.execution import Ended
 from adaptive_eval.run.interrupts import stop_instead
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
-from adaptive_eval.text.raised_limits import more_passes, raised_budgets
+from adaptive_eval.text.budgets import more_passes, raised_budgets
 
 REDRAWN = ("full", "compact")
 """Displays that are redrawn in place."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.log_options import choices_of
+from adaptive_eval.cli.options import choices_of
 from adaptive_eval.cli.simulating import numbers
 from adaptive_eval.errors import UsageError
 

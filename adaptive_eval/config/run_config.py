@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,14 +19,53 @@ from adaptive_eval.config.decisions import (
     StoppingConfig,
 )
 from adaptive_eval.config.limits_config import BudgetConfig
-from adaptive_eval.config.mock_server_config import MockServerConfig
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.previous import PriorConfig, ReferenceConfig
 from adaptive_eval.config.secret_checks import shown
-from adaptive_eval.config.section import EnvName, RunName, Seconds, Section, by_kind
+from adaptive_eval.config.section import EnvName, Label, RunName, Seconds, Section, by_kind
 from adaptive_eval.config.server_config import ServerConfig
 from adaptive_eval.config.task_config import TaskConfig
+from adaptive_eval.mock_server.mock_spec import (
+    LatencySpec,
+    MockServerSpec,
+    ModelOptions,
+    ServerOptions,
+    TokenSpec,
+    spec_from_data,
+)
 from adaptive_eval.tasks.sources import is_file_source
+
+
+class MockServerConfig(ServerOptions):
+    """The mock server: an OpenAI-compatible server of biased coins."""
+
+    seed: int = Field(
+        default=0, ge=0, lt=2**63, description="Seed of every answer, length, latency and random fault."
+    )
+    latency: LatencySpec = Field(
+        default=LatencySpec(), description="How long answers take, where a model does not say."
+    )
+    tokens: TokenSpec = Field(
+        default=TokenSpec(), description="How long prompts and answers are, where a model does not say."
+    )
+    models: dict[Label, ModelOptions] = Field(min_length=1, description="The models it serves, by id.")
+
+    def spec(self, questions: Iterable[Mapping[str, Any]]) -> MockServerSpec:
+        """Return the server's spec with `questions` as its answer key.
+
+        Examples
+        --------
+        >>> mock = MockServerConfig(models={"a": {"mean": 0.7}}, latency={"median": 0.05})
+        >>> mock.spec([]).models[0].latency.median
+        0.05
+        """
+        shared = self.model_dump(exclude={"models"})
+        defaults = {name: shared.pop(name) for name in ("latency", "tokens")}
+        models = [
+            {"name": name, **defaults, **model.model_dump(exclude_none=True)}
+            for name, model in self.models.items()
+        ]
+        return spec_from_data({**shared, "models": models, "questions": list(questions)}, "mimic")
 
 
 def _address(value: str) -> str:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Self, TypeAlias
 
 from adaptive_eval.endpoints.answer import MOST_TOKENS
-from adaptive_eval.endpoints.model_list import Probe
+from adaptive_eval.endpoints.server_info import Probe
 from adaptive_eval.errors import EndpointError, TransientEndpointError, UsageError, UserCodeError
 from adaptive_eval.trial import Completion, Conversation, Message, Usage
 

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from adaptive_eval.endpoints import server_health
+from adaptive_eval.endpoints import server_info
 from adaptive_eval.endpoints.answer import chat_text, read_completions
 from adaptive_eval.endpoints.batches import Batches, BatchInterface, BatchOptions
 from adaptive_eval.endpoints.exchange import Exchange, bearer
 from adaptive_eval.endpoints.failures import pause_after
-from adaptive_eval.endpoints.model_list import Probe, context_length, model_ids, not_served
 from adaptive_eval.endpoints.openai_batches import OpenAIBatches
+from adaptive_eval.endpoints.server_info import Probe, context_length, model_ids, not_served
 from adaptive_eval.endpoints.streaming import STREAMED
 from adaptive_eval.endpoints.transport import body_limit
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError, UsageError
@@ -219,17 +219,17 @@ class OpenAIEndpoint(ABC):
         return True
 
     async def alive(self) -> bool:
-        """Return whether the server is there (:func:`~adaptive_eval.endpoints.server_health.is_there`)."""
-        return await server_health.is_there(self._exchange.get, self._exchange.address.root)
+        """Return whether the server is there (:func:`~adaptive_eval.endpoints.server_info.is_there`)."""
+        return await server_info.is_there(self._exchange.get, self._exchange.address.root)
 
     async def waiting(self) -> int | None:
         """Return how many requests wait in the server's queue; None where it does not say, as vLLM does."""
         try:
-            async with asyncio.timeout(server_health.PATIENCE):
+            async with asyncio.timeout(server_info.PATIENCE):
                 response = await self._exchange.get(f"{self._exchange.address.root}/metrics")
         except (EndpointError, TimeoutError):
             return None
-        return server_health.requests_waiting(response.decode("utf-8", "replace"))
+        return server_info.requests_waiting(response.decode("utf-8", "replace"))
 
     async def _refuse_address_without_v1(self) -> None:
         """Raise PermanentEndpointError where models are listed under ``/v1``, which the address lacks."""

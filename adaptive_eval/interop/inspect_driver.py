@@ -29,8 +29,7 @@ from adaptive_eval.errors import (
     UsageError,
     first_line,
 )
-from adaptive_eval.interop.inspect_score import SampleCompletion
-from adaptive_eval.interop.inspect_task import SampleMessage, load_inspect_task, sample_id
+from adaptive_eval.interop.inspect_task import SampleCompletion, SampleMessage, load_inspect_task, sample_id
 from adaptive_eval.tasks.sources import INSPECT
 from adaptive_eval.trial import Completion, Message, Usage
 

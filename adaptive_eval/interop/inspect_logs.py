@@ -10,7 +10,7 @@ from typing import Any
 
 from adaptive_eval.errors import OutcomesError, first_line
 from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece, chosen_metric, content_of, reading
-from adaptive_eval.interop.inspect_score import score_value
+from adaptive_eval.interop.inspect_task import score_value
 from adaptive_eval.library import library
 
 _CUT_OFF = ("token", "context", "time", "working", "message", "turn", "cost")

@@ -8,8 +8,7 @@ from typing import Any
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.inspect_score import score_value
-from adaptive_eval.interop.inspect_task import sample_id
+from adaptive_eval.interop.inspect_task import sample_id, score_value
 from adaptive_eval.interop.sequences import first_indices
 from adaptive_eval.text.decision_words import describe
 from adaptive_eval.trial import Missing, TrialKey, TrialOutcome

@@ -1,7 +1,8 @@
-"""Task definitions of lm-evaluation-harness: their questions as rows, and their filters and metrics."""
+"""Tasks of lm-evaluation-harness: their questions as rows, and the scorer of their filters and metrics."""
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +12,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from adaptive_eval.errors import DatasetError, first_line
+from adaptive_eval.interop.inspect_task import taken
 from adaptive_eval.library import library
+from adaptive_eval.scoring.text import answer_part, storable
+from adaptive_eval.trial import Completion, Question, Score
 
 TASK, BASE, DOC = "lm_eval_task", "lm_eval_base", "lm_eval_doc"
 """Fields of a question: its task, the folder where a relative one is found, its place in the task."""
@@ -143,3 +147,42 @@ def _loaded(name: str, base: str, sources: _Sources) -> Any:
             "(generate_until) can be asked again and again"
         )
     return loaded[task]
+
+
+@dataclass(frozen=True, slots=True)
+class LmEvalScorer:
+    """Scores an answer as the harness would have scored it alone."""
+
+    metric: str | None = None  # which of the task's metrics, where it has several
+    filter: str | None = None  # which of its filters, where it has several
+    right_from: float = 0.5  # least value of the metric that counts as right
+    strip_reasoning: bool = True  # leave out ``<think>…</think>`` and its like first
+
+    def check_target(self, question: Question) -> str | None:
+        """Return the flaw of the question or of the choice of metric and filter, or None."""
+        from adaptive_eval.interop.lm_eval_task import TASK, scoring_of
+
+        if TASK not in question.fields:
+            return "the scorer lm-eval is for tasks of lm-evaluation-harness: write lm_eval: NAME"
+        filters, metrics = scoring_of(question.fields)
+        for kind, chosen, known in (("filter", self.filter, filters), ("metric", self.metric, metrics)):
+            if chosen is None and len(known) > 1:
+                return (
+                    f"the task has the {kind}s {', '.join(known)}; choose one: {{kind: lm-eval, {kind}: …}}"
+                )
+            if chosen is not None and known and chosen not in known:
+                return f"the task has no {kind} {chosen!r}; it has {', '.join(known)}"
+        return None
+
+    def score(self, completion: Completion, question: Question) -> Score:
+        """Return the score; without a category where the metric is no number from 0 to 1."""
+        from adaptive_eval.interop.lm_eval_task import judged
+
+        text = answer_part(completion.text, strip_reasoning=self.strip_reasoning)
+        found = judged(question.fields, text, self.filter)
+        name = self.metric or next(iter(found.metrics), "")
+        value = found.metrics.get(name)
+        number = float(value) if value is not None and not isinstance(value, str | list | dict) else math.nan
+        if not 0.0 <= number <= 1.0:
+            return Score(None, reason=storable(f"the metric {name} gave {value!r:.100}"))
+        return taken(name, number, found.extracted, completion, self.right_from)

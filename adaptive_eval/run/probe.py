@@ -10,9 +10,9 @@ from itertools import chain
 from adaptive_eval.build.assembly import Built
 from adaptive_eval.build.model_clients import ModelEndpoint
 from adaptive_eval.build.server_discovery import Finder
-from adaptive_eval.endpoints.model_list import Probe
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.endpoints.parameter_probe import ParameterFindings, probe_parameters
+from adaptive_eval.endpoints.server_info import Probe
 from adaptive_eval.errors import EndpointError, EndpointsUnusable, TransientEndpointError
 
 

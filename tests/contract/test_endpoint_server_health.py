@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from scripted_http import hang, refusing, reply, reset, serving
 
-from adaptive_eval.endpoints import server_health
+from adaptive_eval.endpoints import server_info
 from adaptive_eval.endpoints.openai_chat import OpenAIChat
 
 
@@ -58,7 +58,7 @@ def test_a_connection_that_breaks_is_none():
 
 def test_silence_is_none_and_is_not_waited_out(monkeypatch):
     """As long as a request may take, which is an hour: a tenth of that would be a failure of the test."""
-    monkeypatch.setattr(server_health, "PATIENCE", 0.2)
+    monkeypatch.setattr(server_info, "PATIENCE", 0.2)
     assert not alive(hang)[0]
 
 

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from adaptive_eval.discovery.addresses import AddressForm
-from adaptive_eval.discovery.server_sources import CommandSource, DnsSource, FileSource
+from adaptive_eval.discovery.server_sources import AddressForm, CommandSource, DnsSource, FileSource
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.engine.discovery import Reading
 
@@ -285,7 +284,7 @@ def test_a_hung_file_system_does_not_hold_up_the_end_of_the_process(tmp_path):
     os.mkfifo(tmp_path / "servers.txt")
     program = (
         "import asyncio, pathlib, sys\n"
-        "from adaptive_eval.discovery.addresses import AddressForm\n"
+        "from adaptive_eval.discovery.server_sources import AddressForm\n"
         "from adaptive_eval.discovery.server_sources import FileSource\n"
         "folder = pathlib.Path(sys.argv[1])\n"
         "source = FileSource('servers.txt', folder, AddressForm(), every=1.0, timeout=0.1)\n"

@@ -11,8 +11,8 @@ from base64 import b64encode
 import pytest
 from test_code_scorer import sandboxed, scored
 
-from adaptive_eval.scoring import cases
-from adaptive_eval.scoring.cases import read_cases
+from adaptive_eval.scoring import code
+from adaptive_eval.scoring.code import read_cases
 from adaptive_eval.tasks.sources import read_source
 from adaptive_eval.trial import Question
 
@@ -61,7 +61,7 @@ def test_cases_are_read_from_json_and_from_a_compressed_pickle(protocol):
     ids=range(11),
 )
 def test_anything_else_is_refused(monkeypatch, field, words):
-    monkeypatch.setattr(cases, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(code, "MOST_BYTES", 2**20)
     with pytest.raises(ValueError, match=words):
         read_cases(field)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_eval.config.section import check_url
-from adaptive_eval.discovery.addresses import AddressForm
+from adaptive_eval.discovery.server_sources import AddressForm
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import pytest
 from adaptive_eval.build.assembly import build
 from adaptive_eval.config.load_config import config_from_data, json_schema
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.inspect_score import InspectScorer, SampleCompletion
-from adaptive_eval.interop.inspect_task import load_inspect_task
+from adaptive_eval.interop.inspect_task import InspectScorer, SampleCompletion, load_inspect_task
 from adaptive_eval.trial import Completion, Question
 
 QUESTION = Question("t", "q", "4")

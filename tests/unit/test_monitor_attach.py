@@ -16,9 +16,8 @@ from click.testing import CliRunner
 from adaptive_eval.cli.monitor import command as monitor
 from adaptive_eval.cli.report import command as report
 from adaptive_eval.errors import RunNotFound
-from adaptive_eval.monitor.attach import Attachment
+from adaptive_eval.monitor.attach import Attachment, is_running
 from adaptive_eval.monitor.json_lines import JsonLines
-from adaptive_eval.monitor.liveness import is_running
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.text.decision_words import describe

@@ -13,8 +13,8 @@ from adaptive_eval.config.overrides import apply_overrides, read_overrides
 from adaptive_eval.core.results import BudgetLine, Chance, Decision, Forecast, Range, StopVerdict
 from adaptive_eval.monitor.attach import Attachment
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.text.budgets import more_passes, raised_budgets
 from adaptive_eval.text.outlook import chances_words
-from adaptive_eval.text.raised_limits import more_passes, raised_budgets
 
 NAMES = ("oak", "qwen3-1.7b", "7")
 

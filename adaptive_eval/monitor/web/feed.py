@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adaptive_eval.errors import RunNotFound
-from adaptive_eval.monitor.attach import Attachment
-from adaptive_eval.monitor.liveness import is_running
+from adaptive_eval.monitor.attach import Attachment, is_running
 from adaptive_eval.monitor.snapshot import RunView
 from adaptive_eval.monitor.web.history import History
 from adaptive_eval.monitor.web.pages import render_parts, run_context

@@ -1,13 +1,16 @@
-"""The model list of a server, with the length of each context."""
+"""What a server says at no cost: its models with the length of each context, and how busy it is."""
 
 from __future__ import annotations
 
+import asyncio
 import difflib
-from collections.abc import Sequence
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from adaptive_eval.endpoints.redaction import shorten
+from adaptive_eval.errors import EndpointError, PermanentEndpointError
 
 _LISTED = 10
 
@@ -69,3 +72,53 @@ def not_served(url: str, model: str, served: Sequence[str]) -> str:
     hint = f" Did you mean {near[0]!r}?" if near else ""
     more = f" and {len(served) - _LISTED} more" if len(served) > _LISTED else ""
     return f"{url} does not serve {model!r}.{hint} It serves: {', '.join(served[:_LISTED])}{more}."
+
+
+PATIENCE = 5.0
+"""Seconds within which a server that is there says so."""
+
+_WAITING = re.compile(r"^vllm:num_requests_waiting(?:\{[^}\n]*\})? +([0-9.eE+]+)", re.MULTILINE)
+
+
+async def is_there(get: Callable[[str], Awaitable[object]], root: str) -> bool:
+    """Ask a server whether it is there: its ``/health`` where it has one, as vLLM does, else its models.
+
+    Examples
+    --------
+    >>> async def get(path):
+    ...     print(path)
+    >>> asyncio.run(is_there(get, "http://gpu1:8000"))
+    http://gpu1:8000/health
+    True
+    """
+    for path in (f"{root}/health", "/models"):
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await get(path)
+        except PermanentEndpointError as error:
+            if error.status is None:
+                return False
+        except EndpointError as error:
+            return error.status == 429
+        except TimeoutError:
+            return False
+        else:
+            return True
+    return True
+
+
+def requests_waiting(metrics: str) -> int | None:
+    """Read how many requests wait in a vLLM server's queue.
+
+    Examples
+    --------
+    >>> requests_waiting('''# TYPE vllm:num_requests_waiting gauge
+    ... vllm:num_requests_waiting{engine="0",model_name="tiny"} 8.0
+    ... vllm:num_requests_waiting{engine="1",model_name="tiny"} 1.0
+    ... vllm:num_requests_waiting_by_reason{engine="0",model_name="tiny",reason="capacity"} 8.0''')
+    9
+    >>> requests_waiting("process_open_fds 12") is None
+    True
+    """
+    values = [float(value) for value in _WAITING.findall(metrics)]
+    return round(sum(values)) if values else None
