@@ -43,7 +43,7 @@ from typing import Any
 from canned_server import canned_server
 
 from adaptive_eval.core.results import Decision, Results, StopReason, StopVerdict
-from adaptive_eval.endpoints.openai_chat import OpenAIChat
+from adaptive_eval.endpoints.openai_apis import OpenAIChat
 from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.model_client import ModelClient

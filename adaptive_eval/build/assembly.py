@@ -17,7 +17,6 @@ from types import MappingProxyType
 from typing import Any
 
 from adaptive_eval import __version__
-from adaptive_eval.build.accepted import require_accepted, require_tools
 from adaptive_eval.build.grading import (
     Grading,
     ScorersAllowance,
@@ -29,7 +28,13 @@ from adaptive_eval.build.model_clients import ModelEndpoint, endpoints_of, model
 from adaptive_eval.build.model_functions import functions_of, solvers_of
 from adaptive_eval.build.open_files import most_connections, shortage
 from adaptive_eval.build.previous_runs import Previous, previous_of
-from adaptive_eval.build.prompts import InspectPrompts, RenderedPrompts, answer_key
+from adaptive_eval.build.prompts import (
+    InspectPrompts,
+    RenderedPrompts,
+    answer_key,
+    require_accepted,
+    require_tools,
+)
 from adaptive_eval.build.rubrics import dump_thresholds, require_same_scoring, rubrics_of
 from adaptive_eval.build.samples_per_prompt import samples_per_prompt_of
 from adaptive_eval.build.session_spec import (

@@ -9,7 +9,7 @@ from adaptive_eval.build.assembly import build, config_of_run, names_functions
 from adaptive_eval.build.rubrics import rubric_of
 from adaptive_eval.config import RunConfig
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.description import RunDescription
+from adaptive_eval.interop.cells_of_run import RunDescription
 from adaptive_eval.interop.imported_runs import IMPORTED, run_weights
 from adaptive_eval.report.examples import no_target
 from adaptive_eval.store.reader import RunReader

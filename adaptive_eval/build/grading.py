@@ -14,7 +14,7 @@ from adaptive_eval.build.grading_model import GradingModelClient
 from adaptive_eval.build.stored_answers import StoredAnswers
 from adaptive_eval.config.section import MIMIC
 from adaptive_eval.core.results import BudgetLine
-from adaptive_eval.endpoints.openai_chat import OpenAIChat
+from adaptive_eval.endpoints.openai_apis import OpenAIChat
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.scoring.model_graded import Bill, ModelGradedScorer
 from adaptive_eval.scoring.rubric import TaskScoring

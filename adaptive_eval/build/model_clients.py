@@ -21,10 +21,8 @@ from adaptive_eval.config.server_config import ServerConfig
 from adaptive_eval.endpoints.anthropic_messages import AnthropicMessages
 from adaptive_eval.endpoints.batches import BatchOptions
 from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
-from adaptive_eval.endpoints.openai_chat import OpenAIChat
-from adaptive_eval.endpoints.openai_completions import OpenAICompletions
+from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions, OpenAIResponses
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
-from adaptive_eval.endpoints.openai_responses import OpenAIResponses
 from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.limits import (
     MOST,

@@ -1,14 +1,19 @@
-"""The messages of every question: for the models, for Inspect, and for the mock server that knows them."""
+"""The messages of every question, for models, Inspect and the mock server; and models that refuse them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from adaptive_eval.config.codes import not_accepted
+from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.scorers import ScorerConfig
+from adaptive_eval.config.task_config import TaskConfig
+from adaptive_eval.endpoints.function import Answerer, content_taken
+from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.inspect_task import SampleMessage
 from adaptive_eval.tasks.task import Task, target_option
-from adaptive_eval.trial import Message, Question, TrialRequest
+from adaptive_eval.trial import Conversation, Message, Question, TrialRequest
 
 
 class InspectPrompts:
@@ -65,3 +70,63 @@ def _known_as(task: Task, question: Question, kind: str) -> dict[str, Any]:
         return {"question": question.fields["input"], "target": right, "choices": [], "kind": "text"}
     asked = task.render(question)[-1].content
     return {"question": asked, "target": question.target, "choices": list(question.choices), "kind": kind}
+
+
+_PARTS = {"image_url": "image", "input_audio": "audio"}
+_TAKEN: Mapping[str, tuple[str, ...]] = {
+    "completions": ("text",),
+    "responses": ("text", "image", "tools"),
+    "messages": ("text", "image", "tools"),
+}
+"""Kinds of content that an API takes, where it does not take all."""
+
+
+def kinds_in(asked: Conversation) -> set[str]:
+    """Return the kinds of content of a conversation other than text: image, audio, tools.
+
+    Examples
+    --------
+    >>> kinds_in(Conversation((), {"tools": [{}]}))
+    {'tools'}
+    """
+    kinds = {_PARTS[part["type"]] for message in asked for part in message.media}
+    called = any(message.role == "tool" or "tool_calls" in (message.whole or ()) for message in asked)
+    return kinds | ({"tools"} if called or "tools" in asked.fields else set())
+
+
+def require_accepted(
+    models: Iterable[ModelConfig], tasks: Sequence[Task], functions: Mapping[str, Answerer]
+) -> None:
+    """Raise UsageError where a model does not accept the content of a task."""
+    held: dict[str, set[str]] = {
+        task.name: {kind for question in task.questions for kind in kinds_in(task.render(question))}
+        for task in tasks
+    }
+    wrong = []
+    for model in models:
+        takes = model.accepts or _TAKEN.get(model.api)
+        mend = f"if it takes them, add {{}} to its accepts ({', '.join(takes or ())})"
+        if model.accepts is None and model.name in functions:
+            takes = content_taken(functions[model.name])
+            mend = "its function gets tools in a parameter tools, images and sounds in a parameter messages"
+        for task, kinds in held.items():
+            refused = ", ".join(sorted(kinds - set(takes))) if takes is not None else ""
+            if refused:
+                words = f"takes {', '.join(takes or ())} only, and the task {task} has {refused}"
+                wrong.append(f"model {model.name}: {words}; {mend.format(refused)}")
+            if "tools" in kinds and "tools" in model.extra_body:
+                words = f"extra_body.tools would replace the tools of the task {task}"
+                wrong.append(f"model {model.name}: {words}")
+    if wrong:
+        raise UsageError(not_accepted("\n  ".join(wrong)))
+
+
+def require_tools(configs: Iterable[TaskConfig], tasks: Sequence[Task]) -> None:
+    """Raise UsageError where calls are scored of a task that offers no tools: no answer could be right."""
+    for config, task in zip(configs, tasks, strict=True):
+        offered = any(task.render(question).fields.get("tools") for question in task.questions)
+        if config.scorer.kind == "tool_calls" and config.solver is None and not offered:
+            raise UsageError(
+                f"the task {task.name} offers no tools, so the scorer tool_calls finds no call: put them "
+                "under tools of the task (those of a model's extra_body are not read)"
+            )

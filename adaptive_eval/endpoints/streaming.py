@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from adaptive_eval.endpoints.answer import reasoning_of, text_of_parts
 from adaptive_eval.endpoints.failures import from_answer, malformed
-from adaptive_eval.endpoints.reasoning import reasoning_of, text_of_parts
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.errors import TransientEndpointError
 

@@ -1,9 +1,9 @@
-"""The trials of a run, gathered by model, task and question: what formats need that keep them together."""
+"""What formats of other tools need of a run: facts about it, and its trials by model, task and question."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
@@ -14,6 +14,17 @@ from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.gather import Gathered, Gatherer
 from adaptive_eval.interop.imported_runs import run_log
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TargetLookup
+
+
+@dataclass(frozen=True)
+class RunDescription:
+    """Models, categories and targets of a run, made by :mod:`adaptive_eval.build.describe`."""
+
+    models: tuple[str, ...]
+    categories: Mapping[str, Sequence[str]]  # the names of each task's categories
+    weights: Mapping[str, tuple[float, ...]]  # what they are worth
+    target: TargetLookup
 
 
 @dataclass(frozen=True)

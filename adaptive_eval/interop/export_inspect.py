@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval import __version__
-from adaptive_eval.interop.cells_of_run import Cell, CellsOfRun, cells_of_run
-from adaptive_eval.interop.description import RunDescription
+from adaptive_eval.interop.cells_of_run import Cell, CellsOfRun, RunDescription, cells_of_run
 from adaptive_eval.library import library
 from adaptive_eval.store.reader import RunReader
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, TextIO
 
-from adaptive_eval.interop.description import RunDescription
+from adaptive_eval.interop.cells_of_run import RunDescription
 from adaptive_eval.interop.imported_runs import shown_prompt
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord

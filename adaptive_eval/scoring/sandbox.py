@@ -25,8 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.scoring.bubblewrap import Enclosure, enclosures
-from adaptive_eval.scoring.seccomp import syscall_filter
+from adaptive_eval.scoring.confinement import Enclosure, enclosures, syscall_filter
 from adaptive_eval.scoring.text import sendable
 
 _USERS = range(20_000, 60_000)

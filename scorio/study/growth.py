@@ -11,8 +11,8 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio.study._comparable import pair_signs
 from scorio.study._keys import check_confirm, check_metrics, keys_by_trial, standard_of
-from scorio.study._pairs import pair_signs
 from scorio.study._seeds import Seed, block_generator, run_blocks, seed_sequence
 from scorio.study.gold import GoldStandard
 from scorio.study.metrics import Metric

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.study._exact import integer_grid
+from scorio.study._comparable import integer_grid
 
 MetricName = Literal[
     "avg",

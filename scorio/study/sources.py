@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.study._exact import integer_grid
+from scorio.study._comparable import integer_grid
 from scorio.study._seeds import Seed, block_generator, block_length, seed_sequence
 from scorio.study.coins import Coins
 from scorio.study.gold import GoldStandard

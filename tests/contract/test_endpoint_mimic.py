@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from adaptive_eval.endpoints.openai_chat import OpenAIChat
-from adaptive_eval.endpoints.openai_completions import OpenAICompletions
+from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.errors import EndpointError, TransientEndpointError
 from adaptive_eval.mock_server.mock_spec import FaultSpec, KnownQuestion, MockServerSpec, ModelSpec
 from adaptive_eval.mock_server.process import MockServerProcess

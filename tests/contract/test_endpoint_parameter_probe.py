@@ -6,8 +6,7 @@ import json
 import pytest
 from scripted_http import completion, reply, serving
 
-from adaptive_eval.endpoints.openai_chat import OpenAIChat
-from adaptive_eval.endpoints.openai_completions import OpenAICompletions
+from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.endpoints.parameter_probe import (
     REQUESTS,
     TOKENS,

@@ -6,8 +6,7 @@ import json
 import pytest
 from scripted_http import reply, serving
 
-from adaptive_eval.endpoints.openai_chat import OpenAIChat
-from adaptive_eval.endpoints.openai_completions import OpenAICompletions
+from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
 from adaptive_eval.mock_server.mock_spec import (
     FaultSpec,

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from adaptive_eval.mock_server.accuracies import question_accuracies
+from adaptive_eval.mock_server.examinee import question_accuracies
 from adaptive_eval.mock_server.mock_spec import MockServerSpec, ModelSpec
 
 

@@ -5,9 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from adaptive_eval.scoring import bubblewrap
-from adaptive_eval.scoring.bubblewrap import Enclosure, enclosures
-from adaptive_eval.scoring.seccomp import syscall_filter
+from adaptive_eval.scoring import confinement
+from adaptive_eval.scoring.confinement import Enclosure, enclosures, syscall_filter
 
 ALLOWED, KILLED = 0x7FFF0000, 0x80000000
 EPERM, ENOSYS, NO_FAMILY = (0x00050000 | number for number in (1, 38, 97))
@@ -55,7 +54,7 @@ def test_a_weaker_way_lacks_its_own_part_only(parts, missing):
 
 @pytest.mark.parametrize("user", [0, 1000])
 def test_the_safest_way_is_tried_first(user, monkeypatch):
-    monkeypatch.setattr(bubblewrap.os, "getuid", lambda: user)
+    monkeypatch.setattr(confinement.os, "getuid", lambda: user)
     ways = [
         (one.own_namespace, one.is_last_namespace, one.is_filtered) for one in enclosures(has_filter=True)
     ]
