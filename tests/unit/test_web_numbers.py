@@ -178,3 +178,17 @@ def test_forecasts_are_held_against_what_happened():
     assert [check["happened"] for check in found["pairs"]] == [2 * (call - 20), 2 * (call - 40)]
     assert [check["said"] for check in found["pairs"]] == [[0, 50, 100], [500, 600, 900]]
     assert found["held"] == [1, 2], "the first promised less than was needed"
+
+
+def test_a_forecast_that_an_open_pair_has_outlasted_is_missed():
+    early = replace(
+        examples.example(examples.QUICKSTART, 20), forecast=forecast((10, 20, 30), ash=(0, 10, 39))
+    )
+    later = replace(early, forecast=forecast((10, 20, 30), ash=(0, 10, 40)))
+    final = examples.example(examples.QUICKSTART, 40)
+    (pair,) = (pair for pair in final.pairs if (pair.first, pair.second) == ("oak", "ash"))
+    assert (pair.decided_at, pair.trials) == (None, 40)
+    outlasted = calibration(final, early, final)
+    assert outlasted["held"] == [0, 1]
+    assert [(check["happened"], check["open"]) for check in outlasted["pairs"]] == [(40, True)]
+    assert calibration(final, later, final)["held"] == [0, 0], "it may still hold"

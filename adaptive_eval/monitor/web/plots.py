@@ -165,7 +165,7 @@ def _ahead(outlook: Outlook | None, unit: str) -> dict[str, Any] | None:
 
 
 def _calibration(results: Results, moments: Sequence[Moment], labels: Mapping[str, str]) -> dict[str, Any]:
-    """Compare the forecasts with what happened: of the whole run, and of pairs that are decided."""
+    """Compare the forecasts with what happened: of the whole run, and of single pairs."""
     said = [(moment, moment.forecast) for moment in moments if moment.forecast is not None]
     pairs = _pair_forecasts(said, results)
     stop = results.stop
@@ -175,35 +175,40 @@ def _calibration(results: Results, moments: Sequence[Moment], labels: Mapping[st
         "total": [_range(forecast.trials, moment.issued) for moment, forecast in said],
         "issued": sum(line.issued for line in results.models),
         "finished": stop is not None and stop.reason == "resolved",
-        "held": [sum(span.low <= happened <= span.high for _, span, happened in pairs), len(pairs)],
+        "held": [sum(span.low <= happened <= span.high for _, span, happened, _ in pairs), len(pairs)],
         "pairs": [
             {
                 "name": f"{_of(labels, first)} – {_of(labels, second)}",
                 "said": _range(span),
                 "happened": happened,
+                "open": still_open,
             }
-            for (first, second), span, happened in pairs
+            for (first, second), span, happened, still_open in pairs
         ],
     }
 
 
 def _pair_forecasts(
     forecasts: Sequence[tuple[Moment, Forecast]], results: Results
-) -> list[tuple[tuple[str, str], Range, int]]:
-    """Return forecasts of pairs decided since: further trials of its models until the call, said and true."""
-    called = {
-        (pair.first, pair.second): pair.decided_at for pair in results.pairs if pair.decided_at is not None
-    }
+) -> list[tuple[tuple[str, str], Range, int, bool]]:
+    """Return forecasts of pairs, the further trials that came, and whether the pair is open after them.
+
+    Of an open pair, forecasts count from when its trials are beyond their intervals: to leave it out then
+    would choose the pairs that were quick.
+    """
+    ends = {(pair.first, pair.second): (pair.trials, pair.decided_at) for pair in results.pairs}
     asked_models = {line.model for line in results.models if line.state != "reference"}
-    found: dict[tuple[str, str], list[tuple[tuple[str, str], Range, int]]] = {}
+    found: dict[tuple[str, str], list[tuple[tuple[str, str], Range, int, bool]]] = {}
     for moment, forecast in forecasts:
         for said in forecast.pairs:
             key = said.first, said.second
             point = moment.pairs.get(key)
-            if key not in called or point is None or called[key] < point.trials:
+            if key not in ends or point is None:
                 continue
-            happened = sum(name in asked_models for name in key) * (called[key] - point.trials)
-            found.setdefault(key, []).append((key, said.trials, happened))
+            trials, call = ends[key]
+            happened = sum(name in asked_models for name in key) * ((call or trials) - point.trials)
+            if happened >= 0 and (call is not None or happened > said.trials.high):
+                found.setdefault(key, []).append((key, said.trials, happened, call is None))
     return [check for checks in found.values() for check in checks[:: -(-len(checks) // PER_PAIR)]]
 
 

@@ -210,7 +210,7 @@ export const FIGURES = {
     table(data) {
       const { trials, total, pairs, issued, finished } = data.calibration;
       const runs = trials.map((at, k) => [`the run, at ${at} trials`, ...total[k], finished ? issued : null]);
-      const single = pairs.map(({ name, said, happened }) => [`further trials of ${name}`, ...said, happened]);
+      const single = pairs.map(({ name, said, happened, open }) => [`further trials of ${name}`, ...said, open ? `more than ${happened}` : happened]);
       return { head: ["Forecast of", "Low", "Median", "High", "What happened"], rows: [...runs, ...single] };
     },
   },
