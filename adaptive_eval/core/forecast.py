@@ -15,9 +15,12 @@ from adaptive_eval.core.goals import AllOf, AnyOf, Condition, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Chance, Forecast, PairForecast, Range
 from adaptive_eval.core.spec import SessionSpec
+from scorio.sequential.cells import Cells
+from scorio.sequential.contrasts import KAPPA, SCORE_KAPPA
 from scorio.sequential.outlook import Outlook, closing_steps, measured_steps
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 PATHS, FEWEST_PATHS = 200, 40
 MOMENTS, FEWEST_MOMENTS = 96, 32
@@ -170,37 +173,52 @@ def _chances(reached: Floats, completed: int) -> tuple[Chance, ...]:
 
 def _outlook(spec: SessionSpec, board: Board, comparison: Comparison, rows: NDArray[np.int64]) -> Outlook:
     """Collect the estimates of the open contrasts; several tasks are treated as one."""
-    within, in_rounds = np.zeros((2, len(spec.names)))
+    # A contrast of one model has no second: what is held against it has no noise.
+    first, second = comparison.goal.first[rows], comparison.goal.second[rows]
+    single = comparison.goal.single[rows]
+    within, in_rounds = np.zeros((2, len(spec.names) + 1))
+    square, known = np.zeros(rows.size), np.zeros(len(spec.names) + 1)
     for weight, cells in zip(spec.task_weights, board.cells, strict=True):
         latest = cells.latest()
         trials = np.maximum(latest.seen[:, 0] + latest.r[:, 0], 1.0)
-        part = weight * latest.g[:, 0] / trials
-        within += part
-        in_rounds += part * cells.variance_by_rounds()
+        known[:-1] += latest.g[:, 0]
+        part = weight * np.where(np.isinf(trials), 0.0, latest.g[:, 0]) / trials
+        within[:-1] += part
+        in_rounds[:-1] += part * cells.variance_by_rounds()
+        square += weight * _squares(cells, first, second, single)
     # More trials of others do not make a reference's noise smaller.
     within[len(spec.models) :] = in_rounds[len(spec.models) :] = 0.0
-    # A contrast of one model has no second: what is held against it has no noise.
-    first, second = comparison.goal.first[rows], comparison.goal.second[rows]
-    within, in_rounds = np.append(within, 0.0), np.append(in_rounds, 0.0)
+    known[len(spec.models) :] = np.inf
     noise = within[first] + within[second]
     share = np.where(noise > 0.0, (in_rounds[first] + in_rounds[second]) / np.maximum(noise, 1e-12), 1.0)
-    variance = np.minimum(comparison.variance[rows], 1e6)
-    asked = np.minimum(comparison.progress[rows], spec.questions)
-    # In the first pass V is σ_d²/c; later the spread between questions has left it, and only noise is in it.
-    spread = np.where(comparison.progress[rows] <= spec.questions, variance * asked, noise)
-    population = spec.stopping.target == "population"
-    if population:
-        spread = noise + np.maximum(variance - noise / np.maximum(comparison.progress[rows], 1), 0.0) * asked
-    return Outlook(
+    until = (1 + spec.allocation.samples_per_prompt) * spec.questions
+    binary = not single.any() and all(cells.binary for cells in board.cells)
+    late = np.where(single, SCORE_KAPPA, KAPPA)
+    return Outlook.of(
         comparison.difference[rows],
-        variance,
+        np.minimum(comparison.variance[rows], 1e6),
         comparison.progress[rows],
-        np.maximum(spread, noise),
+        square,
         noise,
         spec.questions,
-        ((1 + spec.allocation.samples_per_prompt) * spec.questions, share) if any(spec.own_rounds) else None,
-        population,
+        rounds=(until, share) if any(spec.own_rounds) else None,
+        population=spec.stopping.target == "population",
+        known=np.minimum(known[first], known[second]),
+        kappa=np.stack([np.where(binary, 0.0, late), late]),
     )
+
+
+def _squares(cells: Cells, first: Ints, second: Ints, single: NDArray[np.bool_]) -> Floats:
+    """Return the mean square of contrasts on single questions; of scores, the variance between them."""
+    found = np.zeros(first.size)
+    for row, (a, b, alone) in enumerate(zip(first.tolist(), second.tolist(), single.tolist(), strict=True)):
+        sides = [cells.counts[model] for model in ((a,) if alone else (a, b))]
+        asked = np.logical_and.reduce([side.any(axis=1) for side in sides])
+        if not asked.any():
+            continue
+        scores = [side[asked] @ cells.scores / side[asked].sum(axis=1) for side in sides]
+        found[row] = scores[0].var() if alone else ((scores[0] - scores[1]) ** 2).mean()
+    return found
 
 
 def _more_trials(

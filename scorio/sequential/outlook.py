@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.sequential.contrasts import later_growth
+from scorio.sequential.contrasts import ENOUGH_NOISE, KAPPA, MORE_REPEATS, TRUST, later_growth
 from scorio.sequential.evidence import (
     MIN_QUESTIONS,
     MIN_Z2,
@@ -26,9 +27,12 @@ from scorio.sequential.evidence import (
     margin_variance,
     score_radius,
 )
+from scorio.sequential.trial_sequence import MAX_REPEATS, REPEAT_EVERY
 
 Floats = NDArray[np.float64]
 
+HALF = 0.5
+"""Squared differences beyond those seen, in the mean that future ones are expected to have."""
 GRID = 96
 """Moments of a path that are looked at, spaced geometrically."""
 
@@ -54,6 +58,10 @@ class Outlook:
         that by passes of as many trials (:meth:`scorio.sequential.cells.Cells.variance_by_rounds`).
     population : bool
         Whether the questions are a sample, whose spread stays in V when all are asked.
+    known : ndarray of float, optional
+        The smaller G of the models, by default as if both had half of W.
+    kappa : ndarray of float, shape (2, P), optional
+        Continuity terms of V before the first repeats and since; of right-or-wrong answers by default.
     """
 
     difference: Floats
@@ -64,22 +72,112 @@ class Outlook:
     questions: int
     rounds: tuple[int, Floats] | None = None
     population: bool = False
+    known: Floats | None = None
+    kappa: Floats | None = None
 
-    def future_variance(self, steps: Floats) -> Floats:
-        """Return V at future `steps` (shape (P, K)), scaled to agree with the present V."""
+    @classmethod
+    def of(
+        cls,
+        difference: Floats,
+        variance: Floats,
+        steps: NDArray[np.int64],
+        square: Floats,
+        within: Floats,
+        questions: int,
+        **others: Any,
+    ) -> Outlook:
+        """Return the outlook of contrasts whose squared values on single questions have the mean `square`.
 
-        def formula(at: Floats) -> Floats:
-            asked = np.minimum(at, self.questions)
-            between = np.maximum(self.one_trial - self.within, 0.0)[:, None]
-            worth = at
-            if self.rounds is not None:
-                first, share = self.rounds
-                worth = np.minimum(at, first) + np.maximum(at - first, 0.0) / share[:, None]
-            all_asked = 0.0 if self.population else 1.0 / self.questions
-            return np.asarray(between * (1.0 / asked - all_asked) + self.within[:, None] / worth)
+        What that mean holds of W became smaller by the trials that a question has.
+        """
+        asked = np.maximum(np.minimum(steps, questions), 1)
+        between = np.maximum(square + HALF / asked - within * asked / np.maximum(steps, 1), 0.0)
+        return cls(difference, variance, steps, between + within, within, questions, **others)
 
-        now = formula(np.maximum(self.steps, 1)[:, None].astype(np.float64))
-        return np.asarray(self.variance[:, None] * formula(steps) / np.maximum(now, 1e-15))
+    def future_variance(
+        self, steps: Floats, growth: Floats | float = 1.0, known: Floats | None = None
+    ) -> Floats:
+        """Return V at future `steps` (shape (P, K)), scaled to agree with the present V.
+
+        With `growth` (which may broadcast to (P, paths, K)) answers differ so many times as often; `known` is
+        G at these steps.
+        """
+        return self._ratio(steps) * self._variance(steps, growth, known)
+
+    def known_noise(self, steps: Floats, more: Floats | float = 1.0) -> Floats:
+        """Return G at future `steps`, if what comes is so many times what is expected."""
+        start = np.maximum(self.steps, 1).astype(np.float64)
+        known = 0.5 * self.within * start if self.known is None else self.known
+        # Of two models that little is known of, the one with less noise may have it by chance.
+        trust = known / (known + ENOUGH_NOISE)
+        trust = np.where(np.isinf(known), 1.0, trust)
+        a_trial = trust * known / start + (1.0 - trust) * 0.5 * self.within
+        return _wide(known, steps) + _wide(a_trial, steps) * more * (steps - _wide(start, steps))
+
+    def true_variance(self, steps: Floats, growth: Floats | float = 1.0) -> Floats:
+        """Return the same without what V has for safety: the variance that D has."""
+        asked = self.asked(steps)
+        all_asked = 0.0 if self.population else 1.0 / self.questions
+        between = _wide(np.maximum(self.one_trial - self.within, 0.0), steps) * (1.0 / asked - all_asked)
+        return self._ratio(steps) * growth * (between + self._within(steps))
+
+    def first_pass_variance(self, steps: Floats, growth: Floats | float = 1.0) -> Floats:
+        """Return the variance that :func:`scorio.sequential.contrasts.first_pass_margin` starts from."""
+        between, within, fraction = self._parts(steps, 1.0, growth)
+        repeats = np.maximum(self.repeats(steps), 1e-9)
+        more = 0.5 * MORE_REPEATS * (1.0 + TRUST / repeats) / repeats
+        within = np.minimum(within + more / self.asked(steps), between)
+        return np.asarray(self._ratio(steps) * ((1.0 - fraction) * between + fraction * within))
+
+    def repeats(self, steps: Floats) -> Floats:
+        """Return the repeated answers of each model by some steps."""
+        first = REPEAT_EVERY * max(-(-self.questions // (8 * REPEAT_EVERY)), 1)
+        calibration = np.clip((steps - first + REPEAT_EVERY) // (REPEAT_EVERY + 1), 0.0, MAX_REPEATS)
+        return np.maximum(calibration, steps - self.questions)
+
+    def asked(self, steps: Floats) -> Floats:
+        """Return the questions asked by some steps."""
+        return np.asarray(np.minimum(np.maximum(steps - self.repeats(steps), 1.0), self.questions))
+
+    def _ratio(self, steps: Floats) -> Floats:
+        now = self._variance(np.maximum(self.steps, 1)[:, None].astype(np.float64), 1.0)[:, 0]
+        return _wide(self.variance / np.maximum(now, 1e-15), steps)
+
+    def _within(self, steps: Floats) -> Floats:
+        worth = steps
+        if self.rounds is not None:
+            first, share = self.rounds
+            worth = np.minimum(steps, first) + np.maximum(steps - first, 0.0) / _wide(share, steps)
+        return _wide(self.within, steps) / worth
+
+    def _parts(
+        self, steps: Floats, kappa: Floats | float, growth: Floats | float
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return the variances by the spread between questions and within them, and the share asked."""
+        asked, within = self.asked(steps), growth * self._within(steps)
+        spread = growth * _wide(np.maximum(self.one_trial - self.within, 0.0), steps) + within * asked
+        fraction = np.zeros(1) if self.population else asked / self.questions
+        return (spread * asked + kappa) / asked**2, within, np.asarray(fraction)
+
+    def _variance(self, steps: Floats, growth: Floats | float, known: Floats | None = None) -> Floats:
+        """Return :func:`scorio.sequential.contrasts.contrast_variance` of what is expected at `steps`."""
+        asked, repeats = self.asked(steps), self.repeats(steps)
+        early, late = (0.0, KAPPA) if self.kappa is None else (_wide(one, steps) for one in self.kappa)
+        between, within, fraction = self._parts(steps, np.where(repeats > 0.0, late, early), growth)
+        n, noise = steps / asked, growth * _wide(self.within, steps)
+        # Little noise has been seen: the larger of it and of that of uniform priors, as for two models.
+        uniform = (n * (n - 1.0) * noise + 2.0 * (n + 1.0)) / (n * n * (n + 3.0)) / asked
+        known = self.known_noise(steps) if known is None else known
+        trust = np.where(noise > 0.0, 1.0 - (TRUST / (TRUST + repeats)) ** 2, 1.0)
+        seen = (1.0 - trust) * between + trust * within
+        guarded = np.minimum(between, np.maximum(within, uniform))
+        within = np.where((known >= ENOUGH_NOISE) | (noise <= 0.0), seen, guarded)
+        return np.asarray((1.0 - fraction) * between + fraction * within)
+
+
+def _wide(values: Floats, steps: Floats) -> Floats:
+    """Return values of contrasts, shape (P,), with the dimensions of `steps`."""
+    return values.reshape(values.shape + (1,) * (steps.ndim - 1))
 
 
 def closing_steps(
@@ -131,26 +229,33 @@ def closing_steps(
     start = np.maximum(outlook.steps, 1).astype(np.float64)
     ratio = np.maximum(horizon / start, 1.0 + 1e-9)
     grid = np.ceil(start[:, None] * ratio[:, None] ** (np.arange(1, moments + 1) / moments))
-    variance = np.maximum(outlook.future_variance(grid), 1e-15)
-    information = np.maximum.accumulate(1.0 / variance, axis=1)
-    now = 1.0 / np.maximum(outlook.variance, 1e-15)
-    gain = np.maximum(np.diff(np.concatenate([now[:, None], information], axis=1), axis=1), 0.0)
-    drift = _posterior_draws(outlook.difference, outlook.variance, paths, rng)
+    steps = grid[:, None, :]
+    # How often answers will differ is known from those that did; what is estimated of it follows.
+    differed = np.maximum(outlook.one_trial * start, HALF)[:, None]
+    growth = (rng.gamma(differed, size=(pairs, paths)) / differed)[:, :, None]
+    seen = growth + (1.0 - growth) * (start[:, None] / grid)[:, None, :]
+    information = np.maximum.accumulate(1.0 / np.maximum(outlook.true_variance(steps, growth), 1e-15), axis=2)
+    begin = start[:, None, None]
+    variance = np.maximum(outlook.true_variance(begin), 1e-15)[:, 0, 0]
+    now = 1.0 / np.maximum(outlook.true_variance(begin, growth), 1e-15)
+    gain = np.maximum(np.diff(np.concatenate([now, information], axis=2), axis=2), 0.0)
+    drift = _posterior_draws(outlook.difference, variance, paths, rng)[:, :, None]
     noise = rng.standard_normal((pairs, paths, moments))
-    moves = drift[:, :, None] * gain[:, None, :] + np.sqrt(gain)[:, None, :] * noise
-    estimate = ((outlook.difference * now)[:, None, None] + np.cumsum(moves, axis=2)) / information[
-        :, None, :
-    ]
-    v = (1.0 / information)[:, None, :]
+    moves = drift * gain + np.sqrt(gain) * noise
+    estimate = (outlook.difference[:, None, None] * now + np.cumsum(moves, axis=2)) / information
+    seen_noise = np.clip(outlook.known_noise(begin)[:, :, 0], HALF, 1e6)
+    more = (rng.gamma(seen_noise, size=(pairs, paths)) / seen_noise)[:, :, None]
+    v = np.maximum(outlook.future_variance(steps, seen, outlook.known_noise(steps, more)), 1e-15)
     called = (log_evidence(estimate, v, equivalence) >= threshold) & (estimate**2 > MIN_Z2 * v)
     if equivalence is not None:
         # As in :func:`scorio.sequential.contrasts.first_pass_margin`: of single answers, then of repeats.
-        single = np.maximum(outlook.one_trial, 1e-12)
-        likely = v * (likelihood_variance(single, equivalence) / single)[:, None, None]
-        at_margin = np.maximum(margin_variance(estimate, v, grid[:, None, :], equivalence), v)
-        share = (1.0 - beyond(alpha)) * (grid <= outlook.questions)[:, None, :]
-        asked = np.minimum(grid, outlook.questions)
-        at_margin += v * (later_growth(grid - asked, asked)[:, None, :] - 1.0)
+        asked, repeats = outlook.asked(steps), outlook.repeats(steps)
+        single = np.maximum(outlook.one_trial[:, None, None] * seen + 1.0 / asked, 1e-12)
+        likely = outlook.first_pass_variance(steps, seen)
+        likely *= likelihood_variance(single, equivalence) / single
+        at_margin = np.maximum(margin_variance(estimate, v, steps, equivalence), v)
+        at_margin += v * (later_growth(repeats, asked) - 1.0)
+        share = (1.0 - beyond(alpha)) * np.maximum(1.0 - 4.0 * repeats / asked, 0.0)
         at_margin = share * likely + (1.0 - share) * at_margin
         called |= log_tie_evidence(estimate, at_margin, equivalence) >= log(1.0 / alpha)
     called &= (np.minimum(grid, outlook.questions) >= MIN_QUESTIONS)[:, None, :]

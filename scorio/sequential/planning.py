@@ -14,6 +14,7 @@ from scorio.eval._arguments import credibility, finite, positive, whole
 from scorio.eval._inputs import Missing, read_trials
 from scorio.sequential._recorded import Order, lay_out, read_margin, read_weights
 from scorio.sequential.cells import Cells
+from scorio.sequential.contrasts import KAPPA
 from scorio.sequential.outlook import Outlook, closing_steps
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime
@@ -152,17 +153,19 @@ def forecast(
         raise ValueError(f"A and B must share at least ten answered questions; got {block.questions[0, -1]}")
     latest = cells.latest()
     within = (latest.g[:, 0] / np.maximum(latest.seen[:, 0] + latest.r[:, 0], 1.0)).sum(keepdims=True)
-    variance = block.variance[:, -1]
-    spread = variance * questions if steps <= questions else within
+    asked = cells.counts.any(axis=2).all(axis=0)
+    means = cells.counts[:, asked] @ cells.scores / cells.counts[:, asked].sum(axis=2)
     horizon = max(questions * whole("passes", passes), steps)
     drawn = closing_steps(
-        Outlook(
+        Outlook.of(
             block.difference[:, -1],
-            variance,
+            block.variance[:, -1],
             np.array([steps]),
-            np.maximum(spread, within),
+            np.array([(np.diff(means, axis=0) ** 2).mean()]),
             within,
             questions,
+            known=latest.g.min(axis=0),
+            kappa=np.array([[0.0 if cells.binary else KAPPA], [KAPPA]]),
         ),
         threshold=log(1.0 / alpha),
         horizon=horizon,
