@@ -125,6 +125,24 @@ def test_questions_that_are_a_sample_keep_their_spread_at_the_margin(target, exa
         assert len({float(block.margin[0, -1]) for block in ways}) == 1
 
 
+def test_what_repeats_say_of_the_noise_makes_no_population_narrower():
+    rng, size, steps = np.random.default_rng(3), 400, 412
+    sequence = TrialSequence(np.arange(size))
+    cells = Cells(sequence, np.array([0.0, 1.0]), 2)
+    cells.absorb(np.arange(2), rng.integers(2, size=(2, size))[:, sequence.question(0, steps)])
+    block, later = (
+        PairReader(cells, [0], [1], "population", equivalence=0.1, tie_noise=way).read(np.arange(1), steps)
+        for way in ("repeats", "own")
+    )
+    c = int(block.questions[0, -1])
+    q, share = block.guarded[0, -1] * c**2 - 2, 1 - 4 * (steps - c) / c
+    extra = 1 + abs(block.difference[0, -1]) * c / q
+    expected = (c + extra) / c**2 * float(likelihood_variance((q + extra) / (c + extra), 0.1)) * share
+    expected += (1 - share) * later.margin[0, -1]
+    expected += (1 - share) * (float(later_growth(steps - c, c)) - 1) * block.guarded[0, -1]
+    assert block.margin[0, -1] == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("scores", [(0.0, 1.0), (0.0, 0.5, 1.0)])
 def test_repeats_of_both_models_make_ties_no_later_and_change_nothing_else(scores):
     rng, size, steps = np.random.default_rng(2), 800, 1200
