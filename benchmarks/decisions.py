@@ -34,14 +34,15 @@ from decisions_pair_tables import (
     ties,
 )
 from decisions_rounds import allocation, rounds
+from decisions_settings import settings
 from decisions_tails import spaced, tails, thresholds
 
 SECTIONS: dict[str, Callable[[Options], None]] = {
     function.__name__: function
     for function in (
-        ties, rules, coverage, margins, extremes, steady, thresholds, tails, spaced, gaps, stored, boards,
-        concurrency, budget, savings, rounds, margins_in_rounds, coverage_in_rounds, allocation, ideas,
-        recorded,
+        ties, rules, coverage, margins, extremes, steady, settings, thresholds, tails, spaced, gaps, stored,
+        boards, concurrency, budget, savings, rounds, margins_in_rounds, coverage_in_rounds, allocation,
+        ideas, recorded,
     )
 }  # fmt: skip
 
@@ -57,12 +58,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--questions", default="", help="only rows with so many questions, where sections have several"
     )
+    parser.add_argument("--rows", default="", help="only rows whose name has this in it (settings)")
     parser.add_argument("--replay", type=Path)
     given = parser.parse_args(arguments)
     started = time.perf_counter()
     with ProcessPoolExecutor(given.jobs) as pool:
         questions = tuple(int(one) for one in given.questions.split(",") if one)
-        options = Options(given.scale, given.seed, pool, given.replay, questions)
+        options = Options(given.scale, given.seed, pool, given.replay, questions, given.rows)
         for name in given.only.split(","):
             if name not in SECTIONS:
                 parser.error(f"--only {name}: choose from {', '.join(SECTIONS)}")

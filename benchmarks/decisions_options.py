@@ -24,6 +24,7 @@ class Options:
     pool: ProcessPoolExecutor
     replay: Path | None
     questions: tuple[int, ...] = ()
+    rows: str = ""
 
     def wanted(self, questions: int) -> bool:
         """Say whether rows with so many questions are asked for."""
