@@ -148,7 +148,7 @@ def examples(*commands: str) -> str:
 log_options = stacked(
     click.option("--model", metavar="NAME", help="The model, for files that name none."),
     click.option("--task", metavar="NAME", help="Name of the task, in place of the files' own."),
-    click.option("--rename", "renamed", multiple=True, metavar="OLD=NEW", help="Rename a model. Repeatable."),
+    click.option("--rename", multiple=True, metavar="OLD=NEW", help="Rename a model. Repeatable."),
     click.option("--id", "question_id", metavar="FIELD", help="The dataset's field that names a question."),
     click.option(
         "--map",
@@ -158,9 +158,7 @@ log_options = stacked(
         "point leads into an object; rows=PATH says where the rows of a JSON file are.",
     ),
     click.option("--metric", metavar="NAME", help="Metric or scorer to take, where the log has several."),
-    click.option(
-        "--filter", "chosen", metavar="NAME", help="Filter to take, where the log has several (lm-eval)."
-    ),
+    click.option("--filter", metavar="NAME", help="Filter to take, where the log has several (lm-eval)."),
     click.option(
         "--scorer",
         metavar="SCORER",
@@ -174,12 +172,12 @@ def choices_of(options: Mapping[str, Any]) -> Choices:
     """Return the choices that the options hold; none for a command without these options."""
     from adaptive_eval.interop.found import Choices
 
-    if "renamed" not in options:
+    if "rename" not in options:
         return Choices()
     from adaptive_eval.interop.column_maps import read_map
 
     rename = {}
-    for text in options["renamed"]:
+    for text in options["rename"]:
         old, _, new = text.rpartition("=")
         if not old or not new:
             raise UsageError(f"--rename {text!r} is not OLD=NEW")
@@ -190,15 +188,11 @@ def choices_of(options: Mapping[str, Any]) -> Choices:
 
         section = read_scorer(options["scorer"])
         scorer, scorer_options = section.kind, section.options()
+    as_given = ("model", "task", "question_id", "metric", "filter", "incomplete")
     return Choices(
-        model=options["model"],
-        task=options["task"],
         rename=rename,
-        question_id=options["question_id"],
         columns=read_map(options["mapped"]),
-        metric=options["metric"],
-        filter=options["chosen"],
         scorer=scorer,
         scorer_options=scorer_options,
-        incomplete=options["incomplete"],
+        **{name: options[name] for name in as_given},
     )

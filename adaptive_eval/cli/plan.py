@@ -100,16 +100,7 @@ def command(config_file: Path, overrides: tuple[str, ...], **options: Any) -> No
     built = build(load_config(config_file, overrides))
     spec = built.spec
     _require_verdicts(spec)
-    assumed = assume(
-        built,
-        stated=options["stated"],
-        previous=options["previous"],
-        concentration=options["spread"],
-        correlation=options["correlation"],
-        prompt_tokens=options["prompt_tokens"],
-        answer_tokens=options["answer_tokens"],
-        latency=options["latency"],
-    )
+    assumed = assume(built, options)
     shape = {"concentration": assumed.concentration, "correlation": assumed.correlation}
     answers = assumed_answers(spec, assumed.means, assumed.recorded, seed=options["seed"], **shape)
     origin, unit = spec.scale

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -66,26 +67,16 @@ class _Usage:
         )
 
 
-def assume(
-    built: Built,
-    *,
-    stated: Sequence[str],
-    previous: Path | None,
-    concentration: float | None,
-    correlation: float | None,
-    prompt_tokens: float | None,
-    answer_tokens: float | None,
-    latency: float | None,
-) -> Assumptions:
-    """Gather the assumptions: given means, else those of a previous run, else the config's mock server."""
+def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
+    """Gather the assumptions: the command's options, else a previous run, else the config's mock server."""
     config, names = built.config, [model.name for model in built.spec.models]
-    mimic = config.mimic
+    mimic, previous = config.mimic, options["previous"]
     coins = {
         model.name: mimic.models[model.model_id]
         for model in config.models
         if model.uses_mimic and mimic is not None
     }
-    means = _stated_means(stated)
+    means = _stated_means(options["stated"])
     recorded, columns = _previous(previous)
     measured_bytes = None if columns is None or previous is None else stored_bytes(previous) / len(columns)
     sources = [f"score of {', '.join(means)}: as stated"] if means else []
@@ -112,7 +103,7 @@ def assume(
             }.get(kind, "neighbours are taken to be {} apart around 0.5")
             taken = who.format(f"{2.0 * margin:g}") + ", and other gaps are compared first"
         sources.append(f"score of all models: unknown, so {taken}; state your own with --assume NAME=MEAN")
-    given = _Usage(prompt_tokens, answer_tokens, latency)
+    given = _Usage(options["prompt_tokens"], options["answer_tokens"], options["latency"])
     workload = []
     for model, spec in zip(config.models, built.spec.models, strict=True):
         usage = given.or_else(_measured(columns, model.name)).or_else(_of_mimic(built, coins.get(model.name)))
@@ -121,18 +112,12 @@ def assume(
     sources += _about_tokens(built, given, columns, coins)
     sources += [once_only_words(tested)] if (tested := built.tested) else []
     sources += _about_disk(workload, measured_bytes, previous)
-    spread = next((coin.spread for coin in coins.values()), 8.0)
-    return Assumptions(
-        means,
-        recorded,
-        spread if concentration is None else concentration,
-        correlation
-        if correlation is not None
-        else (mimic.correlation if mimic is not None and coins else 0.0),
-        tuple(workload),
-        tuple(sources),
-        gaps,
-    )
+    spread, correlation = options["spread"], options["correlation"]
+    if spread is None:
+        spread = next((coin.spread for coin in coins.values()), 8.0)
+    if correlation is None:
+        correlation = mimic.correlation if mimic is not None and coins else 0.0
+    return Assumptions(means, recorded, spread, correlation, tuple(workload), tuple(sources), gaps)
 
 
 def _unit_margin(built: Built) -> float:
