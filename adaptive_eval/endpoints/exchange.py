@@ -13,8 +13,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from adaptive_eval.endpoints.connection import from_connection
-from adaptive_eval.endpoints.failures import from_status, malformed
+from adaptive_eval.endpoints.failures import from_connection, from_status, malformed
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.endpoints.streaming import Assembly
 from adaptive_eval.endpoints.transport import HTTPClient

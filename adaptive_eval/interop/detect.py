@@ -8,10 +8,9 @@ from typing import Any, TypeAlias
 
 from adaptive_eval.errors import DatasetError, OutcomesError
 from adaptive_eval.interop.evalscope import is_review_row, reviews_log
-from adaptive_eval.interop.found import Choices, Log
+from adaptive_eval.interop.found import Choices, Log, first_row, json_object
 from adaptive_eval.interop.imported_runs import RUN_FILE, run_log
 from adaptive_eval.interop.inspect_logs import inspect_log
-from adaptive_eval.interop.jsonl import first_row, json_object
 from adaptive_eval.interop.lighteval import details_log, has_details
 from adaptive_eval.interop.lm_eval import is_samples_row, samples_log
 from adaptive_eval.interop.parquet_parts import parts_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from zipfile import BadZipFile
 
 from adaptive_eval.engine.independence import IndependenceAudit, Repeat
 from adaptive_eval.errors import OutcomesError, UsageError, first_line
+from adaptive_eval.tasks.rows import Row, stream_rows
 from adaptive_eval.trial import Completion
 
 DEFAULT_TASK = "recorded"
@@ -203,3 +205,25 @@ def content_of(*parts: object) -> str:
     False
     """
     return hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def first_row(path: Path) -> Mapping[str, Any]:
+    """Return the first readable row of a file, empty where there is none."""
+    for found in stream_rows(path):
+        if isinstance(found, Row):
+            return found.values
+    return {}
+
+
+def json_value(path: Path) -> Any:
+    """Return what a JSON file holds."""
+    with reading(path, "JSON"):
+        return json.loads(path.read_bytes())
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """Return the object that a JSON file holds."""
+    data = json_value(path)
+    if not isinstance(data, dict):
+        raise OutcomesError(f"{path}: holds no JSON object but {type(data).__name__}")
+    return data

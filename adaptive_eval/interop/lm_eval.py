@@ -17,8 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval.errors import OutcomesError
-from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece, chosen_metric, content_of, in_range
-from adaptive_eval.interop.jsonl import json_object
+from adaptive_eval.interop.found import (
+    Choices,
+    Flaw,
+    Found,
+    Log,
+    Piece,
+    chosen_metric,
+    content_of,
+    in_range,
+    json_object,
+)
 from adaptive_eval.interop.lm_eval_task import filtered_answer
 from adaptive_eval.interop.log_answers import Rescorer
 from adaptive_eval.tasks.rows import Row, stream_rows

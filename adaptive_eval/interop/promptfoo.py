@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece, content_of, in_range
-from adaptive_eval.interop.jsonl import json_object
+from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece, content_of, in_range, json_object
 
 
 def is_promptfoo(data: Mapping[str, Any]) -> bool:

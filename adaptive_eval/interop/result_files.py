@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from adaptive_eval.errors import OutcomesError
-from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece
-from adaptive_eval.interop.jsonl import json_object, json_value
+from adaptive_eval.interop.found import Choices, Flaw, Found, Log, Piece, json_object, json_value
 
 HELM_FILE = "per_instance_stats.json"
 _EXACT = "exact_match"

@@ -21,9 +21,9 @@ from adaptive_eval.interop.found import (
     Piece,
     content_of,
     in_range,
+    json_object,
     reading,
 )
-from adaptive_eval.interop.jsonl import json_object
 from adaptive_eval.interop.parquet_parts import parts_of
 from adaptive_eval.interop.result_files import terminal_bench_agent
 from adaptive_eval.library import library
