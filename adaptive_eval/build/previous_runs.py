@@ -49,55 +49,42 @@ class Previous:
 
     def to_json(self) -> str:
         """Return everything as JSON text."""
-        prior = self.prior
-        return json.dumps(
-            {
-                "settings": self.settings,
-                "references": [
-                    {"name": one.name, "source": one.source, "counts": _listed(one.counts)}
-                    for one in self.references
-                ],
-                "prior": None
-                if prior is None
-                else {
-                    "source": prior.source,
-                    "counts": {model: _listed(tables) for model, tables in prior.counts.items()},
-                    "transfer": None
-                    if prior.transfer is None
-                    else {model: _listed(tables) for model, tables in prior.transfer.items()},
-                },
-            }
-        )
+        references = [
+            {"name": one.name, "source": one.source, "counts": _as_lists(one.counts)}
+            for one in self.references
+        ]
+        prior = None
+        if self.prior is not None:
+            counts, transfer = _as_lists(self.prior.counts), _as_lists(self.prior.transfer)
+            prior = {"source": self.prior.source, "counts": counts, "transfer": transfer}
+        return json.dumps({"settings": self.settings, "references": references, "prior": prior})
 
     @classmethod
     def from_json(cls, text: str) -> Previous:
         """Rebuild what :meth:`to_json` returned."""
         data = json.loads(text)
+        references = [
+            ReferenceSpec(one["name"], _as_tables(one["counts"]), one["source"]) for one in data["references"]
+        ]
         prior = data["prior"]
-        return cls(
-            data["settings"],
-            tuple(
-                ReferenceSpec(one["name"], _tables(one["counts"]), one["source"])
-                for one in data["references"]
-            ),
-            None
-            if prior is None
-            else PriorSpec(
-                {model: _tables(tables) for model, tables in prior["counts"].items()},
-                prior["source"],
-                None
-                if prior["transfer"] is None
-                else {model: _tables(tables) for model, tables in prior["transfer"].items()},
-            ),
-        )
+        if prior is not None:
+            counts, transfer = _as_tables(prior["counts"]), _as_tables(prior["transfer"])
+            prior = PriorSpec(counts, prior["source"], transfer)
+        return cls(data["settings"], tuple(references), prior)
 
 
-def _listed(tables: Counts) -> dict[str, Any]:
-    return {task: table.tolist() for task, table in tables.items()}
+def _as_lists(tables: Any) -> Any:
+    """Return tables of counts, by task or by model and task, as lists."""
+    if isinstance(tables, Mapping):
+        return {name: _as_lists(inner) for name, inner in tables.items()}
+    return None if tables is None else tables.tolist()
 
 
-def _tables(data: Mapping[str, Any]) -> dict[str, NDArray[np.int64]]:
-    return {task: np.array(table, dtype=np.int64) for task, table in data.items()}
+def _as_tables(lists: Any) -> Any:
+    """Return what :func:`_as_lists` was given."""
+    if isinstance(lists, Mapping):
+        return {name: _as_tables(inner) for name, inner in lists.items()}
+    return None if lists is None else np.array(lists, dtype=np.int64)
 
 
 def previous_of(
