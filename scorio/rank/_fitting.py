@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from scorio.eval._arguments import finite, positive, whole
 from scorio.eval._inputs import read_binary
 
-Vector: TypeAlias = NDArray[np.float64]
+Matrix: TypeAlias = NDArray[np.float64]
 
 
 @runtime_checkable
 class Prior(Protocol):
     """Anything with a penalty of the centred abilities, shape (L,)."""
 
-    def penalty(self, theta: Vector) -> float:
+    def penalty(self, theta: Matrix) -> float:
         """Return minus the log-density at `theta`, up to a constant."""
 
 
@@ -41,7 +41,7 @@ class GaussianPrior:
         finite("mean", self.mean)
         positive("var", self.var)
 
-    def penalty(self, theta: Vector) -> float:
+    def penalty(self, theta: Matrix) -> float:
         """Return the penalty of `theta`."""
         return float(((theta - self.mean) ** 2).sum() / (2.0 * self.var))
 
@@ -61,7 +61,7 @@ class _Located:
 class LaplacePrior(_Located):
     """Laplace prior: ``sum |theta - loc| / scale``."""
 
-    def penalty(self, theta: Vector) -> float:
+    def penalty(self, theta: Matrix) -> float:
         """Return the penalty of `theta`."""
         return float(np.abs(theta - self.loc).sum() / self.scale)
 
@@ -69,7 +69,7 @@ class LaplacePrior(_Located):
 class CauchyPrior(_Located):
     """Cauchy prior: ``sum log(1 + ((theta - loc) / scale)^2)``."""
 
-    def penalty(self, theta: Vector) -> float:
+    def penalty(self, theta: Matrix) -> float:
         """Return the penalty of `theta`."""
         return float(np.log1p(((theta - self.loc) / self.scale) ** 2).sum())
 
@@ -78,7 +78,7 @@ class CauchyPrior(_Located):
 class UniformPrior:
     """Flat prior: maximum likelihood."""
 
-    def penalty(self, theta: Vector) -> float:
+    def penalty(self, theta: Matrix) -> float:
         """Return 0."""
         return 0.0
 
@@ -87,13 +87,13 @@ class UniformPrior:
 class CustomPrior:
     """A function of the abilities as penalty."""
 
-    penalty_fn: Callable[[Vector], float]
+    penalty_fn: Callable[[Matrix], float]
 
     def __post_init__(self) -> None:
         if not callable(self.penalty_fn):
             raise ValueError(f"penalty_fn must be a function of the abilities; got {self.penalty_fn!r}")
 
-    def penalty(self, theta: Vector) -> float:
+    def penalty(self, theta: Matrix) -> float:
         """Return the penalty of `theta`."""
         return float(self.penalty_fn(theta))
 
@@ -118,9 +118,9 @@ class EmpiricalPrior:
         trials = read_binary(R0, None, None, None, models=True)
         accuracy = np.clip(trials.correct.mean(axis=1) / trials.n, eps, 1.0 - eps)
         log_odds = np.log(accuracy / (1.0 - accuracy))
-        self.prior_mean: Vector = log_odds - log_odds.mean()
+        self.prior_mean: Matrix = log_odds - log_odds.mean()
 
-    def penalty(self, theta: Vector) -> float:
+    def penalty(self, theta: Matrix) -> float:
         """Return the penalty of `theta`."""
         if theta.shape != self.prior_mean.shape:
             raise ValueError(f"R0 must have {theta.size} models; got {self.prior_mean.size}")
@@ -136,7 +136,6 @@ def read_prior_penalty(prior: Any) -> Prior:
     return prior
 
 
-Matrix: TypeAlias = NDArray[np.float64]
 Objective: TypeAlias = Callable[[Matrix], tuple[float, Matrix]]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scorio._labels import Outcomes
 from scorio.eval._arguments import positive
 from scorio.eval._inputs import read_outcomes
 from scorio.rank._fitting import (
+    Matrix,
     Prior,
     UniformPrior,
     minimum,
@@ -21,7 +21,6 @@ from scorio.rank._fitting import (
 from scorio.rank._ranked import Ranking, documented, fitted
 from scorio.rank._ties import Ranks, TieMethod
 
-Matrix: TypeAlias = NDArray[np.float64]
 ItemRanking: TypeAlias = Ranking | tuple[Ranks, Matrix, dict[str, Matrix]]
 
 _LOG_DISCRIMINATION = 4.0
@@ -52,7 +51,7 @@ def rasch(
     >>> rasch([[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]])
     array([1, 2, 2])
     """
-    return _rasch(R, UniformPrior(), method, return_scores, max_iter, return_item_params)
+    return _items(R, UniformPrior(), method, return_scores, max_iter, return_item_params)
 
 
 @documented
@@ -79,7 +78,7 @@ def rasch_map(
     array([1, 2, 2])
     """
     penalty = read_prior_penalty(prior)
-    return _rasch(R, penalty, method, return_scores, max_iter, return_item_params)
+    return _items(R, penalty, method, return_scores, max_iter, return_item_params)
 
 
 @documented
@@ -112,7 +111,7 @@ def rasch_2pl(
     >>> rasch_2pl([[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]])
     array([1, 2, 2])
     """
-    return _two(R, UniformPrior(), method, return_scores, max_iter, return_item_params, reg_discrimination)
+    return _items(R, UniformPrior(), method, return_scores, max_iter, return_item_params, reg_discrimination)
 
 
 @documented
@@ -140,32 +139,28 @@ def rasch_2pl_map(
     array([1, 2, 2])
     """
     penalty = read_prior_penalty(prior)
-    return _two(R, penalty, method, return_scores, max_iter, return_item_params, reg_discrimination)
+    return _items(R, penalty, method, return_scores, max_iter, return_item_params, reg_discrimination)
 
 
-def _rasch(
-    R: Outcomes, prior: Prior, method: TieMethod, return_scores: bool, max_iter: int, items: bool
-) -> ItemRanking:
-    right, trials = _counts(R, prior, "rasch")
-    theta, difficulty, _ = _fit(right, trials, prior, max_iter, None, "rasch")
-    ranking = fitted(theta, theta, method, return_scores or items)
-    return (*ranking, {"difficulty": difficulty}) if items else ranking
-
-
-def _two(
+def _items(
     R: Outcomes,
     prior: Prior,
     method: TieMethod,
     return_scores: bool,
     max_iter: int,
     items: bool,
-    regularisation: float,
+    regularisation: float | None = None,
 ) -> ItemRanking:
-    right, trials = _counts(R, prior, "rasch_2pl")
-    weight = positive("reg_discrimination", regularisation)
-    theta, difficulty, log_a = _fit(right, trials, prior, max_iter, weight, "rasch_2pl")
+    """Fit the Rasch model, or with `regularisation` of its discriminations 2PL."""
+    name = "rasch" if regularisation is None else "rasch_2pl"
+    right, trials = _counts(R, prior, name)
+    weight = None if regularisation is None else positive("reg_discrimination", regularisation)
+    theta, difficulty, log_a = _fit(right, trials, prior, max_iter, weight, name)
     ranking = fitted(theta, theta, method, return_scores or items)
-    return (*ranking, {"difficulty": difficulty, "discrimination": np.exp(log_a)}) if items else ranking
+    parameters = {"difficulty": difficulty}
+    if weight is not None:
+        parameters["discrimination"] = np.exp(log_a)
+    return (*ranking, parameters) if items else ranking
 
 
 def _counts(R: Outcomes, prior: Prior, name: str) -> tuple[Matrix, int]:
