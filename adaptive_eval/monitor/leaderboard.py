@@ -17,7 +17,6 @@ from adaptive_eval.monitor.snapshot import RunView
 from adaptive_eval.text.labels import distinct_labels
 from adaptive_eval.text.missing_words import often_without_answer
 from adaptive_eval.text.numbers import (
-    NOTHING,
     decimals_for,
     fixed,
     interval,
@@ -25,6 +24,7 @@ from adaptive_eval.text.numbers import (
     short,
     usd,
 )
+from adaptive_eval.text.report_phrases import bayes_words
 from adaptive_eval.text.standings import standings
 from adaptive_eval.text.verdicts import state_word
 
@@ -97,7 +97,9 @@ def _optional(rows: Sequence[ModelResult], decimals: int, bayes: bool) -> list[_
         empty = [str(row.no_answer) for row in rows]
         found.insert(0, _Optional(Column("no answer", empty, "right"), 2))
     if bayes:
-        found.insert(0, _Optional(Column("Bayes@N", [_bayes(row, decimals) for row in rows], "right"), 1))
+        found.insert(
+            0, _Optional(Column("Bayes@N", [bayes_words(row, decimals) for row in rows], "right"), 1)
+        )
     if any(row.low is not None for row in rows):
         intervals = [interval(row.low, row.high, decimals) for row in rows]
         found.append(_Optional(Column("interval", intervals, "right"), 0, _BAR_GOOD))
@@ -118,10 +120,6 @@ def _at(extra: Sequence[_Optional], place: int) -> list[Column]:
 
 def _trials(n: int) -> str:
     return f"{n:,}" if n < 1_000_000 else short(n)
-
-
-def _bayes(row: ModelResult, decimals: int) -> str:
-    return NOTHING if row.mu is None else f"{fixed(row.mu, decimals)} ± {fixed(row.sigma, decimals)}"
 
 
 def _state(word: str) -> Text:

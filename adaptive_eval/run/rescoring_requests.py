@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationError
 
 from adaptive_eval.config import RunConfig
-from adaptive_eval.config.document import read_document
+from adaptive_eval.config.document import dotted, read_document
 from adaptive_eval.config.problems import plain_problems
 from adaptive_eval.config.rubric_config import RubricConfig, by_schema
 from adaptive_eval.config.scorers import ScorerConfig
@@ -90,5 +90,5 @@ def _written(text: str, option: str) -> _Written:
         return _Written.model_validate({option: document.data})
     except ValidationError as error:
         (_, *place), words = next(plain_problems(error, _Written))
-        where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).lstrip(".")
+        where = dotted(tuple(place))
         raise UsageError(f"--{option} {text!r}: {where + ': ' if where else ''}{words}") from None
