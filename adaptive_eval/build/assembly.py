@@ -24,14 +24,8 @@ from adaptive_eval.build.grading import (
     model_graded,
     scorer_endpoints,
 )
-from adaptive_eval.build.model_clients import (
-    ModelEndpoint,
-    endpoints_of,
-    functions_of,
-    model_clients_of,
-    server_limits,
-    solvers_of,
-)
+from adaptive_eval.build.model_clients import ModelEndpoint, endpoints_of, model_clients_of, server_limits
+from adaptive_eval.build.model_functions import functions_of, solvers_of
 from adaptive_eval.build.open_files import most_connections, shortage
 from adaptive_eval.build.previous_runs import Previous, previous_of
 from adaptive_eval.build.prompts import (

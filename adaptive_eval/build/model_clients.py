@@ -1,11 +1,10 @@
-"""From a config to model clients: endpoints, functions of the user, limits, and when trials are dropped."""
+"""From a config to model clients: endpoints, limits, and when trials are dropped."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
@@ -17,12 +16,11 @@ from adaptive_eval.config.decisions import RetryConfig
 from adaptive_eval.config.discovery_config import EachServerConfig
 from adaptive_eval.config.limits_config import RateLimitConfig
 from adaptive_eval.config.model import AUTO_CONCURRENCY, HeaderConfig, ModelConfig
-from adaptive_eval.config.section import IN_LITELLM, MIMIC, PYTHON
+from adaptive_eval.config.section import MIMIC
 from adaptive_eval.config.server_config import ServerConfig
 from adaptive_eval.endpoints.anthropic_messages import AnthropicMessages
 from adaptive_eval.endpoints.batches import BatchOptions
 from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
-from adaptive_eval.endpoints.litellm_model import litellm_model
 from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions, OpenAIResponses
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.engine.discovery import Discovery
@@ -38,9 +36,8 @@ from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.engine.rates import RateLimit
 from adaptive_eval.engine.retry import RetryPolicy
-from adaptive_eval.engine.solving import Solver, Solvers
-from adaptive_eval.errors import UsageError, UserCodeError
-from adaptive_eval.tasks.user_code import modules_of
+from adaptive_eval.engine.solving import Solvers
+from adaptive_eval.errors import UsageError
 from adaptive_eval.text.numbers import listing
 from adaptive_eval.trial import IMAGE_TOKENS, Conversation, Message
 
@@ -226,51 +223,3 @@ def _header(name: str, header: HeaderConfig) -> str:
     if not value:
         raise UsageError(f"header {name}: the environment variable {header.env} is not set")
     return value
-
-
-def functions_of(config: RunConfig) -> dict[str, Answerer]:
-    """Return the function of every model that is one, by the name of the model."""
-    return {
-        model.name: litellm_model(model.name, model.model_id)
-        if model.function == IN_LITELLM
-        else _function(model.function, config.base_dir)
-        for model in config.models
-        if model.function is not None
-    }
-
-
-def solvers_of(config: RunConfig) -> dict[str, Solver]:
-    """Return the solver of every task that has one, by the name of the task."""
-    return {
-        task.name: Solver(
-            task.solver.function,
-            _function(task.solver.function.removeprefix(PYTHON), config.base_dir),
-            task.solver.calls,
-            task.solver.prompt_tokens,
-        )
-        for task in config.tasks
-        if task.solver is not None
-    }
-
-
-def _function(name: str, base: Path) -> Answerer:
-    """Return the function ``module:function`` or ``path/to/file.py:function``, as from the folder `base`."""
-    place, _, attribute = name.rpartition(":")
-    folder, module = base, place
-    if place.endswith(".py"):
-        file = base / Path(place).expanduser()
-        if not file.is_file():
-            raise UserCodeError(
-                f"{PYTHON}{name}: there is no file {file}; a relative path starts from the config's folder"
-            )
-        folder, module = file.parent, file.stem
-    with modules_of(folder, module):
-        try:
-            found = getattr(import_module(module), attribute, None)
-        except Exception as error:
-            words = f"{type(error).__name__}: {error}"
-            raise UserCodeError(f"{PYTHON}{name}: {place} cannot be imported: {words}") from error
-    if not callable(found):
-        raise UserCodeError(f"{PYTHON}{name}: {place} has no function {attribute!r}")
-    function: Answerer = found
-    return function

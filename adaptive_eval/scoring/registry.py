@@ -9,9 +9,10 @@ from typing import Any
 from adaptive_eval.errors import UsageError
 from adaptive_eval.scoring.choice import ChoiceScorer
 from adaptive_eval.scoring.code import CodeScorer
-from adaptive_eval.scoring.exact import ExactScorer, NumericScorer
+from adaptive_eval.scoring.exact import ExactScorer
 from adaptive_eval.scoring.judge import JudgeScorer
 from adaptive_eval.scoring.math import MathScorer
+from adaptive_eval.scoring.numeric import NumericScorer
 from adaptive_eval.scoring.overlap import F1Scorer, RougeScorer
 from adaptive_eval.scoring.patterns import ContainsScorer, RegexScorer
 from adaptive_eval.scoring.scorer import Scorer

@@ -12,74 +12,16 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from adaptive_eval.errors import RunDamaged, RunExists, RunFileError, RunNotFound, RunTooNew
+from adaptive_eval.errors import RunExists, RunFileError, RunNotFound
 from adaptive_eval.store.codec import pack
 from adaptive_eval.store.file_errors import translated
+from adaptive_eval.store.migrations import READABLE_FROM, file_version, migrate
 from adaptive_eval.store.pending_rows import row_checksum
-
-APPLICATION_ID = 0x41455652
-"""``AEVR``: marks a SQLite file as a run file (see ``file(1)`` and ``PRAGMA application_id``)."""
-
-
-_NAMES = (
-    "schema.sql",
-    "scorings.sql",
-    "dictionaries.sql",
-    "tallies.sql",
-    "checksums.sql",
-    "answer_digests.sql",
-    "reasoning.sql",
-    "tool_calls.sql",
-    "row_checksums.sql",
-)
-
-SCRIPTS = tuple(files("adaptive_eval.store").joinpath(name).read_text(encoding="utf-8") for name in _NAMES)
-"""The SQL of each numbered step of the schema, in order; applying the first n gives version n."""
-
-READABLE_FROM = 1
-"""Files from this version on are read as they are: later scripts add tables and columns only, which older
-files do without."""
-
-
-def file_version(db: sqlite3.Connection, path: Path, known: int = len(SCRIPTS)) -> int:
-    """Return the version of an existing run file."""
-    (application,) = db.execute("PRAGMA application_id").fetchone()
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    if application != APPLICATION_ID:
-        raise RunDamaged(f"{path} is a SQLite file, but not a run file of adaptive-eval. Is the path right?")
-    if version > known:
-        raise RunTooNew(
-            f"{path} has file version {version}; this adaptive-eval reads versions up to {known}. "
-            "Upgrade adaptive-eval"
-        )
-    return int(version)
-
-
-def migrate(db: sqlite3.Connection, scripts: Sequence[str] = SCRIPTS) -> None:
-    """Bring a file to version ``len(scripts)``, each step in its own transaction.
-
-    Examples
-    --------
-    >>> db = sqlite3.connect(":memory:", isolation_level=None)
-    >>> migrate(db)
-    >>> db.execute("PRAGMA user_version").fetchone() == (len(SCRIPTS),)
-    True
-    """
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    for number, script in enumerate(scripts[version:], start=version + 1):
-        try:
-            db.executescript(f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {number};\nCOMMIT;")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
-
 
 Durability: TypeAlias = Literal["full", "normal"]
 """``full``: a commit survives power loss. ``normal``: it survives the death of the process; power loss may

@@ -18,10 +18,11 @@ from scorio.categorical.derive import (
 )
 from scorio.categorical.evaluation import Evaluation, ModelEvaluations, evaluate, evaluate_models
 from scorio.categorical.records import load_records
-from scorio.categorical.schema import RUBRIC_VARIABLES, THRESHOLD_RULES, Category, Schema
+from scorio.categorical.schema import Category, Schema
 from scorio.categorical.schemas import get_schema, schema_names
 from scorio.categorical.signals import BASE_SIGNALS, Signals
 from scorio.categorical.thresholds import Threshold, ThresholdRule, Thresholds
+from scorio.categorical.variables import RUBRIC_VARIABLES, THRESHOLD_RULES
 
 __all__ = [
     "BASE_SIGNALS",

@@ -2,7 +2,7 @@
 
 A condition is one of
 
-- a name: a rubric variable such as ``"wrong"`` (:mod:`scorio.categorical.schema`, or a schema's own);
+- a name: a rubric variable such as ``"wrong"`` (:mod:`scorio.categorical.variables`, or a schema's own);
 - ``"otherwise"`` (or ``True``): always holds;
 - a comparison, ``{"signal": NAME, OPERATOR: OPERAND}`` with one or more of the operators ``above``,
   ``at_least``, ``below``, ``at_most``, ``equals``. An operand is a number, the name of a threshold, or

@@ -30,8 +30,8 @@ from command_line import (
 from ordeal import LATENCY, WEATHER, Ordeal
 
 from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.store.migrations import SCRIPTS
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.run_files import SCRIPTS
 from adaptive_eval.store.writer import RunWriter
 
 

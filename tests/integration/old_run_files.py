@@ -7,7 +7,7 @@ import zlib
 from contextlib import closing
 from pathlib import Path
 
-from adaptive_eval.store.run_files import SCRIPTS, migrate
+from adaptive_eval.store.migrations import SCRIPTS, migrate
 from adaptive_eval.store.zstd import decompress
 
 WRITTEN_WITH_ZLIB = 2

@@ -14,9 +14,9 @@ from mimic_runs import command, mimic_config, run_config, write_config
 from old_run_files import as_version
 
 from adaptive_eval.store import trainer
+from adaptive_eval.store.migrations import SCRIPTS
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
-from adaptive_eval.store.run_files import SCRIPTS
 from adaptive_eval.store.scorings import ScoringRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from adaptive_eval.scoring.exact import NumericScorer
 from adaptive_eval.scoring.numerals import find_numbers, is_same_number, read_number
+from adaptive_eval.scoring.numeric import NumericScorer
 from adaptive_eval.trial import Completion, Question
 
 READABLE = [

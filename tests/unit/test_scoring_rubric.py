@@ -7,7 +7,7 @@ import math
 import pytest
 
 from adaptive_eval.errors import TransientEndpointError
-from adaptive_eval.scoring.exact import NumericScorer
+from adaptive_eval.scoring.numeric import NumericScorer
 from adaptive_eval.scoring.rubric import Rubric, TaskScoring
 from adaptive_eval.scoring.signals import TOKEN_RATIO_UNIT, attempt_signals
 from adaptive_eval.trial import Completion, Question, Usage

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from adaptive_eval.errors import RunDamaged, RunTooNew
+from adaptive_eval.store.migrations import APPLICATION_ID, SCRIPTS, file_version, migrate
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.run_files import APPLICATION_ID, SCRIPTS, file_version, migrate
 from adaptive_eval.store.writer import RunWriter
 
 NEXT = """
