@@ -11,32 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import exp, log
+from math import exp
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board
-from adaptive_eval.core.goals import make_goal
+from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE, make_goal
+from adaptive_eval.core.intervals import EXACT, Intervals
 from adaptive_eval.core.readers import contrast_reader
 from adaptive_eval.core.shared_rounds import SharedRounds
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.window import Evidence, EvidenceWindow
 from scorio.sequential.betting import ScoreBets
-from scorio.sequential.contrasts import FLOOR, ContrastBlock
-from scorio.sequential.evidence import (
-    MIN_QUESTIONS,
-    confidence_radius,
-    difference_radius,
-    log_evidence,
-    score_radius,
-)
+from scorio.sequential.contrasts import ContrastBlock
+from scorio.sequential.evidence import MIN_QUESTIONS
 from scorio.sequential.exact import ExactReader
 from scorio.sequential.rules import Budgeted
 
-OPEN, BETTER, WORSE, TIE = 0, 1, -1, 2
-EXACT = 2.0 * FLOOR
-"""Variance of a difference of scores that are known: all questions answered by models without noise."""
 CERTAIN = 700.0
 """Logarithm of the evidence where a difference is known."""
 ROUNDING = 1e-9
@@ -78,8 +70,8 @@ class Comparison:
         self.spec = spec
         self.board = board
         self.goal = make_goal(spec)
-        self._single, self._measured = self.goal.single, self.goal.measured
-        self._partner = np.where(self._single, self.goal.first, self.goal.second)
+        self._measured = self.goal.measured
+        self._partner = np.where(self.goal.single, self.goal.first, self.goal.second)
         self._measures = bool(self._measured.any())
         top_set = spec.stopping.family == "top-set"
         self._hypotheses = max(spec.across_cut if top_set else self.goal.hypotheses, 1)
@@ -128,6 +120,7 @@ class Comparison:
         if spec.stopping.rule == "exact":
             self._exact = ExactReader(board.cells[0], self.goal.first, self.goal.second)
         self._bets = spec.stopping.bets_on_numbers & self.goal.single & ~self.goal.measured
+        self.intervals = Intervals(self.goal, self._bets, self.alpha, self.margin)
         self._bet_row = np.cumsum(self._bets) - 1
         self._bet_reader = ScoreBets(
             board.cells,
@@ -178,52 +171,9 @@ class Comparison:
         return bool(self.guarded[row] <= EXACT)
 
     def interval(self, rows: slice | list[int] = slice(None)) -> tuple[Floats, Floats]:
-        """Confidence sequence of some contrasts at the run's confidence, in unit scores.
-
-        Its variance is V₂. V itself measures how far the answers are from agreement, so it is right for the
-        hypothesis that the models agree and for no other: intervals from V would miss a difference of 0.1
-        near a score of 0.9 in one run of six. If a winner was called with V but V₂ has not rejected 0 yet,
-        the interval ends at 0. Likewise the interval of a tie ends at ±ε.
-        """
-        difference, radius = self.difference[rows], self._radius(rows)
-        low, high = difference - radius, difference + radius
-        bet = self._bets[rows]
-        evidence = log_evidence(difference, np.minimum(self.variance[rows], 1e12), self.margin)
-        rejected = bet | (evidence > -log(self.alpha))
-        better = (self.verdict[rows] == BETTER) & rejected & (bet | (difference > 0.0))
-        worse = (self.verdict[rows] == WORSE) & rejected & (bet | (difference < 0.0))
-        low, high = np.where(better, np.maximum(low, 0.0), low), np.where(worse, np.minimum(high, 0.0), high)
-        if self.margin is not None:
-            tie = (self.verdict[rows] == TIE) & ~self.goal.measured[rows]
-            low, high = (
-                np.where(tie, np.maximum(low, -self.margin), low),
-                np.where(tie, np.minimum(high, self.margin), high),
-            )
-        return low, high
-
-    def _radius(self, rows: slice | list[int]) -> Floats:
-        """Half-width of the confidence sequences of some contrasts, in unit scores."""
-        difference, variance = self.difference[rows], np.minimum(self.guarded[rows], 1e12)
-        measured, single = self._measured[rows], self._single[rows]
-        known = variance <= EXACT
-        plain = single | known
-        radius = np.empty_like(variance)
-        if plain.any():
-            radius = confidence_radius(variance, self.alpha, self.margin)
-        if not plain.all():
-            of_pairs = difference_radius(difference, variance, self.progress[rows], self.alpha, self.margin)
-            radius = np.where(plain, radius, of_pairs)
-        if measured.any():
-            radius = np.where(measured, self.score_radius(difference, variance), radius)
-        held = single & ~measured & ~known
-        if held.any():
-            score = difference + np.where(held, self.goal.value[rows], 0.0)
-            radius = np.where(held, score_radius(score, variance, self.alpha, self.margin), radius)
-        return np.asarray(radius)
-
-    def score_radius(self, score: Floats, variance: Floats) -> Floats:
-        """Half-width of the anytime interval of a model's own score, in unit scores."""
-        return score_radius(score, np.minimum(variance, 1e12), self.alpha)
+        """Confidence sequence of some contrasts at the run's confidence, in unit scores."""
+        estimates = (self.difference[rows], self.variance[rows], self.guarded[rows])
+        return self.intervals.of(rows, self.verdict[rows], *estimates, self.progress[rows])
 
     # ------------------------------------------------------------------ reading
 
@@ -297,7 +247,8 @@ class Comparison:
 
     def _narrow(self, rows: Ints, block: ContrastBlock) -> Bools:
         """Return where a score's interval is as narrow as its contrast requires."""
-        narrow = 2.0 * self.score_radius(block.difference, block.variance) <= self.goal.width[rows, None]
+        radius = self.intervals.of_scores(block.difference, block.variance)
+        narrow = 2.0 * radius <= self.goal.width[rows, None]
         return np.asarray(narrow & (block.questions >= MIN_QUESTIONS))
 
     def _estimate(self, rows: Ints, start: int, stop: int) -> ContrastBlock:

@@ -8,8 +8,8 @@ import numpy as np
 
 from adaptive_eval.core.account import Account
 from adaptive_eval.core.budget import Budget
-from adaptive_eval.core.compare import TIE, Call, Comparison
-from adaptive_eval.core.goals import sides
+from adaptive_eval.core.compare import Call, Comparison
+from adaptive_eval.core.goals import TIE, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Decision
 from adaptive_eval.core.spec import SessionSpec

@@ -24,6 +24,9 @@ from adaptive_eval.errors import SessionError, UsageError
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+OPEN, BETTER, WORSE, TIE = 0, 1, -1, 2
+"""Verdicts of a contrast."""
+
 SINGLE = -1
 """Second index of a contrast of one model with a number, or of a score to be measured."""
 
@@ -58,11 +61,11 @@ class Decided:
         """Mark its open contrasts."""
         marked = np.zeros(verdict.size, dtype=bool)
         marked[self.rows] = True
-        return np.asarray(marked & (verdict == 0) & ~lost)
+        return np.asarray(marked & (verdict == OPEN) & ~lost)
 
     def met(self, verdict: Ints, score: Floats) -> tuple[str, ...]:
         """Return its text once no contrast is open."""
-        return (self.text,) if bool((verdict[self.rows] != 0).all()) else ()
+        return (self.text,) if bool((verdict[self.rows] != OPEN).all()) else ()
 
 
 @dataclass(frozen=True, eq=False)

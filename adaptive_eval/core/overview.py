@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget
-from adaptive_eval.core.compare import BETTER, OPEN, WORSE, Comparison
+from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.decision_evidence import population_interval
-from adaptive_eval.core.goals import sides
+from adaptive_eval.core.goals import BETTER, OPEN, WORSE, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.plugins import RULE_GROUP, package_of
 from adaptive_eval.core.references import reference_warnings
@@ -93,7 +93,7 @@ def _tasks(spec: SessionSpec, board: Board, comparison: Comparison) -> tuple[Tas
         estimate = board.task_scores(number)
         low, unit = min(task.weights), max(task.weights) - min(task.weights)
         score = estimate.difference[:, 0]
-        radius = comparison.score_radius(estimate.difference[:, 0], estimate.variance[:, 0])
+        radius = comparison.intervals.of_scores(estimate.difference[:, 0], estimate.variance[:, 0])
         ends = [low + unit * np.clip(score + sign * radius, 0.0, 1.0) for sign in (-1, 0, 1)]
         known = estimate.questions[:, 0] > 0
         scores = tuple(
@@ -124,7 +124,7 @@ def _models(
     origin, unit = spec.scale
     estimate = board.scores()
     score = estimate.difference[:, 0]
-    radius = comparison.score_radius(score, estimate.variance[:, 0])
+    radius = comparison.intervals.of_scores(score, estimate.variance[:, 0])
     mu, sigma = board.posterior()
     trials, seen = board.trial_counts(), board.seen()
     known = (estimate.questions[:, 0] > 0) & (trials > 0)
@@ -315,7 +315,7 @@ def _tie_margins(spec: SessionSpec, comparison: Comparison) -> Floats:
     applies.
     """
     goal, margin = comparison.goal, comparison.margin
-    had = 2.0 * comparison.score_radius(comparison.difference, comparison.variance)
+    had = 2.0 * comparison.intervals.of_scores(comparison.difference, comparison.variance)
     near = np.clip((goal.width / had) ** 2, 0.0, 1.0)
     if margin is None or spec.stopping.rule == "zscore" or spec.stopping.own_rule:
         return np.asarray(near)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.compare import OPEN
+from adaptive_eval.core.goals import OPEN
 from adaptive_eval.core.spec import BudgetSpec, SessionSpec
 from adaptive_eval.simulate.result import SimulationResult
 

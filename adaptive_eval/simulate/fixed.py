@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board
-from adaptive_eval.core.compare import BETTER, OPEN, WORSE
-from adaptive_eval.core.goals import Goal, make_goal
+from adaptive_eval.core.goals import BETTER, OPEN, WORSE, Goal, make_goal
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate.coins import Answers, Stream, asked, drawn_from

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from session_scripts import calls, coin, drive, make_spec
 
-from adaptive_eval.core.compare import BETTER, OPEN, _running_peak
+from adaptive_eval.core.compare import _running_peak
+from adaptive_eval.core.goals import BETTER, OPEN
 from adaptive_eval.core.session import Session
 from adaptive_eval.trial import Missing, TrialOutcome
 from scorio.sequential.families import family
