@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
@@ -17,11 +19,15 @@ from scorio.sequential.drift import DriftEvidence, rank_among
 FALSE_ALARM: Final = 0.001
 """Chance of a false warning about a model and its servers in a run, at most, whenever one looks."""
 
+_LIMIT: Final = 2.0 / FALSE_ALARM
+"""Half of that chance is for the model."""
+
 _PENDING: Final = 20_000
 """Outcomes of a model that wait for one before them; beyond that it is taken to be lost."""
 
 Question: TypeAlias = tuple[str, str]
 _Outcome: TypeAlias = tuple[Question, int, float, str]
+_Counts: TypeAlias = tuple[tuple[float, int], ...]
 
 
 @dataclass(slots=True)
@@ -30,7 +36,7 @@ class _History:
 
     limit: float
     evidence: DriftEvidence = field(default_factory=DriftEvidence)
-    seen: dict[Question, dict[float, int]] = field(default_factory=dict)
+    seen: dict[Question, _Counts] = field(default_factory=dict)
     times: array[float] = field(default_factory=lambda: array("d"))
     words: str = ""
 
@@ -38,16 +44,30 @@ class _History:
         """Take in an outcome; return whether it is the one that raises the alarm."""
         if self.words:
             return False
-        earlier = self.seen.setdefault(question, {})
-        self.evidence.add(rank_among(category, earlier, uniform), value=float(category))
-        earlier[category] = earlier.get(category, 0) + 1
+        earlier = self.seen.get(question, ())
+        self.evidence.add(rank_among(category, dict(earlier), uniform), value=float(category))
+        self.seen[question] = _with_one_more(earlier, category)
         self.times.append(at)
         return self.evidence.peak >= self.limit
+
+    def copied(self, limit: float) -> _History:
+        """Return the same history of its own."""
+        evidence = deepcopy(self.evidence)
+        return replace(self, limit=limit, evidence=evidence, seen=dict(self.seen), times=self.times[:])
+
+
+@lru_cache(maxsize=4096)
+def _with_one_more(earlier: _Counts, category: int) -> _Counts:
+    """Return how often each category came; questions with the same counts share one object."""
+    counts = dict(earlier)
+    counts[category] = counts.get(category, 0) + 1
+    return tuple(sorted(counts.items()))
 
 
 @dataclass(slots=True)
 class _Model:
     whole: _History
+    only: str | None = None  # the server of all outcomes so far, whose history is that of the model
     servers: dict[str, _History] = field(default_factory=dict)
     pending: dict[int, _Outcome | None] = field(default_factory=dict)
     next: int = 0
@@ -94,7 +114,7 @@ class DriftWatch:
         """Take in a finished trial; `category` is None for a missing one, `server` empty where unknown."""
         known = self._models.get(key.model)
         if known is None:
-            known = self._models[key.model] = _Model(_History(2.0 / FALSE_ALARM))
+            known = self._models[key.model] = _Model(_History(_LIMIT))
         if key.index < known.next:
             return
         known.pending[key.index] = None if category is None else (question, category, at, server)
@@ -114,14 +134,18 @@ class DriftWatch:
     def _count(self, name: str, known: _Model, index: int, outcome: _Outcome) -> None:
         question, category, at, server = outcome
         uniform = _uniform(name, index)
+        if known.only is None:
+            known.only = server
+        alone = known.only == server and not known.servers
+        if not (alone or known.servers) and known.only:
+            # A change that was found while the server was alone is said once, of the model.
+            known.servers[known.only] = known.whole.copied(_limit_of(1))
         if known.whole.add(question, category, at, uniform):
             self._alarm(known.whole, name, "")
-        if server:
+        if server and not alone:
             of_server = known.servers.get(server)
             if of_server is None:
-                place = len(known.servers) + 1  # 1/(1·2) + 1/(2·3) + … = 1
-                limit = known.whole.limit * place * (place + 1)
-                of_server = known.servers[server] = _History(limit)
+                of_server = known.servers[server] = _History(_limit_of(len(known.servers) + 1))
             if of_server.add(question, category, at, uniform) and len(known.servers) > 1:
                 self._alarm(of_server, name, server)
 
@@ -141,6 +165,11 @@ class DriftWatch:
         self._news.append(said)
         self.remarks.append(said)
         self.changes.append(Change(model, server, before.outcomes, at, before.mean, after.mean, FALSE_ALARM))
+
+
+def _limit_of(place: int) -> float:
+    """Return the limit of the server that comes in this place: 1/(1·2) + 1/(2·3) + … = 1."""
+    return _LIMIT * place * (place + 1)
 
 
 def _uniform(model: str, index: int) -> float:

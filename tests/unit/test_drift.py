@@ -58,6 +58,18 @@ def test_one_server_of_a_pool_that_changes_is_named():
     assert not any("gpu1" in words or "gpu3" in words for words in watch.remarks)
 
 
+def test_a_server_that_was_alone_is_compared_with_what_it_answered_then():
+    """It changes at the moment at which another joins."""
+    watch, rng = DriftWatch(), random.Random(15)
+    watched(watch, rng, lambda step, at: 0.9, 2000, ("http://gpu1",))
+    servers = ("http://gpu1", "http://gpu2")
+    watched(
+        watch, rng, lambda step, at: 0.3 if at == "http://gpu1" else 0.9, 0, servers, order=range(2000, 4000)
+    )
+    assert any(words.startswith("m at http://gpu1: ") for words in watch.remarks)
+    assert not any("gpu2" in words for words in watch.remarks)
+
+
 def test_slower_right_answers_are_no_change():
     """Outcomes count in the order of the sequence: those that come late are waited for."""
     late, early = DriftWatch(), DriftWatch()
