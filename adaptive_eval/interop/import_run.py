@@ -54,19 +54,13 @@ class Levels:
         return category if category is None or self.by_score is None else self.by_score[float(category)]
 
 
-def levels_of(
-    gathered: Gathered, right_from: float | None = None, weights: Sequence[float] | None = None
-) -> dict[str, Levels]:
-    """Return how the trials of each task become categories.
-
-    Scores are kept exactly where there are few of them: each is a category that is worth the score.
-    """
-    return {task: _levels(task, gathered, right_from, weights) for task in gathered.tasks}
-
-
 def _levels(
     task: str, gathered: Gathered, right_from: float | None, weights: Sequence[float] | None
 ) -> Levels:
+    """Return how the trials of a task become categories.
+
+    Scores are kept exactly where there are few of them: each is a category that is worth the score.
+    """
     categories, scores = gathered.categories[task], gathered.scores[task]
     if not scores:
         return Levels(_weights(task, categories, weights or gathered.weights.get(task)))
@@ -187,7 +181,7 @@ def _write(
             progress(f"reading {log.path.name}", number, len(logs))
             counts.append(gatherer.add(log))
         gathered = gatherer.gathered()
-        levels = levels_of(gathered, right_from, weights)
+        levels = {task: _levels(task, gathered, right_from, weights) for task in gathered.tasks}
         tasks = tuple(TaskSpec(name, ids, levels[name].weights) for name, ids in gathered.tasks.items())
         session = Session(decide(gathered.models, tasks))
         sequences = sequences_of(gatherer.cells(), len(gathered.models), session.board.run_sequence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -142,29 +142,21 @@ def _opencompass(data: Any, choices: Choices, path: Path) -> Iterator[Piece]:
 # Shape: the published results, https://github.com/eval-sys/mcpmark-experiments.
 def _mcpmark_runs(data: Any, choices: Choices, path: Path) -> Iterator[Piece]:
     for number, (name, run) in enumerate(sorted(data["runs"].items())):
-        yield _mcpmark_trial(
-            run, data["model"], data["service"], data["task"], name, choices, path, number=number
-        )
+        names = (data["model"], data["service"], data["task"])
+        yield _mcpmark_trial(run, names, name, choices, path, number=number)
 
 
 # Shape: save_meta_json in src/results_reporter.py of MCPMark.
 def _mcpmark(data: Any, choices: Choices, path: Path) -> Iterator[Piece]:
     run = {**data, **data["execution_result"]}
-    yield _mcpmark_trial(
-        run, data["model_name"], data.get("mcp") or path.stem, data["task_name"], "the file", choices, path
-    )
+    names = (data["model_name"], data.get("mcp") or path.stem, data["task_name"])
+    yield _mcpmark_trial(run, names, "the file", choices, path)
 
 
 def _mcpmark_trial(
-    run: Mapping[str, Any],
-    model: str,
-    service: str,
-    question: str,
-    place: str,
-    choices: Choices,
-    path: Path,
-    **more: Any,
+    run: Mapping[str, Any], names: Sequence[str], place: str, choices: Choices, path: Path, **more: Any
 ) -> Piece:
+    model, service, question = names
     usage = run.get("token_usage") or {}
     return _scored(
         choices.named(choices.model or model, path),

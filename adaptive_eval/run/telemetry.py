@@ -132,39 +132,29 @@ class Telemetry:
 
     def _tracers(self) -> Any:
         """Return the provider that the process has set, or one of our own."""
-        return self._provider(
-            self._trace.get_tracer_provider(),
-            "opentelemetry.sdk.trace.TracerProvider",
-            lambda resource: self._exporting_tracers(resource),
-        )
-
-    def _meters(self) -> Any:
-        return self._provider(
-            _library("opentelemetry.metrics").get_meter_provider(),
-            "opentelemetry.sdk.metrics.MeterProvider",
-            lambda resource: self._exporting_meters(resource),
-        )
-
-    def _provider(self, found: Any, kind: str, make: Any) -> Any:
-        module, _, name = kind.rpartition(".")
-        if isinstance(found, getattr(_library(module), name)):
+        found, sdk = self._trace.get_tracer_provider(), _library("opentelemetry.sdk.trace")
+        if isinstance(found, sdk.TracerProvider):
             return found
-        resource = _library("opentelemetry.sdk.resources").Resource.create({"service.name": "adaptive-eval"})
-        self._own.append(make(resource))
-        return self._own[-1]
-
-    def _exporting_tracers(self, resource: Any) -> Any:
-        sdk = _library("opentelemetry.sdk.trace")
         exporter = _library("opentelemetry.exporter.otlp.proto.http.trace_exporter").OTLPSpanExporter()
-        made = sdk.TracerProvider(resource=resource)
+        made = sdk.TracerProvider(resource=_resource())
         made.add_span_processor(_library("opentelemetry.sdk.trace.export").BatchSpanProcessor(exporter))
+        self._own.append(made)
         return made
 
-    def _exporting_meters(self, resource: Any) -> Any:
+    def _meters(self) -> Any:
+        found = _library("opentelemetry.metrics").get_meter_provider()
         sdk = _library("opentelemetry.sdk.metrics")
+        if isinstance(found, sdk.MeterProvider):
+            return found
         exporter = _library("opentelemetry.exporter.otlp.proto.http.metric_exporter").OTLPMetricExporter()
         reader = _library("opentelemetry.sdk.metrics.export").PeriodicExportingMetricReader(exporter)
-        return sdk.MeterProvider([reader], resource=resource)
+        made = sdk.MeterProvider([reader], resource=_resource())
+        self._own.append(made)
+        return made
+
+
+def _resource() -> Any:
+    return _library("opentelemetry.sdk.resources").Resource.create({"service.name": "adaptive-eval"})
 
 
 def _asked(model: ModelConfig, attempt: AttemptRecord) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -228,19 +229,11 @@ def _separated(lines: Iterable[str], delimiter: str) -> Iterator[Found]:
         yield reader.line_num, f"not readable as CSV: {error}"
 
 
-def _comma_separated(lines: Iterable[str]) -> Iterator[Found]:
-    return _separated(lines, ",")
-
-
-def _tab_separated(lines: Iterable[str]) -> Iterator[Found]:
-    return _separated(lines, "\t")
-
-
 _READERS: Mapping[str, tuple[str, Callable[[Iterable[str]], Iterator[Found]]]] = {
     ".jsonl": ("\n", _json_lines),
     ".ndjson": ("\n", _json_lines),
     ".json": ("\n", _json_list),
-    ".csv": ("", _comma_separated),
-    ".tsv": ("", _tab_separated),
+    ".csv": ("", partial(_separated, delimiter=",")),
+    ".tsv": ("", partial(_separated, delimiter="\t")),
 }
 """By ending: where lines end (the empty text: anywhere that CSV allows), and the reader."""
