@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, Protocol, TypeAlias
 
 from adaptive_eval.core.results import Decision
@@ -208,11 +209,8 @@ class PoolChanges:
         clock: Clock,
         on_change: Callable[[], None],
     ) -> None:
-        def enrolling(model: str) -> Callable[[Endpoint], Member]:
-            return lambda endpoint: enrol(model, endpoint)
-
         self._pool_members = {
-            model: PoolMembers(model, discovery, pools[model], enrolling(model), clock, on_change)
+            model: PoolMembers(model, discovery, pools[model], partial(enrol, model), clock, on_change)
             for model, discovery in discoveries.items()
         }
         self._clock = clock

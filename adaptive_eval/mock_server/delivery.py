@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Final
@@ -31,7 +31,7 @@ class FaultPlan:
         self._scope = scope
         self._requests = 0
         self._attempts: Counter[str] = Counter()
-        self._struck: defaultdict[str, int] = defaultdict(int)
+        self._struck: Counter[str] = Counter()
 
     @property
     def struck(self) -> dict[str, int]:
@@ -62,9 +62,7 @@ class FaultPlan:
             return low <= self._requests <= high
         if fault.every is not None:
             return self._requests % fault.every == 0
-        if fault.attempts is not None:
-            return attempt <= fault.attempts
-        return True
+        return fault.attempts is None or attempt <= fault.attempts
 
 
 CLOSE_EXTENSION: Final = "adaptive_eval.close"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.run_config import NotifyConfig
 from adaptive_eval.core.results import Decision, Results, StopVerdict
-from adaptive_eval.engine.events import Decided, Event, Progress, Stopped
+from adaptive_eval.engine.events import Decided, Event, Observer, Progress, Stopped
 from adaptive_eval.errors import UsageError
 from adaptive_eval.monitor.notifications import Channel, Notice, NoticeKind, Notifier, command, webhook
 from adaptive_eval.text.decision_words import describe
@@ -22,7 +22,6 @@ from adaptive_eval.text.headline import headline
 
 if TYPE_CHECKING:
     from adaptive_eval.monitor.metrics import RunMetrics
-    from adaptive_eval.run.telemetry import Telemetry
     from adaptive_eval.run.trackers import Tracker
 
 
@@ -91,28 +90,29 @@ class Outlets:
     ) -> None:
         self._say = say
         self._config = config
-        self._run = config.name
-        self._notify = config.notify
         self._options = metrics
         self._stack = ExitStack()
         self._metrics: RunMetrics | None = None
         self._notifier: Notifier | None = None
         self._results: Results | None = None
         self._trackers: list[Tracker] = []
-        self._telemetry: Telemetry | None = None
+        self._observers: list[Observer] = []
 
     def __enter__(self) -> Self:
-        channels = channels_of(self._notify)
+        notify = self._config.notify
+        channels = channels_of(notify)
         self._trackers = trackers_of(self._config)
-        if self._notify is not None and self._notify.otel:
+        self._observers += self._trackers
+        if notify is not None and notify.otel:
             from adaptive_eval.run.telemetry import Telemetry
 
-            self._telemetry = self._stack.enter_context(Telemetry(self._config))
+            self._observers.append(self._stack.enter_context(Telemetry(self._config)))
         address = self._options.address()
         if address is not None or self._options.file is not None:
             from adaptive_eval.monitor.metrics import RunMetrics
 
-            self._metrics = self._stack.enter_context(RunMetrics(self._run, address, self._options.file))
+            metrics = RunMetrics(self._config.name, address, self._options.file)
+            self._metrics = self._stack.enter_context(metrics)
         if channels:
             self._notifier = Notifier(channels)
         return self
@@ -134,10 +134,8 @@ class Outlets:
 
     def __call__(self, event: Event) -> None:
         """Pass an event on; takes no time."""
-        for tracker in self._trackers:
-            tracker(event)
-        if self._telemetry is not None:
-            self._telemetry(event)
+        for observer in self._observers:
+            observer(event)
         if isinstance(event, Progress):
             self._results = event.results
             if self._metrics is not None:
@@ -170,5 +168,6 @@ class Outlets:
         models: tuple[str, ...] = (),
         verdict: str | None = None,
     ) -> None:
-        if self._notifier is not None and self._notify is not None and event in self._notify.on:
-            self._notifier.tell(Notice(event, self._run, time.time(), text, trials, models, verdict))
+        notify, name = self._config.notify, self._config.name
+        if self._notifier is not None and notify is not None and event in notify.on:
+            self._notifier.tell(Notice(event, name, time.time(), text, trials, models, verdict))

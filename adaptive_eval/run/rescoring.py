@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -81,7 +81,7 @@ class Rescoring:
 
 def stored_scoring(built: Built, reader: RunReader) -> Rescoring:
     """Return the ranking by the categories that the run was decided by."""
-    outcomes = [*_flat(reader.log()), *_flat(reader.log(after_stop=True))]
+    outcomes = list(chain.from_iterable(chain(reader.log(), reader.log(after_stop=True))))
     return Rescoring("as run", _ranked(built, outcomes, {}), (), {})
 
 
@@ -338,8 +338,3 @@ def _require_same_data(built: Built, reader: RunReader) -> None:
                 f"{task.source}: the dataset of task {task.name!r} is not what it was when "
                 f"{reader.directory} was run; put the old one back"
             )
-
-
-def _flat(log: Iterator[list[TrialOutcome | Missing]]) -> Iterator[TrialOutcome | Missing]:
-    for batch in log:
-        yield from batch
