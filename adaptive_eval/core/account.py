@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 
@@ -43,6 +43,15 @@ class _Sum:
         self.prompt -= amount.prompt
         self.completion -= amount.completion
         self.usd -= amount.usd
+
+
+_QUANTITIES: dict[str, tuple[Callable[[_Sum], int], int]] = {
+    "tokens": (lambda of: of.prompt + of.completion, 1),
+    "prompt_tokens": (lambda of: of.prompt, 1),
+    "completion_tokens": (lambda of: of.completion, 1),
+    "usd": (lambda of: of.usd, PICODOLLARS),
+}
+"""Limited quantities but trials: the amount, and how much of it is 1 of the limit's unit."""
 
 
 class Account:
@@ -140,30 +149,15 @@ class Account:
 
     def lines(self, *, priced: bool = False) -> Iterator[BudgetLine]:
         """Yield the limited quantities; for a run also unlimited trials, tokens and (if `priced`) USD."""
-        limits, of_run = self.limits, self.scope == "run"
-        spent, assumed, held = self.spent, self.assumed, self.held
-        if of_run or limits.trials is not None:
-            yield self._line("trials", self.trials, 0, self.in_flight, limits.trials)
-        if of_run or limits.tokens is not None:
-            yield self._line(
-                "tokens",
-                spent.prompt + spent.completion,
-                assumed.prompt + assumed.completion,
-                held.prompt + held.completion,
-                limits.tokens,
-            )
-        if limits.prompt_tokens is not None:
-            yield self._line("prompt_tokens", spent.prompt, assumed.prompt, held.prompt, limits.prompt_tokens)
-        if limits.completion_tokens is not None:
-            yield self._line(
-                "completion_tokens",
-                spent.completion,
-                assumed.completion,
-                held.completion,
-                limits.completion_tokens,
-            )
-        if (of_run and priced) or limits.usd is not None:
-            yield self._line("usd", spent.usd, assumed.usd, held.usd, limits.usd, PICODOLLARS)
+        of_run = self.scope == "run"
+        if of_run or self.limits.trials is not None:
+            yield self._line("trials", self.trials, 0, self.in_flight, self.limits.trials)
+        always = {"tokens": of_run, "usd": of_run and priced}
+        for name, (amount, unit) in _QUANTITIES.items():
+            limit = getattr(self.limits, name)
+            if limit is not None or always.get(name):
+                sums = (amount(self.spent), amount(self.assumed), amount(self.held))
+                yield self._line(name, *sums, limit, unit)
 
     def _line(
         self, name: str, spent: int, assumed: int, held: int, limit: float | None, unit: int = 1

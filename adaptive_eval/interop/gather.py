@@ -141,21 +141,9 @@ class Gatherer:
             number = self._next.get((model, question, series), 0)
             self._next[model, question, series] = number + 1
         rest = json.dumps({name: value for name in _REST if (value := getattr(found, name))})
+        result = (found.category, found.score, found.missing, rest, self._repeat(found))
         try:
-            self._db.execute(
-                _INSERT,
-                (
-                    model,
-                    question,
-                    series,
-                    number,
-                    found.category,
-                    found.score,
-                    found.missing,
-                    rest,
-                    self._repeat(found),
-                ),
-            )
+            self._db.execute(_INSERT, (model, question, series, number, *result))
         except sqlite3.IntegrityError:
             raise OutcomesError(
                 f"{log.path}: {found.place}: trial {number} of model {found.model!r} on question "
