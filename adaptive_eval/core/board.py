@@ -20,6 +20,7 @@ from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.spec_checks import check_spec
 from scorio.sequential.cells import KNOWN, Cells, unit_scores
 from scorio.sequential.contrasts import ContrastBlock, score_block
+from scorio.sequential.pairs import cluster_spread
 from scorio.sequential.trial_sequence import RunSequence
 
 Ints = NDArray[np.int64]
@@ -41,6 +42,10 @@ class Board:
             Cells(sequence, unit_scores(task.weights), len(spec.names))
             for sequence, task in zip(self.run_sequence.sequences, spec.tasks, strict=True)
         )
+        for cells in self.cells:
+            cells.second_only = spec.stopping.edition < 7
+            if not cells.second_only:
+                cells.repeat_weight = 1.0 / spec.allocation.samples_per_prompt
         load_references(spec, self.cells)
         self.previous = PreviousTrials(spec)
         self.complete = [0] * len(spec.models) + [FINISHED] * len(spec.references)
@@ -173,7 +178,9 @@ class Board:
     def task_scores(self, task: int) -> ContrastBlock:
         """Return every model's mean score on one task now, in unit scores; arrays of shape (L, 1)."""
         cells = self.cells[task]
-        return score_block(cells.latest(), cells.sequence.questions, self.spec.stopping.target)
+        spread = cluster_spread(cells, self.spec.tasks[task].clusters)
+        target, weight = self.spec.stopping.target, cells.repeat_weight
+        return score_block(cells.latest(), cells.sequence.questions, target, spread, weight)
 
     def combine(self, blocks: list[ContrastBlock]) -> ContrastBlock:
         """Combine the tasks' estimates with the tasks' weights."""

@@ -16,6 +16,7 @@ from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import SessionError
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import ContrastBlock, score_block
+from scorio.sequential.pairs import cluster_spread
 from scorio.sequential.trial_sequence import TrialSequence
 
 Floats = NDArray[np.float64]
@@ -66,7 +67,8 @@ class PreviousTrials:
             )
             for model in range(len(spec.models)):
                 cells.load(model, table[model])
-            block = score_block(cells.latest(), len(task.questions), spec.stopping.target)
+            spread = cluster_spread(cells, task.clusters)
+            block = score_block(cells.latest(), len(task.questions), spec.stopping.target, spread)
             none = block.questions[:, 0] == 0
             mean += weight * np.where(none, np.nan, block.difference[:, 0])
             variance += weight**2 * np.where(none, np.nan, block.variance[:, 0])

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.goals import Goal
 from adaptive_eval.core.spec import SessionSpec
-from scorio.sequential.cells import Cells
+from scorio.sequential.cells import Cells, PathBlock
 from scorio.sequential.contrasts import ContrastBlock, Target, score_block
-from scorio.sequential.pairs import PairReader
+from scorio.sequential.pairs import ClusterSums, PairReader
 from scorio.sequential.reference import ReferenceReader
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Spread = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 class ContrastReader(Protocol):
@@ -44,9 +45,16 @@ def contrast_reader(
     parts: list[tuple[Bools, ContrastReader]] = []
     if pairs.any():
         sides = first[pairs], second[pairs]
-        noise = spec.stopping.tie_noise
         pair_reader = PairReader(
-            cells, *sides, target, clusters, margin, factor, tie_noise=noise, tie_level=tie_level
+            cells,
+            *sides,
+            target,
+            clusters,
+            margin,
+            factor,
+            tie_noise=spec.stopping.tie_noise,
+            tie_level=tie_level,
+            graded_margin=spec.stopping.graded_margin,
         )
         parts.append((pairs, pair_reader))
     if stored.any():
@@ -55,7 +63,9 @@ def contrast_reader(
         reader = ReferenceReader(cells, live, reference, sign, target, clusters, margin, factor, level)
         parts.append((stored, reader))
     if single.any():
-        parts.append((single, _ScoreReader(cells, first[single], goal.value[single], target, margin)))
+        groups = clusters if spec.stopping.edition > 6 else None
+        values = goal.value[single]
+        parts.append((single, _ScoreReader(cells, first[single], values, target, margin, groups)))
     return parts[0][1] if len(parts) == 1 else _SideBySide(parts)
 
 
@@ -69,9 +79,13 @@ class _ScoreReader:
         values: NDArray[np.float64],
         target: Target,
         margin: float | None,
+        clusters: tuple[str, ...] | None,
     ) -> None:
         self._cells = cells
         self._models = models
+        self._clusters: ClusterSums | None = None
+        if clusters is not None:
+            self._clusters = ClusterSums(np.array(clusters), len(clusters), models.size, centred=True)
         self._values = values
         self._target: Target = target
         self._margin = margin
@@ -82,8 +96,28 @@ class _ScoreReader:
         start = int(self._progress[rows[0]])
         path = self._cells.path(self._models[rows], start, stop)
         self._progress[rows] = stop
-        block = score_block(path, self._cells.sequence.questions, self._target)
+        spread = self._spread(self._clusters, rows, start, path) if self._clusters is not None else None
+        weight = self._cells.repeat_weight
+        block = score_block(path, self._cells.sequence.questions, self._target, spread, weight)
         return block.less(self._values[rows, None], self._margin)
+
+    def _spread(self, clusters: ClusterSums, rows: Ints, start: int, path: PathBlock) -> Spread:
+        """Return the spread over clusters after each step; within a round as the round began."""
+        sequence, squares, stretches = self._cells.sequence, [], []
+        for begin, end in self._cells.pieces(start, start + path.fresh.shape[1]):
+            here = slice(begin - start, end - start)
+            if sequence.shared is None or end <= sequence.shared:
+                fresh = path.fresh[:, here]
+                change = path.after[:, here] - np.where(fresh, 0.0, path.before[:, here])
+                square, stretch = clusters.add(rows, sequence.question(begin, end), change, fresh)
+            else:
+                assert self._cells.rounds is not None
+                begun, models = self._cells.rounds.begun(begin), self._models[rows]
+                spread = clusters.of(begun.estimate(models), begun.known(models))
+                square, stretch = (np.repeat(one[:, None], end - begin, axis=1) for one in spread)
+            squares.append(square)
+            stretches.append(stretch)
+        return np.concatenate(squares, axis=1), np.concatenate(stretches, axis=1)
 
 
 class _SideBySide:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.plugins import load_rule
 from scorio.sequential import families, rules
+from scorio.sequential.contrasts import GRADED_MARGIN
 from scorio.sequential.pairs import ROUNDS_MARGIN, TieNoise
 
 GoalKind = Literal["ranking", "top-k", "baseline", "width", "threshold", "budget", "pairs", "all", "any"]
@@ -293,14 +294,16 @@ class StoppingSpec:
     threshold: float = 1.645
     ties: Literal["pair", "family"] = "pair"
     """Whether the error rate of ties is that of each pair, or of all together as `family` says."""
-    edition: int = 6
+    edition: int = 7
     """Edition of the formulas: 1 for a run that began with the first boundary of ties, and with the evidence
     against a number that estimates the variance; up to 2 for one whose repeats count although they never
     vary; up to 3 for one whose ties in rounds take the variance at the margin as it is estimated, whose bets
     on a score take the first two passes apart, and whose variances against stored results do not grow with a
     family; up to 4 for one whose ties do not take the repeats of both models together; up to 5 for one whose
-    ties do not take the likelihood ratio of single answers in a first pass. Runs end under the formulas that
-    they began with."""
+    ties do not take the likelihood ratio of single answers in a first pass; up to 6 for one whose intervals
+    to a width do not heed clusters of questions, whose graded ties in a first pass have no 2 % more of
+    variance, and in which answers to one question in a row count as those to different ones. Runs end under
+    the formulas that they began with."""
 
     @property
     def bets_on_numbers(self) -> bool:
@@ -311,6 +314,11 @@ class StoppingSpec:
     def rounds_margin(self) -> float:
         """Factor of the variance at the margin within rounds."""
         return ROUNDS_MARGIN if self.edition > 3 else 1.0
+
+    @property
+    def graded_margin(self) -> float:
+        """Factor of the variance at the margin in a first pass where scores are graded."""
+        return GRADED_MARGIN if self.edition > 6 else 1.0
 
     @property
     def tie_noise(self) -> TieNoise:

@@ -19,7 +19,7 @@ from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Target, score_block
 from scorio.sequential.families import family as family_called
 from scorio.sequential.families import rank_intervals
-from scorio.sequential.pairs import PairReader
+from scorio.sequential.pairs import PairReader, cluster_spread
 from scorio.sequential.rules import Anytime
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -192,7 +192,7 @@ def board(
                 sign = 1 if block.difference[row, column] > 0 else -1
                 state[row] = sign if wins else 2
                 frozen[row], fell[row] = counted[row, column], start + column + 1
-    means = score_block(cells.latest(), sequence.questions, target)
+    means = score_block(cells.latest(), sequence.questions, target, cluster_spread(cells, clusters))
     low, high = score_interval(means, alpha)
     difference = np.zeros((models, models))
     difference[pairs[:, 0], pairs[:, 1]] = scale * block.difference[:, -1]

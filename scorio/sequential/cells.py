@@ -121,6 +121,10 @@ class Cells:
         self._repeated = np.zeros(models, dtype=np.int64)  # questions with a second trial
         self._fitted = np.zeros(models, dtype=np.int64)  # `_repeated` at the last doubling
         self.exact = np.zeros(models, dtype=bool)
+        self.repeat_weight = 1.0
+        """What a repeated answer is worth as one: less where few questions are asked many times in a row."""
+        self.second_only = False
+        """Whether `repeats` take each repeated answer as a second one, as runs of the sixth edition do."""
         self._base = 0
         self._path = np.zeros((_FIELDS, models, 64))  # the fields of PathBlock, in their order
         self.rounds = None if sequence.shared is None else Rounds(sequence, scores, models)
@@ -241,8 +245,9 @@ class Cells:
         deltas[:, :, 0] = self._sums[:, models]
         deltas[:3, :, 1:], deltas[5:7, :, 1:] = gained[:3], gained[3:]
         deltas[3, :, 1:], deltas[4, :, 1:] = ~fresh, fresh
-        # Two answers to a question, of which the second moved the mean by a half of their difference.
-        deltas[7, :, 1:] = np.where(fresh, 0.0, 2.0 * gained[3] ** 2)
+        # What an answer adds to the squared deviations of n: n(n − 1) times the square of the mean's move.
+        freedom = np.where(fresh, 0, 2) if self.second_only else n[1] * (n[1] - 1)
+        deltas[7, :, 1:] = freedom * gained[3] ** 2
         answered = present.all()
         if not answered:
             deltas[:, :, 1:][:, ~present] = 0.0

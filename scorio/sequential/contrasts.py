@@ -41,6 +41,9 @@ MORE_REPEATS = 0.5
 """Disagreements of two answers to one question that a tie in a first pass counts beyond those seen, where
 many were repeated. Without any, 5.0–5.2 % of pairs at the margin were called tied (800 questions, noise known
 from 43 repeats), with a half of one 4.0–4.5 %."""
+GRADED_MARGIN = 1.02
+"""Factor of the variance at the margin in a first pass where scores are graded: without it, 5.2 % of 18,000
+pairs at the margin were called tied (2,000 questions, three grades, margin 5 points)."""
 FEWER_REPEATS = 6.0
 """The variance at the margin is taken larger by (6/r) V₂ where it is estimated from r repeats, a quarter of
 the questions or more: the bound of a tie has no slack. Without it, 5.3 % of 8,000 pairs at the margin were
@@ -178,7 +181,13 @@ def contrast_variance(
     return np.asarray(np.maximum((1.0 - fraction) * between + fraction * within, FLOOR))
 
 
-def score_block(path: PathBlock, questions: int, target: Target = "benchmark") -> ContrastBlock:
+def score_block(
+    path: PathBlock,
+    questions: int,
+    target: Target = "benchmark",
+    spread: tuple[Floats, Floats] | None = None,
+    repeat_weight: float = 1.0,
+) -> ContrastBlock:
     """Each model's own mean score with its variance, along a piece of its trial sequence.
 
     The square sum is centred, with a continuity term always: an estimate at 0 or 1 has a variance too.
@@ -191,6 +200,11 @@ def score_block(path: PathBlock, questions: int, target: Target = "benchmark") -
         M, the number of questions.
     target : {'benchmark', 'population'}
         Target of the estimate.
+    spread : tuple of ndarray, optional
+        Of clusters of questions: the squared sums of the centred means of each cluster's questions, and
+        G/(G − 1), see :class:`scorio.sequential.pairs.ClusterSums`.
+    repeat_weight : float
+        As in :class:`scorio.sequential.cells.Cells`.
 
     Returns
     -------
@@ -198,9 +212,11 @@ def score_block(path: PathBlock, questions: int, target: Target = "benchmark") -
         `difference` is the mean score.
     """
     seen = np.maximum(path.seen, 1.0)
-    centred = np.maximum(path.square - path.total**2 / seen, 0.0)
-    variance = contrast_variance(
-        centred, SCORE_KAPPA, seen, questions, (path.w, path.u, path.g, path.r), target
+    centred, stretch = np.maximum(path.square - path.total**2 / seen, 0.0), np.ones(1)
+    if spread is not None:
+        centred, stretch = spread
+    variance = stretch * contrast_variance(
+        centred, SCORE_KAPPA, seen, questions, (path.w, path.u, path.g, repeat_weight * path.r), target
     )
     count = path.seen.astype(np.int64)
     return ContrastBlock(path.total / seen, variance, variance, variance, path.u / seen, count)
@@ -301,6 +317,7 @@ def first_pass_margin(
     fraction: Floats,
     step: Floats,
     share: float,
+    factor: float = 1.0,
 ) -> ContrastBlock:
     """Return pairs with the variance at the margin of a first pass, as far as they are in it.
 
@@ -330,6 +347,8 @@ def first_pass_margin(
     share : float
         1 at a level of 5 %, less at smaller ones (:func:`scorio.sequential.evidence.beyond`): the likelihood
         ratio is one of estimated spreads, which is too large there by more than it is small elsewhere.
+    factor : float
+        Of the variance in a first pass.
     """
     c = np.maximum(block.questions, 1).astype(np.float64)
     known = np.isinf(repeats)
@@ -347,6 +366,6 @@ def first_pass_margin(
     within = np.minimum(within * (1.0 - 0.5 * some / c) / c, between)
     variance = (1.0 - fraction) * between + fraction * within
     seen = (square + extra) / (c + extra)
-    likely = variance * likelihood_variance(seen, equivalence, step) / seen
+    likely = factor * variance * likelihood_variance(seen, equivalence, step) / seen
     margin = single * likely + (1.0 - single) * later
     return block.with_margin(np.where(square > 0.0, margin, block.margin))

@@ -17,7 +17,7 @@ from scorio.sequential.cells import MISSING, Cells
 from scorio.sequential.contrasts import Target, score_block
 from scorio.sequential.families import family as family_called
 from scorio.sequential.families import rank_intervals
-from scorio.sequential.pairs import PairReader
+from scorio.sequential.pairs import PairReader, cluster_spread
 from scorio.sequential.rules import Anytime
 
 
@@ -138,6 +138,7 @@ class Monitor:
         self._pairs = np.array(list(combinations(range(count), 2)))
         first, second = self._pairs[:, 0], self._pairs[:, 1]
         margin = self._rule.equivalence
+        self._clusters = clusters
         self._reader = PairReader(self._cells, first, second, target, clusters, margin, tie_level=self._alpha)
         self._log_e = np.full(len(self._pairs), -np.inf)
         self._state = np.zeros(len(self._pairs), dtype=np.int64)
@@ -191,7 +192,8 @@ class Monitor:
     @property
     def state(self) -> MonitorState:
         """The present results."""
-        means = score_block(self._cells.latest(), self._sequence.questions, self._target)
+        spread = cluster_spread(self._cells, self._clusters)
+        means = score_block(self._cells.latest(), self._sequence.questions, self._target, spread)
         low, high = score_interval(means, self._alpha)
         openness = self._state == 0
         active = np.unique(self._pairs[openness])

