@@ -2,8 +2,9 @@
 
     python benchmarks/tie_oracle.py RECORDED.npz [--runs 640] [--seed 1] [--margin 0.03] [--passes 8]
 
-Pairs within the margin of recorded means, along the schedule, a look after every trial, by the readers and
-the rule of a run. "noise known" ends at the same winners, and at ties by the true variance of the difference.
+Pairs within the margin of recorded means, or boards, along the schedule, a look after every trial, by the
+readers and the rule of a run. "noise known" ends at the same winners, and at ties by the true variance of the
+difference.
 """
 
 from __future__ import annotations
@@ -21,42 +22,71 @@ from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime
 from scorio.sequential.trial_sequence import TrialSequence
 
-BOARD = 64
-"""Pairs that share an order of the questions, and array operations."""
+AT_ONCE = 128
+"""Models that share an order of the questions, and array operations."""
 PIECE = 400
 
 
-def steps_to_a_call(p: NDArray[np.float64], margin: float, passes: int, seed: int) -> NDArray[np.int64]:
-    """Return the steps of each pair by the first boundary, the present one, and with known noise."""
-    rng, (models, size) = np.random.default_rng(seed), p.shape
+def trials_of_boards(
+    p: NDArray[np.float64], size: int, margin: float, passes: int, seed: int
+) -> NDArray[np.int64]:
+    """Return the trials of boards by the first boundary, the present one, and with known noise."""
+    rng, (models, questions) = np.random.default_rng(seed), p.shape
     sequence, rules = (
-        TrialSequence(rng.permutation(size)),
+        TrialSequence(rng.permutation(questions)),
         (Anytime(0.05, margin, True), Anytime(0.05, margin)),
     )
-    cells, rows, bar = Cells(sequence, np.array([0.0, 1.0]), models), np.arange(models // 2), np.log(20.0)
-    reader = PairReader(cells, np.arange(0, models, 2), np.arange(1, models, 2), equivalence=margin)
-    a, b = p[::2], p[1::2]
+    first, second = (
+        np.concatenate([start + one for start in range(0, models, size)]) for one in np.triu_indices(size, 1)
+    )
+    cells, rows, bar = Cells(sequence, np.array([0.0, 1.0]), models), np.arange(first.size), np.log(20.0)
+    reader = PairReader(cells, first, second, equivalence=margin)
+    a, b = p[first], p[second]
     within, between = (a * (1 - a) + b * (1 - b)).mean(axis=1)[:, None], (a - b).var(axis=1)[:, None]
-    found = np.full((3, rows.size), passes * size)
-    for start in range(0, passes * size, PIECE):
-        stop = min(start + PIECE, passes * size)
+    steps = passes * questions
+    won, tied = np.empty((rows.size, steps), dtype=np.float32), np.full((3, rows.size), steps)
+    for start in range(0, steps, PIECE):
+        stop = min(start + PIECE, steps)
         asked = sequence.question(start, stop)
         cells.absorb(np.arange(models), (rng.random((models, stop - start)) < p[:, asked]).astype(np.int64))
         block = reader.read(rows, stop)
         c, t = block.questions.astype(np.float64), np.arange(start + 1.0, stop + 1.0)
-        whole, part = np.divmod(np.maximum(t, size), size)
-        noise = np.where(c < size, 1.0, (1 - part / size) / whole + part / size / (whole + 1))
-        true = between * (1 / c - 1 / size) + within * noise / c
+        whole, part = np.divmod(np.maximum(t, questions), questions)
+        noise = np.where(c < questions, 1.0, (1 - part / questions) / whole + part / questions / (whole + 1))
+        true = between * (1 / c - 1 / questions) + within * noise / c
         known = (log_tie_evidence(block.difference, true, margin) >= bar) & (c >= MIN_QUESTIONS)
-        won = rules[0].statistic(block, np.zeros(stop - start, dtype=bool)) >= bar
-        for way, tied in enumerate((rules[0].tied(block), rules[1].tied(block), known)):
-            called = won | tied
-            first = np.where(called.any(axis=1), start + called.argmax(axis=1) + 1, passes * size)
-            found[way] = np.minimum(found[way], first)
+        won[:, start:stop] = rules[0].statistic(block, np.zeros(stop - start, dtype=bool))
+        for way, called in enumerate((rules[0].tied(block), rules[1].tied(block), known)):
+            at = np.where(called.any(axis=1), start + called.argmax(axis=1), steps)
+            tied[way] = np.minimum(tied[way], at)
         cells.forget(stop)
-        if (found < passes * size).all():
-            break
+    won = np.maximum.accumulate(won, axis=1)
+    pairs = size * (size - 1) // 2
+    found = np.zeros((3, models // size), dtype=np.int64)
+    for board in range(models // size):
+        here = slice(board * pairs, (board + 1) * pairs)
+        for way in range(3):
+            ends = decided(won[here], tied[way, here])
+            for model in range(board * size, (board + 1) * size):
+                theirs = (first[here] == model) | (second[here] == model)
+                found[way, board] += min(int(ends[theirs].max()) + 1, steps)
     return found
+
+
+def decided(won: NDArray[np.float32], tied: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the step at which each pair of a board is decided, winners by Holm."""
+    pairs, steps = won.shape
+    ends, winners = np.full(pairs, steps), 0
+    while True:
+        level = np.log(20.0 * max(pairs - winners, 1))
+        wins = np.array([np.searchsorted(one, level) for one in won])
+        free = ends == steps
+        at = np.where(free, np.minimum(wins, tied), steps)
+        now = at.min()
+        if now >= steps:
+            return ends
+        ends[at == now] = now
+        winners += int((wins[at == now] <= now).sum())
 
 
 def main() -> None:
@@ -66,19 +96,24 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--margin", type=float, default=0.03)
     parser.add_argument("--passes", type=int, default=8)
+    parser.add_argument("--models", type=int, default=2, help="of a board; 2: pairs within the margin")
     options = parser.parse_args()
     recorded, rng = read_recorded([options.recorded]), np.random.default_rng(options.seed)
     chances = np.nan_to_num(recorded.scores())
     chances = chances[(recorded.counts.min(axis=1) > 0) & (chances.mean(axis=1) >= 0.05)]
-    means = chances.mean(axis=1)
-    apart = np.abs(means[:, None] - means) < options.margin
-    near = np.argwhere(np.triu(apart, 1))
-    some = near[rng.permutation(len(near))[:16]]
-    pairs = some[np.arange(options.runs) % len(some)]
+    means, size = chances.mean(axis=1), options.models
+    if size == 2:
+        near = np.argwhere(np.triu(np.abs(means[:, None] - means) < options.margin, 1))
+        some = near[rng.permutation(len(near))[:16]]
+    else:
+        some = np.array([rng.permutation(means.size)[:size] for _ in range(16)])
+    boards, share = some[np.arange(options.runs) % len(some)], AT_ONCE // size
     found = np.concatenate(
         [
-            steps_to_a_call(chances[pairs[at : at + BOARD].ravel()], options.margin, options.passes, seed)
-            for seed, at in enumerate(range(0, options.runs, BOARD), 1000 * options.seed)
+            trials_of_boards(
+                chances[boards[at : at + share].ravel()], size, options.margin, options.passes, seed
+            )
+            for seed, at in enumerate(range(0, options.runs, share), 1000 * options.seed)
         ],
         axis=1,
     )
@@ -88,7 +123,8 @@ def main() -> None:
             steps.mean() / found[0].mean(),
             steps[again].mean(axis=1) / found[0][again].mean(axis=1),
         )
-        print(f"{name:16}{2 * steps.mean():8,.0f} trials a pair: {ratio:.3f} ± {resampled.std():.3f}")
+        shown = f"{ratio:.3f} ± {resampled.std():.3f}"
+        print(f"{name:16}{steps.mean():8,.0f} trials a {'pair' if size == 2 else 'board'}: {shown}")
 
 
 if __name__ == "__main__":
