@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from adaptive_eval.core.results_table import ResultsTable, columns_of, frame_of
+from adaptive_eval.core.frames import columns_of, frame_of
+from adaptive_eval.core.results_table import ResultsTable
 
 ModelState = Literal["active", "retired", "stopped", "reference"]
 BudgetScope = Literal["run", "model", "task", "scorer"]

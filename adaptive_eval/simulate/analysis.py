@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from adaptive_eval.core.board import Board
+from adaptive_eval.core.frames import columns_of, frame_of
 from adaptive_eval.core.goals import BETTER, WORSE, make_goal
-from adaptive_eval.core.results_table import columns_of, frame_of
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.coins import Floats, to_score_units
 from adaptive_eval.simulate.lockstep import run_lockstep
