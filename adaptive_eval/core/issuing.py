@@ -24,9 +24,9 @@ from adaptive_eval.core.trial_seeds import TrialSeeds
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import TrialKey, TrialRequest
 
-RUN_AHEAD = 128
-"""Least run-ahead where it is ``auto``. Measured with ``benchmarks/run_ahead.py``: with fewer a run takes
-longer, with more it issues more trials."""
+RUN_AHEAD, WITH_FEW_IN_FLIGHT = 128, 512
+"""Least run-ahead where it is ``auto``: with many trials in flight, and with few. Measured with
+``benchmarks/run_ahead.py``: with fewer a run takes longer, with more it issues more trials."""
 
 
 _NONE = np.zeros(0, dtype=np.int64)
@@ -193,12 +193,12 @@ class Issuer:
         furthest = max(map(sub, issued, complete)) + max(free.values(), default=0)
         if furthest <= (RUN_AHEAD if limit == "auto" else limit):
             return free
-        share = self._share_of_run_ahead(capacity) if limit == "auto" else 0
+        few, share = self._automatic_run_ahead(capacity) if limit == "auto" else (0, 0)
         within = {}
         for model, slots in free.items():
             if limit == "auto":
                 window = in_flight[model] + slots
-                least = RUN_AHEAD if common else max(RUN_AHEAD, window + RUN_AHEAD // 4)
+                least = few if common else max(few, window + RUN_AHEAD // 4)
                 most = max(least, share if common else min(share, 4 * window))
             else:
                 most = limit
@@ -206,15 +206,16 @@ class Issuer:
             within[model] = slots if slots <= room else max(0, room)
         return within
 
-    def _share_of_run_ahead(self, capacity: int | Mapping[int, int]) -> int:
-        """Return the run-ahead of each needed model: in all two flights and half of the trials so far.
+    def _automatic_run_ahead(self, capacity: int | Mapping[int, int]) -> tuple[int, int]:
+        """Return the least run-ahead and each needed model's share: in all two flights, half of the trials.
 
         So what a run spends beyond the common prefixes stays in proportion to what it needs, and the models
         that are needed longest, which take most of the time, may run furthest ahead.
         """
         states, done = self.states, sum(self.board.complete[: len(self.spec.models)])
         flight = sum(states.in_flight) + (capacity if isinstance(capacity, int) else sum(capacity.values()))
-        return (2 * flight + done // 2) // max(1, len(self.comparison.members))
+        share = (2 * flight + done // 2) // max(1, len(self.comparison.members))
+        return max(RUN_AHEAD, WITH_FEW_IN_FLIGHT - flight), share
 
     def _issue_next(self, model: int, trials: int, requests: list[TrialRequest]) -> Account | None:
         """Issue a model's next trials; return the account that cannot afford one of them, if any."""

@@ -11,7 +11,7 @@ import standings_examples as examples
 from session_scripts import make_spec
 
 from adaptive_eval.core.foresight import Foresight
-from adaptive_eval.core.issuing import RUN_AHEAD
+from adaptive_eval.core.issuing import WITH_FEW_IN_FLIGHT
 from adaptive_eval.core.results_json import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import AllocationSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
@@ -36,7 +36,7 @@ def board(run_ahead: object) -> SessionSpec:
     )
 
 
-@pytest.mark.parametrize(("chosen", "most"), [(10, 10), ("auto", RUN_AHEAD), (None, 600)])
+@pytest.mark.parametrize(("chosen", "most"), [(10, 10), ("auto", WITH_FEW_IN_FLIGHT - 3 * 16), (None, 600)])
 def test_no_more_is_issued_beyond_the_first_trial_that_is_awaited(chosen, most):
     spec = replace(make_spec(), allocation=AllocationSpec(run_ahead=chosen))
     session = Session(spec)
