@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.options import Number, WholeNumber
+from adaptive_eval.cli.options import Number, WholeNumber, named_mean
 from adaptive_eval.errors import UsageError, in_words
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ _SPEC_OPTIONS = ("datasets", "models", "seed", "latency", "api_key_env")
     metavar="NAME=MEAN",
     help=f"A model and its mean accuracy in [0, 1]. Repeatable. Default: {', '.join(_DEFAULT_MODELS)}.",
 )
-@click.option("--seed", type=WholeNumber(), help="Seed of every coin and latency. Default: 0.")
-@click.option("--latency", type=Number(), metavar="SECONDS", help="Median latency, lognormal. Default: 0.2.")
+@click.option("--seed", type=WholeNumber(), default=0, help="Seed of every coin and latency.")
+@click.option("--latency", type=Number(), default=0.2, metavar="SECONDS", help="Median latency, lognormal.")
 @click.option("--api-key-env", metavar="NAME", help="Variable with the key that requests must carry.")
 @click.option(
     "--spec",
@@ -61,7 +62,7 @@ def command(host: str, port: int, spec_file: str | None, **options: Any) -> None
     from adaptive_eval.mock_server.serving import serve
 
     if spec_file is None:
-        spec = _spec_from_options(**options)
+        spec = _spec_from_options(options)
     else:
         _refuse_options_with_spec()
         spec = _spec_from_file(spec_file)
@@ -71,36 +72,20 @@ def command(host: str, port: int, spec_file: str | None, **options: Any) -> None
         click.echo("Stopped.")
 
 
-def _spec_from_options(
-    datasets: tuple[str, ...],
-    models: tuple[str, ...],
-    seed: int | None,
-    latency: float | None,
-    api_key_env: str | None,
-) -> MockServerSpec:
+def _spec_from_options(options: Mapping[str, Any]) -> MockServerSpec:
     from adaptive_eval.mock_server.mock_spec import spec_from_data
 
-    wait = {"median": 0.2 if latency is None else latency}
-    if not 0 <= wait["median"] < math.inf:
+    latency, key = options["latency"], options["api_key_env"]
+    if not 0 <= latency < math.inf:
         raise UsageError(f"--latency {latency} is not a number of seconds from 0")
+    means = [named_mean("--model", text) for text in options["models"] or _DEFAULT_MODELS]
     data = {
-        "models": [_model(text, wait) for text in models or _DEFAULT_MODELS],
-        "seed": seed or 0,
-        "datasets": [{"path": path} for path in datasets],
-        "api_key": None if api_key_env is None else _variable(api_key_env),
+        "models": [{"name": name, "mean": mean, "latency": {"median": latency}} for name, mean in means],
+        "seed": options["seed"],
+        "datasets": [{"path": path} for path in options["datasets"]],
+        "api_key": None if key is None else _variable(key),
     }
     return spec_from_data(data, "options")
-
-
-def _model(text: str, latency: dict[str, float]) -> dict[str, object]:
-    name, _, mean = text.rpartition("=")
-    try:
-        share = float(mean)
-    except ValueError:
-        share = math.nan
-    if not name or not 0 <= share <= 1:
-        raise UsageError(f"--model {text!r} is not NAME=MEAN with a mean in [0, 1], such as expert=0.9")
-    return {"name": name, "mean": share, "latency": latency}
 
 
 def _variable(name: str) -> str:

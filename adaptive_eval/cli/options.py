@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -138,6 +139,21 @@ metrics_options = stacked(
         help="Keep Prometheus metrics in FILE, for a textfile collector.",
     ),
 )
+
+
+def named_mean(option: str, text: str) -> tuple[str, float]:
+    """Return name and mean of NAME=MEAN.
+
+    Examples
+    --------
+    >>> named_mean("--model", "expert=0.9")
+    ('expert', 0.9)
+    """
+    name, _, value = text.rpartition("=")
+    with suppress(ValueError):
+        if name and 0.0 <= float(value) <= 1.0:
+            return name, float(value)
+    raise UsageError(f"{option} {text!r} is not NAME=MEAN with a mean from 0 to 1, such as expert=0.9")
 
 
 def examples(*commands: str) -> str:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from adaptive_eval.build.assembly import Built
+from adaptive_eval.cli.options import named_mean
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.section import IN_INSPECT
 from adaptive_eval.core.spec import ModelSpec
-from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.imported_runs import run_columns
 from adaptive_eval.interop.recorded_files import copies_words, read_recorded
 from adaptive_eval.mock_server.mock_spec import ModelOptions
@@ -76,7 +76,7 @@ def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
         for model in config.models
         if model.uses_mimic and mimic is not None
     }
-    means = _stated_means(options["stated"])
+    means = dict(named_mean("--assume", text) for text in options["stated"])
     recorded, columns = _previous(previous)
     measured_bytes = None if columns is None or previous is None else stored_bytes(previous) / len(columns)
     sources = [f"score of {', '.join(means)}: as stated"] if means else []
@@ -124,21 +124,6 @@ def _unit_margin(built: Built) -> float:
     """Return the margin, or its substitute, as a share of the range of scores."""
     equivalence = built.spec.stopping.equivalence
     return UNIT_MARGIN if equivalence is None else equivalence / built.spec.scale[1]
-
-
-def _stated_means(stated: Sequence[str]) -> dict[str, float]:
-    means = {}
-    for text in stated:
-        name, _, value = text.rpartition("=")
-        try:
-            means[name] = float(value)
-        except ValueError:
-            name = ""
-        if not name or not 0.0 <= means[name] <= 1.0:
-            raise UsageError(
-                f"--assume {text!r} is not NAME=MEAN with a mean from 0 to 1, such as expert=0.9"
-            )
-    return means
 
 
 def _previous(path: Path | None) -> tuple[RecordedOutcomes | None, OutcomeColumns | None]:

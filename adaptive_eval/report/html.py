@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import cache, partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -64,16 +63,6 @@ def shown(value: Any) -> Any:
     return clipped(value, _TEXT) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _public(module: ModuleType) -> dict[str, Any]:
-    """Return the functions and texts that a module has for others, by name."""
-    return {
-        name: value
-        for name, value in vars(module).items()
-        if not name.startswith("_")
-        and (isinstance(value, str) or getattr(value, "__module__", "") == module.__name__)
-    }
-
-
 @cache
 def environment() -> Environment:
     """Return the environment of this folder's templates, with the words and figures of reports."""
@@ -87,9 +76,9 @@ def environment() -> Environment:
     )
     made.globals.update(
         {
-            **_public(phrases),
-            **_public(numbers),
-            **_public(budgets),
+            **phrases.public(phrases),
+            **phrases.public(numbers),
+            **phrases.public(budgets),
             "describe": describe,
             "tie_words": tie_words,
             "standings": standings,

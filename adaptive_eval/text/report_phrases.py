@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from types import ModuleType
+from typing import Any
 
 from adaptive_eval.core.results import ModelResult, PairResult, Results, TaskResult
 from adaptive_eval.text.decision_words import describe, note_words
@@ -249,3 +251,13 @@ def rankings_note(rankings: Sequence[tuple[str, Results]], results: Results) -> 
     if other:
         words += f" {', '.join(other)}: made when the run had another number of trials; rescore it again."
     return words
+
+
+def public(module: ModuleType) -> dict[str, Any]:
+    """Return the functions and texts that a module has for others, by name."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (isinstance(value, str) or getattr(value, "__module__", "") == module.__name__)
+    }

@@ -20,28 +20,15 @@ from adaptive_eval.monitor.bars import Axis, common_axis
 from adaptive_eval.monitor.snapshot import RunView, evidence_progress
 from adaptive_eval.monitor.web.bounded import Block
 from adaptive_eval.monitor.web.tally import Tally
-from adaptive_eval.text.budgets import amount_words, assumed_words, budget_name
+from adaptive_eval.text import budgets, numbers
 from adaptive_eval.text.decision_words import describe
 from adaptive_eval.text.headline import headline, resolved_words
 from adaptive_eval.text.inert import inert
 from adaptive_eval.text.labels import SERVER_STATES, distinct_labels
 from adaptive_eval.text.missing_words import often_without_answer
-from adaptive_eval.text.numbers import (
-    NOTHING,
-    count,
-    decimals_for,
-    duration,
-    fixed,
-    interval,
-    listing,
-    percent,
-    short,
-    signed,
-    trimmed,
-    usd,
-)
+from adaptive_eval.text.numbers import NOTHING, decimals_for, percent
 from adaptive_eval.text.outlook import chance, chances_words, range_words
-from adaptive_eval.text.report_phrases import BAYES_NOTE
+from adaptive_eval.text.report_phrases import BAYES_NOTE, public
 from adaptive_eval.text.run_words import run_problems
 from adaptive_eval.text.standings import standings
 from adaptive_eval.text.verdicts import (
@@ -124,15 +111,13 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    own_names = (
-        amount_words, assumed_words, chance, count, duration, fixed, interval, listing, often_without_answer,
-        percent, short, signed, tie_words, trimmed, usd,
-    )  # fmt: skip
     words: Mapping[str, Any] = {
-        **{function.__name__: function for function in own_names},
+        **public(numbers),
+        **public(budgets),
+        **{function.__name__: function for function in (chance, often_without_answer, tie_words)},
         "block": _block,
         "both": frozenset,
-        "budget_name": lambda line: inert(budget_name(line)),
+        "budget_name": lambda line: inert(budgets.budget_name(line)),
         "family": family_words,
         "place": _width,
         "progress": _progress,
