@@ -302,8 +302,8 @@ class StoppingSpec:
     family; up to 4 for one whose ties do not take the repeats of both models together; up to 5 for one whose
     ties do not take the likelihood ratio of single answers in a first pass; up to 6 for one whose intervals
     to a width do not heed clusters of questions, whose graded ties in a first pass have no 2 % more of
-    variance, and in which answers to one question in a row count as those to different ones. Runs end under
-    the formulas that they began with."""
+    variance, whose later ties take that of the margin without a bound, and in which answers to one question
+    in a row count as those to different ones. Runs end under the formulas that they began with."""
 
     @property
     def bets_on_numbers(self) -> bool:
@@ -323,6 +323,8 @@ class StoppingSpec:
     @property
     def tie_noise(self) -> TieNoise:
         """How ties in a first pass take the noise, see :class:`scorio.sequential.pairs.PairReader`."""
+        if self.edition > 6:
+            return "likelihood"
         return "repeats" if self.edition > 5 else "pooled" if self.edition > 4 else "own"
 
     @property

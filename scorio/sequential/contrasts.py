@@ -44,6 +44,10 @@ from 43 repeats), with a half of one 4.0–4.5 %."""
 GRADED_MARGIN = 1.02
 """Factor of the variance at the margin in a first pass where scores are graded: without it, 5.2 % of 18,000
 pairs at the margin were called tied (2,000 questions, three grades, margin 5 points)."""
+LIKELY_LATER = 1.03
+"""Factor of the variance by likelihood after a first pass, which bounds the variance at the margin from where
+that is larger than :data:`MOST_LATER` times V."""
+MOST_LATER = 1.25
 FEWER_REPEATS = 6.0
 """The variance at the margin is taken larger by (6/r) V₂ where it is estimated from r repeats, a quarter of
 the questions or more: the bound of a tie has no slack. Without it, 5.3 % of 8,000 pairs at the margin were
@@ -255,6 +259,7 @@ def tie_block(
     means: tuple[Floats, Floats],
     step: Floats,
     square: Floats | None = None,
+    likely: float = 0.0,
 ) -> ContrastBlock:
     """Return pairs with the variance that they would have at the margin.
 
@@ -279,6 +284,10 @@ def tie_block(
     square : ndarray of float, optional
         Q, where models are asked the same questions. The block's `margin` is then V₂ with the noise of
         :func:`pooled_noise`, which the result shrinks to; without it q is V n throughout.
+    likely : float
+        How far the variance is bounded by the one for which no difference is as much likelier than the margin
+        (:func:`scorio.sequential.evidence.likelihood_variance`), in [0, 1]: near 0 and 100 % the variance at
+        the margin is up to twice V, more than the evidence needs.
     """
     if target == "population":
         n, variance = np.maximum(block.questions, 1).astype(np.float64), np.minimum(block.variance, 1e6)
@@ -287,7 +296,7 @@ def tie_block(
         # A score between 0 and 1 with mean p has a variance of p(1 − p) at most.
         most = sum((mean * (1.0 - mean) for mean in means), start=block.difference**2)
         variance = np.minimum(block.variance, most / n)
-    margin, shrunk = margin_variance(block.difference, variance, n, equivalence, step), np.ones(1)
+    margin, shrunk = later_margin(block.difference, variance, n, equivalence, step, likely), np.ones(1)
     if square is not None and target == "benchmark":
         c = np.maximum(block.questions, 1).astype(np.float64)
         single = np.maximum(np.maximum(variance * n, np.minimum(square / c, most)), FLOOR) / c
@@ -300,6 +309,19 @@ def tie_block(
     # so the evidence, ε²/(2V), is not more than the logarithm of 1 over it.
     unseen = equivalence**2 / (-2.0 * n * np.log1p(-min(equivalence, 0.999)))
     return block.with_margin(np.where(variance > FLOOR, margin, np.maximum(block.guarded, unseen)))
+
+
+def later_margin(
+    difference: Floats, variance: Floats, trials: Floats, equivalence: float, step: Floats, likely: float
+) -> Floats:
+    """Return the variance at the margin after a first pass; for `likely` see :func:`tie_block`."""
+    margin = margin_variance(difference, variance, trials, equivalence, step)
+    if likely == 0.0:
+        return margin
+    q = np.maximum(variance * trials, FLOOR)
+    least = LIKELY_LATER * variance * likelihood_variance(q, equivalence, step) / q
+    least = np.minimum(margin, np.maximum(least, MOST_LATER * variance))
+    return np.asarray(likely * least + (1.0 - likely) * margin)
 
 
 def later_growth(repeats: Floats, questions: Floats) -> Floats:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.sequential.contrasts import ENOUGH_NOISE, KAPPA, MORE_REPEATS, TRUST, later_growth
+from scorio.sequential.contrasts import ENOUGH_NOISE, KAPPA, MORE_REPEATS, TRUST, later_growth, later_margin
 from scorio.sequential.evidence import (
     MIN_QUESTIONS,
     MIN_Z2,
@@ -24,7 +24,6 @@ from scorio.sequential.evidence import (
     log_bayes_factor,
     log_evidence,
     log_tie_evidence,
-    margin_variance,
     score_radius,
 )
 from scorio.sequential.trial_sequence import MAX_REPEATS, REPEAT_EVERY
@@ -253,7 +252,8 @@ def closing_steps(
         single = np.maximum(outlook.one_trial[:, None, None] * seen + 1.0 / asked, 1e-12)
         likely = outlook.first_pass_variance(steps, seen)
         likely *= likelihood_variance(single, equivalence) / single
-        at_margin = np.maximum(margin_variance(estimate, v, steps, equivalence), v)
+        at_margin = later_margin(estimate, v, steps, equivalence, np.ones(1), 1.0 - beyond(alpha))
+        at_margin = np.maximum(at_margin, v)
         at_margin += v * (later_growth(repeats, asked) - 1.0)
         share = (1.0 - beyond(alpha)) * np.maximum(1.0 - 4.0 * repeats / asked, 0.0)
         at_margin = share * likely + (1.0 - share) * at_margin

@@ -28,7 +28,7 @@ from scorio.sequential.evidence import beyond
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
 
-TieNoise = Literal["repeats", "pooled", "own"]
+TieNoise = Literal["likelihood", "repeats", "pooled", "own"]
 
 ROUNDS_MARGIN = 1.03
 """Factor of the variance at the margin within rounds: steps are so many and so small there that the bound of
@@ -56,9 +56,10 @@ class PairReader:
         Equivalence margin ε in unit scores, where ties are to be called.
     rounds_margin : float
         Factor of the variance at the margin within rounds.
-    tie_noise : {'repeats', 'pooled', 'own'}
-        The noise of a tie in a first pass: :func:`scorio.sequential.contrasts.first_pass_margin`, or, for
-        runs that began with it, :func:`scorio.sequential.contrasts.pooled_noise`, or that of later passes.
+    tie_noise : {'likelihood', 'repeats', 'pooled', 'own'}
+        The variance of a tie: in a first pass :func:`scorio.sequential.contrasts.first_pass_margin`, and
+        bounded by a likelihood ratio later. For runs that began with it: no such bound; in a first pass
+        :func:`scorio.sequential.contrasts.pooled_noise`; that of later passes throughout.
     tie_level : float
         Smallest error level at which ties are called.
     graded_margin : float
@@ -85,7 +86,7 @@ class PairReader:
         equivalence: float | None = None,
         rounds_margin: float = ROUNDS_MARGIN,
         *,
-        tie_noise: TieNoise = "repeats",
+        tie_noise: TieNoise = "likelihood",
         tie_level: float = 0.05,
         graded_margin: float = GRADED_MARGIN,
     ) -> None:
@@ -177,8 +178,9 @@ class PairReader:
             return block
         step, trials = self._firsts.add(pairs, first), np.minimum(a.trials, b.trials)
         pooled, means = square if self._tie_noise == "pooled" else None, (a.mean, b.mean)
-        block = tie_block(block, self.equivalence, self.target, trials, means, step, pooled)
-        if square is None or self._tie_noise != "repeats":
+        likely = self._tie_share if self._tie_noise == "likelihood" else 0.0
+        block = tie_block(block, self.equivalence, self.target, trials, means, step, pooled, likely)
+        if square is None or self._tie_noise not in ("likelihood", "repeats"):
             return block
         fraction = block.questions / self.cells.sequence.questions
         if self.target == "population":

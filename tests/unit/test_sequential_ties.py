@@ -8,7 +8,7 @@ from session_scripts import make_spec
 
 from adaptive_eval.core.session import Session
 from scorio.sequential.cells import Cells
-from scorio.sequential.contrasts import later_growth, pooled_noise
+from scorio.sequential.contrasts import later_growth, later_margin, pooled_noise
 from scorio.sequential.evidence import (
     likelihood_variance,
     log_tie_evidence,
@@ -160,6 +160,19 @@ def test_answers_in_a_row_show_the_noise_of_their_own_question_only():
         spec = replace(spec, allocation=replace(spec.allocation, samples_per_prompt=4))
         (cells,) = Session(spec).board.cells
         assert (cells.repeat_weight, cells.second_only) == (weight, edition == 6)
+
+
+def test_near_the_ends_of_the_scale_a_later_tie_takes_no_more_variance_than_its_likelihood_ratio():
+    one, q, margin = np.ones(1), np.array([0.03, 0.1, 0.6]), 0.08
+    at_margin = later_margin(0 * one, q / 50, 50 * one, margin, one, 0.0) * 50
+    assert at_margin == pytest.approx(margin_variance(0.0, q / 50, 50, margin) * 50)
+    likely = 1.03 * likelihood_variance(q, margin)
+    expected = np.minimum(at_margin, np.maximum(likely, 1.25 * q))
+    assert (at_margin > expected).tolist() == [True, True, False]
+    found = later_margin(0 * one, q / 50, 50 * one, margin, one, 1.0) * 50
+    assert found == pytest.approx(expected)
+    half = later_margin(0 * one, q / 50, 50 * one, margin, one, 0.5) * 50
+    assert half == pytest.approx((found + at_margin) / 2), "at smaller levels it goes over to the margin's"
 
 
 @pytest.mark.parametrize("scores", [(0.0, 1.0), (0.0, 0.5, 1.0)])
