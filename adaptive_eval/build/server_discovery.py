@@ -29,7 +29,7 @@ _PATIENCE = 30.0
 
 
 class Finder:
-    """How the servers are found of the models that do not name them; a context that closes their clients.
+    """Finds the servers of the models that name none; a context that closes its clients.
 
     Models whose sections name the same source share it.
     """

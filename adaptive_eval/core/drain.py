@@ -46,7 +46,7 @@ DECIDERS = ("anytime", "directional", "budgeted")
 
 
 class Drain:
-    """Which contrasts are predicted to be decided, or nearly so, by the trials in flight.
+    """Finds the contrasts that the trials in flight will probably decide, or nearly so.
 
     A pair of models is predicted from all their answers, also those that wait for earlier ones. Of other
     contrasts the present difference is kept, while its variance shrinks in proportion to the trials; the log

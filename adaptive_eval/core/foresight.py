@@ -1,4 +1,4 @@
-"""What all answers say of pairs of models, also those that do not count yet.
+"""Estimates of pairs of models from all answers, also those beyond the common prefix.
 
 Decisions read trials in the order of the trial sequence, and wait for the slowest answer. Whether more trials
 are needed can be judged sooner, from the answers that are there. They decide nothing here, so it does no

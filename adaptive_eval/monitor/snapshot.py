@@ -102,7 +102,7 @@ class RunView:
 
     @property
     def mark(self) -> tuple[object, ...]:
-        """What differs between two views of a run that has gone on."""
+        """What differs between an earlier and a later view of a run."""
         return self.at, self.state, self.results.trials, len(self.decisions)
 
     @property
