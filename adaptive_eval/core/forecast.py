@@ -22,9 +22,9 @@ from scorio.sequential.outlook import Outlook, closing_steps, measured_steps
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-PATHS, FEWEST_PATHS = 200, 40
+PATHS, ENOUGH_PATHS, FEWEST_PATHS = 200, 100, 30
 MOMENTS, FEWEST_MOMENTS = 96, 32
-WORK = 200_000
+WORK = 100_000
 """Moments of paths that are simulated in all, which bounds time and memory whatever the number of pairs."""
 HARDEST = 60
 """Pairs of a larger board that are simulated, in addition to the hardest of each model."""
@@ -64,7 +64,7 @@ def forecast(
     cap = HORIZON_PASSES if ended else spec.stopping.max_passes or HORIZON_PASSES
     horizon = cap * spec.questions
     rows = _hardest(spec, comparison, rows)
-    moments = MOMENTS if rows.size * MOMENTS * PATHS <= WORK else FEWEST_MOMENTS
+    moments = MOMENTS if rows.size * MOMENTS * ENOUGH_PATHS <= WORK else FEWEST_MOMENTS
     rng = np.random.default_rng((spec.seed, budget.completed))
     paths = min(max(WORK // (rows.size * moments), FEWEST_PATHS), PATHS)
     measured = goal.measured[rows]
@@ -140,12 +140,15 @@ def _hardest(spec: SessionSpec, comparison: Comparison, rows: NDArray[np.int64])
         inside = np.maximum(comparison.margin - np.abs(difference), 1e-6)
         factor = np.minimum(factor, -2.0 * np.log(comparison.alpha) * variance / inside**2)
     order = rows[np.argsort(-factor * comparison.progress[rows], kind="stable")]
-    chosen, seen = list(order[:HARDEST]), set[int]()
+    first, second = comparison.goal.first, comparison.goal.second
+    chosen, left = list(order[:HARDEST]), {*first[rows].tolist(), *second[rows].tolist()}
     for row in order.tolist():
-        members = {int(comparison.goal.first[row]), int(comparison.goal.second[row])}
-        if not members <= seen and len(chosen) < MOST_PAIRS:
+        if not left or len(chosen) == MOST_PAIRS:
+            break
+        members = {int(first[row]), int(second[row])}
+        if members & left:
             chosen.append(row)
-            seen |= members
+            left -= members
     return np.unique(chosen)
 
 
@@ -210,14 +213,15 @@ def _outlook(spec: SessionSpec, board: Board, comparison: Comparison, rows: NDAr
 
 def _squares(cells: Cells, first: Ints, second: Ints, single: NDArray[np.bool_]) -> Floats:
     """Return the mean square of contrasts on single questions; of scores, the variance between them."""
-    found = np.zeros(first.size)
+    found, scores = np.zeros(first.size), dict[int, Floats]()
+    for model in {*first.tolist(), *second[~single].tolist()}:
+        n = cells.counts[model].sum(axis=1)
+        scores[model] = np.where(n > 0, cells.counts[model] @ cells.scores / np.maximum(n, 1), np.nan)
     for row, (a, b, alone) in enumerate(zip(first.tolist(), second.tolist(), single.tolist(), strict=True)):
-        sides = [cells.counts[model] for model in ((a,) if alone else (a, b))]
-        asked = np.logical_and.reduce([side.any(axis=1) for side in sides])
-        if not asked.any():
-            continue
-        scores = [side[asked] @ cells.scores / side[asked].sum(axis=1) for side in sides]
-        found[row] = scores[0].var() if alone else ((scores[0] - scores[1]) ** 2).mean()
+        of_both = scores[a] if alone else scores[a] - scores[b]
+        known = of_both[~np.isnan(of_both)]
+        if known.size:
+            found[row] = known.var() if alone else (known**2).mean()
     return found
 
 
