@@ -13,7 +13,7 @@ times as long.
 
 ``--oracles`` adds two rules that no run can follow. ``path`` knows the step at which each contrast will be
 called, and issues nothing beyond. ``rates`` predicts contrasts as the capped run does, but knows the true
-chance of every answer: what is left is the luck of the answers in flight.
+chance of every answer; it does not know the answers in flight.
 """
 
 from __future__ import annotations

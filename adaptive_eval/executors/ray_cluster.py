@@ -81,7 +81,7 @@ def connected(
         except (ConnectionError, ValueError, RuntimeError) as error:
             words = str(error).strip().splitlines()[0]
             raise UsageError(f"no cluster of Ray at {address}: {words}") from None
-    if callable(handler):  # Ray's own ends the process, and with it what is in flight
+    if callable(handler):  # Ray's handler ends the process at once and loses the answers in flight
         with suppress(ValueError):  # not the main thread
             signal.signal(signal.SIGTERM, handler)
     try:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+PATIENCE = 240.0
 
 KEY = "ray-test-key-5e7d1c"
 """A key that the cluster's nodes have in their environment, as LAB_PASS."""
@@ -31,6 +35,14 @@ def last_number(text):
     found = re.findall(r"-?\d+", text)
     return found[-1] if found else None
 """
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that another process does."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def write_grader(folder: Path) -> None:

@@ -8,9 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from command_line import (
     started,
     write_config,
 )
-from ray_here import KEY, Cluster, write_grader
+from ray_here import KEY, PATIENCE, Cluster, until, write_grader
 
 from adaptive_eval.build.assembly import build
 from adaptive_eval.build.workplace import workplace_of
@@ -42,7 +41,6 @@ from adaptive_eval.store.reader import RunReader
 from scorio.study import Bootstrap, Metric, biased_coins, convergence
 
 LATENCY = LatencySpec(median=0.02, sigma=0.5)
-PATIENCE = 240.0
 MEMORY = {"object_store_memory": 80 * 2**20}
 
 
@@ -93,13 +91,6 @@ def descendants(of: int, beginning: bytes) -> set[int]:
         return pid == of or (pid in parents and ours(parents[pid]))
 
     return {pid for pid in found if ours(pid)}
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def balance(run: Path, *, killed: bool = False) -> None:

@@ -10,14 +10,12 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from command_line import (
     COMMAND,
-    PATIENCE,
     ROOT,
     Reached,
     adaptive_eval,
@@ -29,7 +27,7 @@ from command_line import (
     stored_trials,
     write_config,
 )
-from ray_here import Cluster, write_grader
+from ray_here import Cluster, until, write_grader
 from ruamel.yaml import YAML
 
 from adaptive_eval.mock_server.process import MockServerProcess
@@ -122,10 +120,7 @@ def test_a_job_of_ray(tmp_path: Path, job_server: str) -> None:
         write_config(folder, data).rename(folder / "spread.yaml")
         hold_back(mimic, 130, seconds=6.0)
         ray_job("submit", "--no-wait", "--submission-id", "first", *words[3:], cwd=folder)
-        deadline = time.monotonic() + PATIENCE
-        while stored_trials(run) < 60:
-            assert time.monotonic() < deadline, ray_job("logs", "--address", job_server, "first", cwd=folder)
-            time.sleep(0.05)
+        until(lambda: stored_trials(run) >= 60)
         ray_job("stop", "--address", job_server, "first", cwd=folder)
         assert "Continue with" in ray_job("logs", "--address", job_server, "first", cwd=folder)
         with RunReader(run) as reader:
