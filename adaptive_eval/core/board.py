@@ -38,14 +38,18 @@ class Board:
         self.spec = spec
         sizes = [len(task.questions) for task in spec.tasks]
         self.run_sequence = RunSequence(sizes, spec.seed, spec.allocation.samples_per_prompt, spec.own_rounds)
+        second_only = spec.stopping.edition < 7
+        weight = 1.0 if second_only else 1.0 / spec.allocation.samples_per_prompt
         self.cells = tuple(
-            Cells(sequence, unit_scores(task.weights), len(spec.names))
+            Cells(
+                sequence,
+                unit_scores(task.weights),
+                len(spec.names),
+                repeat_weight=weight,
+                second_only=second_only,
+            )
             for sequence, task in zip(self.run_sequence.sequences, spec.tasks, strict=True)
         )
-        for cells in self.cells:
-            cells.second_only = spec.stopping.edition < 7
-            if not cells.second_only:
-                cells.repeat_weight = 1.0 / spec.allocation.samples_per_prompt
         load_references(spec, self.cells)
         self.previous = PreviousTrials(spec)
         self.complete = [0] * len(spec.models) + [FINISHED] * len(spec.references)

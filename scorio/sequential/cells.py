@@ -77,6 +77,10 @@ class Cells:
         Score of each category in [0, 1], see :func:`unit_scores`.
     models : int
         Number of models L.
+    repeat_weight : float
+        What a repeated answer is worth as one: less where few questions are asked many times in a row.
+    second_only : bool
+        Whether `repeats` take each repeated answer as a second one, as runs of the sixth edition do.
 
     Attributes
     ----------
@@ -102,10 +106,20 @@ class Cells:
     Sums are accumulated step by step, so that how trials are grouped into calls changes no bit of them.
     """
 
-    def __init__(self, sequence: TrialSequence, scores: Floats, models: int) -> None:
+    def __init__(
+        self,
+        sequence: TrialSequence,
+        scores: Floats,
+        models: int,
+        *,
+        repeat_weight: float = 1.0,
+        second_only: bool = False,
+    ) -> None:
         self.sequence = sequence
         self.scores = scores
         self.models = models
+        self.repeat_weight = repeat_weight
+        self.second_only = second_only
         self._x = np.append(scores, [0.0, 0.0])  # missing and copied trials score nothing
         self._x2 = self._x**2
         self._p1, self._p2 = self.category_moments
@@ -121,10 +135,6 @@ class Cells:
         self._repeated = np.zeros(models, dtype=np.int64)  # questions with a second trial
         self._fitted = np.zeros(models, dtype=np.int64)  # `_repeated` at the last doubling
         self.exact = np.zeros(models, dtype=bool)
-        self.repeat_weight = 1.0
-        """What a repeated answer is worth as one: less where few questions are asked many times in a row."""
-        self.second_only = False
-        """Whether `repeats` take each repeated answer as a second one, as runs of the sixth edition do."""
         self._base = 0
         self._path = np.zeros((_FIELDS, models, 64))  # the fields of PathBlock, in their order
         self.rounds = None if sequence.shared is None else Rounds(sequence, scores, models)
