@@ -104,9 +104,7 @@ def first_calls(
     size, models = spec.questions, np.arange(len(chances))
     own = None if rounds is None else int(of_order.generate_state(1)[0])
     sequence = TrialSequence(np.random.default_rng(of_order).permutation(size), own=own)
-    run_sequence = RunSequence([size], seed=None)
-    run_sequence.sequences = (sequence,)
-    stream = GivenChances(chances).begin(spec, run_sequence, of_trials)
+    stream = GivenChances(chances).begin(spec, RunSequence.of_task(sequence), of_trials)
     scores, rule = unit_scores(weights), Anytime(1.0 - spec.stopping.confidence, equivalence)
     cells = Cells(sequence, scores, models.size)
     if rounds is not None:

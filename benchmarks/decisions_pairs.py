@@ -168,9 +168,7 @@ def paths(pairs: Pairs, passes: int, seed: int) -> Paths:
     spec = pairs.spec(passes)
     own = int(of_order.generate_state(1)[0]) if pairs.order == "rounds" else None
     sequence = TrialSequence(np.random.default_rng(of_order).permutation(pairs.questions), own=own)
-    run_sequence = RunSequence([pairs.questions], seed=None)
-    run_sequence.sequences = (sequence,)
-    stream = GivenChances(pairs.chances(of_chances)).begin(spec, run_sequence, of_trials)
+    stream = GivenChances(pairs.chances(of_chances)).begin(spec, RunSequence.of_task(sequence), of_trials)
     models = np.arange(2 * pairs.pairs)
     cells = Cells(sequence, unit_scores(WEIGHTS[pairs.outcome]), models.size)
     rows = np.arange(pairs.pairs)

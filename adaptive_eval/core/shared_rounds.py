@@ -26,7 +26,7 @@ class SharedRounds:
         self._cells = cells
         sequence = cells.sequence
         sequence.ensure(FIRST_PASSES * sequence.questions)
-        sequence.endless = False
+        sequence.end_passes()
         self.due = self._middle()
 
     @property

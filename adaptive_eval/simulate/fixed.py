@@ -106,7 +106,7 @@ def _whole_passes(spec: SessionSpec, passes: int) -> RunSequence:
     """Return a trial sequence of plain passes, without early repeats."""
     run_sequence = RunSequence([len(task.questions) for task in spec.tasks], spec.seed)
     for sequence in run_sequence.sequences:
-        sequence.endless = False
+        sequence.end_passes()
         sequence.extend(np.tile(np.arange(sequence.questions), passes))
     return run_sequence
 

@@ -42,7 +42,7 @@ def lay_out(trials: Integers, order: Order) -> tuple[TrialSequence, Integers]:
     sequence = sequence_of(order, questions)
     if repeats == 1:
         # The calibration repeats of the usual sequence need a second trial.
-        sequence.endless = False
+        sequence.end_passes()
         sequence.extend(np.arange(questions))
     steps = questions * repeats
     return sequence, trials[:, sequence.question(0, steps), sequence.repeats(0, steps)]
@@ -60,9 +60,7 @@ def interval(block: ContrastBlock, alpha: float, margin: float | None = None) ->
 
 def log_e_against(cells: Cells, level: float, target: Target, steps: int) -> Floats:
     """Return the log e-values, after each step, that the only model's score differs from `level`."""
-    run_sequence = RunSequence([cells.sequence.questions], None)
-    run_sequence.sequences = (cells.sequence,)
-    bets = ScoreBets([cells], run_sequence, [1.0], [0], [level], target)
+    bets = ScoreBets([cells], RunSequence.of_task(cells.sequence), [1.0], [0], [level], target)
     return np.asarray(bets.read(np.arange(1), 0, steps)[0])
 
 

@@ -72,7 +72,7 @@ class TrialSequence:
     shared : int or None
         Steps that all models share; None for all.
     endless : bool
-        Whether passes are laid out as they are needed. When False, :meth:`extend` alone lays out steps.
+        Whether passes are laid out as they are needed, as they are until :meth:`end_passes`.
 
     Raises
     ------
@@ -134,6 +134,10 @@ class TrialSequence:
         self._previous = np.concatenate([self._previous, previous])
         self._repeat = np.concatenate([self._repeat, repeat])
         self._seen = np.concatenate([self._seen, self._seen[-1] + np.cumsum(previous < 0)])
+
+    def end_passes(self) -> None:
+        """Lay out no more passes: from now on :meth:`extend` alone lays out steps."""
+        self.endless = False
 
     def ensure(self, steps: int) -> None:
         """Lay out at least `steps` steps, in whole passes and geometrically growing pieces."""
@@ -305,6 +309,13 @@ class RunSequence:
         self._task = np.empty(0, dtype=np.int16)
         self._local = np.empty(0, dtype=np.int64)
         self._rounds = 0
+
+    @classmethod
+    def of_task(cls, sequence: TrialSequence) -> RunSequence:
+        """Return the trial sequence of a run of one task that follows `sequence`."""
+        made = cls([sequence.questions], seed=None)
+        made.sequences = (sequence,)
+        return made
 
     @property
     def questions(self) -> int:
