@@ -6,7 +6,7 @@ import json
 import platform
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -164,9 +164,9 @@ class Built:
             notices.append(few)
         return tuple(notices)
 
-    def session(self) -> Session:
-        """Return a fresh session."""
-        return Session(self.spec)
+    def session(self, remarks: Callable[[], tuple[str, ...]] = tuple) -> Session:
+        """Return a fresh session that shows `remarks` with its own warnings."""
+        return Session(self.spec, remarks)
 
     def meta(self) -> dict[str, str]:
         """Return the description of a run for its run file."""

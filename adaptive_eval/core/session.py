@@ -46,6 +46,8 @@ class Session:
     ----------
     spec : SessionSpec
         Models, tasks, goal, rule, allocation and budget.
+    remarks : callable
+        Returns warnings from outside, such as of an audit of the answers, to be shown with the others.
 
     Raises
     ------
@@ -68,7 +70,7 @@ class Session:
     good
     """
 
-    def __init__(self, spec: SessionSpec) -> None:
+    def __init__(self, spec: SessionSpec, remarks: Callable[[], tuple[str, ...]] = tuple) -> None:
         check_budgets(spec)
         self.spec = spec
         self.board = Board(spec)
@@ -77,8 +79,7 @@ class Session:
         self.states = ModelStates.of(len(spec.models))
         self.stopped: StopVerdict | None = None
         self.decisions: list[Decision] = []
-        self.remarks: Callable[[], tuple[str, ...]] = tuple
-        """Returns warnings from outside, such as of an audit of the answers, to be shown with the others."""
+        self._remarks = remarks
         self._reported = 0
         self._intake = Intake(spec, self.board, self.budget, self.states)
         self._issuer = Issuer(spec, self.board, self.comparison, self.budget, self.states)
@@ -412,7 +413,7 @@ class Session:
         parts = (self.spec, self.board, self.comparison, self.budget, self.states, waiting)
         found = results(*parts, self.stopped)
         forecast = self.forecast()
-        return replace(found, forecast=forecast, warnings=(*found.warnings, *self.remarks()))
+        return replace(found, forecast=forecast, warnings=(*found.warnings, *self._remarks()))
 
     def forecast(self) -> Forecast | None:
         """Return the forecast of the rest of the run, or None if there is none (yet).

@@ -136,8 +136,7 @@ class _Run:
         self.built, self.directory, self.options = built, directory, options
         self._outlets, self._stack = outlets, stack
         self._audit, self._past = built.audit(), _Past()
-        self.session: Session = built.session()
-        self.session.remarks = self._audit.warnings
+        self.session: Session = built.session(self._audit.warnings)
 
     async def finish(self) -> bool:
         """Run to the end; return whether anything was left to ask."""
