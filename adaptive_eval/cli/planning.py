@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -51,32 +50,43 @@ class Assumptions:
 
 
 @dataclass(frozen=True)
-class _Usage:
+class Usage:
     """Tokens and time of one trial of a model; None where unknown."""
 
     prompt: float | None = None
     completion: float | None = None
     latency: float | None = None
 
-    def or_else(self, other: _Usage) -> _Usage:
+    def or_else(self, other: Usage) -> Usage:
         """Fill unknown figures from another source."""
-        return _Usage(
+        return Usage(
             self.prompt if self.prompt is not None else other.prompt,
             self.completion if self.completion is not None else other.completion,
             self.latency if self.latency is not None else other.latency,
         )
 
 
-def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
-    """Gather the assumptions: the command's options, else a previous run, else the config's mock server."""
+@dataclass(frozen=True)
+class Stated:
+    """What the command's options state; None where they state nothing."""
+
+    means: tuple[str, ...]  # as NAME=MEAN
+    previous: Path | None
+    usage: Usage
+    spread: float | None
+    correlation: float | None
+
+
+def assume(built: Built, stated: Stated) -> Assumptions:
+    """Gather the assumptions: what is stated, else a previous run, else the config's mock server."""
     config, names = built.config, [model.name for model in built.spec.models]
-    mimic, previous = config.mimic, options["previous"]
+    mimic, previous, given = config.mimic, stated.previous, stated.usage
     coins = {
         model.name: mimic.models[model.model_id]
         for model in config.models
         if model.uses_mimic and mimic is not None
     }
-    means = dict(named_mean("--assume", text) for text in options["stated"])
+    means = dict(named_mean("--assume", text) for text in stated.means)
     recorded, columns = _previous(previous)
     measured_bytes = None if columns is None or previous is None else stored_bytes(previous) / len(columns)
     sources = [f"score of {', '.join(means)}: as stated"] if means else []
@@ -103,16 +113,15 @@ def assume(built: Built, options: Mapping[str, Any]) -> Assumptions:
             }.get(kind, "neighbours are taken to be {} apart around 0.5")
             taken = who.format(f"{2.0 * margin:g}") + ", and other gaps are compared first"
         sources.append(f"score of all models: unknown, so {taken}; state your own with --assume NAME=MEAN")
-    given = _Usage(options["prompt_tokens"], options["answer_tokens"], options["latency"])
     workload = []
     for model, spec in zip(config.models, built.spec.models, strict=True):
         usage = given.or_else(_measured(columns, model.name)).or_else(_of_mimic(built, coins.get(model.name)))
-        usage = usage.or_else(_Usage(prompt=_prompt_estimate(built), completion=_token_limit(spec)))
+        usage = usage.or_else(Usage(prompt=_prompt_estimate(built), completion=_token_limit(spec)))
         workload.append(_workload(model, spec, usage, measured_bytes))
     sources += _about_tokens(built, given, columns, coins)
     sources += [once_only_words(tested)] if (tested := built.tested) else []
     sources += _about_disk(workload, measured_bytes, previous)
-    spread, correlation = options["spread"], options["correlation"]
+    spread, correlation = stated.spread, stated.correlation
     if spread is None:
         spread = next((coin.spread for coin in coins.values()), 8.0)
     if correlation is None:
@@ -139,28 +148,28 @@ def _mean(coin: ModelOptions) -> float:
     return coin.mean
 
 
-def _measured(columns: OutcomeColumns | None, name: str) -> _Usage:
+def _measured(columns: OutcomeColumns | None, name: str) -> Usage:
     """Return the means of a previous run."""
     if columns is None or name not in columns.models:
-        return _Usage()
+        return Usage()
     here = (columns.model == columns.models.index(name)) & (columns.category >= 0)
     if not here.any():
-        return _Usage()
-    return _Usage(
+        return Usage()
+    return Usage(
         float(columns.prompt_tokens[here].mean()),
         float(columns.completion_tokens[here].mean()),
         float(columns.latency[here].mean()),
     )
 
 
-def _of_mimic(built: Built, coin: ModelOptions | None) -> _Usage:
+def _of_mimic(built: Built, coin: ModelOptions | None) -> Usage:
     mimic = built.config.mimic
     if coin is None or mimic is None:
-        return _Usage()
+        return Usage()
     latency, tokens = coin.latency or mimic.latency, coin.tokens or mimic.tokens
     right = _mean(coin)
     factor = 1.0 + right * (latency.correct_factor - 1.0)
-    return _Usage(
+    return Usage(
         completion=tokens.completion_median * exp(0.5 * tokens.completion_sigma**2),
         latency=latency.median * exp(0.5 * latency.sigma**2) * factor,
     )
@@ -176,7 +185,7 @@ def _token_limit(spec: ModelSpec) -> float | None:
     return None if spec.max_tokens is None else float(spec.max_tokens)
 
 
-def _workload(model: ModelConfig, spec: ModelSpec, usage: _Usage, measured_bytes: float | None) -> Workload:
+def _workload(model: ModelConfig, spec: ModelSpec, usage: Usage, measured_bytes: float | None) -> Workload:
     usd = None
     if spec.price is not None and usage.prompt is not None and usage.completion is not None:
         usd = spec.price.cost(1, 0) * usage.prompt + spec.price.cost(0, 1) * usage.completion
@@ -214,7 +223,7 @@ def _about_disk(
 
 
 def _about_tokens(
-    built: Built, given: _Usage, columns: OutcomeColumns | None, coins: Mapping[str, ModelOptions]
+    built: Built, given: Usage, columns: OutcomeColumns | None, coins: Mapping[str, ModelOptions]
 ) -> list[str]:
     """Name the sources of tokens and times, and missing ones; equal models share a line."""
     measured = set(columns.models) if columns is not None else set()
