@@ -91,7 +91,7 @@ def command(config_file: Path, overrides: tuple[str, ...], **options: Any) -> No
     the margin on: a gap near the margin takes the most trials.
     """
     from adaptive_eval.build.assembly import build
-    from adaptive_eval.cli.planning import Stated, Usage, assume
+    from adaptive_eval.cli.planning import MeanUsage, Stated, assume
     from adaptive_eval.config import load_config
     from adaptive_eval.simulate import BiasedCoins
     from adaptive_eval.simulate.assumptions import assumed_answers, means_for, sole_kind
@@ -100,7 +100,7 @@ def command(config_file: Path, overrides: tuple[str, ...], **options: Any) -> No
     built = build(load_config(config_file, overrides))
     spec = built.spec
     _require_verdicts(spec)
-    usage = Usage(options["prompt_tokens"], options["answer_tokens"], options["latency"])
+    usage = MeanUsage(options["prompt_tokens"], options["answer_tokens"], options["latency"])
     stated = Stated(options["stated"], options["previous"], usage, options["spread"], options["correlation"])
     assumed = assume(built, stated)
     shape = {"concentration": assumed.concentration, "correlation": assumed.correlation}

@@ -50,16 +50,16 @@ class Assumptions:
 
 
 @dataclass(frozen=True)
-class Usage:
-    """Tokens and time of one trial of a model; None where unknown."""
+class MeanUsage:
+    """Mean tokens and time of a trial of a model; None where unknown."""
 
     prompt: float | None = None
     completion: float | None = None
     latency: float | None = None
 
-    def or_else(self, other: Usage) -> Usage:
+    def or_else(self, other: MeanUsage) -> MeanUsage:
         """Fill unknown figures from another source."""
-        return Usage(
+        return MeanUsage(
             self.prompt if self.prompt is not None else other.prompt,
             self.completion if self.completion is not None else other.completion,
             self.latency if self.latency is not None else other.latency,
@@ -72,7 +72,7 @@ class Stated:
 
     means: tuple[str, ...]  # as NAME=MEAN
     previous: Path | None
-    usage: Usage
+    usage: MeanUsage
     spread: float | None
     correlation: float | None
 
@@ -116,7 +116,7 @@ def assume(built: Built, stated: Stated) -> Assumptions:
     workload = []
     for model, spec in zip(config.models, built.spec.models, strict=True):
         usage = given.or_else(_measured(columns, model.name)).or_else(_of_mimic(built, coins.get(model.name)))
-        usage = usage.or_else(Usage(prompt=_prompt_estimate(built), completion=_token_limit(spec)))
+        usage = usage.or_else(MeanUsage(prompt=_prompt_estimate(built), completion=_token_limit(spec)))
         workload.append(_workload(model, spec, usage, measured_bytes))
     sources += _about_tokens(built, given, columns, coins)
     sources += [once_only_words(tested)] if (tested := built.tested) else []
@@ -148,28 +148,28 @@ def _mean(coin: ModelOptions) -> float:
     return coin.mean
 
 
-def _measured(columns: OutcomeColumns | None, name: str) -> Usage:
+def _measured(columns: OutcomeColumns | None, name: str) -> MeanUsage:
     """Return the means of a previous run."""
     if columns is None or name not in columns.models:
-        return Usage()
+        return MeanUsage()
     here = (columns.model == columns.models.index(name)) & (columns.category >= 0)
     if not here.any():
-        return Usage()
-    return Usage(
+        return MeanUsage()
+    return MeanUsage(
         float(columns.prompt_tokens[here].mean()),
         float(columns.completion_tokens[here].mean()),
         float(columns.latency[here].mean()),
     )
 
 
-def _of_mimic(built: Built, coin: ModelOptions | None) -> Usage:
+def _of_mimic(built: Built, coin: ModelOptions | None) -> MeanUsage:
     mimic = built.config.mimic
     if coin is None or mimic is None:
-        return Usage()
+        return MeanUsage()
     latency, tokens = coin.latency or mimic.latency, coin.tokens or mimic.tokens
     right = _mean(coin)
     factor = 1.0 + right * (latency.correct_factor - 1.0)
-    return Usage(
+    return MeanUsage(
         completion=tokens.completion_median * exp(0.5 * tokens.completion_sigma**2),
         latency=latency.median * exp(0.5 * latency.sigma**2) * factor,
     )
@@ -185,7 +185,9 @@ def _token_limit(spec: ModelSpec) -> float | None:
     return None if spec.max_tokens is None else float(spec.max_tokens)
 
 
-def _workload(model: ModelConfig, spec: ModelSpec, usage: Usage, measured_bytes: float | None) -> Workload:
+def _workload(
+    model: ModelConfig, spec: ModelSpec, usage: MeanUsage, measured_bytes: float | None
+) -> Workload:
     usd = None
     if spec.price is not None and usage.prompt is not None and usage.completion is not None:
         usd = spec.price.cost(1, 0) * usage.prompt + spec.price.cost(0, 1) * usage.completion
@@ -223,7 +225,7 @@ def _about_disk(
 
 
 def _about_tokens(
-    built: Built, given: Usage, columns: OutcomeColumns | None, coins: Mapping[str, ModelOptions]
+    built: Built, given: MeanUsage, columns: OutcomeColumns | None, coins: Mapping[str, ModelOptions]
 ) -> list[str]:
     """Name the sources of tokens and times, and missing ones; equal models share a line."""
     measured = set(columns.models) if columns is not None else set()
