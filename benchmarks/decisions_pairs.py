@@ -76,9 +76,10 @@ class Pairs:
 
     def chances(self, seed: np.random.SeedSequence) -> NDArray[np.float64]:
         """Return the chances of models 2r (first) and 2r + 1 (second) of each pair r."""
-        return np.concatenate([self._pair(np.random.default_rng(child)) for child in seed.spawn(self.pairs)])
+        return np.concatenate([self.pair(np.random.default_rng(child)) for child in seed.spawn(self.pairs)])
 
-    def _pair(self, rng: np.random.Generator) -> NDArray[np.float64]:
+    def pair(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return the chances of one pair."""
         if self.placed == "in few":
             few = rng.permutation(self.questions)[: max(1, round(1.25 * self.gap * self.questions))]
             others = (self.mean - self.gap / 2 * few.size / self.questions, self.questions - few.size)

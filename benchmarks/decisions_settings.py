@@ -125,7 +125,7 @@ class Setting:
                 parts.append(np.repeat(drawn, self.cluster, axis=1))
             else:
                 way = "evenly" if placed == "in one task" else placed
-                parts.append(Pairs(1, size, mean, here, placed=way)._pair(rng))
+                parts.append(Pairs(1, size, mean, here, placed=way).pair(rng))
         p = np.concatenate(parts, axis=1)
         if len(self.weights) == 2:
             return p

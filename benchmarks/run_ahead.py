@@ -32,10 +32,11 @@ from adaptive_eval.core.board import Board
 from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.foresight import POINTS, Foresight
 from adaptive_eval.core.spec import AllocationSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
-from adaptive_eval.simulate import BiasedCoins, SimulationResult, simulate
+from adaptive_eval.simulate import BiasedCoins, GivenChances, SimulationResult, simulate
 from adaptive_eval.simulate.coins import Stream
 from adaptive_eval.simulate.virtual_time import Latency
 from scorio.sequential.trial_sequence import RunSequence
+from scorio.study import biased_coins
 
 BOARDS = {
     "five": ((0.3, 0.45, 0.5, 0.65, 0.8), 60, 60, 0.05),
@@ -75,9 +76,11 @@ class ToldCoins(BiasedCoins):
 
     def begin(self, spec: SessionSpec, run_sequence: RunSequence, seed: np.random.SeedSequence) -> Stream:
         """Return the answers of one replicate."""
-        stream = super().begin(spec, run_sequence, seed)
-        CHANCES[spec.seed] = stream._chances  # type: ignore[attr-defined]
-        return stream
+        coins, trials = seed.spawn(2)
+        (seed,) = coins.spawn(1)  # the task's, so that its coins are those of the parent class
+        chances = biased_coins(self.means, spec.questions, seed=seed, concentration=self.concentration).p
+        CHANCES[spec.seed] = chances
+        return GivenChances(chances).begin(spec, run_sequence, trials)
 
 
 class Remembered(drain.Drain):
