@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
-from operator import sub
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +18,11 @@ from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.drain import SLOW_START, Drain, most_in_flight
 from adaptive_eval.core.model_states import InFlightTrial, ModelStates
 from adaptive_eval.core.references import FINISHED
+from adaptive_eval.core.run_ahead import RUN_AHEAD, RunAhead
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.trial_seeds import TrialSeeds
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import TrialKey, TrialRequest
-
-RUN_AHEAD, WITH_FEW_IN_FLIGHT = 128, 512
-"""Least run-ahead where it is ``auto``: with many trials in flight, and with few. Measured with
-``benchmarks/run_ahead.py``: with fewer a run takes longer, with more it issues more trials."""
-
 
 _NONE = np.zeros(0, dtype=np.int64)
 
@@ -78,6 +73,7 @@ class Issuer:
         passes = spec.stopping.max_passes
         self._cap = None if passes is None else passes * spec.questions
         self._samples_per_prompt = spec.allocation.samples_per_prompt
+        self._run_ahead = RunAhead(spec, board, comparison, states)
         self._drain = Drain(comparison, capped=spec.allocation.run_ahead is not None)
         self._open = _OpenContrasts.of(comparison, comparison.open)
         self._left = _NONE, self._open  # contrasts predicted to be decided, and what is open without them
@@ -106,7 +102,7 @@ class Issuer:
         requests: list[TrialRequest] = []
         if not self._refill_gaps(requests, free, total):
             return requests
-        free = self._within_run_ahead(free, capacity)
+        free = self._run_ahead.within(free, capacity)
         if self._samples_per_prompt > 1 and not isinstance(capacity, int):
             free = {model: self._whole_runs(model, slots) for model, slots in free.items()}
         ahead: Counter[int] = Counter()
@@ -159,10 +155,10 @@ class Issuer:
         furthest = max(issued)
         room = [] if self._cap is None else [self._cap - furthest]
         if self.comparison.goal.stops:
-            limit = RUN_AHEAD if self.spec.allocation.run_ahead == "auto" else self.spec.allocation.run_ahead
             common = min(map(complete.__getitem__, self.comparison.members), default=0)
             room += [self._end_of_reading() - furthest, SLOW_START + common - max(states.in_flight)]
-            room += [] if limit is None else [limit - max(map(sub, issued, complete))]
+            run_ahead = self._run_ahead
+            room += [] if run_ahead.least is None else [run_ahead.least - run_ahead.furthest]
         return min(room, default=FINISHED)
 
     def _issue_in_turn(self, queue: list[tuple[int, int]], trials: int) -> list[TrialRequest]:
@@ -179,43 +175,6 @@ class Issuer:
             heapreplace(queue, (index + 1, model))
             requests.append(request)
         return requests
-
-    def _within_run_ahead(self, free: dict[int, int], capacity: int | Mapping[int, int]) -> dict[int, int]:
-        """Return the free slots without those that would run too far ahead of a model's common prefix.
-
-        Only the prefix counts: while a slow answer is awaited, the trials issued beyond it decide nothing.
-        """
-        limit = self.spec.allocation.run_ahead
-        if limit is None or not self.comparison.goal.stops:
-            return free
-        complete, issued, in_flight = self.board.complete, self.states.issued, self.states.in_flight
-        common = isinstance(capacity, int)  # the slots of all models together
-        furthest = max(map(sub, issued, complete)) + max(free.values(), default=0)
-        if furthest <= (RUN_AHEAD if limit == "auto" else limit):
-            return free
-        few, share = self._automatic_run_ahead(capacity) if limit == "auto" else (0, 0)
-        within = {}
-        for model, slots in free.items():
-            if limit == "auto":
-                window = in_flight[model] + slots
-                least = few if common else max(few, window + RUN_AHEAD // 4)
-                most = max(least, share if common else min(share, 4 * window))
-            else:
-                most = limit
-            room = most - (issued[model] - complete[model])
-            within[model] = slots if slots <= room else max(0, room)
-        return within
-
-    def _automatic_run_ahead(self, capacity: int | Mapping[int, int]) -> tuple[int, int]:
-        """Return the least run-ahead and each needed model's share: in all two flights, half of the trials.
-
-        So what a run spends beyond the common prefixes stays in proportion to what it needs, and the models
-        that are needed longest, which take most of the time, may run furthest ahead.
-        """
-        states, done = self.states, sum(self.board.complete[: len(self.spec.models)])
-        flight = sum(states.in_flight) + (capacity if isinstance(capacity, int) else sum(capacity.values()))
-        share = (2 * flight + done // 2) // max(1, len(self.comparison.members))
-        return max(RUN_AHEAD, WITH_FEW_IN_FLIGHT - flight), share
 
     def _issue_next(self, model: int, trials: int, requests: list[TrialRequest]) -> Account | None:
         """Issue a model's next trials; return the account that cannot afford one of them, if any."""

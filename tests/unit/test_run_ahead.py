@@ -11,8 +11,8 @@ import standings_examples as examples
 from session_scripts import make_spec
 
 from adaptive_eval.core.foresight import Foresight
-from adaptive_eval.core.issuing import WITH_FEW_IN_FLIGHT
 from adaptive_eval.core.results_json import from_json, to_json
+from adaptive_eval.core.run_ahead import WITH_FEW_IN_FLIGHT
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import AllocationSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
 from adaptive_eval.monitor.leaderboard import leaderboard
@@ -48,6 +48,15 @@ def test_no_more_is_issued_beyond_the_first_trial_that_is_awaited(chosen, most):
     assert issued <= most + 16
     assert issued >= min(most, 500)
     assert session.board.complete[0] == 0
+
+
+def test_a_run_that_spends_its_budget_is_not_limited():
+    spec = replace(make_spec(goal="budget", trials=600), allocation=AllocationSpec(run_ahead=10))
+    session = Session(spec)
+    for _ in range(10):  # the first trial of each model is never answered
+        requests = session.ask(dict.fromkeys(spec.names, 15))
+        session.tell([TrialOutcome(request.key, 1) for request in requests if request.key.index])
+    assert min(session.states.issued) > 100
 
 
 def test_answers_that_wait_for_a_slow_one_hold_back_trials():
