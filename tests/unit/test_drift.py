@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from adaptive_eval.engine import drift
 from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.trial import TrialKey
 from scorio.sequential.drift import DriftEvidence, rank_among
@@ -87,5 +88,36 @@ def test_missing_trials_hold_up_nothing():
         category = None if step % 7 == 0 else int(rng.random() < (0.9 if step < 1000 else 0.3))
         watch.add(TrialKey("m", step), ("t", str(step % 50)), category, at=float(step), server="")
     assert len(watch.remarks) == 1
+    assert watch.changes[0].at == pytest.approx(1000, abs=20)
     assert watch.take_news() == watch.remarks
     assert watch.take_news() == []
+
+
+def test_missing_trials_are_no_change():
+    watch, rng = DriftWatch(), random.Random(16)
+    for step in range(3000):
+        category = None if step > 1500 and rng.random() < 0.6 else int(rng.random() < 0.9)
+        watch.add(TrialKey("m", step), ("t", str(step % 50)), category, at=float(step), server="")
+    assert watch.remarks == []
+
+
+def test_a_lost_outcome_is_not_waited_for_without_end(monkeypatch):
+    monkeypatch.setattr(drift, "_PENDING", 500)
+    watch, rng = DriftWatch(), random.Random(17)
+    watched(watch, rng, lambda step, at: 0.9 if step < 1500 else 0.3, 0, order=range(1, 3000))
+    assert len(watch.remarks) == 1
+
+
+def test_a_change_is_said_once_where_the_servers_of_earlier_trials_are_unknown():
+    """As in a resumed run: nearly all outcomes of the model are of its only server."""
+    watch, rng = DriftWatch(), random.Random(18)
+    watched(watch, rng, lambda step, at: 0.9, 50)
+    steps = range(50, 4000)
+    watched(watch, rng, lambda step, at: 0.9 if step < 2000 else 0.2, 0, ("http://gpu1",), order=steps)
+    (words,) = watch.remarks
+    assert words.startswith("m: ")
+
+
+def test_all_alarms_about_a_model_share_the_chance_that_is_promised():
+    of_servers = sum(1.0 / drift._limit_of(place) for place in range(1, 10_000))
+    assert 1.0 / drift._LIMIT + of_servers == pytest.approx(drift.FALSE_ALARM, rel=1e-3)
