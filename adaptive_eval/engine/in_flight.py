@@ -321,6 +321,8 @@ class InFlightTrials:
         return (*members, *self.pool_changes.health())
 
     def _each(self, how: Callable[[TrialTask], None], model: str | None = None) -> None:
+        for trial in self._ended:
+            trial.last_attempt = True  # one that has failed is not queued again
         for trial in list(self._running.values()):
             if model is None or trial.request.key.model == model:
                 how(trial)

@@ -38,6 +38,7 @@ def interrupted(scene: Scene, *times: float) -> tuple[StopVerdict, float]:
 
     found = run_owned(main())
     scene.check()
+    scene.check_all_ended()
     return found
 
 

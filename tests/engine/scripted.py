@@ -339,9 +339,13 @@ class Scene:
         """Run to the end and check what holds of every run."""
         verdict = await self.runner().run()
         self.check()
+        self.check_all_ended()
+        return verdict
+
+    def check_all_ended(self) -> None:
+        """Check that the session has heard of the end of all trials."""
         ended = set(self.controller.abandoned) | {outcome.key for outcome in self.controller.told}
         assert ended == set(self.recorder.launched), "a trial has ended without a word to the session"
-        return verdict
 
     def check(self) -> None:
         """Check what holds of every run, however it went."""

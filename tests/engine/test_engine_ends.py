@@ -5,9 +5,10 @@ from collections import Counter
 
 import pytest
 from owned_runs import elapsed, interrupted, run
-from scripted import Scene
+from scripted import Scene, broken
 
 from adaptive_eval.engine.clock import Deadlines
+from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import RunnerOptions
 from adaptive_eval.trial import Score, TrialKey
 
@@ -24,6 +25,18 @@ def test_the_first_interrupt_drains():
     assert scene.journal.index(("end", "interrupted")) > max(
         index for index, entry in enumerate(scene.journal) if entry[0] == "tell"
     )
+
+
+def test_a_trial_that_fails_while_answers_are_stored_is_not_queued_again_after_an_interrupt():
+    def script(step, attempt):
+        return 1.0 if step == 0 else (2.0, broken())
+
+    retry = RetryPolicy(attempts=1)
+    scene = Scene(steps={"a": 2}, concurrency=2, scripts={"a": script}, commit_seconds=3.0, retry=retry)
+    verdict, _ = interrupted(scene, 6.0)  # launched at 3 s; stored from 4 s to 7 s; the other fails at 5 s
+    assert verdict.reason == "interrupted"
+    assert set(scene.recorder.outcomes) == {TrialKey("a", 0)}
+    assert scene.controller.abandoned == {TrialKey("a", 1): False}
 
 
 def test_the_second_interrupt_cancels():
