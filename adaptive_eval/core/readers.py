@@ -55,6 +55,7 @@ def contrast_reader(
             tie_noise=spec.stopping.tie_noise,
             tie_level=tie_level,
             graded_margin=spec.stopping.graded_margin,
+            by_question=spec.stopping.edition > 7,
         )
         parts.append((pairs, pair_reader))
     if stored.any():

@@ -294,7 +294,7 @@ class StoppingSpec:
     threshold: float = 1.645
     ties: Literal["pair", "family"] = "pair"
     """Whether the error rate of ties is that of each pair, or of all together as `family` says."""
-    edition: int = 7
+    edition: int = 8
     """Edition of the formulas: 1 for a run that began with the first boundary of ties, and with the evidence
     against a number that estimates the variance; up to 2 for one whose repeats count although they never
     vary; up to 3 for one whose ties in rounds take the variance at the margin as it is estimated, whose bets
@@ -303,7 +303,8 @@ class StoppingSpec:
     ties do not take the likelihood ratio of single answers in a first pass; up to 6 for one whose intervals
     to a width do not heed clusters of questions, whose graded ties in a first pass have no 2 % more of
     variance, whose later ties take that of the margin without a bound, and in which answers to one question
-    in a row count as those to different ones. Runs end under the formulas that they began with."""
+    in a row count as those to different ones; up to 7 for one whose pairs take missing trials as spread
+    evenly over the questions. Runs end under the formulas that they began with."""
 
     @property
     def bets_on_numbers(self) -> bool:

@@ -24,10 +24,13 @@ from scorio.sequential.contrasts import (
     tie_block,
 )
 from scorio.sequential.evidence import beyond
+from scorio.sequential.trial_sequence import inverse_change
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
 
+MOST_CELLS = 2**18
+"""Trials that are looked at together where some are missing."""
 TieNoise = Literal["likelihood", "repeats", "pooled", "own"]
 
 ROUNDS_MARGIN = 1.03
@@ -64,6 +67,9 @@ class PairReader:
         Smallest error level at which ties are called.
     graded_margin : float
         Factor of the variance at the margin in a first pass where scores are graded.
+    by_question : bool
+        Whether the noise in the trials that a pair shares, where some are missing, is taken question by
+        question. For runs that began without it: by the number of all trials.
 
     Attributes
     ----------
@@ -89,8 +95,10 @@ class PairReader:
         tie_noise: TieNoise = "likelihood",
         tie_level: float = 0.05,
         graded_margin: float = GRADED_MARGIN,
+        by_question: bool = True,
     ) -> None:
         self.cells = cells
+        self._by_question = by_question
         self._first_pass_margin = 1.0 if cells.binary else graded_margin
         self._tie_noise = None if equivalence is None or clusters is not None else tie_noise
         self._tie_share = 1.0 - beyond(tie_level)
@@ -104,6 +112,8 @@ class PairReader:
         self._square = np.zeros(pairs)
         self._count = np.zeros(pairs, dtype=np.int64)
         self._firsts = FirstDifferences(pairs, cells.binary)
+        # Of each pair, of its first and of its second model: trials lost, and Σ 1/n less what it is without.
+        self._lost, self._inverse = np.zeros((3, pairs)), np.zeros((3, pairs))
         self._clusters: ClusterSums | None = None
         if clusters is not None:
             if target != "population":
@@ -172,11 +182,19 @@ class PairReader:
         b: PathBlock,
         first: Floats,
         square: Floats | None = None,
+        common: Floats | None = None,
     ) -> ContrastBlock:
-        """Return the block with its variance at the margin; `first` are the differences of new questions."""
+        """Return the block with its variance at the margin; `first` are the differences of new questions.
+
+        `common` are the trials that both models have answered, where some are missing.
+        """
         if self.equivalence is None:
             return block
-        step, trials = self._firsts.add(pairs, first), np.minimum(a.trials, b.trials)
+        step = self._firsts.add(pairs, first)
+        trials, repeats = np.minimum(a.trials, b.trials), np.minimum(a.r, b.r)
+        if common is not None:
+            trials = np.where(np.isinf(trials), trials, np.minimum(trials, common))
+            repeats = np.where(np.isinf(repeats), repeats, np.minimum(repeats, common - block.questions))
         pooled, means = square if self._tie_noise == "pooled" else None, (a.mean, b.mean)
         likely = self._tie_share if self._tie_noise == "likelihood" else 0.0
         block = tie_block(block, self.equivalence, self.target, trials, means, step, pooled, likely)
@@ -191,7 +209,7 @@ class PairReader:
             self.equivalence,
             square,
             noise,
-            self.cells.repeat_weight * np.minimum(a.r, b.r),
+            self.cells.repeat_weight * repeats,
             fraction,
             step,
             self._tie_share,
@@ -210,15 +228,17 @@ class PairReader:
         old = np.where(fresh, 0.0, a.before - b.before)
         new = a.after - b.after
         gained = fresh
-        scale = None
+        inverse = None
         if any(self.cells.missing):
-            old, new, gained = self._correct_missing(pairs, start, stop, old, new, gained)
-            scale = self._common_share(pairs, start, stop)
+            old, new, gained, inverse = self._correct_missing(pairs, start, stop, old, new, gained)
         difference_sum = running(self._sum[pairs], new - old)
         square_sum = running(self._square[pairs], new * new - old * old)
         count = self._count[pairs, None] + gained.cumsum(axis=1)
         self._sum[pairs], self._square[pairs] = difference_sum[:, -1], square_sum[:, -1]
         self._count[pairs] = count[:, -1]
+        scale = common = None
+        if inverse is not None:
+            scale, common = self._share(pairs, start, stop, inverse, count, (a.seen, b.seen))
         square, stretch = np.maximum(square_sum, 0.0), np.ones(1)
         if self._clusters is not None:
             questions = self.cells.sequence.question(start, stop)
@@ -227,7 +247,7 @@ class PairReader:
             difference_sum, square, count, a, b, scale, stretch, pooled=self._tie_noise == "pooled"
         )
         first = np.where(gained, new, 0.0)
-        return self._at_margin(block, pairs, a, b, first, square)
+        return self._at_margin(block, pairs, a, b, first, square, common)
 
     def _block(
         self,
@@ -269,53 +289,76 @@ class PairReader:
 
     def _correct_missing(
         self, pairs: Ints, start: int, stop: int, old: Floats, new: Floats, gained: NDArray[np.bool_]
-    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Drop, for each pair, the trials in which either model has no answer."""
-        old, new, gained = old.copy(), new.copy(), gained.copy()
-        questions = self.cells.sequence.question(start, stop)
-        for row, pair in enumerate(pairs.tolist()):
-            first, second = int(self.first[pair]), int(self.second[pair])
-            missing = [*self.cells.missing[first], *self.cells.missing[second]]
-            # From the first hole of a question on, so that it does not matter what is read together.
-            lost = np.array(sorted(one for one in missing if one < stop), dtype=np.int64)
-            affected, at = np.unique(self.cells.sequence.question(0, stop)[lost], return_index=True)
-            since = np.full(self.cells.sequence.questions, stop)
-            since[affected] = lost[at]
-            for column in np.flatnonzero(since[questions] <= np.arange(start, stop)).tolist():
-                steps = self.cells.sequence.steps_of(int(questions[column]), start + column + 1)
-                before, earlier = self._common_difference(first, second, steps[:-1])
-                after, now = self._common_difference(first, second, steps)
-                old[row, column], new[row, column] = before, after
-                gained[row, column] = now > 0 and earlier == 0
-        return old, new, gained
+    ) -> tuple[Floats, Floats, NDArray[np.bool_], Floats]:
+        """Drop, for each pair, the trials in which either model has no answer.
 
-    def _common_difference(self, first: int, second: int, steps: Ints) -> tuple[float, int]:
-        """Return the mean difference over the `steps` that both answered, and their number."""
-        a, b = self._said(first, steps), self._said(second, steps)
-        both = (a != MISSING) & (b != MISSING)
-        number = int(both.sum())
-        if number == 0:
-            return 0.0, 0
-        scores = self.cells.scores
-        return float((scores[a[both]] - scores[b[both]]).mean()), number
+        Also returned is by how much more 1/n changes at each step than if no trial were missing, with n the
+        trials of its question that the pair shares, that the first has, and that the second has.
+        """
+        old, new, gained, inverse = old.copy(), new.copy(), gained.copy(), np.zeros((3, *old.shape))
+        sequence = self.cells.sequence
+        questions, turn = sequence.question(0, stop), sequence.repeats(0, stop)
+        asked = np.zeros(sequence.questions, dtype=bool)
+        asked[questions[start:]] = True
+        steps = np.flatnonzero(asked[questions])
+        place = (asked.cumsum() - 1)[questions]
+        shape = int(place.max()) + 1, int(turn[steps].max()) + 1
+        missing = np.array([bool(one) for one in self.cells.missing])
+        with_holes = np.flatnonzero(missing[self.first[pairs]] | missing[self.second[pairs]])
+        most = max(1, MOST_CELLS // (shape[0] * shape[1]))
+        for rows in np.split(with_holes, range(most, with_holes.size, most)):
+            models = np.stack([self.first[pairs[rows]], self.second[pairs[rows]]])
+            said = np.full((2, rows.size, *shape), MISSING, dtype=np.int64)
+            said[:, :, place[steps], turn[steps]] = self.cells.categories[models[:, :, None], steps]
+            lost = np.zeros(said.shape[1:], dtype=bool)
+            lost[:, place[steps], turn[steps]] = (said == MISSING).any(axis=0)[:, place[steps], turn[steps]]
+            # Known without a trial: what the model has always said.
+            said = np.where(said == KNOWN, np.maximum.accumulate(np.maximum(said, MISSING), axis=3), said)
+            answered = said != MISSING
+            both = answered.all(axis=0)
+            number = np.stack([both, *answered]).cumsum(axis=3)
+            scores = self.cells.scores[said]
+            mean = np.where(both, scores[0] - scores[1], 0.0).cumsum(axis=2) / np.maximum(number[0], 1)
+            # After and before each step; from the first hole of a question on, whatever is read together.
+            here, first = (place[start:], turn[start:]), turn[start:] == 0
+            before = place[start:], turn[start:] - 1
+            since = np.logical_or.accumulate(lost, axis=2)[:, *here]
+            now, earlier = number[:, :, *here], np.where(first, 0, number[:, :, *before])
+            old[rows] = np.where(since, np.where(first, 0.0, mean[:, *before]), old[rows])
+            new[rows] = np.where(since, mean[:, *here], new[rows])
+            gained[rows] = np.where(since, (now[0] > 0) & (earlier[0] == 0), gained[rows])
+            usual = inverse_change(turn[start:], turn[start:] + 1)
+            inverse[:, rows] = np.where(since, inverse_change(earlier, now) - usual, 0.0)
+        return old, new, gained, inverse
 
-    def _said(self, model: int, steps: Ints) -> Ints:
-        """Return a model's categories at all steps of a question, with those known without a trial."""
-        said = self.cells.categories[model, steps]
-        return np.asarray(np.where(said == KNOWN, said.max(initial=MISSING), said))
+    def _share(
+        self,
+        pairs: Ints,
+        start: int,
+        stop: int,
+        inverse: Floats,
+        count: NDArray[np.int64],
+        seen: tuple[Floats, Floats],
+    ) -> tuple[Floats, Floats | None]:
+        """Return, for each model of a pair, its noise in the trials that they share over that in its own.
 
-    def _common_share(self, pairs: Ints, start: int, stop: int) -> Floats:
-        """Return, per model of each pair, its trials over those the pair shares; shape (2, p, steps)."""
-        steps = np.arange(start + 1, stop + 1)
-        share = np.ones((2, pairs.size, steps.size))
-        for row, pair in enumerate(pairs.tolist()):
-            sides = [self.cells.missing[int(model)] for model in (self.first[pair], self.second[pair])]
-            if not any(sides):
-                continue
-            common = np.maximum(steps - np.searchsorted(np.union1d(*sides), steps), 1)
-            for side, missing in enumerate(sides):
-                share[side, row] = (steps - np.searchsorted(missing, steps)) / common
-        return share
+        The noise of a question's mean is v/n, so that of a score goes with the mean of 1/n, which is more
+        than 1 over the mean of n. The number of trials that they share comes second, shape (p, steps).
+        """
+        a, b = (
+            self.cells.categories[side[pairs], start:stop] == MISSING for side in (self.first, self.second)
+        )
+        lost = running(self._lost[:, pairs], np.stack([a | b, a, b]))
+        inverse = running(self._inverse[:, pairs], inverse)
+        self._lost[:, pairs], self._inverse[:, pairs] = lost[:, :, -1], inverse[:, :, -1]
+        trials = np.arange(start + 1, stop + 1) - lost
+        common = trials[0]
+        if not self._by_question:
+            return trials[1:] / np.maximum(common, 1), None
+        inverse += self.cells.sequence.inverse(start, stop)
+        own = inverse[1:] / np.maximum(np.stack(seen), 1.0)
+        share = inverse[0] / np.maximum(count, 1) / np.where(count > 0, own, 1.0)
+        return np.where(count > 0, share, 1.0), common
 
 
 class FirstDifferences:
@@ -411,4 +454,4 @@ def cluster_spread(cells: Cells, clusters: ArrayLike | None) -> tuple[Floats, Fl
 
 def running(start: Floats, change: Floats) -> Floats:
     """Accumulate along steps from `start`, one by one, so that grouping changes no bit of the result."""
-    return np.concatenate([start[:, None], change], axis=1).cumsum(axis=1)[:, 1:]
+    return np.concatenate([start[..., None], change], axis=-1).cumsum(axis=-1)[..., 1:]

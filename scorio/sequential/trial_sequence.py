@@ -50,6 +50,12 @@ def first_pass(questions: int) -> NDArray[np.int64]:
     return np.insert(np.arange(questions, dtype=np.int64), after, np.arange(after.size))
 
 
+def inverse_change(before: NDArray[np.integer], after: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return by how much 1/n changes with n, where 1/0 counts as 0."""
+    one, other = ((number > 0) / np.maximum(number, 1) for number in (before, after))
+    return np.asarray(other - one)
+
+
 class TrialSequence:
     """The endless sequence of questions of one task.
 
@@ -108,6 +114,7 @@ class TrialSequence:
         self._previous = np.empty(0, dtype=np.int64)
         self._repeat = np.empty(0, dtype=np.int32)
         self._seen = np.zeros(1, dtype=np.int64)
+        self._inverse = np.zeros(1)
         self._last = np.full(self.questions, -1, dtype=np.int64)
         self._times = np.zeros(self.questions, dtype=np.int32)
         self._repeats = 0
@@ -134,6 +141,8 @@ class TrialSequence:
         self._previous = np.concatenate([self._previous, previous])
         self._repeat = np.concatenate([self._repeat, repeat])
         self._seen = np.concatenate([self._seen, self._seen[-1] + np.cumsum(previous < 0)])
+        change = np.append(self._inverse[-1], inverse_change(repeat, repeat + 1))
+        self._inverse = np.concatenate([self._inverse[:-1], change.cumsum()])
 
     def end_passes(self) -> None:
         """Lay out no more passes: from now on :meth:`extend` alone lays out steps."""
@@ -243,6 +252,11 @@ class TrialSequence:
         """Return the number of different questions among the first `steps` steps."""
         self.ensure(steps)
         return int(self._seen[steps])
+
+    def inverse(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return after each step the sum over questions of 1/n, n the times that each has been asked."""
+        self.ensure(stop)
+        return self._inverse[start + 1 : stop + 1]
 
     def complete(self, start: int, stop: int) -> NDArray[np.bool_]:
         """Return for each step whether, with it, all questions have been asked equally often."""

@@ -102,16 +102,17 @@ def rows_of(case: dict[str, Any]) -> list[dict[str, Any]]:
     sides = [noise(asked, said, scores, questions) for said in (a, b)]
     for step in range(1, len(a) + 1):
         gaps: dict[int, list[float]] = {}
-        common = 0
         for question, one, other in zip(asked[:step], a, b, strict=False):
             if MISSING not in (one, other):
                 gaps.setdefault(question, []).append(scores[one] - scores[other])
-                common += 1
         d = {question: mean(values) for question, values in gaps.items()}
         c = len(d)
         if c == 0:
             continue
-        share = [sum(one != MISSING for one in said[:step]) / max(common, 1) for said in (a, b)]
+        # The noise of a mean over n answers is v/n: in the trials of both, as the mean of 1/n says.
+        own = [scores_by_question(asked[:step], said[:step], scores) for said in (a, b)]
+        shared, *each = (mean([1 / len(xs) for xs in found.values()]) for found in (gaps, *own))
+        share = [shared / one for one in each]
         (wa, ua, ga, ra), (wb, ub, gb, rb) = sides[0][step - 1], sides[1][step - 1]
         w, u, g, r = wa * share[0] + wb * share[1], ua * share[0] + ub * share[1], min(ga, gb), min(ra, rb)
         square = sum(value**2 for value in d.values())
