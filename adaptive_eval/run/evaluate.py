@@ -76,21 +76,22 @@ class Evaluation:
 
     Examples
     --------
-    Printed, and in a notebook, it is a short table.
+    Printed, and in a notebook, it is a short table. These two models answer each question once, and five of
+    them again: that they repeat themselves makes their scores exact.
 
-    >>> rows = [{"id": str(n), "input": f"{n} + {n}?", "target": str(n + n)} for n in range(40)]
+    >>> rows = [{"id": str(n), "input": f"{n} + {n}?", "target": str(n + n)} for n in range(15)]
     >>> async def good(prompt):
     ...     return str(2 * int(prompt.split()[0]))
     >>> async def bad(prompt):
     ...     return "7"
     >>> models = {"good": good, "bad": bad}
     >>> found = evaluate(models, rows, scorer="numeric", deterministic=models)
-    >>> print(found)  # doctest: +ELLIPSIS
-    good is ahead of bad; 1 of 1 pair resolved after 4... trials.
+    >>> print(found)
+    good is ahead of bad; 1 of 1 pair resolved after 40 trials.
     rank  model  score   95 % interval  trials  missing
-       1  good   1.000  [0.696, 1.000]      24        0
-       2  bad    0.000  [0.000, 0.304]      24        0
-    48 trials; 1 of 1 comparisons decided
+       1  good   1.000  [1.000, 1.000]      20        0
+       2  bad    0.000  [0.000, 0.000]      20        0
+    40 trials; 1 of 1 comparisons decided
     Stopped (resolved): goal reached (rank all models): 1 pair decided.
     >>> found.answers(model="bad")[0].completion.text
     '7'
