@@ -55,13 +55,17 @@ def contrast_reader(
             tie_noise=spec.stopping.tie_noise,
             tie_level=tie_level,
             graded_margin=spec.stopping.graded_margin,
+            few_clusters=spec.stopping.few_clusters,
             by_question=spec.stopping.edition > 7,
         )
         parts.append((pairs, pair_reader))
     if stored.any():
         live, reference = np.minimum(first, second)[stored], np.maximum(first, second)[stored]
         sign = np.where(first[stored] < asked, 1, -1)
-        reader = ReferenceReader(cells, live, reference, sign, target, clusters, margin, factor, level)
+        few = spec.stopping.few_clusters
+        reader = ReferenceReader(
+            cells, live, reference, sign, target, clusters, margin, factor, level, few_clusters=few
+        )
         parts.append((stored, reader))
     if single.any():
         groups = clusters if spec.stopping.edition > 6 else None

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.plugins import load_rule
 from scorio.sequential import families, rules
-from scorio.sequential.contrasts import GRADED_MARGIN
+from scorio.sequential.contrasts import FEW_CLUSTERS, GRADED_MARGIN
 from scorio.sequential.pairs import ROUNDS_MARGIN, TieNoise
 
 GoalKind = Literal["ranking", "top-k", "baseline", "width", "threshold", "budget", "pairs", "all", "any"]
@@ -304,7 +304,8 @@ class StoppingSpec:
     to a width do not heed clusters of questions, whose graded ties in a first pass have no 2 % more of
     variance, whose later ties take that of the margin without a bound, and in which answers to one question
     in a row count as those to different ones; up to 7 for one whose pairs take missing trials as spread
-    evenly over the questions. Runs end under the formulas that they began with."""
+    evenly over the questions, and whose ties do not take more variance where clusters are few. Runs end
+    under the formulas that they began with."""
 
     @property
     def bets_on_numbers(self) -> bool:
@@ -320,6 +321,11 @@ class StoppingSpec:
     def graded_margin(self) -> float:
         """Factor of the variance at the margin in a first pass where scores are graded."""
         return GRADED_MARGIN if self.edition > 6 else 1.0
+
+    @property
+    def few_clusters(self) -> float:
+        """By how much the variance at the margin is larger with two clusters of questions."""
+        return FEW_CLUSTERS if self.edition > 7 else 0.0
 
     @property
     def tie_noise(self) -> TieNoise:

@@ -14,10 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from scorio.sequential.cells import KNOWN, MISSING, Cells, PathBlock
 from scorio.sequential.contrasts import (
+    FEW_CLUSTERS,
     GRADED_MARGIN,
     KAPPA,
     ContrastBlock,
     Target,
+    cluster_factor,
     contrast_variance,
     first_pass_margin,
     pooled_noise,
@@ -67,6 +69,9 @@ class PairReader:
         Smallest error level at which ties are called.
     graded_margin : float
         Factor of the variance at the margin in a first pass where scores are graded.
+    few_clusters : float
+        By how much the variance at the margin is larger with two clusters, see
+        :data:`scorio.sequential.contrasts.FEW_CLUSTERS`.
     by_question : bool
         Whether the noise in the trials that a pair shares, where some are missing, is taken question by
         question. For runs that began without it: by the number of all trials.
@@ -95,9 +100,11 @@ class PairReader:
         tie_noise: TieNoise = "likelihood",
         tie_level: float = 0.05,
         graded_margin: float = GRADED_MARGIN,
+        few_clusters: float = FEW_CLUSTERS,
         by_question: bool = True,
     ) -> None:
         self.cells = cells
+        self._few_clusters = few_clusters
         self._by_question = by_question
         self._first_pass_margin = 1.0 if cells.binary else graded_margin
         self._tie_noise = None if equivalence is None or clusters is not None else tie_noise
@@ -169,7 +176,7 @@ class PairReader:
             None,
             stretch[:, None],
         )
-        block = self._at_margin(block, pairs, a, b, np.zeros((pairs.size, 1)))
+        block = self._at_margin(block, pairs, a, b, np.zeros((pairs.size, 1)), stretch[:, None])
         if self.equivalence is None:
             return block
         return block.with_margin(self._rounds_margin * block.margin)
@@ -181,6 +188,7 @@ class PairReader:
         a: PathBlock,
         b: PathBlock,
         first: Floats,
+        stretch: Floats,
         square: Floats | None = None,
         common: Floats | None = None,
     ) -> ContrastBlock:
@@ -197,7 +205,8 @@ class PairReader:
             repeats = np.where(np.isinf(repeats), repeats, np.minimum(repeats, common - block.questions))
         pooled, means = square if self._tie_noise == "pooled" else None, (a.mean, b.mean)
         likely = self._tie_share if self._tie_noise == "likelihood" else 0.0
-        block = tie_block(block, self.equivalence, self.target, trials, means, step, pooled, likely)
+        factor = cluster_factor(stretch, self._few_clusters)
+        block = tie_block(block, self.equivalence, self.target, trials, means, step, pooled, likely, factor)
         if square is None or self._tie_noise not in ("likelihood", "repeats"):
             return block
         fraction = block.questions / self.cells.sequence.questions
@@ -247,7 +256,7 @@ class PairReader:
             difference_sum, square, count, a, b, scale, stretch, pooled=self._tie_noise == "pooled"
         )
         first = np.where(gained, new, 0.0)
-        return self._at_margin(block, pairs, a, b, first, square, common)
+        return self._at_margin(block, pairs, a, b, first, stretch, square, common)
 
     def _block(
         self,

@@ -26,7 +26,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio.sequential.cells import MISSING, Cells, PathBlock
-from scorio.sequential.contrasts import FLOOR, KAPPA, ContrastBlock, Target, contrast_variance, tie_block
+from scorio.sequential.contrasts import (
+    FEW_CLUSTERS,
+    FLOOR,
+    KAPPA,
+    ContrastBlock,
+    Target,
+    cluster_factor,
+    contrast_variance,
+    tie_block,
+)
 from scorio.sequential.evidence import beyond
 from scorio.sequential.pairs import ROUNDS_MARGIN, ClusterSums, FirstDifferences, running
 
@@ -129,6 +138,8 @@ class ReferenceReader:
         Factor of the variance at the margin within rounds.
     level : float
         Error level of one contrast, which a family of many makes small.
+    few_clusters : float
+        As in :class:`scorio.sequential.pairs.PairReader`.
 
     Attributes
     ----------
@@ -147,7 +158,10 @@ class ReferenceReader:
         equivalence: float | None = None,
         rounds_margin: float = ROUNDS_MARGIN,
         level: float = 0.05,
+        *,
+        few_clusters: float = FEW_CLUSTERS,
     ) -> None:
+        self._few_clusters = few_clusters
         self.cells = cells
         self.equivalence, self._rounds_margin = equivalence, rounds_margin
         self._beyond = beyond(level)
@@ -212,12 +226,12 @@ class ReferenceReader:
         count = (both.sum(axis=1)[:, None] * steps).astype(np.int64)
         if self._clusters is None:
             block = self._block(contrasts, live, sums, count, sums[1], np.ones(1))
-            block = self._with_extra_questions(contrasts, block, sums)
+            block, stretch = self._with_extra_questions(contrasts, block, sums), np.ones(contrasts.size)
         else:
             square, stretch = self._clusters.of(gap, both)
             block = self._block(contrasts, live, sums, count, square[:, None] * steps, stretch[:, None])
         mean = sums[3] / np.maximum(count, 1)
-        block = self._at_margin(block, contrasts, live, mean, np.zeros((contrasts.size, 1)))
+        block = self._at_margin(block, contrasts, live, mean, np.zeros((contrasts.size, 1)), stretch[:, None])
         if self.equivalence is None:
             return block
         return block.with_margin(self._rounds_margin * block.margin)
@@ -249,20 +263,27 @@ class ReferenceReader:
         first = np.where(gained, new, 0.0)
         if self._clusters is None:
             block = self._block(contrasts, live, sums, count, np.maximum(sums[1], 0.0), np.ones(1))
-            block = self._with_extra_questions(contrasts, block, sums)
+            block, stretch = self._with_extra_questions(contrasts, block, sums), np.ones(1)
         else:
             square, stretch = self._clusters.add(contrasts, question, new - old, gained)
             block = self._block(contrasts, live, sums, count, square, stretch)
-        return self._at_margin(block, contrasts, live, sums[3] / np.maximum(count, 1), first)
+        return self._at_margin(block, contrasts, live, sums[3] / np.maximum(count, 1), first, stretch)
 
     def _at_margin(
-        self, block: ContrastBlock, contrasts: Ints, live: PathBlock, mean: Floats, first: Floats
+        self,
+        block: ContrastBlock,
+        contrasts: Ints,
+        live: PathBlock,
+        mean: Floats,
+        first: Floats,
+        stretch: Floats,
     ) -> ContrastBlock:
         """Return the block with its variance at the margin; `mean` is that of the reference's scores."""
         if self.equivalence is None:
             return block
         step = self._firsts.add(contrasts, first)
-        return tie_block(block, self.equivalence, self.target, live.trials, (live.mean, mean), step)
+        factor, means = cluster_factor(stretch, self._few_clusters), (live.mean, mean)
+        return tie_block(block, self.equivalence, self.target, live.trials, means, step, factor=factor)
 
     def _block(
         self,
