@@ -166,6 +166,10 @@ class Comparison:
         """Needed contrasts that more trials can still decide."""
         return np.asarray(self.needed & ~self.settled)
 
+    def unlike_pairs(self, rows: Ints) -> Bools:
+        """Return where calls follow from bets on a number or from a width, not from the rule's evidence."""
+        return np.asarray(self._bets[rows] | self._measured[rows])
+
     def exact(self, row: int) -> bool:
         """Return whether a contrast is known: all questions are answered, by models without noise."""
         return bool(self.guarded[row] <= EXACT)
@@ -276,7 +280,7 @@ class Comparison:
         thresholds: list[float] = []
         while self.needed.any() or (self.members and not self.goal.stops):
             rows = np.flatnonzero(self.needed)
-            limit = int(min(self._reached(rows), self._next_stop()))
+            limit = int(min(self._reached(rows), self.next_stop()))
             if limit <= self.common_prefix:
                 break
             won, tied = self._conditions(rows, self.common_prefix, limit)
@@ -309,7 +313,7 @@ class Comparison:
             reached = np.concatenate([reached, self.board.progress[self.members]])
         return int(reached.min())
 
-    def _next_stop(self) -> float:
+    def next_stop(self) -> float:
         """Return the next index at which the fold must pause, even where more has been read."""
         review = self.goal.review
         stop = float("inf") if review is None else (self.common_prefix // review + 1) * review

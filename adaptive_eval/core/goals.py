@@ -42,6 +42,10 @@ class Condition(Protocol):
     def review(self) -> int | None:
         """Every how many steps :meth:`needed` must be asked again."""
 
+    @property
+    def separate(self) -> bool:
+        """Whether a call says nothing about which other contrasts are needed."""
+
     def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
         """Mark the open contrasts that can still help to reach it."""
 
@@ -56,6 +60,7 @@ class Decided:
     rows: Ints  # the contrasts
     text: str  # the condition in words
     review: int | None = None
+    separate: bool = True
 
     def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
         """Mark its open contrasts."""
@@ -81,6 +86,7 @@ class BestK:
     models: int
     text: str  # the condition in words
     review: int | None = 16
+    separate: bool = False
 
     def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
         """Mark undecided pairs across the cut that no chain of winners settles."""
@@ -115,6 +121,11 @@ class _Composed:
     def review(self) -> int | None:
         """The shortest of the parts."""
         return min((part.review for part in self.parts if part.review is not None), default=None)
+
+    @property
+    def separate(self) -> bool:
+        """Whether all parts are needed, and each is separate."""
+        return isinstance(self, AllOf) and all(part.separate for part in self.parts)
 
 
 class AllOf(_Composed):

@@ -27,6 +27,7 @@ from adaptive_eval.core.forecast import forecast
 from adaptive_eval.core.intake import Completed, Intake
 from adaptive_eval.core.issuing import Issuer
 from adaptive_eval.core.model_states import InFlightTrial, ModelStates
+from adaptive_eval.core.next_look import next_look
 from adaptive_eval.core.overview import results
 from adaptive_eval.core.references import FINISHED
 from adaptive_eval.core.results import Decision, Forecast, Results, StopReason, StopVerdict
@@ -84,6 +85,7 @@ class Session:
         self._intake = Intake(spec, self.board, self.budget, self.states)
         self._issuer = Issuer(spec, self.board, self.comparison, self.budget, self.states)
         self._unread = 0
+        self._next_look = 1
         self._forecast: Forecast | None = None
         self._forecast_due = 0
         self._forecast_ended = False
@@ -122,6 +124,8 @@ class Session:
 
     def _issue(self, slots: int | Mapping[int, int]) -> list[TrialRequest]:
         """Drop the models whose own budget has ended, and issue trials of the others."""
+        if any(self._issuer.spent()):
+            self._decide(now=True)  # what waits unread may show that they are not needed any more
         for model, account in list(self._issuer.spent()):
             self.states.spent.add(model)
             self._give_up(model, "", account_evidence(self.spec, account))
@@ -149,7 +153,8 @@ class Session:
         Returns
         -------
         list of Decision
-            New decisions, in order.
+            New decisions, in order. A pair that is called while both models are still needed for others may
+            be returned up to a sixteenth of the steps later than it was; :meth:`results` reads all answers.
 
         Raises
         ------
@@ -178,22 +183,26 @@ class Session:
             return
         complete, members = self.board.complete, self.comparison.members
         until = min(map(complete.__getitem__, members), default=FINISHED)
-        grows = until > self.comparison.common_prefix
+        grows = until >= self._next_look
         if not (now or grows or self._unread >= READ_BATCH):
             return
         # What lies beyond the common progress decides nothing yet. Less than a step a model, as one batch
         # leaves, waits for the next one.
         beyond = sum(map(complete.__getitem__, members)) - until * len(members)
-        if now or (self._unread >= READ_BATCH and not (grows and beyond < len(members))):
+        ahead = min(self._unread, beyond)
+        if now or (ahead >= READ_BATCH and not (grows and beyond < len(members))):
             self.board.absorb()
             self._unread = 0
-        else:
+        elif grows:
             self.board.absorb(until)
-            self._unread = min(self._unread, beyond)
+            self._unread = ahead
+        else:
+            return
         for call in self.comparison.advance():
             self.decisions.append(pair_decision(self.spec, self.comparison, call, self.budget.completed))
         self._retire()
         self._stop_when_done()
+        self._next_look = next_look(self.comparison)
 
     # ------------------------------------------------------------------ retiring and stopping
 
@@ -391,12 +400,11 @@ class Session:
             gaps = {index for index in without if index >= complete[model] and not fills(model, index)}
             self.states.gaps[model] = sorted(gaps, reverse=True)
             self.states.skipped[model] = len(without) - len(gaps)
-        if self.board.determinism.claimed:
-            self._decide(now=True)
         for key, times in unanswered:
             model = self._intake.model(key.model)
             task, question = self.board.run_sequence.at(key.index, model)
             self.budget.assume_billed(model, task, question, times)
+        self._decide(now=True)
         return self._report()
 
     def _tell_again(self, outcomes: Sequence[Completed]) -> None:

@@ -258,6 +258,11 @@ class TrialSequence:
         self.ensure(stop)
         return self._inverse[start + 1 : stop + 1]
 
+    def asked(self, steps: int) -> tuple[int, int]:
+        """Return the number of different questions among the first `steps` steps, and of repeats."""
+        seen = self.seen(steps if self.shared is None else min(steps, self.shared))
+        return seen, steps - seen
+
     def complete(self, start: int, stop: int) -> NDArray[np.bool_]:
         """Return for each step whether, with it, all questions have been asked equally often."""
         self.ensure(max(stop, self.questions))

@@ -1,0 +1,59 @@
+"""When a session looks: seldom while all models are needed, with the decisions and trials of every look."""
+
+import numpy as np
+import pytest
+from session_scripts import calls, coin, drive, make_spec
+
+from adaptive_eval.core import session as core_session
+from adaptive_eval.core.compare import Comparison
+from adaptive_eval.core.next_look import FIRST
+from adaptive_eval.core.session import Session
+from adaptive_eval.trial import TrialOutcome
+
+
+def driven(monkeypatch, spec, means, seed, *, each_step=False):
+    """Return a session driven to its end, one trial of each model at a time, and at which steps it looked."""
+    at, advance = [], Comparison.advance
+    with monkeypatch.context() as patched:
+        if each_step:
+            patched.setattr(core_session, "next_look", lambda comparison: comparison.common_prefix + 1)
+        patched.setattr(Comparison, "advance", lambda self: (at.append(self.common_prefix), advance(self))[1])
+        return drive(Session(spec), coin(means, seed=seed, spread=0.1), slots=1), at
+
+
+@pytest.mark.parametrize(
+    ("questions", "goal", "parts", "share"),
+    [
+        (200, "ranking", {"equivalence": 0.06}, 0.7),
+        (50, "ranking", {"equivalence": 0.06, "rounds": "rounds"}, 0.6),
+        (50, "ranking", {"policy": "lowest-z"}, 0.8),
+        (50, "top-k", {"k": 2}, 1.0),
+    ],
+    ids=["schedule", "rounds", "lowest-z", "top-k"],
+)
+def test_looking_seldom_changes_no_decision_and_costs_no_trial(monkeypatch, questions, goal, parts, share):
+    spec = make_spec(4, questions, goal=goal, max_passes=400 // questions, **parts)
+    means = np.linspace(0.4, 0.7, 4)
+    each, every_step = driven(monkeypatch, spec, means, 1, each_step=True)
+    now, looks = driven(monkeypatch, spec, means, 1)
+    assert calls(now) == calls(each)
+    assert now.budget.completed == each.budget.completed
+    assert len(looks) <= share * len(every_step)
+
+
+def test_a_pair_is_looked_at_step_by_step_at_first_and_when_it_may_be_called(monkeypatch):
+    spec = make_spec(2, 400, max_passes=4)
+    session, looks = driven(monkeypatch, spec, (0.5, 0.62), 1)
+    assert set(range(FIRST)) <= set(looks)
+    (call,) = (decision for decision in session.decisions if decision.kind == "pair")
+    assert call.step > 2 * FIRST
+    assert session.budget.completed == 2 * call.step
+    assert len(looks) < 0.8 * call.step
+
+
+def test_answers_that_wait_are_counted_when_somebody_asks_for_results():
+    session, answer = Session(make_spec(2, 400, max_passes=4)), coin((0.5, 0.5))
+    for step in range(1, 301):
+        session.tell([TrialOutcome(one.key, answer(one)) for one in session.ask(2)])
+        if step % 50 == 0:
+            assert [line.trials for line in session.results().models] == [step, step]
