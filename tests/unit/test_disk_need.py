@@ -112,7 +112,7 @@ def test_a_full_disk_is_refused_and_may_be_overridden(tmp_path, free, monkeypatc
     path = tmp_path / "config.yaml"
     path.write_text(json.dumps(config(tmp_path, budget={"trials": 10})), encoding="utf-8")
     begun = []
-    monkeypatch.setattr(Built, "session", lambda _: begun.append(1) or sys.exit(0))
+    monkeypatch.setattr(Built, "session", lambda *_: begun.append(1) or sys.exit(0))
     free(disk.RESERVE - 1)
     command = ["run", str(path), "--out", str(tmp_path / "run")]
     done = CliRunner().invoke(cli, command)
@@ -127,7 +127,7 @@ def test_a_full_disk_is_refused_and_may_be_overridden(tmp_path, free, monkeypatc
 def test_resume_looks_too(unfinished, free, built, monkeypatch):
     some = built(budget={"trials": 3000})
     monkeypatch.setattr("adaptive_eval.build.assembly.config_of_run", lambda *_: some.config)
-    monkeypatch.setattr(Built, "session", lambda _: sys.exit(0))
+    monkeypatch.setattr(Built, "session", lambda *_: sys.exit(0))
     free(0)
     done = CliRunner().invoke(cli, ["resume", str(unfinished)])
     assert "only 0 B are free on its disk" in str(done.exception)
