@@ -187,6 +187,8 @@ SETTINGS = (
     Setting("greedy, differ on .5", (14_000,), 1, greedy=0.5, margin=0.05),
     Setting("directional", (30,), 45, rule="directional"),
     Setting("exact", (30,), 45, rule="exact"),
+    Setting("half missing", (200,), 24, missing=0.5, margin=0.08),
+    Setting("clusters of 50", (2000,), 1, target="population", cluster=50, margin=0.13),
 )
 
 
