@@ -122,14 +122,14 @@ class _Composed:
         """The shortest of the parts."""
         return min((part.review for part in self.parts if part.review is not None), default=None)
 
-    @property
-    def separate(self) -> bool:
-        """Whether all parts are needed, and each is separate."""
-        return isinstance(self, AllOf) and all(part.separate for part in self.parts)
-
 
 class AllOf(_Composed):
     """Every one of several conditions holds."""
+
+    @property
+    def separate(self) -> bool:
+        """Whether all parts are."""
+        return all(part.separate for part in self.parts)
 
     def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
         """Mark the contrasts that any part needs."""
@@ -143,6 +143,8 @@ class AllOf(_Composed):
 
 class AnyOf(_Composed):
     """One of several conditions holds."""
+
+    separate = False
 
     def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
         """Mark the contrasts that the parts need; none once one part is reached.
