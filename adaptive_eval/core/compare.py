@@ -166,10 +166,6 @@ class Comparison:
         """Needed contrasts that more trials can still decide."""
         return np.asarray(self.needed & ~self.settled)
 
-    def unlike_pairs(self, rows: Ints) -> Bools:
-        """Return where calls follow from bets on a number or from a width, not from the rule's evidence."""
-        return np.asarray(self._bets[rows] | self._measured[rows])
-
     def exact(self, row: int) -> bool:
         """Return whether a contrast is known: all questions are answered, by models without noise."""
         return bool(self.guarded[row] <= EXACT)

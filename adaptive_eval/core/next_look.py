@@ -34,7 +34,7 @@ def next_look(comparison: Comparison) -> int:
     Differences are taken to move by :data:`DEVIATIONS`, towards a winner and towards a tie.
     """
     now, rows = comparison.common_prefix, np.flatnonzero(comparison.needed)
-    steps = now // PARTS
+    steps = np.minimum(now // PARTS, int(min(comparison.next_stop() - now, now)))
     steps = steps[(steps > 1) & (steps * rows.size <= READ_TOGETHER)]
     if now < FIRST or steps.size == 0 or not _foreseeable(comparison, rows):
         return now + 1
@@ -48,7 +48,7 @@ def next_look(comparison: Comparison) -> int:
         safe = open_[comparison.members].all(axis=0)
     else:
         safe = ~called.any(axis=0)
-    return int(min(now + steps[safe].max(initial=1), comparison.next_stop()))
+    return now + int(steps[safe].max(initial=1))
 
 
 def _foreseeable(comparison: Comparison, rows: Ints) -> bool:
@@ -58,7 +58,8 @@ def _foreseeable(comparison: Comparison, rows: Ints) -> bool:
         and comparison.family.peak
         and not comparison.settled.any()
         and not comparison.board.determinism.claimed
-        and not comparison.unlike_pairs(rows).any()
+        and not comparison.goal.measured[rows].any()
+        and bool(np.isnan(comparison.bet[rows]).all())
         and bool((comparison.questions[rows] >= MIN_QUESTIONS).all())
         and bool(np.isfinite(comparison.variance[rows]).all())
     )
