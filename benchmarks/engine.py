@@ -247,15 +247,13 @@ async def timed(work: Any, trials: int) -> dict[str, float]:
 
 @contextmanager
 def mimic_server() -> Iterator[str]:
-    from adaptive_eval.mock_server.mock_spec import KnownQuestion, MockServerSpec, ModelSpec
-    from adaptive_eval.mock_server.process import MockServerProcess
+    from adaptive_eval.mimic.process import MimicProcess
+    from adaptive_eval.mimic.spec import KnownQuestion, MimicSpec, ModelSpec
 
     questions = tuple(
         KnownQuestion(id=f"q{q}", question=prompt(q), target=str(q + 12)) for q in range(QUESTIONS)
     )
-    with MockServerProcess(
-        MockServerSpec(models=(ModelSpec(name=MODEL, mean=0.6),), questions=questions)
-    ) as mimic:
+    with MimicProcess(MimicSpec(models=(ModelSpec(name=MODEL, mean=0.6),), questions=questions)) as mimic:
         yield mimic.base_url
 
 

@@ -1,6 +1,6 @@
-"""What a long run on the mock server takes: memory, lateness of the event loop, run file, report, resume.
+"""What a long run on the mimic server takes: memory, lateness of the event loop, run file, report, resume.
 
-Starts a mock server and ``adaptive-eval run`` with models that are too close to be told apart, each with its
+Starts a mimic server and ``adaptive-eval run`` with models that are too close to be told apart, each with its
 own requests in flight. ``--trials`` ends the run. Then the commands that read the run file are timed. CPU
 seconds and the most resident memory are those of the command, without the server.
 
@@ -22,8 +22,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from adaptive_eval.mock_server.mock_spec import DatasetSpec, FaultSpec, LatencySpec, MockServerSpec, ModelSpec
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import DatasetSpec, FaultSpec, LatencySpec, MimicSpec, ModelSpec
 
 COMMAND = Path(sys.executable).with_name("adaptive-eval")
 FAULTS = (
@@ -125,7 +125,7 @@ def main() -> None:
         )
         questions.write_text("\n".join(map(json.dumps, rows)), "utf-8")
         steps = range(options.models)
-        spec = MockServerSpec(
+        spec = MimicSpec(
             models=tuple(
                 ModelSpec(
                     name=f"m{n}",
@@ -137,7 +137,7 @@ def main() -> None:
             datasets=(DatasetSpec(path=str(questions), question="input", target="target"),),
             faults=FAULTS if options.faults else (),
         )
-        with MockServerProcess(spec) as mimic:
+        with MimicProcess(spec) as mimic:
             path = folder / "long.json"
             path.write_text(json.dumps(config(mimic.base_url, options, questions)))
             run = watched(

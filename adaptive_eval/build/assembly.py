@@ -72,7 +72,7 @@ from adaptive_eval.errors import RunMismatch, UsageError
 from adaptive_eval.interop.imported_runs import IMPORTED
 from adaptive_eval.interop.inspect_task import InspectScorer, inspect_rows
 from adaptive_eval.interop.lm_eval_task import LmEvalScorer, lm_eval_rows
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.scoring.code import CodeScorer
 from adaptive_eval.scoring.registry import SCORERS, build_scorer
 from adaptive_eval.scoring.rubric import Rubric, TaskScoring
@@ -230,7 +230,7 @@ class Built:
         questions = [
             known for task in self.tasks for known in answer_key(task, self.config.task(task.name).scorer)
         ]
-        return stack.enter_context(MockServerProcess(mimic.spec(questions))).base_url
+        return stack.enter_context(MimicProcess(mimic.spec(questions))).base_url
 
     def audit(self) -> IndependenceAudit:
         """Return an audit of the models' answers that has not seen any."""

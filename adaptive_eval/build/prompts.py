@@ -1,4 +1,4 @@
-"""The messages of every question, for models, Inspect and the mock server; and models that refuse them."""
+"""The messages of every question, for models, Inspect and the mimic server; and models that refuse them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RenderedPrompts:
 
 
 def answer_key(task: Task, scorer: ScorerConfig) -> Iterator[dict[str, Any]]:
-    """Yield the questions of a task as the mock server reads them; it knows a question by its prompt."""
+    """Yield the questions of a task as the mimic server reads them; it knows a question by its prompt."""
     scorer = getattr(scorer, "is_correct", None) or scorer
     kind = {"numeric": "numeric", "choice": "choice"}.get(scorer.kind, "text")
     for question in task.questions:
@@ -63,7 +63,7 @@ def answer_key(task: Task, scorer: ScorerConfig) -> Iterator[dict[str, Any]]:
 
 
 def _known_as(task: Task, question: Question, kind: str) -> dict[str, Any]:
-    """Return a question as the mock server is to recognise and answer it."""
+    """Return a question as the mimic server is to recognise and answer it."""
     if task.shuffles_options:  # it does not see the order, so it answers by text
         place = target_option(question)
         right = question.choices[place] if place is not None else question.target

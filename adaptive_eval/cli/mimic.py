@@ -15,7 +15,7 @@ from adaptive_eval.cli.options import Number, WholeNumber, named_mean
 from adaptive_eval.errors import UsageError, in_words
 
 if TYPE_CHECKING:
-    from adaptive_eval.mock_server.mock_spec import MockServerSpec
+    from adaptive_eval.mimic.spec import MimicSpec
 
 _DEFAULT_MODELS = ("expert=0.90", "student-a=0.72", "student-b=0.71", "novice=0.45", "guesser=0.25")
 _SPEC_OPTIONS = ("datasets", "models", "seed", "latency", "api_key_env")
@@ -59,7 +59,7 @@ def command(host: str, port: int, spec_file: str | None, **options: Any) -> None
     requests, every, attempts; always where none is given.
     """
     # uvicorn takes longer to import than everything else here, and a wrong option does not need it.
-    from adaptive_eval.mock_server.serving import serve
+    from adaptive_eval.mimic.serving import serve
 
     if spec_file is None:
         spec = _spec_from_options(options)
@@ -72,8 +72,8 @@ def command(host: str, port: int, spec_file: str | None, **options: Any) -> None
         click.echo("Stopped.")
 
 
-def _spec_from_options(options: Mapping[str, Any]) -> MockServerSpec:
-    from adaptive_eval.mock_server.mock_spec import spec_from_data
+def _spec_from_options(options: Mapping[str, Any]) -> MimicSpec:
+    from adaptive_eval.mimic.spec import spec_from_data
 
     latency, key = options["latency"], options["api_key_env"]
     if not 0 <= latency < math.inf:
@@ -103,8 +103,8 @@ def _refuse_options_with_spec() -> None:
             raise UsageError(f"{option.opts[0]} and --spec cannot be combined; put it into the spec file")
 
 
-def _spec_from_file(path: str) -> MockServerSpec:
-    from adaptive_eval.mock_server.mock_spec import spec_from_json
+def _spec_from_file(path: str) -> MimicSpec:
+    from adaptive_eval.mimic.spec import spec_from_json
 
     try:
         text = Path(path).read_text("utf-8")
@@ -113,7 +113,7 @@ def _spec_from_file(path: str) -> MockServerSpec:
     return spec_from_json(text, path)
 
 
-def _announce(spec: MockServerSpec, host: str, port: int) -> None:
+def _announce(spec: MimicSpec, host: str, port: int) -> None:
     base = f"http://{f'[{host}]' if ':' in host else host}:{port}/v1"
     question = {"role": "user", "content": "Is this coin biased?"}
     body = json.dumps({"model": spec.models[0].name, "messages": [question], "seed": 1})

@@ -16,7 +16,7 @@ from adaptive_eval.config.section import IN_INSPECT
 from adaptive_eval.core.spec import ModelSpec
 from adaptive_eval.interop.imported_runs import run_columns
 from adaptive_eval.interop.recorded_files import copies_words, read_recorded
-from adaptive_eval.mock_server.mock_spec import ModelOptions
+from adaptive_eval.mimic.spec import ModelOptions
 from adaptive_eval.run.disk import alternatives
 from adaptive_eval.simulate.assumptions import means_for, sole_kind
 from adaptive_eval.simulate.budget_limits import Workload
@@ -78,7 +78,7 @@ class Stated:
 
 
 def assume(built: Built, stated: Stated) -> Assumptions:
-    """Gather the assumptions: what is stated, else a previous run, else the config's mock server."""
+    """Gather the assumptions: what is stated, else a previous run, else the config's mimic server."""
     config, names = built.config, [model.name for model in built.spec.models]
     mimic, previous, given = config.mimic, stated.previous, stated.usage
     coins = {

@@ -23,7 +23,7 @@ _CONFIGS = (_WITHIN / "quickstart", _WITHIN.parent / "configs")
 def command(options: tuple[str, ...]) -> int:
     """Rank five simulated models on 40 word problems: half a minute, no key, no GPU, nothing downloaded.
 
-    A local mock server (real HTTP) answers. The run is kept in runs/quickstart, a previous one as
+    A local mimic server (real HTTP) answers. The run is kept in runs/quickstart, a previous one as
     runs/quickstart-1, and so on.
     """
     from adaptive_eval.cli.run import command as run

@@ -30,7 +30,7 @@ from adaptive_eval.config.rubric_checks import check_rubric, rubric_name, score_
 from adaptive_eval.config.secret_checks import shown
 from adaptive_eval.config.section import IN_INSPECT, IN_LITELLM, MIMIC, PYTHON, by_kind
 from adaptive_eval.config.server_config import check_limits
-from adaptive_eval.mock_server.mock_spec import like_problems
+from adaptive_eval.mimic.spec import like_problems
 from adaptive_eval.tasks.template import PromptTemplate, template_problem
 
 Found: TypeAlias = Iterator[tuple[Place, str]]
@@ -439,7 +439,7 @@ def _named(value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else _texts(value)
 
 
-def _mock_models(config: Mapping[str, Any]) -> Found:
+def _mimic_models(config: Mapping[str, Any]) -> Found:
     models = _mapping(_mapping(config.get("mimic")).get("models"))
     likes = {name: like for name, one in models.items() if isinstance(like := _mapping(one).get("like"), str)}
     for name, words in like_problems({**dict.fromkeys(models), **likes}):
@@ -457,6 +457,6 @@ _CHECKS: tuple[Callable[[Mapping[str, Any]], Found], ...] = (
     _stopping,
     _references,
     _tasks,
-    _mock_models,
+    _mimic_models,
     check_numbers,
 )

@@ -25,9 +25,9 @@ from adaptive_eval.config.secret_checks import shown
 from adaptive_eval.config.section import EnvName, Label, RunName, Seconds, Section, by_kind
 from adaptive_eval.config.server_config import ServerConfig
 from adaptive_eval.config.task_config import TaskConfig
-from adaptive_eval.mock_server.mock_spec import (
+from adaptive_eval.mimic.spec import (
     LatencySpec,
-    MockServerSpec,
+    MimicSpec,
     ModelOptions,
     ServerOptions,
     TokenSpec,
@@ -36,8 +36,8 @@ from adaptive_eval.mock_server.mock_spec import (
 from adaptive_eval.tasks.sources import is_file_source
 
 
-class MockServerConfig(ServerOptions):
-    """The mock server: an OpenAI-compatible server of biased coins."""
+class MimicConfig(ServerOptions):
+    """The mimic server: an OpenAI-compatible server of biased coins."""
 
     seed: int = Field(
         default=0, ge=0, lt=2**63, description="Seed of every answer, length, latency and random fault."
@@ -50,13 +50,13 @@ class MockServerConfig(ServerOptions):
     )
     models: dict[Label, ModelOptions] = Field(min_length=1, description="The models it serves, by id.")
 
-    def spec(self, questions: Iterable[Mapping[str, Any]]) -> MockServerSpec:
+    def spec(self, questions: Iterable[Mapping[str, Any]]) -> MimicSpec:
         """Return the server's spec with `questions` as its answer key.
 
         Examples
         --------
-        >>> mock = MockServerConfig(models={"a": {"mean": 0.7}}, latency={"median": 0.05})
-        >>> mock.spec([]).models[0].latency.median
+        >>> mimic = MimicConfig(models={"a": {"mean": 0.7}}, latency={"median": 0.05})
+        >>> mimic.spec([]).models[0].latency.median
         0.05
         """
         shared = self.model_dump(exclude={"models"})
@@ -197,7 +197,7 @@ class RunConfig(Section):
         default_factory=ExecutorConfig, description="Where requests are made and answers scored."
     )
     notify: NotifyConfig | None = Field(default=None, description="Recipients of notices about the run.")
-    mimic: MockServerConfig | None = Field(
+    mimic: MimicConfig | None = Field(
         default=None, description="A local server of biased coins, started for the run."
     )
 

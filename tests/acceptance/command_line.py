@@ -22,8 +22,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from adaptive_eval.cli.main import main
-from adaptive_eval.mock_server.mock_spec import DatasetSpec, FaultSpec, LatencySpec, MockServerSpec, ModelSpec
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import DatasetSpec, FaultSpec, LatencySpec, MimicSpec, ModelSpec
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 
@@ -183,10 +183,10 @@ def mimic_spec(
     faults: tuple[FaultSpec, ...] = (),
     api_key: str | None = None,
     models: Collection[str] = tuple(COINS),
-) -> MockServerSpec:
+) -> MimicSpec:
     """Return the quickstart's mimic, or one that serves some of its `models`."""
     wait = latency or LatencySpec()
-    return MockServerSpec(
+    return MimicSpec(
         models=tuple(
             ModelSpec(name=name, mean=mean, latency=wait) for name, mean in COINS.items() if name in models
         ),
@@ -197,19 +197,19 @@ def mimic_spec(
     )
 
 
-def served(mimic: MockServerProcess) -> dict[str, Any]:
+def served(mimic: MimicProcess) -> dict[str, Any]:
     """Return what the mimic says it has served."""
     stats: dict[str, Any] = httpx.get(f"{mimic.url}/mimic/stats").json()
     return stats
 
 
-def answered_seeds(mimic: MockServerProcess) -> dict[tuple[str, int], int]:
+def answered_seeds(mimic: MimicProcess) -> dict[tuple[str, int], int]:
     """Return how often each (model, seed) was answered."""
     models = served(mimic)["models"]
     return {(name, int(seed)): n for name, stats in models.items() for seed, n in stats["seeds"].items()}
 
 
-def set_faults(mimic: MockServerProcess, *faults: dict[str, Any], model: str | None = None) -> None:
+def set_faults(mimic: MimicProcess, *faults: dict[str, Any], model: str | None = None) -> None:
     """Make the mimic, or one of its models, misbehave from now on; without faults, behave."""
     body = {"faults": list(faults), **({"model": model} if model else {})}
     httpx.post(f"{mimic.url}/mimic/faults", json=body).raise_for_status()
@@ -229,7 +229,7 @@ def port_of_ones_own() -> int:
 
 
 def hold_back(
-    mimic: MockServerProcess, after: int, *, seconds: float | None = None, model: str | None = None
+    mimic: MimicProcess, after: int, *, seconds: float | None = None, model: str | None = None
 ) -> None:
     """Let the mimic, or one of its models, answer `after` more requests, and each further one late or never.
 

@@ -28,8 +28,8 @@ from adaptive_eval.endpoints.anthropic_batches import AnthropicBatches
 from adaptive_eval.endpoints.batches import Batch, Batches, BatchInterface, BatchOptions
 from adaptive_eval.endpoints.openai_batches import OpenAIBatches
 from adaptive_eval.engine.limits import BatchRounds
-from adaptive_eval.mock_server.mock_spec import FaultSpec, LatencySpec
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import FaultSpec, LatencySpec
 from adaptive_eval.store.records import TrialRecord
 
 SLOW = LatencySpec(median=0.2, sigma=0.3)
@@ -39,7 +39,7 @@ SLOWLY = ["chat", pytest.param("messages", marks=pytest.mark.slow)]
 PATHS = {"chat": "batches", "messages": "messages/batches"}
 
 
-def batches(mimic: MockServerProcess, api: str) -> list[dict[str, Any]]:
+def batches(mimic: MimicProcess, api: str) -> list[dict[str, Any]]:
     return httpx.get(f"{mimic.url}/v1/{PATHS[api]}", params={"limit": 100}).json()["data"]
 
 
@@ -47,7 +47,7 @@ def status(batch: dict[str, Any]) -> str:
     return str(batch.get("status", batch.get("processing_status")))
 
 
-def until_asked(running: Running, mimic: MockServerProcess, api: str) -> dict[str, Any]:
+def until_asked(running: Running, mimic: MimicProcess, api: str) -> dict[str, Any]:
     """Wait for a batch that is under way."""
     while True:
         for batch in batches(mimic, api):
@@ -56,7 +56,7 @@ def until_asked(running: Running, mimic: MockServerProcess, api: str) -> dict[st
         assert running.for_a_moment(), "it ended without a batch"
 
 
-def config_of(folder: Path, mimic: MockServerProcess, **more: Any) -> Path:
+def config_of(folder: Path, mimic: MimicProcess, **more: Any) -> Path:
     data = quickstart(base_url=mimic.base_url)
     data["models"] = [{**model, **more} for model in data["models"] if model["name"] in MODELS]
     return write_config(folder, data)
@@ -68,7 +68,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reached]:
     reached = {}
     for api, more in (("chat", {}), ("messages", BATCH)):
         folder = tmp_path_factory.mktemp(api)
-        with MockServerProcess(mimic_spec(models=MODELS)) as mimic:
+        with MimicProcess(mimic_spec(models=MODELS)) as mimic:
             path = config_of(folder, mimic, api=api, **more)
             done = in_process("run", path, "--out", "run", "--display", "none", cwd=folder)
         assert done.code == 0, done.said
@@ -80,7 +80,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reached]:
 def test_it_decides_as_a_live_run(tmp_path, undisturbed, api, monkeypatch):
     monkeypatch.setattr(OpenAIBatches, "most_bytes", 4000)  # so that a round is split
     faults = (FaultSpec(kind="status", status=500, probability=0.1),)
-    with MockServerProcess(mimic_spec(models=MODELS, faults=faults)) as mimic:
+    with MimicProcess(mimic_spec(models=MODELS, faults=faults)) as mimic:
         config = config_of(tmp_path, mimic, api=api, **BATCH)
         done = in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
         sent = batches(mimic, api)
@@ -105,7 +105,7 @@ def test_the_size_of_a_batch_follows_from_the_forecast(tmp_path, undisturbed, mo
         allowed.append(limit.slots)
 
     monkeypatch.setattr(BatchRounds, "expect", noted)
-    with MockServerProcess(mimic_spec(models=MODELS)) as mimic:
+    with MimicProcess(mimic_spec(models=MODELS)) as mimic:
         config = config_of(tmp_path, mimic, batch=BATCH["batch"], concurrency="auto")
         done = in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
         sent = batches(mimic, "chat")
@@ -120,7 +120,7 @@ def test_the_size_of_a_batch_follows_from_the_forecast(tmp_path, undisturbed, mo
 
 @pytest.mark.parametrize(("harm", "api"), [("killed", "chat"), ("killed while it sent", "messages")])
 def test_a_killed_run_picks_its_batches_up(tmp_path, undisturbed, harm, api):
-    with MockServerProcess(mimic_spec(latency=SLOW, models=MODELS)) as mimic:
+    with MimicProcess(mimic_spec(latency=SLOW, models=MODELS)) as mimic:
         config = config_of(tmp_path, mimic, api=api, **BATCH)
         command = ("run", config, "--out", "run", "--display", "none")
         with started(*command, cwd=tmp_path) as running:
@@ -141,7 +141,7 @@ def test_a_killed_run_picks_its_batches_up(tmp_path, undisturbed, harm, api):
     assert Reached.by(tmp_path / "run") == undisturbed[api]
 
 
-def spend(folder: Path, mimic: MockServerProcess, api: str, **budget: int) -> list[TrialRecord]:
+def spend(folder: Path, mimic: MimicProcess, api: str, **budget: int) -> list[TrialRecord]:
     """Spend a budget in batches, and return the trials."""
     data = two_models(folder, mimic.base_url, goal="budget", budget=budget)
     data["models"] = [{**one, "name": name, "api": api, **BATCH}
@@ -165,7 +165,7 @@ def test_what_a_batch_delivered_before_it_ended_is_not_asked_again(tmp_path, har
     interface: type[BatchInterface] = OpenAIBatches if api == "chat" else AnthropicBatches
     look = interface.look
     harmed: list[str] = []
-    with MockServerProcess(mimic_spec(models=MODELS)) as mimic:
+    with MimicProcess(mimic_spec(models=MODELS)) as mimic:
         hold_back(mimic, 8)
 
         async def disturbed(sent: Any, batch: Batch) -> Batch:
@@ -189,7 +189,7 @@ def test_what_a_batch_delivered_before_it_ended_is_not_asked_again(tmp_path, har
 @pytest.mark.parametrize("api", SLOWLY)
 def test_a_budget_that_ends_within_a_batch_holds(tmp_path, api):
     limit = 64 * 10 - 1  # the worst case of nine answers; all of a pass would be forty
-    with MockServerProcess(mimic_spec(models=MODELS)) as mimic:
+    with MimicProcess(mimic_spec(models=MODELS)) as mimic:
         records = spend(tmp_path, mimic, api, completion_tokens=limit)
         assert sum(answered_seeds(mimic).values()) == len(records)
         sizes = [one["request_counts"] for one in batches(mimic, api) if api == "messages"]
@@ -199,7 +199,7 @@ def test_a_budget_that_ends_within_a_batch_holds(tmp_path, api):
 
 
 def test_a_server_without_batches_is_named(tmp_path):
-    with MockServerProcess(mimic_spec(models=MODELS)) as mimic:
+    with MimicProcess(mimic_spec(models=MODELS)) as mimic:
         data = two_models(tmp_path, f"{mimic.url}/nothing/v1", goal="budget", budget={"trials": 4})
         for model in data["models"]:
             model |= {"concurrency": 4, "batch": True}

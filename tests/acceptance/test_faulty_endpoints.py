@@ -23,7 +23,7 @@ from command_line import (
 )
 
 from adaptive_eval.engine.retry import RetryPolicy
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import CANCELLED, WITHDRAWN
 
@@ -37,13 +37,13 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def mimic() -> Iterator[MockServerProcess]:
-    with MockServerProcess(mimic_spec()) as process:
+def mimic() -> Iterator[MimicProcess]:
+    with MimicProcess(mimic_spec()) as process:
         yield process
 
 
 def test_a_run_through_every_kind_of_failure_reaches_the_same_end(
-    tmp_path: Path, mimic: MockServerProcess, undisturbed: Reached
+    tmp_path: Path, mimic: MimicProcess, undisturbed: Reached
 ) -> None:
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     rough = tmp_path / "rough"
@@ -74,7 +74,7 @@ def test_a_run_through_every_kind_of_failure_reaches_the_same_end(
     assert sum(sum(errors.values()) for errors in reported) == len(failures)
 
 
-def test_what_fails_for_good_is_missing_and_never_scored(tmp_path: Path, mimic: MockServerProcess) -> None:
+def test_what_fails_for_good_is_missing_and_never_scored(tmp_path: Path, mimic: MimicProcess) -> None:
     """A sixth of one model's answers never come; the others decide, and the report says what is missing.
 
     More of them, and chance would now and then lose eight in a row, for which a model is stopped.
@@ -95,7 +95,7 @@ def test_what_fails_for_good_is_missing_and_never_scored(tmp_path: Path, mimic: 
     assert guesser["score_if_missing_wrong"] < guesser["score"] < guesser["score_if_missing_right"]
 
 
-def test_one_model_refused_from_the_start(tmp_path: Path, mimic: MockServerProcess) -> None:
+def test_one_model_refused_from_the_start(tmp_path: Path, mimic: MimicProcess) -> None:
     """It lists its models, and then refuses: the rest goes on, and the end says what is missing."""
     set_faults(mimic, {"kind": "status", "status": 404}, model="novice")
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
@@ -129,7 +129,7 @@ def check_without_novice(run: Path, status: int) -> None:
     assert novice["missing"] == 0
 
 
-def test_all_models_refused(tmp_path: Path, mimic: MockServerProcess) -> None:
+def test_all_models_refused(tmp_path: Path, mimic: MimicProcess) -> None:
     set_faults(mimic, {"kind": "status", "status": 401})
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     done = in_process("run", config, "--out", "run", cwd=tmp_path)
@@ -145,7 +145,7 @@ def test_all_models_refused(tmp_path: Path, mimic: MockServerProcess) -> None:
 def test_a_server_that_dies_and_comes_back(tmp_path: Path, undisturbed: Reached) -> None:
     """What it refused meanwhile is asked again: no missing trial, no wrong answer, the same verdicts."""
     rough = tmp_path / "rough"
-    with MockServerProcess(mimic_spec(), port=port_of_ones_own()) as mimic:
+    with MimicProcess(mimic_spec(), port=port_of_ones_own()) as mimic:
         config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
         hold_back(mimic, 100)
         with started("run", config, "--out", rough, "--display", "none", cwd=tmp_path) as running:

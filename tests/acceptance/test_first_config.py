@@ -16,8 +16,8 @@ import pytest
 from command_line import COMMAND, PATIENCE, ROOT, environment, in_process, report
 
 from adaptive_eval.config import load_config
-from adaptive_eval.mock_server.mock_spec import DatasetSpec, LatencySpec, MockServerSpec, ModelSpec
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
 
 SUMS = [(f"Ann has {a} pens and buys {a % 7 + 2}. How many now?", a + a % 7 + 2) for a in range(10, 50)]
 
@@ -27,13 +27,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     key = tmp_path_factory.mktemp("key") / "key.jsonl"
     key.write_text("".join(json.dumps({"question": q, "answer": str(n)}) + "\n" for q, n in SUMS), "utf-8")
     means = {"org/alpha": 0.95, "org/beta": 0.3, "c": 0.5}
-    spec = MockServerSpec(
+    spec = MimicSpec(
         models=tuple(
             ModelSpec(name=name, mean=mean, latency=LatencySpec(median=0.001)) for name, mean in means.items()
         ),
         datasets=(DatasetSpec(path=str(key)),),
     )
-    with MockServerProcess(spec) as mimic:
+    with MimicProcess(spec) as mimic:
         yield mimic.base_url
 
 
@@ -108,14 +108,14 @@ def test_the_four_commands_of_the_page_compare_two_models(tmp_path: Path) -> Non
         line for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL) for line in block.splitlines()
     ]
     means = re.findall(r"--model (\w+)=(\S+)", serving)
-    spec = MockServerSpec(
+    spec = MimicSpec(
         models=tuple(
             ModelSpec(name=name, mean=float(mean), latency=LatencySpec(median=0.0)) for name, mean in means
         ),
         datasets=(DatasetSpec(path=str(tmp_path / "key.jsonl")),),
     )
     hurried = {"plan": ["--replicates", "5"], "run": ["--display", "none"]}
-    with MockServerProcess(spec) as mimic:
+    with MimicProcess(spec) as mimic:
         for line in commands:
             _, name, *arguments = line.replace("http://127.0.0.1:8000/v1", mimic.base_url).split()
             done = in_process(name, *arguments, *hurried.get(name, []), cwd=tmp_path)

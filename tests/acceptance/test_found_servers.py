@@ -22,8 +22,8 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server.mock_spec import FaultSpec, LatencySpec
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import FaultSpec, LatencySpec
 from adaptive_eval.store.reader import RunReader
 
 LATENCY = LatencySpec(median=0.002)
@@ -42,7 +42,7 @@ def config_of(folder: Path, **found: Any) -> Path:
     return write_config(folder, data)
 
 
-def register(folder: Path, name: str, server: MockServerProcess) -> None:
+def register(folder: Path, name: str, server: MimicProcess) -> None:
     """Write a server's host and port into a file, as a job does when its server is up."""
     draft = folder / "servers" / f"{name}.part"
     draft.write_text(f"{server.base_url.removeprefix('http://').removesuffix('/v1')}\n", "utf-8")
@@ -58,9 +58,9 @@ def said_of_servers(run: Path) -> list[str]:
 def test_jobs_come_and_go_and_the_run_goes_on(tmp_path: Path, undisturbed: Reached) -> None:
     """The first server answers 100 requests and leaves: the run can end through the second only."""
     dies_young = FaultSpec(kind="hang", requests=(101, FOREVER))
-    one = MockServerProcess(mimic_spec(latency=LATENCY, faults=(dies_young,)))
+    one = MimicProcess(mimic_spec(latency=LATENCY, faults=(dies_young,)))
     run = tmp_path / "run"
-    with one, MockServerProcess(mimic_spec(latency=LATENCY)) as two:
+    with one, MimicProcess(mimic_spec(latency=LATENCY)) as two:
         config = config_of(tmp_path)
         with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
             register(tmp_path, "job-1", one)
@@ -96,7 +96,7 @@ def test_a_run_without_servers_ends_with_one_error_and_is_resumed(
     assert done.err.count("wait for a server") == 1
     assert "there was no server for 5 s: servers/*.txt names none" in done.said
     assert "adaptive-eval resume" in done.said
-    with MockServerProcess(mimic_spec(latency=LATENCY)) as one:
+    with MimicProcess(mimic_spec(latency=LATENCY)) as one:
         register(tmp_path, "job-1", one)
         patient = [part for model in COINS for part in ("-o", f"models[{model}].endpoints.patience=120")]
         done = adaptive_eval("resume", "run", "--display", "none", *patient, cwd=tmp_path)
@@ -110,8 +110,8 @@ def test_validate_says_what_a_source_names_and_who_of_them_is_wrong(tmp_path: Pa
     assert empty.code == 0, empty
     assert "servers/*.txt names nothing now; a run waits 120 s for a server" in empty.out
     with (
-        MockServerProcess(mimic_spec()) as all_of_them,
-        MockServerProcess(mimic_spec(models=("sage",))) as sage_alone,
+        MimicProcess(mimic_spec()) as all_of_them,
+        MimicProcess(mimic_spec(models=("sage",))) as sage_alone,
     ):
         register(tmp_path, "job-1", all_of_them)
         register(tmp_path, "job-2", sage_alone)

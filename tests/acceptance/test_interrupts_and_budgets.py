@@ -32,14 +32,14 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server.mock_spec import LatencySpec
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import LatencySpec
 from adaptive_eval.store.reader import RunReader
 
 
 @pytest.fixture
-def mimic() -> Iterator[MockServerProcess]:
-    with MockServerProcess(mimic_spec(latency=LatencySpec(median=0.05, sigma=0.5))) as process:
+def mimic() -> Iterator[MimicProcess]:
+    with MimicProcess(mimic_spec(latency=LatencySpec(median=0.05, sigma=0.5))) as process:
         yield process
 
 
@@ -52,14 +52,14 @@ def suggested(out: str, setting: str) -> float:
     return float(value.rstrip("kM")) * factor
 
 
-def until_in_flight(running: Running, mimic: MockServerProcess) -> int:
+def until_in_flight(running: Running, mimic: MimicProcess) -> int:
     """Let it run on until requests are out, and return how many."""
     while not (out := served(mimic)["in_flight"]):
         assert running.for_a_moment()
     return int(out)
 
 
-def all_hang(mimic: MockServerProcess) -> bool:
+def all_hang(mimic: MimicProcess) -> bool:
     """Say whether requests are out and none of them will ever come back."""
     stats = served(mimic)
     return bool(stats["faults"].get("hang", 0) == stats["in_flight"] > 0)
@@ -71,7 +71,7 @@ def all_hang(mimic: MockServerProcess) -> bool:
     ids=lambda number: number.name,
 )
 def test_one_signal_waits_for_the_answers_that_are_out(
-    tmp_path: Path, mimic: MockServerProcess, undisturbed: Reached, number: signal.Signals
+    tmp_path: Path, mimic: MimicProcess, undisturbed: Reached, number: signal.Signals
 ) -> None:
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
@@ -101,7 +101,7 @@ def test_one_signal_waits_for_the_answers_that_are_out(
 
 
 @pytest.mark.slow
-def test_a_reader_that_leaves_stops_the_run_as_ctrl_c_does(tmp_path: Path, mimic: MockServerProcess) -> None:
+def test_a_reader_that_leaves_stops_the_run_as_ctrl_c_does(tmp_path: Path, mimic: MimicProcess) -> None:
     """``adaptive-eval run … | head -1``: what is out is stored, and nothing more is spent unseen."""
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
@@ -121,7 +121,7 @@ def test_a_reader_that_leaves_stops_the_run_as_ctrl_c_does(tmp_path: Path, mimic
 
 
 def test_a_terminal_that_is_closed_stops_the_run_as_one_ctrl_c_does(
-    tmp_path: Path, mimic: MockServerProcess
+    tmp_path: Path, mimic: MimicProcess
 ) -> None:
     """It says so by a signal and by refusing what is written, and that is not a second Ctrl-C."""
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
@@ -152,7 +152,7 @@ def test_a_terminal_that_is_closed_stops_the_run_as_one_ctrl_c_does(
     assert report(run)["run"]["stop"]["reason"] == "interrupted"
 
 
-def test_a_signal_that_the_caller_ignores_is_ignored(tmp_path: Path, mimic: MockServerProcess) -> None:
+def test_a_signal_that_the_caller_ignores_is_ignored(tmp_path: Path, mimic: MimicProcess) -> None:
     """As under nohup, when the terminal is closed."""
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
@@ -168,7 +168,7 @@ def test_a_signal_that_the_caller_ignores_is_ignored(tmp_path: Path, mimic: Mock
     assert len(trials(run)) == 200
 
 
-def test_a_second_signal_cancels_what_is_out(tmp_path: Path, mimic: MockServerProcess) -> None:
+def test_a_second_signal_cancels_what_is_out(tmp_path: Path, mimic: MimicProcess) -> None:
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
     hold_back(mimic, 80)
@@ -211,7 +211,7 @@ def test_a_signal_while_endpoints_are_asked_leaves_nothing(tmp_path: Path) -> No
     assert {path.name for path in tmp_path.iterdir()} == {"config.yaml"}
 
 
-def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path: Path, mimic: MockServerProcess) -> None:
+def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path: Path, mimic: MimicProcess) -> None:
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
     for number, limit in enumerate((61, 130)):
@@ -227,7 +227,7 @@ def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path: Path, mimic:
     assert len(trials(run)) == 130
 
 
-def test_what_a_failed_request_counts_can_be_chosen(tmp_path: Path, mimic: MockServerProcess) -> None:
+def test_what_a_failed_request_counts_can_be_chosen(tmp_path: Path, mimic: MimicProcess) -> None:
     """Each request is charged and cut once: the settings differ by what they leave out."""
     data = quickstart(base_url=mimic.base_url)
     assumed = {}
@@ -251,9 +251,7 @@ def test_what_a_failed_request_counts_can_be_chosen(tmp_path: Path, mimic: MockS
 
 
 @pytest.mark.slow
-def test_a_deadline_ends_the_run_and_counts_earlier_sittings(
-    tmp_path: Path, mimic: MockServerProcess
-) -> None:
+def test_a_deadline_ends_the_run_and_counts_earlier_sittings(tmp_path: Path, mimic: MimicProcess) -> None:
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url, equivalence=0.01))
     run = tmp_path / "run"
     done = in_process("run", config, "--out", "run", "-o", "budget.wall_clock=1s", cwd=tmp_path)
@@ -271,7 +269,7 @@ def test_a_deadline_ends_the_run_and_counts_earlier_sittings(
 
 
 @pytest.mark.slow
-def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path: Path, mimic: MockServerProcess) -> None:
+def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path: Path, mimic: MimicProcess) -> None:
     """Its pairs stay open, the report says whose budget it was, and a higher cap decides them."""
     data = quickstart(base_url=mimic.base_url)
     for model in data["models"]:
@@ -301,7 +299,7 @@ def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path: Path, mimic: M
 
 
 @pytest.mark.slow
-def test_at_the_deadline_what_is_out_can_be_cancelled(tmp_path: Path, mimic: MockServerProcess) -> None:
+def test_at_the_deadline_what_is_out_can_be_cancelled(tmp_path: Path, mimic: MimicProcess) -> None:
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
     set_faults(mimic, {"kind": "hang", "probability": 0.05})

@@ -18,8 +18,8 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server.mock_spec import LatencySpec
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import LatencySpec
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 
@@ -30,15 +30,15 @@ IN_ROUNDS = 425
 
 
 @pytest.fixture
-def mimic() -> Iterator[MockServerProcess]:
-    with MockServerProcess(mimic_spec(latency=LATENCY)) as process:
+def mimic() -> Iterator[MimicProcess]:
+    with MimicProcess(mimic_spec(latency=LATENCY)) as process:
         yield process
 
 
 class Killings:
     """A run that is killed again and again, and what must hold each time."""
 
-    def __init__(self, folder: Path, mimic: MockServerProcess, seed: int) -> None:
+    def __init__(self, folder: Path, mimic: MimicProcess, seed: int) -> None:
         self.folder = folder
         self.mimic = mimic
         self.run = folder / "run"
@@ -100,7 +100,7 @@ class Killings:
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_run_killed_at_random_moments_reaches_the_same_end(
-    tmp_path: Path, mimic: MockServerProcess, undisturbed: Reached, seed: int
+    tmp_path: Path, mimic: MimicProcess, undisturbed: Reached, seed: int
 ) -> None:
     killings = Killings(tmp_path, mimic, seed)
     for _ in range(seed):
@@ -115,7 +115,7 @@ def test_a_run_killed_at_random_moments_reaches_the_same_end(
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3, 6))
 def test_a_run_killed_many_times_reaches_the_same_end(
-    tmp_path: Path, mimic: MockServerProcess, undisturbed: Reached, seed: int
+    tmp_path: Path, mimic: MimicProcess, undisturbed: Reached, seed: int
 ) -> None:
     killings = Killings(tmp_path, mimic, seed)
     for _ in range(8):
@@ -128,7 +128,7 @@ def test_a_run_killed_many_times_reaches_the_same_end(
 
 def test_what_was_in_flight_is_asked_again_first(tmp_path: Path) -> None:
     """Otherwise the verdicts would have another basis than the uninterrupted run's."""
-    with MockServerProcess(mimic_spec(latency=LatencySpec(median=0.2, sigma=1.0))) as mimic:
+    with MimicProcess(mimic_spec(latency=LatencySpec(median=0.2, sigma=1.0))) as mimic:
         killings = Killings(tmp_path, mimic, seed=1)
         killings.kill_during(20)
         stored = {record.request.key for record in killings.stored}

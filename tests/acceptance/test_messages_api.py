@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: the documented config against the mock server, and every shape of the API."""
+"""Anthropic's Messages API: the documented config against the mimic server, and every shape of the API."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from adaptive_eval.endpoints.exchange import Exchange
 from adaptive_eval.endpoints.openai_batches import OpenAIBatches
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.errors import EndpointError
-from adaptive_eval.mock_server.mock_spec import FaultSpec
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import FaultSpec
 from adaptive_eval.trial import Conversation, Message
 
 PAGE = (ROOT / "docs" / "providers.md").read_text("utf-8").partition("## Anthropic's Messages API")[2]
@@ -64,7 +64,7 @@ def test_the_documented_config_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
     faults = (FaultSpec(kind="status", status=529, probability=0.2),)
     models = ("sage", "guesser")
-    with MockServerProcess(mimic_spec(models=models, api_key="a-key", faults=faults)) as mimic:
+    with MimicProcess(mimic_spec(models=models, api_key="a-key", faults=faults)) as mimic:
         data = quickstart(base_url=mimic.base_url)
         data["models"] = [
             {**DOCUMENTED, "name": name, "model": name, "endpoints": [mimic.base_url]} for name in models

@@ -24,7 +24,7 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
 
 LOG = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read())"
 
@@ -33,7 +33,7 @@ def test_it_is_scraped_while_it_runs_and_tells_what_happens(tmp_path: Path) -> N
     log, port = tmp_path / "notices.jsonl", port_of_ones_own()
     notify = {"notify": {"command": [sys.executable, "-c", LOG, str(log)]}}
     arguments = ("--metrics-port", port, "--metrics-file", "run.prom", "--display", "none")
-    with MockServerProcess(mimic_spec()) as mimic:
+    with MimicProcess(mimic_spec()) as mimic:
         config = write_config(tmp_path, quickstart(base_url=mimic.base_url) | notify)
         hold_back(mimic, 150, seconds=2.0)
         with started("run", config, *arguments, cwd=tmp_path) as running:

@@ -27,8 +27,8 @@ from command_line import (
 )
 from starlette.testclient import TestClient
 
-from adaptive_eval.mock_server.mock_spec import LatencySpec
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import LatencySpec
 from adaptive_eval.monitor.web.app import create_app
 from adaptive_eval.monitor.web.folder import open_folder
 from adaptive_eval.store.codec import unpack
@@ -78,8 +78,8 @@ def check_nowhere(folder: Path, *said: str) -> None:
 
 
 @pytest.fixture
-def guarded() -> Iterator[MockServerProcess]:
-    with MockServerProcess(mimic_spec(api_key=KEY, latency=LatencySpec(median=0.01))) as process:
+def guarded() -> Iterator[MimicProcess]:
+    with MimicProcess(mimic_spec(api_key=KEY, latency=LatencySpec(median=0.01))) as process:
         yield process
 
 
@@ -104,7 +104,7 @@ def pages(run: Path) -> Iterator[str]:
     folder.close()
 
 
-def config(folder: Path, guarded: MockServerProcess) -> Path:
+def config(folder: Path, guarded: MimicProcess) -> Path:
     data = quickstart(base_url=guarded.base_url)
     for model in data["models"]:
         model["api_key_env"] = "OUR_KEY"
@@ -114,7 +114,7 @@ def config(folder: Path, guarded: MockServerProcess) -> Path:
 
 
 def test_the_key_appears_nowhere(
-    tmp_path: Path, guarded: MockServerProcess, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, guarded: MimicProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not where a server repeats it in errors, not after a kill, not in any report, view, page or export.
 
@@ -184,7 +184,7 @@ main(sys.argv[2:])
         "adaptive_eval.endpoints.exchange:from_status",
     ],
 )
-def test_not_in_the_traceback_of_a_bug(tmp_path: Path, guarded: MockServerProcess, broken: str) -> None:
+def test_not_in_the_traceback_of_a_bug(tmp_path: Path, guarded: MimicProcess, broken: str) -> None:
     set_faults(guarded, {"kind": "echo_key", "every": 5})
     done = subprocess.run(
         [sys.executable, "-c", BUG, broken, "run", str(config(tmp_path, guarded))],

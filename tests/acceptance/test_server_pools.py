@@ -23,14 +23,14 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server.mock_spec import LatencySpec
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import LatencySpec
 from adaptive_eval.store.reader import RunReader
 
 LATENCY = LatencySpec(median=0.02, sigma=0.5)
 
 
-def pool_config(*servers: MockServerProcess) -> dict[str, object]:
+def pool_config(*servers: MimicProcess) -> dict[str, object]:
     """Return the quickstart's config, every model behind all `servers`."""
     data = quickstart(base_url=servers[0].base_url)
     for model in data["models"]:
@@ -38,7 +38,7 @@ def pool_config(*servers: MockServerProcess) -> dict[str, object]:
     return data
 
 
-def kill(server: MockServerProcess) -> None:
+def kill(server: MimicProcess) -> None:
     """Kill a server as a crash does: no goodbye, its connections are reset."""
     assert server._child is not None
     os.kill(server._child.pid, signal.SIGKILL)
@@ -55,7 +55,7 @@ def test_servers_are_killed_one_after_the_other_and_one_comes_back(
     tmp_path: Path, undisturbed: Reached
 ) -> None:
     """The run goes on with whoever is left, waits while nobody is, and reaches the same verdicts."""
-    servers = [MockServerProcess(mimic_spec(latency=LATENCY), port=port_of_ones_own()) for _ in range(3)]
+    servers = [MimicProcess(mimic_spec(latency=LATENCY), port=port_of_ones_own()) for _ in range(3)]
     run = tmp_path / "run"
     with servers[0], servers[1], servers[2]:
         for server in servers:
@@ -90,8 +90,8 @@ def test_killed_runs_of_a_pool_are_resumed_with_other_servers(tmp_path: Path, un
     """Which servers answer is no part of what a trial is: the run goes on with those that are left."""
     run = tmp_path / "run"
     with (
-        MockServerProcess(mimic_spec(latency=LATENCY)) as one,
-        MockServerProcess(mimic_spec(latency=LATENCY)) as two,
+        MimicProcess(mimic_spec(latency=LATENCY)) as one,
+        MimicProcess(mimic_spec(latency=LATENCY)) as two,
     ):
         config = write_config(tmp_path, pool_config(one, two))
         with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
@@ -109,8 +109,8 @@ def test_killed_runs_of_a_pool_are_resumed_with_other_servers(tmp_path: Path, un
 def test_a_server_of_the_pool_that_begins_to_refuse(tmp_path: Path, undisturbed: Reached) -> None:
     run = tmp_path / "run"
     with (
-        MockServerProcess(mimic_spec(latency=LATENCY)) as one,
-        MockServerProcess(mimic_spec(latency=LATENCY)) as two,
+        MimicProcess(mimic_spec(latency=LATENCY)) as one,
+        MimicProcess(mimic_spec(latency=LATENCY)) as two,
     ):
         set_faults(two, {"kind": "status", "status": 404, "requests": [30, 10**9]})
         config = write_config(tmp_path, pool_config(one, two))
@@ -124,7 +124,7 @@ def test_a_server_of_the_pool_that_begins_to_refuse(tmp_path: Path, undisturbed:
 def test_hung_generations_are_noticed_by_their_silence(tmp_path: Path, undisturbed: Reached) -> None:
     """Answers stop in the middle, now and then: a second later each is asked for again."""
     run = tmp_path / "run"
-    with MockServerProcess(mimic_spec(latency=LatencySpec(median=0.002))) as mimic:
+    with MimicProcess(mimic_spec(latency=LatencySpec(median=0.002))) as mimic:
         set_faults(mimic, {"kind": "hang", "after": 0.5, "every": 50})
         data = quickstart(base_url=mimic.base_url)
         for model in data["models"]:

@@ -22,20 +22,20 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
 
 PASTED = "sk-proj-Zq83hTbcP0aaJJ4kLmN5"
 KEY = "correct-horse-battery-staple-51"
 
 
 @pytest.fixture(scope="module")
-def mimic() -> Iterator[MockServerProcess]:
-    with MockServerProcess(mimic_spec()) as process:
+def mimic() -> Iterator[MimicProcess]:
+    with MimicProcess(mimic_spec()) as process:
         yield process
 
 
 @pytest.fixture
-def folder(tmp_path: Path, mimic: MockServerProcess) -> Iterator[Path]:
+def folder(tmp_path: Path, mimic: MimicProcess) -> Iterator[Path]:
     """A folder with the quickstart's data; in the end the mimic was asked nothing that costs anything."""
     (tmp_path / "data").mkdir()
     shutil.copy(ARITHMETIC, tmp_path / "data")
@@ -124,7 +124,7 @@ def test_an_endpoint_that_is_not_there(folder: Path) -> None:
 def test_a_wrong_key(folder: Path, monkeypatch: pytest.MonkeyPatch, key: str | None) -> None:
     if key is not None:
         monkeypatch.setenv("OUR_KEY", key)
-    with MockServerProcess(mimic_spec(api_key=KEY)) as guarded:
+    with MimicProcess(mimic_spec(api_key=KEY)) as guarded:
         data = quickstart(base_url=guarded.base_url)
         for model in data["models"]:
             model["api_key_env"] = "OUR_KEY"
@@ -174,7 +174,7 @@ def test_what_is_there_where_no_run_is(tmp_path: Path, place: str, words: str) -
 
 
 def test_a_run_that_another_process_is_writing(tmp_path: Path) -> None:
-    with MockServerProcess(mimic_spec()) as server:
+    with MimicProcess(mimic_spec()) as server:
         config = write_config(tmp_path, quickstart(base_url=server.base_url))
         run = tmp_path / "run"
         hold_back(server, 20)
@@ -201,7 +201,7 @@ CHANGES = {
 
 
 def test_a_config_that_would_change_what_is_stored(tmp_path: Path) -> None:
-    with MockServerProcess(mimic_spec()) as server:
+    with MimicProcess(mimic_spec()) as server:
         config = write_config(tmp_path, quickstart(base_url=server.base_url))
         run = tmp_path / "run"
         assert in_process("run", config, "--out", run, "-o", "budget.trials=20", cwd=tmp_path).code == 3

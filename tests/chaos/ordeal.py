@@ -20,12 +20,12 @@ from command_line import (
     write_config,
 )
 
-from adaptive_eval.mock_server.mock_spec import LatencySpec
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import LatencySpec
 
 LATENCY = LatencySpec(median=0.03, sigma=0.8)
 NAMES = {"drop": "dropped", "cut_off": "aborted", "status": "429 or 503"}
-"""Faults of the mock server by the names that storms in virtual time have for them."""
+"""Faults of the mimic server by the names that storms in virtual time have for them."""
 
 PRICE = {"input": 1.0, "output": 4.0}
 
@@ -43,7 +43,7 @@ WEATHER: list[dict[str, Any]] = [
 class Ordeal:
     """A run of the installed command with its books."""
 
-    def __init__(self, folder: Path, mimic: MockServerProcess, seed: int, **budget: Any) -> None:
+    def __init__(self, folder: Path, mimic: MimicProcess, seed: int, **budget: Any) -> None:
         self.folder, self.mimic, self.run = folder, mimic, folder / "run"
         self.random = random.Random(seed)
         self.books = Books(self.run)

@@ -29,22 +29,22 @@ from command_line import (
 )
 from ordeal import LATENCY, WEATHER, Ordeal
 
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.store.migrations import SCRIPTS
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 
 
 @pytest.fixture
-def mimic() -> Iterator[MockServerProcess]:
-    with MockServerProcess(mimic_spec(latency=LATENCY)) as process:
+def mimic() -> Iterator[MimicProcess]:
+    with MimicProcess(mimic_spec(latency=LATENCY)) as process:
         yield process
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_run_killed_in_bad_weather_stays_within_its_budget(
-    tmp_path: Path, mimic: MockServerProcess, figures: list[Figures], seed: int
+    tmp_path: Path, mimic: MimicProcess, figures: list[Figures], seed: int
 ) -> None:
     """Requests that were out when the process died, or came back as rubbish, may have been billed."""
     ordeal = Ordeal(tmp_path, mimic, seed, tokens=200_000, usd=0.6)
@@ -60,7 +60,7 @@ def test_a_run_killed_in_bad_weather_stays_within_its_budget(
 
 @pytest.mark.slow
 def test_bad_weather_and_kills_change_no_verdict(
-    tmp_path: Path, mimic: MockServerProcess, figures: list[Figures], undisturbed_run: Reached
+    tmp_path: Path, mimic: MimicProcess, figures: list[Figures], undisturbed_run: Reached
 ) -> None:
     ordeal = Ordeal(tmp_path, mimic, seed=3)
     set_faults(mimic, *WEATHER)
@@ -76,7 +76,7 @@ def test_bad_weather_and_kills_change_no_verdict(
 def undisturbed_run(tmp_path_factory: pytest.TempPathFactory) -> Reached:
     """What the run reaches that nobody disturbs."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    with MockServerProcess(mimic_spec()) as process:
+    with MimicProcess(mimic_spec()) as process:
         ordeal = Ordeal(folder, process, seed=0)
         assert ordeal.finish() == 0
         return Reached.by(ordeal.run)

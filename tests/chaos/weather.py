@@ -1,7 +1,7 @@
 """Storms of faults for some minutes: a table of the faults tried and survived, and what was lost or doubled.
 
 Most storms run whole sessions in virtual time, against servers that keep their own accounts. Every fifth one
-kills and stops the installed command for real, beside a mock server that misbehaves.
+kills and stops the installed command for real, beside a mimic server that misbehaves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from command_line import mimic_spec, set_faults
 from ordeal import LATENCY, WEATHER, Ordeal
 from storm import World, storm
 
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
 
 BEGIN, END = "<!-- chaos: begin -->\n", "<!-- chaos: end -->\n"
 """Marks around the table in a page."""
@@ -81,7 +81,7 @@ def in_virtual_time(folder: Path, seed: int) -> Figures:
 
 def of_real_processes(folder: Path, seed: int) -> Figures:
     """Let the installed command be killed and stopped six times, and then end by itself."""
-    with MockServerProcess(mimic_spec(latency=LATENCY)) as mimic:
+    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
         ordeal = Ordeal(folder, mimic, seed, tokens=200_000, usd=0.6)
         set_faults(mimic, *WEATHER)
         for kind in SIGNALS:

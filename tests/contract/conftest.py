@@ -17,7 +17,7 @@ from adaptive_eval.build.assembly import Built
 from adaptive_eval.build.workplace import workplace_of
 from adaptive_eval.config.run_config import ExecutorConfig
 from adaptive_eval.engine.protocols import Executor
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "acceptance"))  # its commands
 
@@ -54,13 +54,13 @@ def on_ray(cluster: Cluster) -> Callable[[Built], AbstractAsyncContextManager[Ex
 
 
 @pytest.fixture(scope="module")
-def mimic() -> Iterator[MockServerProcess]:
-    with MockServerProcess(SPEC) as process:
+def mimic() -> Iterator[MimicProcess]:
+    with MimicProcess(SPEC) as process:
         yield process
 
 
 @pytest.fixture
-def faulty(mimic: MockServerProcess) -> Iterator[Callable[..., None]]:
+def faulty(mimic: MimicProcess) -> Iterator[Callable[..., None]]:
     """Set faults of the whole server for one test."""
     yield lambda *faults: set_faults(mimic, *faults)
     set_faults(mimic)

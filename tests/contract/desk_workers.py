@@ -14,7 +14,7 @@ from adaptive_eval.build.workplace import setup_of
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.executors.remote import RemoteExecutor, WorkerGone
 from adaptive_eval.executors.worker import Worker
-from adaptive_eval.mock_server.mock_spec import DatasetSpec, LatencySpec, MockServerSpec, ModelSpec
+from adaptive_eval.mimic.spec import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
 from adaptive_eval.trial import TrialKey, TrialRequest
 
 ARITHMETIC = Path(__file__).parents[2] / "configs" / "data" / "arithmetic.jsonl"
@@ -54,11 +54,11 @@ def built_at(*urls: str, **sections: Any) -> Built:
     return build(config_from_data(config_at(*urls, **sections), Path.cwd()))
 
 
-def mimic_spec(latency: float = 0.0) -> MockServerSpec:
+def mimic_spec(latency: float = 0.0) -> MimicSpec:
     """Return the server of both models."""
     wait = LatencySpec(median=latency)
     coins = {"sage": 0.9, "novice": 0.3}
-    return MockServerSpec(
+    return MimicSpec(
         models=tuple(ModelSpec(name=name, mean=mean, latency=wait) for name, mean in coins.items()),
         seed=7,
         datasets=(DatasetSpec(path=str(ARITHMETIC)),),

@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 import httpx
 from openai import AsyncOpenAI
 
-from adaptive_eval.mock_server.mock_spec import (
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import (
     KnownQuestion,
     LatencySpec,
-    MockServerSpec,
+    MimicSpec,
     ModelSpec,
     TokenSpec,
 )
-from adaptive_eval.mock_server.process import MockServerProcess
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ QUESTIONS = (
     ),
 )
 ASK = QUESTIONS[0].question
-SPEC = MockServerSpec(
+SPEC = MimicSpec(
     models=(
         ModelSpec(name="sage", mean=1.0),
         ModelSpec(name="fool", mean=0.0),
@@ -56,13 +56,13 @@ SPEC = MockServerSpec(
 
 
 @asynccontextmanager
-async def client_of(process: MockServerProcess, **options: Any) -> AsyncIterator[AsyncOpenAI]:
+async def client_of(process: MimicProcess, **options: Any) -> AsyncIterator[AsyncOpenAI]:
     options = {"api_key": "any", "max_retries": 0, "timeout": 120.0, **options}
     async with AsyncOpenAI(base_url=process.base_url, **options) as client:
         yield client
 
 
-def ask(process: MockServerProcess, use: Callable[[AsyncOpenAI], Awaitable[T]], **options: Any) -> T:
+def ask(process: MimicProcess, use: Callable[[AsyncOpenAI], Awaitable[T]], **options: Any) -> T:
     """Run `use` with a client of `process`."""
 
     async def run() -> T:
@@ -77,7 +77,7 @@ def chat(client: AsyncOpenAI, model: str = "coin", content: str = ASK, **paramet
     return client.chat.completions.create(model=model, messages=messages, **parameters)
 
 
-def answer(process: MockServerProcess, model: str = "coin", content: str = ASK, **parameters: Any) -> Any:
+def answer(process: MimicProcess, model: str = "coin", content: str = ASK, **parameters: Any) -> Any:
     return ask(process, lambda client: chat(client, model, content, **parameters))
 
 
@@ -85,11 +85,11 @@ def texts(response: Any) -> list[str]:
     return [choice.message.content for choice in response.choices]
 
 
-def stats(process: MockServerProcess) -> Any:
+def stats(process: MimicProcess) -> Any:
     return httpx.get(f"{process.url}/mimic/stats").json()
 
 
-def set_faults(process: MockServerProcess, *faults: dict[str, Any], model: str | None = None) -> None:
+def set_faults(process: MimicProcess, *faults: dict[str, Any], model: str | None = None) -> None:
     body = {"faults": list(faults)} | ({} if model is None else {"model": model})
     httpx.post(f"{process.url}/mimic/faults", json=body).raise_for_status()
 

@@ -6,8 +6,8 @@ import pytest
 
 from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.errors import EndpointError, TransientEndpointError
-from adaptive_eval.mock_server.mock_spec import FaultSpec, KnownQuestion, MockServerSpec, ModelSpec
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import FaultSpec, KnownQuestion, MimicSpec, ModelSpec
 from adaptive_eval.trial import Message
 
 QUESTION = "A farmer has 3 cows and buys 4 more. How many has he now?"
@@ -18,7 +18,7 @@ def model(name, *faults, **changes):
     return ModelSpec(name=name, mean=0.5, faults=tuple(faults), **changes)
 
 
-SPEC = MockServerSpec(
+SPEC = MimicSpec(
     models=(
         model("steady"),
         model("limited", FaultSpec(kind="status", status=429, retry_after=1.5)),
@@ -39,7 +39,7 @@ SPEC = MockServerSpec(
 
 @pytest.fixture(scope="module")
 def url():
-    with MockServerProcess(SPEC) as mimic:
+    with MimicProcess(SPEC) as mimic:
         yield mimic.base_url
 
 

@@ -18,8 +18,8 @@ from adaptive_eval.endpoints.parameter_probe import (
     probe_parameters,
 )
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
-from adaptive_eval.mock_server.mock_spec import MockServerSpec, ModelSpec, TokenSpec
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import MimicSpec, ModelSpec, TokenSpec
 from adaptive_eval.trial import Completion, Usage
 
 PARAMETERS = ("max_tokens", "stop", "logprobs", "seed", "n")
@@ -34,7 +34,7 @@ def model(name, **quirks):
     )
 
 
-SPEC = MockServerSpec(
+SPEC = MimicSpec(
     models=(
         model("honest"),
         *(model(f"no-{name}", ignores=(name,)) for name in SETTLED),
@@ -46,7 +46,7 @@ SPEC = MockServerSpec(
 
 @pytest.fixture(scope="module")
 def url():
-    with MockServerProcess(SPEC) as mimic:
+    with MimicProcess(SPEC) as mimic:
         yield mimic.base_url
 
 

@@ -8,14 +8,14 @@ from scripted_http import reply, serving
 
 from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
-from adaptive_eval.mock_server.mock_spec import (
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import (
     FaultSpec,
     KnownQuestion,
     LatencySpec,
-    MockServerSpec,
+    MimicSpec,
     ModelSpec,
 )
-from adaptive_eval.mock_server.process import MockServerProcess
 from adaptive_eval.trial import Conversation, Message, Usage
 
 QUESTION = "A farmer has 3 cows and buys 4 more. How many has he now?"
@@ -25,7 +25,7 @@ ASK = [Message("user", QUESTION)]
 @pytest.fixture(scope="module")
 def mimic():
     quick = LatencySpec(median=0.02)
-    spec = MockServerSpec(
+    spec = MimicSpec(
         models=(
             ModelSpec(name="calm", mean=0.5),
             ModelSpec(name="hung", mean=0.5, faults=(FaultSpec(kind="hang", after=0.5),)),
@@ -39,7 +39,7 @@ def mimic():
         questions=(KnownQuestion(id="cows", question=QUESTION, target="7"),),
         seed=3,
     )
-    with MockServerProcess(spec) as process:
+    with MimicProcess(spec) as process:
         yield process
 
 

@@ -30,7 +30,7 @@ from adaptive_eval.errors import (
     UsageError,
     WorkersLost,
 )
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion
@@ -39,8 +39,8 @@ Opened = Callable[[Built], AbstractAsyncContextManager[Executor]]
 
 
 @pytest.fixture(scope="module")
-def mimic() -> Iterator[MockServerProcess]:
-    with MockServerProcess(mimic_spec()) as server:
+def mimic() -> Iterator[MimicProcess]:
+    with MimicProcess(mimic_spec()) as server:
         yield server
 
 
@@ -90,14 +90,14 @@ def attempt(built: Built, open_: Opened, url: str, n: int = 1) -> Any:
     return asyncio.run(main())
 
 
-def test_answers_and_scores_are_those_of_this_process(mimic: MockServerProcess, opened: Opened) -> None:
+def test_answers_and_scores_are_those_of_this_process(mimic: MimicProcess, opened: Opened) -> None:
     built = built_at(mimic.base_url)
     found = asked(built, range(40), opened)
     assert found == asked(built, range(40), in_process)
     assert len({score.category for _, score in found}) == 2
 
 
-def test_several_answers_come_in_order(mimic: MockServerProcess, opened: Opened) -> None:
+def test_several_answers_come_in_order(mimic: MimicProcess, opened: Opened) -> None:
     built = built_at(mimic.base_url)
     texts = [answer.text for answer in attempt(built, opened, mimic.base_url, n=4)]
     assert texts == [answer.text for answer in attempt(built, in_process, mimic.base_url, n=4)]
@@ -115,7 +115,7 @@ def test_several_answers_come_in_order(mimic: MockServerProcess, opened: Opened)
     ids=["429", "500", "404", "dropped"],
 )
 def test_errors_cross_the_border_whole(opened: Opened, fault: dict[str, Any], kind: type) -> None:
-    with MockServerProcess(mimic_spec()) as server:
+    with MimicProcess(mimic_spec()) as server:
         httpx.post(f"{server.url}/mimic/faults", json={"faults": [fault]}).raise_for_status()
         built = built_at(server.base_url)
         here, there = (attempt(built, how, server.base_url) for how in (in_process, opened))
@@ -123,7 +123,7 @@ def test_errors_cross_the_border_whole(opened: Opened, fault: dict[str, Any], ki
     assert (str(there), vars(there), there.billed) == (str(here), vars(here), here.billed)
 
 
-def test_an_answer_from_elsewhere_is_scored(mimic: MockServerProcess, opened: Opened) -> None:
+def test_an_answer_from_elsewhere_is_scored(mimic: MimicProcess, opened: Opened) -> None:
     built = built_at(mimic.base_url)
     target = built.tasks[0].questions[0].target
 
@@ -137,7 +137,7 @@ def test_an_answer_from_elsewhere_is_scored(mimic: MockServerProcess, opened: Op
 
 def test_an_attempt_can_be_broken_off(opened: Opened) -> None:
     """Nothing is left of it, and the next one is answered."""
-    with MockServerProcess(mimic_spec()) as server:
+    with MimicProcess(mimic_spec()) as server:
         hang = {"faults": [{"kind": "hang", "after": 0.0}]}
         built = built_at(server.base_url)
 
@@ -172,7 +172,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def test_what_a_dead_worker_had_in_hand_fails_as_its_own_and_another_is_started() -> None:
-    with MockServerProcess(mimic_spec()) as server:
+    with MimicProcess(mimic_spec()) as server:
         built = built_at(server.base_url)
         desks = Desks(built)
         messages = built.tasks[0].render(built.tasks[0].questions[0])
@@ -197,7 +197,7 @@ def test_what_a_dead_worker_had_in_hand_fails_as_its_own_and_another_is_started(
 
 
 def test_an_answer_outlives_the_worker_that_was_to_score_it(
-    mimic: MockServerProcess, monkeypatch: pytest.MonkeyPatch
+    mimic: MimicProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built = built_at(mimic.base_url)
     desks = Desks(built)
@@ -220,7 +220,7 @@ def test_an_answer_outlives_the_worker_that_was_to_score_it(
     assert len(desks.started) == 2
 
 
-def test_without_any_worker_the_run_ends(mimic: MockServerProcess) -> None:
+def test_without_any_worker_the_run_ends(mimic: MimicProcess) -> None:
     built = built_at(mimic.base_url)
     desks = Desks(built, refuse_after=1)
     messages = built.tasks[0].render(built.tasks[0].questions[0])
@@ -236,7 +236,7 @@ def test_without_any_worker_the_run_ends(mimic: MockServerProcess) -> None:
     asyncio.run(main())
 
 
-def test_a_worker_has_no_more_in_hand_than_it_may(mimic: MockServerProcess) -> None:
+def test_a_worker_has_no_more_in_hand_than_it_may(mimic: MimicProcess) -> None:
     built = built_at(mimic.base_url)
     desks = Desks(built)
     found = asked(built, range(40), lambda _: desks.executor(size=2, most=3))
@@ -244,7 +244,7 @@ def test_a_worker_has_no_more_in_hand_than_it_may(mimic: MockServerProcess) -> N
     assert all(1 <= desk.most <= 3 for desk in desks.started)
 
 
-def test_a_bug_is_not_taken_for_a_failure(mimic: MockServerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_not_taken_for_a_failure(mimic: MimicProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     built = built_at(mimic.base_url)
     desks = Desks(built)
 
@@ -257,7 +257,7 @@ def test_a_bug_is_not_taken_for_a_failure(mimic: MockServerProcess, monkeypatch:
 
 
 def test_what_is_sent_to_workers_holds_no_secret(
-    mimic: MockServerProcess, monkeypatch: pytest.MonkeyPatch
+    mimic: MimicProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They take keys from their own environment, and say so where one is not set there."""
     data = config_at(mimic.base_url)
@@ -305,14 +305,14 @@ def decided(results: Results) -> Any:
 
 
 def test_the_same_decisions_whoever_does_the_work(
-    tmp_path: Path, mimic: MockServerProcess, opened: Opened
+    tmp_path: Path, mimic: MimicProcess, opened: Opened
 ) -> None:
     built = built_at(mimic.base_url)
     there = reached(built, tmp_path / "there", opened)
     assert decided(there) == decided(reached(built, tmp_path / "here", in_process))
 
 
-def test_workers_that_die_all_the_time_decide_nothing(tmp_path: Path, mimic: MockServerProcess) -> None:
+def test_workers_that_die_all_the_time_decide_nothing(tmp_path: Path, mimic: MimicProcess) -> None:
     built = built_at(mimic.base_url, retry={"attempts": 50, "requeue": 50})
     desks = Desks(built, lifetime=10)
     there = reached(built, tmp_path / "there", lambda _: desks.executor())
@@ -323,7 +323,7 @@ def test_workers_that_die_all_the_time_decide_nothing(tmp_path: Path, mimic: Moc
     assert "worker" in {one.error for one in lost}
 
 
-def test_a_run_without_workers_ends_and_is_resumed(tmp_path: Path, mimic: MockServerProcess) -> None:
+def test_a_run_without_workers_ends_and_is_resumed(tmp_path: Path, mimic: MimicProcess) -> None:
     """With the first two every worker is gone; another sitting, here in one process, goes on."""
     built = built_at(mimic.base_url)
     desks = Desks(built, refuse_after=2, lifetime=20)

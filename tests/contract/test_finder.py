@@ -11,8 +11,8 @@ from adaptive_eval.build.server_discovery import Finder
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.engine.limits import AdaptiveConcurrency
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError, UsageError
-from adaptive_eval.mock_server.mock_spec import MockServerSpec, ModelSpec
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import MimicSpec, ModelSpec
 
 FILE = {"discover": "file", "path": "servers/*.txt"}
 
@@ -64,7 +64,7 @@ def test_a_server_is_let_in_once_it_serves_the_model(tmp_path: Path):
             with pytest.raises(PermanentEndpointError, match="does not serve 'b'"):
                 await finder.discoveries["b"].connect(url)
 
-    with MockServerProcess(MockServerSpec(models=(ModelSpec(name="a", mean=0.5),))) as process:
+    with MimicProcess(MimicSpec(models=(ModelSpec(name="a", mean=0.5),))) as process:
         asyncio.run(main(process.base_url))
         gone = process.base_url
 

@@ -10,11 +10,11 @@ import pytest
 from mimic_client import SPEC, answer, ask, chat, wait_until
 from openai import AsyncOpenAI
 
-from adaptive_eval.mock_server.mock_spec import MockServerSpec
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import MimicSpec
 
 
-def test_a_rate_limit_says_when_to_come_back(mimic: MockServerProcess, faulty: Callable[..., None]) -> None:
+def test_a_rate_limit_says_when_to_come_back(mimic: MimicProcess, faulty: Callable[..., None]) -> None:
     faulty({"kind": "status", "status": 429, "retry_after": 1.5, "first": 1})
     with pytest.raises(openai.RateLimitError) as caught:
         answer(mimic)
@@ -25,7 +25,7 @@ def test_a_rate_limit_says_when_to_come_back(mimic: MockServerProcess, faulty: C
 
 @pytest.mark.parametrize("after", [0.0, 0.5, 1.0])
 def test_a_dropped_connection_is_an_error(
-    mimic: MockServerProcess, faulty: Callable[..., None], after: float
+    mimic: MimicProcess, faulty: Callable[..., None], after: float
 ) -> None:
     faulty({"kind": "drop", "after": after, "first": 1})
 
@@ -39,11 +39,11 @@ def test_a_dropped_connection_is_an_error(
 
 def test_a_slow_start_answers_503_and_then_serves() -> None:
     body = {"model": "coin", "prompt": "x"}
-    never, soon = (MockServerSpec(models=SPEC.models, slow_start=seconds) for seconds in (3600.0, 0.5))
-    with httpx.Client() as client, MockServerProcess(never) as starting:
+    never, soon = (MimicSpec(models=SPEC.models, slow_start=seconds) for seconds in (3600.0, 0.5))
+    with httpx.Client() as client, MimicProcess(never) as starting:
         assert client.get(f"{starting.url}/health").status_code == 503
         assert client.get(f"{starting.base_url}/models").status_code == 503
         assert client.post(f"{starting.base_url}/completions", json=body).status_code == 503
-    with httpx.Client() as client, MockServerProcess(soon) as starting:
+    with httpx.Client() as client, MimicProcess(soon) as starting:
         wait_until(lambda: client.get(f"{starting.url}/health").status_code == 200)
         assert client.post(f"{starting.base_url}/completions", json=body).status_code == 200

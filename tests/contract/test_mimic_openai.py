@@ -11,15 +11,15 @@ import pytest
 from mimic_client import ASK, QUESTIONS, SPEC, answer, ask, chat, collect, stats, texts, wait_until
 from openai import AsyncOpenAI
 
-from adaptive_eval.mock_server.examinee import Examinee
-from adaptive_eval.mock_server.mock_spec import MockServerSpec, ModelSpec
-from adaptive_eval.mock_server.process import MockServerProcess
-from adaptive_eval.mock_server.prose import count_tokens
+from adaptive_eval.mimic.examinee import Examinee
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.prose import count_tokens
+from adaptive_eval.mimic.spec import MimicSpec, ModelSpec
 
 # What it says
 
 
-def test_an_answer_has_everything_the_client_reads(mimic: MockServerProcess) -> None:
+def test_an_answer_has_everything_the_client_reads(mimic: MimicProcess) -> None:
     response = answer(mimic, "sage", seed=1)
     (choice,) = response.choices
     assert choice.message.role == "assistant"
@@ -33,7 +33,7 @@ def test_an_answer_has_everything_the_client_reads(mimic: MockServerProcess) -> 
     assert response.usage.total_tokens == response.usage.prompt_tokens + response.usage.completion_tokens
 
 
-def test_answers_over_http_are_those_of_the_pure_examinee(mimic: MockServerProcess) -> None:
+def test_answers_over_http_are_those_of_the_pure_examinee(mimic: MimicProcess) -> None:
     examinee = Examinee(SPEC)
     asked = examinee.asked("coin", ASK)
     expected = [examinee.reply(asked, 100 + index).text for index in range(60)]
@@ -43,7 +43,7 @@ def test_answers_over_http_are_those_of_the_pure_examinee(mimic: MockServerProce
 # Seeds
 
 
-def test_sample_i_of_n_is_the_sample_of_seed_plus_i(mimic: MockServerProcess) -> None:
+def test_sample_i_of_n_is_the_sample_of_seed_plus_i(mimic: MimicProcess) -> None:
     several = answer(mimic, seed=7, n=4)
     single = [answer(mimic, seed=7 + index) for index in range(4)]
     assert texts(several) == [texts(response)[0] for response in single]
@@ -58,7 +58,7 @@ def test_sample_i_of_n_is_the_sample_of_seed_plus_i(mimic: MockServerProcess) ->
 # Log-probabilities, streams, completions, structure
 
 
-def test_a_stream_says_what_the_whole_answer_says(mimic: MockServerProcess) -> None:
+def test_a_stream_says_what_the_whole_answer_says(mimic: MimicProcess) -> None:
     async def use(client: AsyncOpenAI) -> Any:
         parameters: dict[str, Any] = {"seed": 5, "n": 3, "max_tokens": 45, "logprobs": True}
         stream = await chat(client, stream=True, stream_options={"include_usage": True}, **parameters)
@@ -73,7 +73,7 @@ def test_a_stream_says_what_the_whole_answer_says(mimic: MockServerProcess) -> N
     assert sorted(logprobs) == sorted(expected)
 
 
-def test_completions_take_prompts_and_stop_at_sixteen_tokens(mimic: MockServerProcess) -> None:
+def test_completions_take_prompts_and_stop_at_sixteen_tokens(mimic: MimicProcess) -> None:
     async def use(client: AsyncOpenAI) -> Any:
         short = await client.completions.create(model="sage", prompt=ASK, seed=1)
         several = await client.completions.create(
@@ -103,8 +103,8 @@ def test_completions_take_prompts_and_stop_at_sixteen_tokens(mimic: MockServerPr
 
 
 def test_a_wrong_key_is_refused_everywhere_but_for_health() -> None:
-    spec = MockServerSpec(models=(ModelSpec(name="coin", mean=0.5),), api_key="right-key")
-    with MockServerProcess(spec) as locked:
+    spec = MimicSpec(models=(ModelSpec(name="coin", mean=0.5),), api_key="right-key")
+    with MimicProcess(spec) as locked:
         with pytest.raises(openai.AuthenticationError) as caught:
             ask(locked, chat, api_key="wrong-key")
         assert "key" in caught.value.message
@@ -118,7 +118,7 @@ def test_a_wrong_key_is_refused_everywhere_but_for_health() -> None:
 # Counts
 
 
-def test_requests_in_flight_are_counted(mimic: MockServerProcess) -> None:
+def test_requests_in_flight_are_counted(mimic: MimicProcess) -> None:
     def counts() -> dict[str, int]:
         found: dict[str, int] = stats(mimic)["models"]["popular"]
         return found
@@ -136,7 +136,7 @@ def test_requests_in_flight_are_counted(mimic: MockServerProcess) -> None:
 
 
 def test_answers_are_counted_by_seed_with_their_usage() -> None:
-    with MockServerProcess(SPEC) as fresh:
+    with MimicProcess(SPEC) as fresh:
 
         async def use(client: AsyncOpenAI) -> list[Any]:
             return [await chat(client, seed=seed, n=2) for seed in (1, 1, 2)] + [await chat(client)]

@@ -15,16 +15,16 @@ import httpx
 import pytest
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.mock_server.mock_spec import MockServerSpec, ModelSpec, spec_to_json
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import MimicSpec, ModelSpec, spec_to_json
 
-SPEC = MockServerSpec(models=(ModelSpec(name="coin", mean=0.5),))
+SPEC = MimicSpec(models=(ModelSpec(name="coin", mean=0.5),))
 
 PARENT = """
 import sys
-from adaptive_eval.mock_server.process import MockServerProcess
-from adaptive_eval.mock_server.mock_spec import spec_from_json
-with MockServerProcess(spec_from_json(sys.argv[1])) as mimic:
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import spec_from_json
+with MimicProcess(spec_from_json(sys.argv[1])) as mimic:
     print(mimic.url.rpartition(":")[2], flush=True)
     sys.stdin.read()
 """
@@ -33,13 +33,13 @@ SERVE = "from adaptive_eval.cli.mimic import command; command()"
 
 HEAVY = """
 import sys
-import adaptive_eval.mock_server.__main__
+import adaptive_eval.mimic.__main__
 print(*sorted({"numpy", "scipy", "openai", "httpx", "rich"} & sys.modules.keys()))
 """
 
 
 def test_it_serves_between_start_and_stop() -> None:
-    mimic = MockServerProcess(SPEC)
+    mimic = MimicProcess(SPEC)
     assert mimic.pid is None
     mimic.start()
     assert mimic.start() is mimic
@@ -53,7 +53,7 @@ def test_it_serves_between_start_and_stop() -> None:
 
 def test_ctrl_c_in_the_terminal_does_not_reach_it() -> None:
     """A run drains its answers on Ctrl-C, so its mimic must outlive the signal to its process group."""
-    with MockServerProcess(SPEC) as mimic:
+    with MimicProcess(SPEC) as mimic:
         assert mimic.pid is not None
         assert os.getpgid(mimic.pid) != os.getpgid(0)
 
@@ -86,12 +86,12 @@ def accepts(port: int) -> bool:
 
 
 def test_a_port_in_use_is_told() -> None:
-    with MockServerProcess(SPEC) as mimic:
+    with MimicProcess(SPEC) as mimic:
         port = int(mimic.url.rpartition(":")[2])
         with pytest.raises(
             UsageError, match=f"cannot listen on 127.0.0.1 port {port}: Address already in use"
         ):
-            MockServerProcess(SPEC, port=port).start()
+            MimicProcess(SPEC, port=port).start()
 
 
 def test_the_process_imports_only_what_it_needs() -> None:

@@ -35,8 +35,8 @@ from adaptive_eval.build.workplace import workplace_of
 from adaptive_eval.config import load_config
 from adaptive_eval.errors import UsageError
 from adaptive_eval.executors.ray_cluster import _watch_head
-from adaptive_eval.mock_server.mock_spec import LatencySpec
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import LatencySpec
 from adaptive_eval.store.reader import RunReader
 from scorio.study import Bootstrap, Metric, biased_coins, convergence
 
@@ -62,7 +62,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Reached:
     """Return what the same run reaches in one process."""
     folder = tmp_path_factory.mktemp("here")
-    with MockServerProcess(mimic_spec()) as mimic:
+    with MimicProcess(mimic_spec()) as mimic:
         config = write_config(folder, quickstart(base_url=mimic.base_url))
         done = adaptive_eval("run", config, "--out", "run", "--display", "none", cwd=folder)
     assert done.code == 0, done
@@ -113,7 +113,7 @@ def test_code_is_shipped_and_secrets_are_not(tmp_path: Path, cluster: Cluster) -
     """The scorer is a function beside the config, which imports its neighbour; a key is asked for."""
     write_grader(tmp_path)
     (tmp_path / ".env").write_text(f"LAB_PASS={KEY}")
-    with MockServerProcess(mimic_spec(api_key=KEY)) as mimic:
+    with MimicProcess(mimic_spec(api_key=KEY)) as mimic:
         data = on(cluster, mimic.base_url)
         data["tasks"][0]["scorer"] = {"kind": "python", "function": "own_grader:grade"}
         for model in data["models"]:
@@ -137,7 +137,7 @@ def test_code_is_shipped_and_secrets_are_not(tmp_path: Path, cluster: Cluster) -
 def test_stored_answers_are_scored_on_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
     """Also by a function that lies beside the config, and nowhere else."""
     write_grader(tmp_path)
-    with MockServerProcess(mimic_spec()) as mimic:
+    with MimicProcess(mimic_spec()) as mimic:
         config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
         done = adaptive_eval("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
         assert done.code == 0, done
@@ -156,7 +156,7 @@ def test_a_killed_worker_loses_nothing_and_counts_nothing_twice(
 ) -> None:
     """SIGKILL, in the middle. What it had in hand is asked again; the server is not blamed."""
     run = tmp_path / "run"
-    with MockServerProcess(mimic_spec(latency=LATENCY)) as mimic:
+    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
         hold_back(mimic, 130, seconds=3.0)
         config = write_config(tmp_path, on(cluster, mimic.base_url))
         with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
@@ -186,7 +186,7 @@ def test_a_killed_run_is_resumed_and_leaves_no_workers(
     tmp_path: Path, cluster: Cluster, undisturbed: Reached
 ) -> None:
     run = tmp_path / "run"
-    with MockServerProcess(mimic_spec(latency=LATENCY)) as mimic:
+    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
         hold_back(mimic, 130, seconds=3.0)
         config = write_config(tmp_path, on(cluster, mimic.base_url))
         with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
@@ -225,7 +225,7 @@ def test_a_node_that_dies_is_replaced_by_another_and_the_head_ends_the_run(
     """All processes of a node are killed, and a node joins. Later those of the head: exit code 4, a hint."""
     run = tmp_path / "run"
     node = nodes.add_node(num_cpus=2, **MEMORY)
-    with MockServerProcess(mimic_spec(latency=LATENCY)) as mimic:
+    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
         hold_back(mimic, 130, seconds=3.0)
         config = write_config(tmp_path, on(Cluster(nodes.address, tmp_path), mimic.base_url))
         with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
@@ -252,7 +252,7 @@ def test_rays_own_process_on_this_machine_ends(
 ) -> None:
     """The cluster is the run's own (``address: local``): its raylet is killed."""
     run = tmp_path / "run"
-    with MockServerProcess(mimic_spec(latency=LATENCY)) as mimic:
+    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
         hold_back(mimic, 130, seconds=3.0)
         config = write_config(tmp_path, on(Cluster("local", tmp_path), mimic.base_url))
         with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
@@ -279,8 +279,8 @@ def test_a_client_of_a_cluster_with_servers_that_are_found(
     nodes.add_node(num_cpus=2, **MEMORY)
     run, found = tmp_path / "run", tmp_path / "servers.txt"
     with (
-        MockServerProcess(mimic_spec(latency=LATENCY)) as one,
-        MockServerProcess(mimic_spec(latency=LATENCY)) as two,
+        MimicProcess(mimic_spec(latency=LATENCY)) as one,
+        MimicProcess(mimic_spec(latency=LATENCY)) as two,
     ):
         hold_back(one, 100, seconds=3.0)
         found.write_text(f"{one.base_url}\n", "utf-8")
@@ -306,7 +306,7 @@ def test_limits_hold_over_all_workers_while_servers_misbehave(
 ) -> None:
     """Six places at the server, as it counted itself; 429 and broken connections decide nothing."""
     run = tmp_path / "run"
-    with MockServerProcess(mimic_spec(latency=LATENCY)) as mimic:
+    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
         set_faults(
             mimic,
             {"kind": "status", "status": 429, "retry_after": 0.05, "every": 15},
@@ -331,7 +331,7 @@ def test_limits_hold_over_all_workers_while_servers_misbehave(
 def test_a_rate_is_one_of_all_workers(tmp_path: Path, cluster: Cluster) -> None:
     """20 requests a second: 60 of them cannot take less than two seconds, whoever sends them."""
     run = tmp_path / "run"
-    with MockServerProcess(mimic_spec()) as mimic:
+    with MimicProcess(mimic_spec()) as mimic:
         data = on(cluster, mimic.base_url, budget={"trials": 60})
         data["servers"] = [{"url": mimic.base_url, "rate_limit": {"requests_per_minute": 1200}}]
         done = adaptive_eval(

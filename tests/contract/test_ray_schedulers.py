@@ -30,7 +30,7 @@ from command_line import (
 from ray_here import Cluster, until, write_grader
 from ruamel.yaml import YAML
 
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.store.reader import RunReader
 
 SRUN = """#!/bin/sh
@@ -50,7 +50,7 @@ def command_of(folder: Path, name: str, text: str) -> None:
 def in_one_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Reached]]:
     """Yield a folder with a config and its questions, and what a run of it reaches without Ray."""
     folder = tmp_path_factory.mktemp("spread")
-    with MockServerProcess(mimic_spec()) as mimic:
+    with MimicProcess(mimic_spec()) as mimic:
         config = write_config(folder, quickstart(base_url=mimic.base_url))
         config.rename(folder / "spread.yaml")
         done = adaptive_eval("run", "spread.yaml", "--out", "alone", "--display", "none", cwd=folder)
@@ -114,7 +114,7 @@ def test_a_job_of_ray(tmp_path: Path, job_server: str) -> None:
     folder = tmp_path / "job"
     folder.mkdir()
     write_grader(folder)
-    with MockServerProcess(mimic_spec()) as mimic:
+    with MimicProcess(mimic_spec()) as mimic:
         data = quickstart(base_url=mimic.base_url)
         data["tasks"][0]["scorer"] = {"kind": "python", "function": "own_grader:grade"}
         write_config(folder, data).rename(folder / "spread.yaml")

@@ -14,14 +14,14 @@ from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner
-from adaptive_eval.mock_server.mock_spec import (
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import (
     FaultSpec,
     KnownQuestion,
     LatencySpec,
-    MockServerSpec,
+    MimicSpec,
     ModelSpec,
 )
-from adaptive_eval.mock_server.process import MockServerProcess
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Message, Missing
@@ -119,7 +119,7 @@ def test_over_http_against_servers_that_misbehave(tmp_path):
         FaultSpec(kind="cut_off", probability=0.05, finish_reason="abort"),
     )
     quick = LatencySpec(median=0.002)
-    spec = MockServerSpec(
+    spec = MimicSpec(
         models=(
             ModelSpec(name="rough", mean=0.5, faults=faults, latency=quick),
             ModelSpec(name="calm", mean=0.5, latency=quick),
@@ -142,7 +142,7 @@ def test_over_http_against_servers_that_misbehave(tmp_path):
                 controller, writer, clients, prompts=CowPrompts(), executor=InProcess(ScoreByStep())
             ).run()
 
-    with MockServerProcess(spec) as mimic, RunWriter.create(tmp_path / "run", meta={}) as writer:
+    with MimicProcess(spec) as mimic, RunWriter.create(tmp_path / "run", meta={}) as writer:
         verdict = asyncio.run(main(mimic.base_url, writer))
     assert verdict.reason == "resolved"
     assert set(controller.stopped_models) == {"closed"}

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
 
 INSTALL = "run ./scripts/interop, which installs the harnesses in an environment of their own"
 
@@ -25,7 +25,7 @@ def dataset(harness_folder):
 def mimic_url(dataset):
     from harness_logs import mimic_spec
 
-    with MockServerProcess(mimic_spec(dataset)) as mimic:
+    with MimicProcess(mimic_spec(dataset)) as mimic:
         os.environ["MIMIC_BASE_URL"], os.environ["MIMIC_API_KEY"] = mimic.base_url, "none"
         yield mimic.base_url
 

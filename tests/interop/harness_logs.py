@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from adaptive_eval.mock_server.mock_spec import MockServerSpec, spec_from_data
+from adaptive_eval.mimic.spec import MimicSpec, spec_from_data
 
 ARITHMETIC = Path(__file__).parents[2] / "configs" / "data" / "arithmetic.jsonl"
 MODELS = {"sage": 0.9, "novice": 0.3}
@@ -75,7 +75,7 @@ def questions(folder: Path, count: int = 20) -> Path:
     return path
 
 
-def mimic_spec(dataset: Path) -> MockServerSpec:
+def mimic_spec(dataset: Path) -> MimicSpec:
     """Return a server that knows these questions."""
     rows = [json.loads(line) for line in dataset.read_text(encoding="utf-8").splitlines()]
     known = [

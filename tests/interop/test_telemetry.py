@@ -17,8 +17,8 @@ from ruamel.yaml import YAML
 
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.engine.events import Attempted, Finished
-from adaptive_eval.mock_server.mock_spec import FaultSpec, MockServerSpec, ModelSpec
-from adaptive_eval.mock_server.process import MockServerProcess
+from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.mimic.spec import FaultSpec, MimicSpec, ModelSpec
 from adaptive_eval.run.telemetry import Telemetry
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
@@ -139,7 +139,7 @@ def test_a_run_sends_them_to_a_collector(tmp_path: Path, monkeypatch: pytest.Mon
     models = tuple(ModelSpec(name=name, mean=0.5) for name in ("a", "b"))
     with (
         collector() as (address, got),
-        MockServerProcess(MockServerSpec(models=models, faults=faults)) as mimic,
+        MimicProcess(MimicSpec(models=models, faults=faults)) as mimic,
     ):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
         config = {

@@ -14,11 +14,11 @@ from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core import spec as spec_of_session
 from adaptive_eval.core.allocate import POLICIES
 from adaptive_eval.core.spec import RULES
-from adaptive_eval.mock_server import mock_spec as spec
+from adaptive_eval.mimic import spec
 from adaptive_eval.scoring.registry import build_scorer
 
 
-def test_a_mimic_section_makes_a_mock_server():
+def test_a_mimic_section_makes_a_server():
     mimic = {
         "seed": 4,
         "correlation": 0.5,
@@ -33,7 +33,7 @@ def test_a_mimic_section_makes_a_mock_server():
     question = {"id": "1", "question": "2 + 2?", "target": "4"}
     made = config.mimic.spec([question])
     latency = spec.LatencySpec(median=0.2, sigma=0.1)
-    assert made == spec.MockServerSpec(
+    assert made == spec.MimicSpec(
         seed=4,
         correlation=0.5,
         models=(

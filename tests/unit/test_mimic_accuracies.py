@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from adaptive_eval.mock_server.examinee import question_accuracies
-from adaptive_eval.mock_server.mock_spec import MockServerSpec, ModelSpec
+from adaptive_eval.mimic.examinee import question_accuracies
+from adaptive_eval.mimic.spec import MimicSpec, ModelSpec
 
 
 def names(count: int, prefix: str = "question") -> list[str]:
@@ -28,7 +28,7 @@ def names(count: int, prefix: str = "question") -> list[str]:
 def test_each_dataset_has_exactly_the_stated_mean(
     mean: float, spread: float, sizes: list[int], seed: int
 ) -> None:
-    spec = MockServerSpec(models=(ModelSpec(name="a", mean=mean, spread=spread),), seed=seed)
+    spec = MimicSpec(models=(ModelSpec(name="a", mean=mean, spread=spread),), seed=seed)
     datasets = [names(size, f"set {number}") for number, size in enumerate(sizes)]
     chances = list(question_accuracies(spec, datasets)["a"])
     assert len(chances) == sum(sizes)
@@ -47,7 +47,7 @@ def test_difficulties_are_shared_as_far_as_the_correlation_says() -> None:
     )
     found = {}
     for correlation in (0.0, 0.5, 1.0):
-        spec = MockServerSpec(models=models, correlation=correlation, seed=2)
+        spec = MimicSpec(models=models, correlation=correlation, seed=2)
         p = question_accuracies(spec, [names(3000)])
         found[correlation] = stats.spearmanr(p["a"], p["b"]).statistic
         assert stats.spearmanr(p["a"], p["c"]).statistic > 0.999
@@ -59,7 +59,7 @@ def test_difficulties_are_shared_as_far_as_the_correlation_says() -> None:
 
 def test_the_sample_is_pinned() -> None:
     """The quickstart's run is shown in the README: these numbers must not move between versions."""
-    spec = MockServerSpec(models=(ModelSpec(name="a", mean=0.5),), seed=7)
+    spec = MimicSpec(models=(ModelSpec(name="a", mean=0.5),), seed=7)
     chances = question_accuracies(spec, [names(4)])["a"]
     np.testing.assert_allclose(chances, PINNED, rtol=0, atol=1e-12)
 

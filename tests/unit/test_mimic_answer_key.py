@@ -7,14 +7,14 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.mock_server.answer_key import Answerable, load_answer_key
-from adaptive_eval.mock_server.mock_spec import KnownQuestion, MockServerSpec, ModelSpec
+from adaptive_eval.mimic.answer_key import Answerable, load_answer_key
+from adaptive_eval.mimic.spec import KnownQuestion, MimicSpec, ModelSpec
 
 MODELS = (ModelSpec(name="a", mean=0.5),)
 
 
 def outright(*questions: KnownQuestion) -> list[Answerable]:
-    return load_answer_key(MockServerSpec(models=MODELS, questions=questions))[0]
+    return load_answer_key(MimicSpec(models=MODELS, questions=questions))[0]
 
 
 @given(st.decimals(-(10**9), 10**9, places=3) | st.integers(-(10**12), 10**12).map(Decimal))

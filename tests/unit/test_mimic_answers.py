@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.mock_server.answer_key import Answerable, Recogniser
-from adaptive_eval.mock_server.draws import Stream
-from adaptive_eval.mock_server.examinee import Examinee, Reply
-from adaptive_eval.mock_server.mock_spec import KnownQuestion, MockServerSpec, ModelSpec
-from adaptive_eval.mock_server.prose import count_tokens, tokenize
-from adaptive_eval.mock_server.structured_outputs import parse_format, structured_answer
-from adaptive_eval.mock_server.wire import token_logprobs
+from adaptive_eval.mimic.answer_key import Answerable, Recogniser
+from adaptive_eval.mimic.draws import Stream
+from adaptive_eval.mimic.examinee import Examinee, Reply
+from adaptive_eval.mimic.prose import count_tokens, tokenize
+from adaptive_eval.mimic.spec import KnownQuestion, MimicSpec, ModelSpec
+from adaptive_eval.mimic.structured_outputs import parse_format, structured_answer
+from adaptive_eval.mimic.wire import token_logprobs
 
 QUESTION = KnownQuestion(id="q", question="What is six times seven?", target="42")
 
 
 def examinee(*models: ModelSpec, seed: int = 0) -> Examinee:
-    return Examinee(MockServerSpec(models=models, questions=(QUESTION,), seed=seed))
+    return Examinee(MimicSpec(models=models, questions=(QUESTION,), seed=seed))
 
 
 def replies(exam: Examinee, count: int, prompt: str = QUESTION.question) -> list[Reply]:

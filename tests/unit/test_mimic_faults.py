@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from adaptive_eval.mock_server.delivery import FaultPlan
-from adaptive_eval.mock_server.mock_spec import FaultSpec
+from adaptive_eval.mimic.delivery import FaultPlan
+from adaptive_eval.mimic.spec import FaultSpec
 
 
 def struck(fault: FaultSpec, requests: str) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from adaptive_eval.mock_server.answer_key import Recogniser, load_answer_key
-from adaptive_eval.mock_server.mock_spec import DatasetSpec, MockServerSpec, ModelSpec
+from adaptive_eval.mimic.answer_key import Recogniser, load_answer_key
+from adaptive_eval.mimic.spec import DatasetSpec, MimicSpec, ModelSpec
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "configs" / "data"
@@ -36,9 +36,7 @@ def test_choice_is_what_its_script_makes() -> None:
 
 @pytest.mark.parametrize("name", ["arithmetic.jsonl", "choice.jsonl"])
 def test_a_mimic_recognises_every_question(name: str) -> None:
-    spec = MockServerSpec(
-        models=(ModelSpec(name="a", mean=0.5),), datasets=(DatasetSpec(path=str(DATA / name)),)
-    )
+    spec = MimicSpec(models=(ModelSpec(name="a", mean=0.5),), datasets=(DatasetSpec(path=str(DATA / name)),))
     (key,) = load_answer_key(spec)
     recogniser = Recogniser(key)
     for index, question in enumerate(key):

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.mock_server.mock_spec import (
+from adaptive_eval.mimic.spec import (
     DatasetSpec,
     FaultSpec,
     KnownQuestion,
     LatencySpec,
-    MockServerSpec,
+    MimicSpec,
     ModelSpec,
     TokenSpec,
     spec_from_data,
@@ -20,7 +20,7 @@ from adaptive_eval.mock_server.mock_spec import (
     spec_to_json,
 )
 
-FULL = MockServerSpec(
+FULL = MimicSpec(
     models=(
         ModelSpec(
             name="a",

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from adaptive_eval.mock_server.answer_key import Answerable
-from adaptive_eval.mock_server.examinee import Reply
+from adaptive_eval.mimic.answer_key import Answerable
+from adaptive_eval.mimic.examinee import Reply
 
 
 class FormatError(ValueError):
-    """The structure asked for is not one that the mock server can give."""
+    """The structure asked for is not one that the mimic server can give."""
 
     def __init__(self, param: str, message: str) -> None:
         super().__init__(f"{param} {message}")
@@ -58,7 +58,7 @@ def _structured_outputs(value: object) -> Format:
     if isinstance(choice, list) and choice and all(isinstance(item, str) and item for item in choice):
         return Format(choice=tuple(choice))
     raise FormatError(
-        name, "must be a choice among non-empty texts, or json with a schema; the mock server has no others."
+        name, "must be a choice among non-empty texts, or json with a schema; the mimic server has no others."
     )
 
 

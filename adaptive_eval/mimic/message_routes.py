@@ -1,4 +1,4 @@
-"""Anthropic's Messages API of the mock server: the same answers in that API's shapes.
+"""Anthropic's Messages API of the mimic server: the same answers in that API's shapes.
 
 Routes
 ------
@@ -15,7 +15,7 @@ import httpx2
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from adaptive_eval.mock_server.requests import ApiError
+from adaptive_eval.mimic.requests import ApiError
 
 _TAKEN: Final = ("model", "max_tokens", "temperature", "top_p")
 _KNOWN: Final = {*_TAKEN, "messages", "system", "stop_sequences", "top_k", "metadata", "thinking", "tools"}
@@ -59,7 +59,7 @@ def message_of(status: int, body: Any) -> dict[str, Any]:
 
 
 def ask_app(app: Any, headers: Mapping[str, str]) -> httpx2.AsyncClient:
-    """Return a client of the mock server's own routes, with the key of the request that came."""
+    """Return a client of the mimic server's own routes, with the key of the request that came."""
     key = headers.get("x-api-key")
     authorization = headers.get("authorization", "") if key is None else f"Bearer {key}"
     transport = httpx2.ASGITransport(app, raise_app_exceptions=False)

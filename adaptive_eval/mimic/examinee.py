@@ -10,20 +10,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.mock_server.answer_key import Answerable, Recogniser, load_answer_key, squeeze
-from adaptive_eval.mock_server.draws import Stream, seeded_integer
-from adaptive_eval.mock_server.mock_spec import MockServerSpec, ModelSpec
-from adaptive_eval.mock_server.prose import count_tokens, worked_answer
+from adaptive_eval.mimic.answer_key import Answerable, Recogniser, load_answer_key, squeeze
+from adaptive_eval.mimic.draws import Stream, seeded_integer
+from adaptive_eval.mimic.prose import count_tokens, worked_answer
+from adaptive_eval.mimic.spec import MimicSpec, ModelSpec
 
 
-def question_accuracies(
-    spec: MockServerSpec, datasets: Sequence[Sequence[str]]
-) -> Mapping[str, Sequence[float]]:
+def question_accuracies(spec: MimicSpec, datasets: Sequence[Sequence[str]]) -> Mapping[str, Sequence[float]]:
     """Return every model's probability of a right answer for every question.
 
     Examples
     --------
-    >>> spec = MockServerSpec(models=(ModelSpec(name="a", mean=0.7), ModelSpec(name="b", mean=0.2)))
+    >>> spec = MimicSpec(models=(ModelSpec(name="a", mean=0.7), ModelSpec(name="b", mean=0.2)))
     >>> p = question_accuracies(spec, [["Q1", "Q2", "Q3", "Q4"]])
     >>> round(sum(p["a"]) / 4, 9), round(sum(p["b"]) / 4, 9)
     (0.7, 0.2)
@@ -50,7 +48,7 @@ def _given(model: ModelSpec, accuracies: Sequence[float], count: int) -> Sequenc
     return accuracies
 
 
-def _drawn(spec: MockServerSpec, model: ModelSpec, orders: Sequence[Sequence[int]]) -> Sequence[float]:
+def _drawn(spec: MimicSpec, model: ModelSpec, orders: Sequence[Sequence[int]]) -> Sequence[float]:
     result: list[float] = []
     for dataset, order in enumerate(orders):
         chances = [0.0] * len(order)
@@ -61,7 +59,7 @@ def _drawn(spec: MockServerSpec, model: ModelSpec, orders: Sequence[Sequence[int
     return result
 
 
-def _family(spec: MockServerSpec, model: ModelSpec) -> str:
+def _family(spec: MimicSpec, model: ModelSpec) -> str:
     """Return whose difficulties `model` shares; at correlation 1 there is one family, the empty name."""
     if spec.correlation == 1.0:
         return ""
@@ -71,12 +69,12 @@ def _family(spec: MockServerSpec, model: ModelSpec) -> str:
     return model.name
 
 
-def _hardest_first(spec: MockServerSpec, family: str, questions: Sequence[str]) -> list[int]:
+def _hardest_first(spec: MimicSpec, family: str, questions: Sequence[str]) -> list[int]:
     ease = [_ease(spec, family, question) for question in questions]
     return sorted(range(len(questions)), key=lambda index: (ease[index], index))
 
 
-def _ease(spec: MockServerSpec, family: str, question: str) -> float:
+def _ease(spec: MimicSpec, family: str, question: str) -> float:
     common = Stream(spec.seed, "ease").toss(question).normal
     if not family:
         return common
@@ -84,7 +82,7 @@ def _ease(spec: MockServerSpec, family: str, question: str) -> float:
     return math.sqrt(spec.correlation) * common + math.sqrt(1.0 - spec.correlation) * own
 
 
-def _beta_sample(spec: MockServerSpec, model: ModelSpec, dataset: int, count: int) -> Sequence[float]:
+def _beta_sample(spec: MimicSpec, model: ModelSpec, dataset: int, count: int) -> Sequence[float]:
     mean = model.average
     alpha, beta = model.spread * mean, model.spread * (1.0 - mean)
     if not (alpha > 0.0 and beta > 0.0):  # a mean of 0 or 1, or too near for a number to tell
@@ -211,18 +209,18 @@ class Reply:
 
 
 class Examinee:
-    """The models of a mock server, answering prompts.
+    """The models of a mimic server, answering prompts.
 
     Examples
     --------
-    >>> from adaptive_eval.mock_server.mock_spec import KnownQuestion
+    >>> from adaptive_eval.mimic.spec import KnownQuestion
     >>> question = KnownQuestion(id="q", question="What is 6 times 7?", target="42")
-    >>> examinee = Examinee(MockServerSpec(models=(ModelSpec(name="sage", mean=1.0),), questions=(question,)))
+    >>> examinee = Examinee(MimicSpec(models=(ModelSpec(name="sage", mean=1.0),), questions=(question,)))
     >>> examinee.reply(examinee.asked("sage", "What is 6 times 7? Think."), seed=1).answer
     '42'
     """
 
-    def __init__(self, spec: MockServerSpec) -> None:
+    def __init__(self, spec: MimicSpec) -> None:
         key = load_answer_key(spec)
         self.spec = spec
         self.models = {model.name: model for model in spec.models}

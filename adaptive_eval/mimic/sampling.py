@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from adaptive_eval.mock_server.examinee import Asked, Examinee
-from adaptive_eval.mock_server.prose import clip, count_tokens, tokenize
-from adaptive_eval.mock_server.requests import AnswerRequest, ApiError
-from adaptive_eval.mock_server.structured_outputs import FormatError, structured_answer
+from adaptive_eval.mimic.examinee import Asked, Examinee
+from adaptive_eval.mimic.prose import clip, count_tokens, tokenize
+from adaptive_eval.mimic.requests import AnswerRequest, ApiError
+from adaptive_eval.mimic.structured_outputs import FormatError, structured_answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The batch interfaces of the mock server: requests answered through its own routes, as they would be alone.
+"""The batch interfaces of the mimic server: requests answered through its own routes, as they would be alone.
 
 Routes
 ------
@@ -33,8 +33,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from adaptive_eval.mock_server.message_routes import ask_app, asked_as_chat, message_of
-from adaptive_eval.mock_server.requests import ApiError
+from adaptive_eval.mimic.message_routes import ask_app, asked_as_chat, message_of
+from adaptive_eval.mimic.requests import ApiError
 
 
 @dataclass(slots=True)

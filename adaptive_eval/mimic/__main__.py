@@ -1,6 +1,6 @@
-"""The mock server as a child process: spec in, port out; it ends when the parent's pipe closes.
+"""The mimic server as a child process: spec in, port out; it ends when the parent's pipe closes.
 
-Run as ``python -m adaptive_eval.mock_server HOST PORT``. The first line of standard input is the spec
+Run as ``python -m adaptive_eval.mimic HOST PORT``. The first line of standard input is the spec
 as JSON. One line of JSON goes to standard output: ``{"port": N}`` when connections are accepted, or
 ``{"error": kind, "message": text}``.
 """
@@ -12,8 +12,8 @@ import os
 import sys
 
 from adaptive_eval.errors import DatasetError, UsageError
-from adaptive_eval.mock_server.mock_spec import spec_from_json
-from adaptive_eval.mock_server.serving import serve
+from adaptive_eval.mimic.serving import serve
+from adaptive_eval.mimic.spec import spec_from_json
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Serve a mock server over HTTP in this process until it is stopped."""
+"""Serve a mimic server over HTTP in this process until it is stopped."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from adaptive_eval.http_server import listen, quiet_server
-from adaptive_eval.mock_server.delivery import CLOSE_EXTENSION
-from adaptive_eval.mock_server.mock_spec import MockServerSpec
-from adaptive_eval.mock_server.routes import create_app
+from adaptive_eval.mimic.delivery import CLOSE_EXTENSION
+from adaptive_eval.mimic.routes import create_app
+from adaptive_eval.mimic.spec import MimicSpec
 
 _IDLE_CONNECTION = 600  # seconds; long, so that no client finds its pooled connection closed
 _BACKLOG = 2048
@@ -21,7 +21,7 @@ _GRACE = 1  # seconds for answers under way when Ctrl-C comes
 
 
 def serve(
-    spec: MockServerSpec,
+    spec: MimicSpec,
     *,
     host: str = "127.0.0.1",
     port: int = 0,

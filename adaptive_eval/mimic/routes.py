@@ -1,19 +1,19 @@
-"""The mock server as an ASGI application.
+"""The mimic server as an ASGI application.
 
 Routes
 ------
 ``POST /v1/chat/completions``, ``POST /v1/completions``
-    Answers; see :mod:`adaptive_eval.mock_server.requests` for the parameters.
+    Answers; see :mod:`adaptive_eval.mimic.requests` for the parameters.
 ``GET /v1/models``, ``GET /v1/models/{id}``
     What is served.
 ``POST /v1/messages``
-    The same in Anthropic's API (:mod:`adaptive_eval.mock_server.message_routes`).
+    The same in Anthropic's API (:mod:`adaptive_eval.mimic.message_routes`).
 ``POST /v1/files``, ``POST /v1/batches``, ``POST /v1/messages/batches``, …
-    Batches (:mod:`adaptive_eval.mock_server.batch_routes`).
+    Batches (:mod:`adaptive_eval.mimic.batch_routes`).
 ``GET /health``
     200 with an empty body, once the slow start is over.
 ``GET /mimic/stats``
-    Counts (:mod:`adaptive_eval.mock_server.routes`), and how many requests each kind of fault struck.
+    Counts (:mod:`adaptive_eval.mimic.routes`), and how many requests each kind of fault struck.
 ``POST /mimic/faults``
     ``{"faults": [...], "model": "name"}`` replaces the faults of a model, or without ``model`` those of
     the whole server, and counts requests afresh. An empty list ends the misbehaviour.
@@ -37,14 +37,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.mock_server import wire
-from adaptive_eval.mock_server.batch_routes import MessageBatchRoutes, OpenAIBatchRoutes
-from adaptive_eval.mock_server.delivery import Exchange, FaultPlan
-from adaptive_eval.mock_server.examinee import Asked, Examinee
-from adaptive_eval.mock_server.message_routes import messages_route
-from adaptive_eval.mock_server.mock_spec import FaultSpec, MockServerSpec, faults_from_data
-from adaptive_eval.mock_server.requests import AnswerRequest, ApiError, ignoring, parse_request
-from adaptive_eval.mock_server.sampling import Sample, cut_off, draw_samples, prompt_tokens
+from adaptive_eval.mimic import wire
+from adaptive_eval.mimic.batch_routes import MessageBatchRoutes, OpenAIBatchRoutes
+from adaptive_eval.mimic.delivery import Exchange, FaultPlan
+from adaptive_eval.mimic.examinee import Asked, Examinee
+from adaptive_eval.mimic.message_routes import messages_route
+from adaptive_eval.mimic.requests import AnswerRequest, ApiError, ignoring, parse_request
+from adaptive_eval.mimic.sampling import Sample, cut_off, draw_samples, prompt_tokens
+from adaptive_eval.mimic.spec import FaultSpec, MimicSpec, faults_from_data
 
 
 @dataclass(slots=True)
@@ -127,9 +127,9 @@ Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 _SERVER: Final = ""  # the name of the fault plan of the whole server
 
 
-def create_app(spec: MockServerSpec) -> ASGIApp:
+def create_app(spec: MimicSpec) -> ASGIApp:
     """Return the application that serves `spec`."""
-    server, batches = _MockServer(spec), (OpenAIBatchRoutes(), MessageBatchRoutes())
+    server, batches = _MimicServer(spec), (OpenAIBatchRoutes(), MessageBatchRoutes())
 
     async def expire(request: Request) -> Response:
         for kind in batches:
@@ -158,10 +158,10 @@ def create_app(spec: MockServerSpec) -> ASGIApp:
     return app
 
 
-class _MockServer:
-    """State of a running mock server: examinee, fault plans, counts."""
+class _MimicServer:
+    """State of a running mimic server: examinee, fault plans, counts."""
 
-    def __init__(self, spec: MockServerSpec) -> None:
+    def __init__(self, spec: MimicSpec) -> None:
         self._spec = spec
         self._examinee = Examinee(spec)
         self._stats = ServerStats([model.name for model in spec.models])
@@ -289,7 +289,7 @@ class _MockServer:
 class _Completions:
     """The ASGI application of one route for completions."""
 
-    def __init__(self, server: _MockServer, *, chat: bool) -> None:
+    def __init__(self, server: _MimicServer, *, chat: bool) -> None:
         self._server = server
         self._chat = chat
 

@@ -1,4 +1,4 @@
-r"""A mock server: a real local HTTP server of biased coins with OpenAI's API.
+r"""A mimic server: a real local HTTP server of biased coins with OpenAI's API.
 
 It has the answer key. It recognises a known question in a prompt, tosses a coin with
 that model's probability for that question, and writes a worked answer that is right or plausibly wrong,
@@ -8,10 +8,10 @@ seed), so answers depend neither on the order of arrival nor on the process. It 
 Examples
 --------
 >>> from urllib.request import urlopen
->>> from adaptive_eval.mock_server.mock_spec import MockServerSpec, ModelSpec
->>> from adaptive_eval.mock_server.process import MockServerProcess
->>> spec = MockServerSpec(models=(ModelSpec(name="expert", mean=0.9),), seed=7)
->>> with MockServerProcess(spec) as server:
+>>> from adaptive_eval.mimic.spec import MimicSpec, ModelSpec
+>>> from adaptive_eval.mimic.process import MimicProcess
+>>> spec = MimicSpec(models=(ModelSpec(name="expert", mean=0.9),), seed=7)
+>>> with MimicProcess(spec) as server:
 ...     urlopen(f"{server.url}/health").status
 200
 """

@@ -15,9 +15,9 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from adaptive_eval import __version__
-from adaptive_eval.mock_server.prose import tokenize
-from adaptive_eval.mock_server.requests import AnswerRequest
-from adaptive_eval.mock_server.sampling import Sample
+from adaptive_eval.mimic.prose import tokenize
+from adaptive_eval.mimic.requests import AnswerRequest
+from adaptive_eval.mimic.sampling import Sample
 
 
 @dataclass(frozen=True, slots=True)

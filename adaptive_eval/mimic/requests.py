@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from adaptive_eval.mock_server.structured_outputs import Format, FormatError, parse_format
+from adaptive_eval.mimic.structured_outputs import Format, FormatError, parse_format
 
 MAX_SAMPLES: Final = 1024
 MAX_TOP_LOGPROBS: Final = 20
@@ -196,7 +196,7 @@ def _contradictions(body: _Body) -> dict[str, str | bool | None]:
         found["top_logprobs"] = unasked and "can only be given with logprobs true"
     if isinstance(body, _Completion):
         for name in ("echo", "suffix"):
-            found[name] = bool(getattr(body, name)) and "is not supported by the mock server"
+            found[name] = bool(getattr(body, name)) and "is not supported by the mimic server"
     return found
 
 

@@ -1,4 +1,4 @@
-"""The mock server in a child process, which ends with this process."""
+"""The mimic server in a child process, which ends with this process."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from contextlib import suppress
 from typing import IO, Self
 
 from adaptive_eval.errors import DatasetError, EndpointsUnusable, UsageError
-from adaptive_eval.mock_server.mock_spec import MockServerSpec, spec_to_json
+from adaptive_eval.mimic.spec import MimicSpec, spec_to_json
 
-_MODULE = "adaptive_eval.mock_server"
+_MODULE = "adaptive_eval.mimic"
 _STOP_SECONDS = 5.0
 _TAIL = 2000  # characters of standard error shown when the process does not start
 
 
-class MockServerProcess:
-    """A mock server that runs while this context is open. Started again after a stop, it keeps its port.
+class MimicProcess:
+    """A mimic server that runs while this context is open. Started again after a stop, it keeps its port.
 
     The child sees the end of its standard input when this process closes the pipe or dies, even by
     ``kill -9``, and exits then. It has its own session, so Ctrl-C in the terminal does not reach it.
 
     Examples
     --------
-    >>> from adaptive_eval.mock_server.mock_spec import ModelSpec
-    >>> with MockServerProcess(MockServerSpec(models=(ModelSpec(name="a", mean=0.5),))) as server:
+    >>> from adaptive_eval.mimic.spec import ModelSpec
+    >>> with MimicProcess(MimicSpec(models=(ModelSpec(name="a", mean=0.5),))) as server:
     ...     server.base_url.startswith("http://127.0.0.1:"), server.base_url.endswith("/v1")
     (True, True)
     """
 
     def __init__(
-        self, spec: MockServerSpec, *, host: str = "127.0.0.1", port: int = 0, start_timeout: float = 30.0
+        self, spec: MimicSpec, *, host: str = "127.0.0.1", port: int = 0, start_timeout: float = 30.0
     ) -> None:
         self._spec = spec
         self._host = host
@@ -113,11 +113,11 @@ def _handshake(child: subprocess.Popen[bytes], spec: str, timeout: float, log: I
         selector.register(child.stdout, selectors.EVENT_READ)
         line = child.stdout.readline() if selector.select(timeout) else None
     if line is None:
-        raise EndpointsUnusable(f"the mock server did not start within {timeout:g} s{_last_words(log)}")
+        raise EndpointsUnusable(f"the mimic server did not start within {timeout:g} s{_last_words(log)}")
     if not line:
         child.wait()
         raise EndpointsUnusable(
-            f"the mock server ended with code {child.returncode} on start{_last_words(log)}"
+            f"the mimic server ended with code {child.returncode} on start{_last_words(log)}"
         )
     answer = json.loads(line)
     if "error" in answer:

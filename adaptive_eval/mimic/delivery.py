@@ -10,9 +10,9 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
-from adaptive_eval.mock_server.draws import Stream
-from adaptive_eval.mock_server.mock_spec import FaultSpec
-from adaptive_eval.mock_server.wire import Frame
+from adaptive_eval.mimic.draws import Stream
+from adaptive_eval.mimic.spec import FaultSpec
+from adaptive_eval.mimic.wire import Frame
 
 
 class FaultPlan:

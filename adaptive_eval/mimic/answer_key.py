@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval.errors import DatasetError, in_words
-from adaptive_eval.mock_server.mock_spec import AnswerKind, DatasetSpec, KnownQuestion, MockServerSpec
+from adaptive_eval.mimic.spec import AnswerKind, DatasetSpec, KnownQuestion, MimicSpec
 
 _OFFSETS = (1, -1, 2, -2, 10, -10, 5, -3)
 _TEXT_DISTRACTORS = 8
@@ -20,7 +20,7 @@ _HEAD = 16  # characters of a question by which it is indexed
 
 @dataclass(frozen=True, slots=True)
 class Answerable:
-    """A question that a mock model can answer right and wrong."""
+    """A question that a mimic model can answer right and wrong."""
 
     # its name and its text
     id: str
@@ -30,14 +30,14 @@ class Answerable:
     choices: tuple[str, ...] = ()  # texts of the options, where it has them
 
 
-def load_answer_key(spec: MockServerSpec) -> list[list[Answerable]]:
+def load_answer_key(spec: MimicSpec) -> list[list[Answerable]]:
     """Return the questions of every dataset of `spec`, a list for each; those given outright come last.
 
     Examples
     --------
-    >>> from adaptive_eval.mock_server.mock_spec import ModelSpec
+    >>> from adaptive_eval.mimic.spec import ModelSpec
     >>> question = KnownQuestion(id="q1", question="How many legs have two spiders?", target="16")
-    >>> key = load_answer_key(MockServerSpec(models=(ModelSpec(name="a", mean=0.5),), questions=(question,)))
+    >>> key = load_answer_key(MimicSpec(models=(ModelSpec(name="a", mean=0.5),), questions=(question,)))
     >>> key[0][0].right, key[0][0].wrong[:3]
     ('16', ('17', '15', '18'))
     """

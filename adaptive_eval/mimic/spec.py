@@ -1,4 +1,4 @@
-"""The specification of a mock server: frozen models that check themselves, and their JSON.
+"""The specification of a mimic server: frozen models that check themselves, and their JSON.
 
 JSON is what ``--spec FILE`` holds and what a parent process hands to the server. The config's ``mimic``
 section shares :class:`ServerOptions` and :class:`ModelOptions`.
@@ -120,7 +120,7 @@ class FaultSpec(_Spec):
 
 
 class ModelOptions(_Spec):
-    """One mock model: a probability of a right answer for every question."""
+    """One mimic model: a probability of a right answer for every question."""
 
     mean: Probability | None = Field(
         default=None,
@@ -170,7 +170,7 @@ class ModelOptions(_Spec):
 
 
 class ModelSpec(ModelOptions):
-    """A mock model with the id that requests name.
+    """A mimic model with the id that requests name.
 
     Examples
     --------
@@ -214,7 +214,7 @@ class KnownQuestion(_Spec):
 
 
 class ServerOptions(_Spec):
-    """Options of the whole mock server."""
+    """Options of the whole mimic server."""
 
     seed: int = Field(
         default=0,
@@ -244,15 +244,15 @@ class ServerOptions(_Spec):
         return template
 
 
-class MockServerSpec(ServerOptions):
-    """A mock server: its models, its answer key (files first, then `questions`) and its options.
+class MimicSpec(ServerOptions):
+    """A mimic server: its models, its answer key (files first, then `questions`) and its options.
 
     With `api_key`, requests must carry that key.
 
     Examples
     --------
     >>> a, b = ModelSpec(name="a", mean=0.8), ModelSpec(name="b", mean=0.5, like="a")
-    >>> [model.name for model in MockServerSpec(models=(a, b), seed=7).models]
+    >>> [model.name for model in MimicSpec(models=(a, b), seed=7).models]
     ['a', 'b']
     """
 
@@ -291,19 +291,19 @@ def like_problems(likes: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
             other = likes[other]
 
 
-def spec_to_json(spec: MockServerSpec) -> str:
+def spec_to_json(spec: MimicSpec) -> str:
     """Return `spec` as one line of JSON. It holds the API key where there is one.
 
     Examples
     --------
-    >>> spec = MockServerSpec(models=(ModelSpec(name="a", mean=0.5),))
+    >>> spec = MimicSpec(models=(ModelSpec(name="a", mean=0.5),))
     >>> spec_from_json(spec_to_json(spec)) == spec
     True
     """
     return json.dumps(spec.model_dump(), separators=(",", ":"))
 
 
-def spec_from_json(text: str, source: str = "mimic spec") -> MockServerSpec:
+def spec_from_json(text: str, source: str = "mimic spec") -> MimicSpec:
     """Read a spec from JSON; absent fields have their defaults.
 
     Examples
@@ -322,9 +322,9 @@ def spec_from_json(text: str, source: str = "mimic spec") -> MockServerSpec:
     return spec_from_data(data, source)
 
 
-def spec_from_data(data: object, source: str = "mimic spec") -> MockServerSpec:
+def spec_from_data(data: object, source: str = "mimic spec") -> MimicSpec:
     """Check a spec given as plain data; raises as :func:`spec_from_json` does."""
-    return _checked(TypeAdapter(MockServerSpec), data, source)
+    return _checked(TypeAdapter(MimicSpec), data, source)
 
 
 def faults_from_data(data: object, source: str = "faults") -> tuple[FaultSpec, ...]:
