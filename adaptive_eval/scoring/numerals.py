@@ -43,8 +43,8 @@ _REWRITE = (
     (re.compile(r"(?:\bnegative|(?:(?<=is )|(?<=[:=] )|^)minus) (?=[$€£¥₹]?[\d.])", re.IGNORECASE), "-"),
 )
 
-# Groups of digits are possessive and bounded: no text makes the search backtrack over them.
-_GROUPS = r"\d{1,3}(?:,\d{3}){1,40}+(?![\d,]\d)|\d{1,2}(?:,\d{2}(?=,)){1,40}+,\d{3}(?!\d)"
+# Groups of digits are bounded, and what follows them leaves one way to read them: a search hardly backtracks.
+_GROUPS = r"\d{1,3}(?:,\d{3}){1,40}(?![\d,]\d)|\d{1,2}(?:,\d{2}){1,40},\d{3}(?!\d)"
 _PLAIN = rf"(?:{_GROUPS}|\d+)(?:\.\d+)?|\.\d+"
 _BODY = rf"""
     (?: (?P<whole>\d{{1,9}})
