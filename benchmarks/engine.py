@@ -87,7 +87,7 @@ class _InOrder:
             self.verdict = StopVerdict("resolved", "all asked")
         return []
 
-    def assume_billed(self, key: TrialKey) -> bool:
+    def presume_billed(self, key: TrialKey) -> bool:
         return True
 
     def abandon(self, key: TrialKey, *, billed: bool) -> None:

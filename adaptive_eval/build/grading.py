@@ -147,7 +147,7 @@ def resume_accounts(
 ) -> None:
     """Charge the accounts of model-graded scorers with what these runs have cost.
 
-    An answer that a killed process was having scored has left no bill: it is assumed at its worst case.
+    An answer that a killed process was having scored has left no bill: it is presumed at its worst case.
     """
     graded = model_graded(scorers)
     if not graded:

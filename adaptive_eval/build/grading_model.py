@@ -133,7 +133,7 @@ class GradingModelClient:
         if lost and self.account.limits.limited:
             requests = lost * self._scorer.requests_each
             worst = self._amount(self.longest_prompt(questions), self._scorer.longest_reply)
-            self.account.assume_billed(worst, requests)
+            self.account.presume_billed(worst, requests)
             self.account.trials += requests
 
     def longest_prompt(self, questions: Sequence[Question]) -> int:

@@ -57,7 +57,7 @@ _QUANTITIES: dict[str, tuple[Callable[[_Sum], int], int]] = {
 class Account:
     """A budget of a run, a model or a task.
 
-    Spent is what endpoints reported, plus what is *assumed billed*: requests without an answer that may have
+    Spent is what endpoints reported, plus what is *presumed billed*: requests without an answer that may have
     been billed, each at its worst case.
 
     Examples
@@ -76,11 +76,11 @@ class Account:
     __slots__ = (
         "_metered",
         "_usd_limit",
-        "assumed",
         "held",
         "in_flight",
         "limits",
         "owner",
+        "presumed",
         "scope",
         "spent",
         "trials",
@@ -93,7 +93,7 @@ class Account:
         self.trials = 0
         self.in_flight = 0
         self.spent = _Sum()
-        self.assumed = _Sum()
+        self.presumed = _Sum()
         self.held = _Sum()
         self._metered = limits.metered
         self._usd_limit: int | None = None
@@ -114,9 +114,9 @@ class Account:
         limits = self.limits
         if not self._metered:
             return True
-        prompt = self.spent.prompt + self.assumed.prompt + self.held.prompt + more.prompt
-        completion = self.spent.completion + self.assumed.completion + self.held.completion + more.completion
-        usd = self.spent.usd + self.assumed.usd + self.held.usd + more.usd
+        prompt = self.spent.prompt + self.presumed.prompt + self.held.prompt + more.prompt
+        completion = self.spent.completion + self.presumed.completion + self.held.completion + more.completion
+        usd = self.spent.usd + self.presumed.usd + self.held.usd + more.usd
         return (
             (limits.tokens is None or prompt + completion <= limits.tokens)
             and (limits.prompt_tokens is None or prompt <= limits.prompt_tokens)
@@ -142,10 +142,10 @@ class Account:
         if amount is not NOTHING:
             self.spent.add(amount)
 
-    def assume_billed(self, amount: Amount, times: int = 1) -> None:
+    def presume_billed(self, amount: Amount, times: int = 1) -> None:
         """Count requests without an answer that may have been billed."""
         for _ in range(times):
-            self.assumed.add(amount)
+            self.presumed.add(amount)
 
     def lines(self, *, priced: bool = False) -> Iterator[BudgetLine]:
         """Yield the limited quantities; for a run also unlimited trials, tokens and (if `priced`) USD."""
@@ -156,12 +156,12 @@ class Account:
         for name, (amount, unit) in _QUANTITIES.items():
             limit = getattr(self.limits, name)
             if limit is not None or always.get(name):
-                sums = (amount(self.spent), amount(self.assumed), amount(self.held))
+                sums = (amount(self.spent), amount(self.presumed), amount(self.held))
                 yield self._line(name, *sums, limit, unit)
 
     def _line(
-        self, name: str, spent: int, assumed: int, held: int, limit: float | None, unit: int = 1
+        self, name: str, spent: int, presumed: int, held: int, limit: float | None, unit: int = 1
     ) -> BudgetLine:
         # Divided last: a sum of rounded amounts may come out a hair above a limit that is kept exactly.
-        total, presumed = (spent + assumed) / unit, assumed / unit
-        return BudgetLine(name, total, held / unit, limit, self.scope, self.owner, presumed)
+        total = (spent + presumed) / unit
+        return BudgetLine(name, total, held / unit, limit, self.scope, self.owner, presumed / unit)

@@ -98,7 +98,7 @@ class Budget:
         if not self._reserving:
             return
         if answered and amount is NOTHING:
-            self._assume_billed(model, task, self.worst_case(model, task, question), 1)
+            self._presume_billed(model, task, self.worst_case(model, task, question), 1)
         self._learn(model, task, question, usage)
 
     def _learn(self, model: int, task: int, question: int, usage: Usage) -> None:
@@ -112,7 +112,7 @@ class Budget:
         longest = -(-usage.completion_tokens // self.spec.tasks[task].calls)
         self._most_completion[model] = max(self._most_completion[model], longest)
 
-    def assume_billed(self, model: int, task: int, question: int, times: int = 1) -> bool:
+    def presume_billed(self, model: int, task: int, question: int, times: int = 1) -> bool:
         """Count requests that failed and may have been billed, as the spec's `usage_on_failure` says."""
         if not self._reserving:
             return True
@@ -121,12 +121,12 @@ class Budget:
             price = self.spec.models[model].price
             prompt = amount.prompt if counted == "prompt-only" else 0
             amount = Amount(prompt, 0, 0 if price is None else price.most(prompt, 0))
-        self._assume_billed(model, task, amount, times)
+        self._presume_billed(model, task, amount, times)
         return all(account.holds() for account in self._concerned[model][task])
 
-    def _assume_billed(self, model: int, task: int, amount: Amount, times: int) -> None:
+    def _presume_billed(self, model: int, task: int, amount: Amount, times: int) -> None:
         for account in self._concerned[model][task]:
-            account.assume_billed(amount, times)
+            account.presume_billed(amount, times)
 
     @property
     def priced(self) -> bool:
@@ -146,14 +146,14 @@ class Budget:
         """Yield warnings about the bounds on which the budgets rely."""
         if not self._reserving:
             return
-        assumed = self.run.assumed.prompt + self.run.assumed.completion
+        presumed = self.run.presumed.prompt + self.run.presumed.completion
         billed = self.run.spent.prompt + self.run.spent.completion
-        if assumed > billed:
+        if presumed > billed:
             yield Coded(
-                "warning/usage-assumed",
-                f"{assumed:,} tokens are assumed billed for requests that failed or reported no usage, more "
-                f"than the {billed:,} that servers have reported; budget.usage_on_failure can count less for "
-                "a failure (prompt-only, none)",
+                "warning/usage-presumed",
+                f"{presumed:,} tokens are presumed billed for requests that failed or reported no usage, "
+                f"more than the {billed:,} that servers have reported; budget.usage_on_failure can count "
+                "less for a failure (prompt-only, none)",
             )
         for spec, most, beyond in zip(
             self.spec.models, self._most_completion, self._beyond_prompt, strict=True

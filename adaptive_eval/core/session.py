@@ -314,7 +314,7 @@ class Session:
 
     # ------------------------------------------------------------------ trials without an outcome
 
-    def assume_billed(self, key: TrialKey) -> bool:
+    def presume_billed(self, key: TrialKey) -> bool:
         """Count a failed request of a trial in flight that may have been billed, at its worst case.
 
         Returns
@@ -323,7 +323,7 @@ class Session:
             Whether the budgets allow the trial another request.
         """
         trial = self._in_flight(key)
-        return self.budget.assume_billed(self._intake.model(key.model), trial.task, trial.question)
+        return self.budget.presume_billed(self._intake.model(key.model), trial.task, trial.question)
 
     def abandon(self, key: TrialKey, *, billed: bool) -> None:
         """Remove a trial that will not be completed; it is issued again unless its model is dropped.
@@ -344,7 +344,7 @@ class Session:
         self.states.complete(model, key.index)
         self.budget.release(model, trial.task, trial.reservation)
         if billed:
-            self.budget.assume_billed(model, trial.task, trial.question)
+            self.budget.presume_billed(model, trial.task, trial.question)
         self.states.reissue(model, key.index)
 
     def _in_flight(self, key: TrialKey) -> InFlightTrial:
@@ -403,7 +403,7 @@ class Session:
         for key, times in unanswered:
             model = self._intake.model(key.model)
             task, question = self.board.run_sequence.at(key.index, model)
-            self.budget.assume_billed(model, task, question, times)
+            self.budget.presume_billed(model, task, question, times)
         self._decide(now=True)
         return self._report()
 

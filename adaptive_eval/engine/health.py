@@ -131,14 +131,14 @@ def _percentile(classes: Counter[int], share: float) -> float | None:
     return None
 
 
-State: TypeAlias = Literal["in", "trial", "out", "refused"]
-"""In use; available again and on trial; out and probed; refuses this model permanently."""
+State: TypeAlias = Literal["in", "probation", "out", "refused"]
+"""In use; available again and on probation; out and probed; refuses this model permanently."""
 
 FAILURES = 8
 """Consecutive failed trials that take a server out."""
 
-PLACES_ON_TRIAL = 4
-"""Requests that a server on trial may have in flight."""
+PROBATION_SLOTS = 4
+"""Requests that a server on probation may have in flight."""
 
 _LONGEST_WAIT = 30.0
 """Most seconds between two probes of a server that is out."""
@@ -154,8 +154,8 @@ class Presence:
     """The state of one server towards one model.
 
     A failed connection takes it out at once; the first probe follows without a wait. Errors and timeouts of
-    several consecutive trials take it out too. A server that answers a probe is on trial until it answers a
-    request: it gets few requests, and one failure takes it out again, with longer waits between probes.
+    several consecutive trials take it out too. A server that answers a probe is on probation until it answers
+    a request: it gets few requests, and one failure takes it out again, with longer waits between probes.
 
     Examples
     --------
@@ -168,7 +168,7 @@ class Presence:
     ('out', 1.0)
     >>> presence.probed(there=True)
     >>> presence.state
-    'trial'
+    'probation'
     >>> presence.answered()
     >>> presence.state
     'in'
@@ -184,7 +184,7 @@ class Presence:
     @property
     def usable(self) -> bool:
         """Whether requests may go there."""
-        return self.state in ("in", "trial")
+        return self.state in ("in", "probation")
 
     @property
     def probe_wait(self) -> float:
@@ -220,5 +220,5 @@ class Presence:
         """Count a probe of a server that is out."""
         self._probes += 1
         if there and self.state == "out":
-            self.state = "trial"
+            self.state = "probation"
             self._failed.clear()

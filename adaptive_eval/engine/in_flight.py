@@ -40,7 +40,7 @@ class InFlightTrials:
         executor: Executor,
         jitter: Callable[[], float],
         on_change: Callable[[], None],
-        assume_billed: Callable[[TrialKey], bool],
+        presume_billed: Callable[[TrialKey], bool],
         no_answers: NoAnswers,
     ) -> None:
         self._open = dict(clients)
@@ -63,7 +63,7 @@ class InFlightTrials:
             on_attempt=self._on_attempt,
             on_end=self._on_end,
         )
-        self._assume_billed = assume_billed
+        self._presume_billed = presume_billed
         self.no_answers = no_answers
         self._dropped: list[tuple[TrialKey, bool]] = []
         self._unrecorded: list[asyncio.Event] = []
@@ -386,7 +386,7 @@ class InFlightTrials:
         One request was made for all of `group`, and one would be again: what is counted for any of them may
         forbid it.
         """
-        verdicts = [self._assume_billed(trial.request.key) for trial in group]
+        verdicts = [self._presume_billed(trial.request.key) for trial in group]
         recorded = asyncio.Event()
         for trial in group:
             trial.last_attempt = trial.last_attempt or not all(verdicts)

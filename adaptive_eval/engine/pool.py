@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 
-from adaptive_eval.engine.health import PLACES_ON_TRIAL, HealthMonitor, Presence
+from adaptive_eval.engine.health import PROBATION_SLOTS, HealthMonitor, Presence
 from adaptive_eval.engine.limits import AdaptiveConcurrency, Server
 from adaptive_eval.engine.protocols import Clock, Endpoint, QueueingEndpoint
 from adaptive_eval.engine.rates import RateLimit, Rates
@@ -51,7 +51,7 @@ class Member:
         """Return how many requests may start there at time `now`, as far as the model is concerned."""
         if not self.open(now):
             return 0
-        return math.inf if self.presence.state == "in" else max(0, PLACES_ON_TRIAL - self.in_flight)
+        return math.inf if self.presence.state == "in" else max(0, PROBATION_SLOTS - self.in_flight)
 
 
 class Pool:

@@ -44,7 +44,7 @@ class Controller(Protocol):
         count in the estimates.
         """
 
-    def assume_billed(self, key: TrialKey) -> bool:
+    def presume_billed(self, key: TrialKey) -> bool:
         """Count a failed attempt of a trial in flight that may have been billed.
 
         Returns whether the budgets allow the trial another attempt.

@@ -117,7 +117,7 @@ class Runner:
             executor=executor,
             jitter=jitter,
             on_change=self._wake.set,
-            assume_billed=controller.assume_billed,
+            presume_billed=controller.presume_billed,
             no_answers=no_answers or NoAnswers(),
         )
         self._ending: StopVerdict | None = None

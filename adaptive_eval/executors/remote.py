@@ -107,7 +107,7 @@ class RemoteExecutor:
     """Has attempts made and answers scored by workers; an asynchronous context that starts and stops them.
 
     A job goes to the worker that has the fewest. The jobs of a worker that dies fail: requests as
-    transient failures of kind ``worker``, assumed billed, which are no failures of the server; scores as
+    transient failures of kind ``worker``, presumed billed, which are no failures of the server; scores as
     :class:`~adaptive_eval.errors.ScorerUnavailable`, and the answer is kept. The engine has both done again.
     Another worker is started in its place.
     """

@@ -19,7 +19,7 @@ from adaptive_eval.store.records import EndpointHealth
 PREFIX = "adaptive_eval_"
 _BUDGET_LABELS = "budget scope owner"
 _BUDGET_FIGURES = {
-    "spent": "Spent of a budget, with what is assumed billed.",
+    "spent": "Spent of a budget, with what is presumed billed.",
     "presumed": "Spent on requests without an answer that may have been billed, each at its worst case.",
     "reserved": "Reserved by trials in flight.",
     "limit": "Limit of a budget.",
@@ -209,7 +209,7 @@ def _endpoints(endpoints: Sequence[EndpointHealth]) -> Iterator[Metric]:
     for name, words in gauges.items():
         rows = (((one.model, one.endpoint), getattr(one, name)) for one in endpoints)
         yield _gauge(f"endpoint_{name}", words, "model endpoint", rows)
-    usable = (((one.model, one.endpoint), float(one.state in ("in", "trial"))) for one in endpoints)
+    usable = (((one.model, one.endpoint), float(one.state in ("in", "probation"))) for one in endpoints)
     yield _gauge("endpoint_usable", "1 where requests are sent, 0 while it is out.", "model endpoint", usable)
     latency = (
         ((one.model, one.endpoint, quantile), value)

@@ -1,4 +1,4 @@
-"""Requests that may have been billed although nothing shows it: the assumed part of a run's bill.
+"""Requests that may have been billed although nothing shows it: the presumed part of a run's bill.
 
 For each trial, over all sessions of the run: its launches, less those that ended with an outcome or that the
 engine dropped, and its failures after which a server may have answered all the same. In a run file that was

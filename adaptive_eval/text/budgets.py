@@ -72,15 +72,15 @@ def limited_budgets(results: Results) -> list[BudgetLine]:
     return [line for line in results.budgets if line.limit is not None or line.scope == "scorer"]
 
 
-def assumed_words(lines: Sequence[BudgetLine]) -> str | None:
-    """Return the billed and the assumed billed amounts in words; None where nothing is assumed.
+def presumed_words(lines: Sequence[BudgetLine]) -> str | None:
+    """Return the billed and the presumed billed amounts in words; None where nothing is presumed.
 
     Examples
     --------
     >>> line = BudgetLine("tokens", 5000.0, 0.0, 9000.0, presumed=1200.0)
-    >>> print(assumed_words([line]))
-    Billed 3,800 tokens; assumed billed 1,200 tokens: requests that failed or reported no usage and may have \
-been billed.
+    >>> print(presumed_words([line]))
+    Billed 3,800 tokens; presumed billed 1,200 tokens: requests that failed or reported no usage and may \
+have been billed.
     """
     concerned = [line for line in lines if line.presumed and line.scope == "run"]
     if not concerned:
@@ -93,7 +93,7 @@ been billed.
         )
 
     return (
-        f"Billed {amounts(lambda line: line.spent - line.presumed)}; assumed billed "
+        f"Billed {amounts(lambda line: line.spent - line.presumed)}; presumed billed "
         f"{amounts(lambda line: line.presumed)}: requests that failed or reported no usage and may have been "
         "billed."
     )

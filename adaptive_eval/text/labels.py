@@ -12,7 +12,7 @@ from adaptive_eval.text.inert import inert
 ELLIPSIS = "…"
 SERVER_STATES = {
     "out": "does not answer",
-    "trial": "answers again",
+    "probation": "answers again",
     "refused": "refuses the model",
     "joining": "has not answered yet",
     "left": "removed",

@@ -244,7 +244,7 @@ def test_what_a_failed_request_counts_can_be_chosen(tmp_path: Path, mimic: Mimic
         assert tokens["spent"] - tokens["presumed"] == answered > 0
         with RunReader(tmp_path / counted) as reader:
             assert sum(attempt.error == "malformed" for attempt in reader.attempts()) == 10
-        said = "assumed billed" in (tmp_path / counted / "report.md").read_text("utf-8")
+        said = "presumed billed" in (tmp_path / counted / "report.md").read_text("utf-8")
         assert said == (counted != "none")
     assert assumed["presume"] - assumed["prompt-only"] == 10 * 400  # failures, max_tokens
     assert assumed["prompt-only"] > assumed["none"] == 0

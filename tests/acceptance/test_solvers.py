@@ -76,7 +76,7 @@ def test_budgets_hold_over_all_calls_of_a_trial(tmp_path: Path) -> None:
     done = run(tmp_path, asked, solver=solver, budget={"completion_tokens": 2 * 64 * 3 - 1, "trials": 16})
     assert done.code == 3, done.said
     records = trials(tmp_path / "run")
-    # A trial reserves two answers of 64 tokens and takes 20; the failed calls are assumed billed.
+    # A trial reserves two answers of 64 tokens and takes 20; the failed calls are presumed billed.
     assert 0 < sum(record.usage.completion_tokens for record in records) <= 2 * 64 * 3 - 1
     assert len(records) < 16
 

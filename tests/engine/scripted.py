@@ -81,7 +81,7 @@ class ScriptedController:
         self.told.extend(outcomes)
         return self._resolve()
 
-    def assume_billed(self, key):
+    def presume_billed(self, key):
         self.presumed.append(key)
         return self.affords(key)
 

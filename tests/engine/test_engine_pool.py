@@ -7,7 +7,7 @@ from owned_runs import answered_once, elapsed, run
 from scripted import Scene, ScriptedEndpoint, broken, busy
 
 from adaptive_eval.engine.events import Progress
-from adaptive_eval.engine.health import PLACES_ON_TRIAL
+from adaptive_eval.engine.health import PROBATION_SLOTS
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import PermanentEndpointError
 
@@ -75,7 +75,7 @@ def test_it_is_probed_back_in_and_begins_with_few_requests():
     returned = next(at for at in back.probes if at >= 30.0)
     first = [at for at, _ in back.calls if at >= 30.0]
     assert min(first) == pytest.approx(returned, abs=1.01)
-    assert sum(at < returned + 1.0 for at in first) <= PLACES_ON_TRIAL
+    assert sum(at < returned + 1.0 for at in first) <= PROBATION_SLOTS
     assert len(first) > 100
 
 

@@ -63,7 +63,7 @@ def test_a_server_that_only_seems_to_be_back_is_probed_ever_less_often():
     for trial in range(5):
         waits.append(presence.probe_wait)
         presence.probed(there=True)
-        assert presence.state == "trial"
+        assert presence.state == "probation"
         assert presence.failed(failure("server"), trial, now=20.0)
     assert waits == [0.0, 1.0, 2.0, 4.0, 8.0]
     assert presence.out_since == 10.0

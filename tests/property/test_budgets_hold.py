@@ -141,7 +141,7 @@ def test_no_budget_is_exceeded_by_a_token_or_a_cent(spec, rng, trouble, most):
         for request in landed:
             if rng.random() < 0.3 * trouble:
                 bill.add(request, usage_of(spec, request, 1.0), ended=False)
-                if not session.assume_billed(request.key) or rng.random() < 0.5:
+                if not session.presume_billed(request.key) or rng.random() < 0.5:
                     session.abandon(request.key, billed=False)
                     continue
             if rng.random() < 0.1 * trouble:

@@ -56,7 +56,7 @@ class TestKinds:
     def test_what_is_spent_to_the_last_cent_is_not_shown_as_more(self):
         account = Account(BudgetSpec(usd=0.3))
         account.charge(Amount(usd=10**11))
-        account.assume_billed(Amount(usd=2 * 10**11))
+        account.presume_billed(Amount(usd=2 * 10**11))
         assert account.holds()
         assert [line.spent for line in account.lines() if line.name == "usd"] == [0.3]  # 0.1 + 0.2 is more
 
@@ -101,7 +101,7 @@ class TestKinds:
     def test_nothing_is_reserved_or_presumed_without_such_a_limit(self):
         session = Session(measured(BudgetSpec(trials=20)))
         (request,) = session.ask(1)
-        assert session.assume_billed(request.key)
+        assert session.presume_billed(request.key)
         assert spent(session, "tokens") == (0, 0)
 
 
@@ -187,7 +187,7 @@ class TestWhatMayHaveBeenBilled:
     def test_a_failed_request_counts_at_its_worst_and_asks_for_room_for_another(self):
         session = Session(measured(BudgetSpec(tokens=449)))
         first, _second = session.ask(2)
-        assert session.assume_billed(first.key) is False
+        assert session.presume_billed(first.key) is False
         assert spent(session, "tokens") == (150, 300)
         session.abandon(first.key, billed=False)
         assert spent(session, "tokens") == (150, 150)
@@ -217,11 +217,11 @@ class TestWhatMayHaveBeenBilled:
         spec = replace(measured(BudgetSpec(tokens=10_000)), usage_on_failure=counted)
         session = Session(spec)
         requests = session.ask(3)
-        assert session.assume_billed(requests[0].key)
+        assert session.presume_billed(requests[0].key)
         session.abandon(requests[1].key, billed=True)
         session.tell([TrialOutcome(requests[2].key, 1, Usage(40, 20))])
         assert spent(session, "tokens")[0] == 2 * each + 60
-        assert any("assumed billed" in text for text in session.results().warnings) == (2 * each > 60)
+        assert any("presumed billed" in text for text in session.results().warnings) == (2 * each > 60)
         again = Session(spec)
         again.replay([[TrialOutcome(requests[2].key, 1, Usage(40, 20))]], [(requests[0].key, 2)])
         assert spent(again, "tokens")[0] == 2 * each + 60

@@ -72,7 +72,7 @@ def test_each_has_its_own_rate(view):
 
 def test_the_reports(tmp_path):
     summary = runs.summary_of(tmp_path / "forest")
-    expected = (*EXPECTED, "Budgets", "assumed billed 1,200 tokens")
+    expected = (*EXPECTED, "Budgets", "presumed billed 1,200 tokens")
     limited = replace(summary, results=replace(summary.results, budgets=BUDGETS))
     for text in (to_markdown(limited), to_html(limited)):
         assert all(words in text for words in expected)
