@@ -27,13 +27,13 @@ from adaptive_eval.run.evaluate import evaluate_async as evaluate_async
 from adaptive_eval.run.evaluate import resume_run as resume_run
 from adaptive_eval.run.evaluate import run_config as run_config
 from adaptive_eval.store.reader import RunReader as RunReader
-from adaptive_eval.text.decision_words import describe as describe
-from adaptive_eval.text.decision_words import explain as explain
 from adaptive_eval.trial import Completion as Completion
 from adaptive_eval.trial import Missing as Missing
 from adaptive_eval.trial import TrialKey as TrialKey
 from adaptive_eval.trial import TrialOutcome as TrialOutcome
 from adaptive_eval.trial import TrialRequest as TrialRequest
 from adaptive_eval.trial import Usage as Usage
+from adaptive_eval.views.decisions import describe as describe
+from adaptive_eval.views.decisions import explain as explain
 
 __version__: str

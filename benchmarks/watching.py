@@ -42,11 +42,11 @@ from adaptive_eval.core.spec import (
     StoppingSpec,
     TaskSpec,
 )
-from adaptive_eval.monitor.web.feed import Feed
-from adaptive_eval.monitor.web.pages import FIGURES, render, run_context
 from adaptive_eval.store.records import EndpointHealth, SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialOutcome, TrialRequest, Usage
+from adaptive_eval.views.web.feed import Feed
+from adaptive_eval.views.web.pages import FIGURES, render, run_context
 
 MODELS, QUESTIONS = 20, 500
 STEPS = 25

@@ -23,12 +23,12 @@ from typing import Literal
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 from rich.console import Console
 
-from adaptive_eval.monitor.attach import Attachment
-from adaptive_eval.monitor.run_end import render_summary
-from adaptive_eval.monitor.snapshot import RunHeader, RunView, run_view
-from adaptive_eval.monitor.terminal import run_display
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.text.stored import decision_from
+from adaptive_eval.views.attach import Attachment
+from adaptive_eval.views.run_end import render_summary
+from adaptive_eval.views.snapshot import RunHeader, RunView, run_view
+from adaptive_eval.views.stored import decision_from
+from adaptive_eval.views.terminal import run_display
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"

@@ -11,10 +11,10 @@ from adaptive_eval.config import RunConfig
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.cells_of_run import RunDescription
 from adaptive_eval.interop.imported_runs import IMPORTED, run_weights
-from adaptive_eval.report.examples import no_target
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
 from adaptive_eval.tasks.task import Task
+from adaptive_eval.views.examples import no_target
 
 
 def describe_run(reader: RunReader) -> RunDescription:

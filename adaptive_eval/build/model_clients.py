@@ -38,8 +38,8 @@ from adaptive_eval.engine.rates import RateLimit
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.solving import Solvers
 from adaptive_eval.errors import UsageError
-from adaptive_eval.text.numbers import listing
 from adaptive_eval.trial import IMAGE_TOKENS, Conversation, Message
+from adaptive_eval.views.numbers import listing
 
 _APIS: Mapping[str, type[OpenAIEndpoint]] = {
     "chat": OpenAIChat,

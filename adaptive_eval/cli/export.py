@@ -120,8 +120,8 @@ def command(
 def _push(run: Path, name: str, *, texts: bool, public: bool) -> None:
     from adaptive_eval.build.describe import describe_run
     from adaptive_eval.interop.hub import push_run
-    from adaptive_eval.report.summary import summarise
     from adaptive_eval.store.reader import RunReader
+    from adaptive_eval.views.summary import summarise
 
     with RunReader(run) as reader:
         reader.require_undamaged()
@@ -164,7 +164,7 @@ def _write_table(reader: RunReader, form: str, out: Path | None, *, texts: bool)
     from adaptive_eval.build.describe import describe_run
     from adaptive_eval.interop.parquet_parts import write_parquet
     from adaptive_eval.interop.run_tables import trial_rows, write_csv, write_jsonl
-    from adaptive_eval.report.write import whole_file
+    from adaptive_eval.views.files import whole_file
 
     rows = trial_rows(reader, describe_run(reader), texts=texts)
     write = write_csv if form == "csv" else write_jsonl
@@ -192,8 +192,8 @@ def _write_folder(reader: RunReader, form: str, out: Path) -> None:
 
 def _text(reader: RunReader, form: str) -> str:
     from adaptive_eval.interop.hub import model_card
-    from adaptive_eval.report.paper_tables import paper_latex, paper_markdown
-    from adaptive_eval.report.summary import summarise
+    from adaptive_eval.views.paper_tables import paper_latex, paper_markdown
+    from adaptive_eval.views.summary import summarise
 
     summary = summarise(reader)
     if form == "model-card":

@@ -83,8 +83,8 @@ def _preview(logs: Sequence[Log]) -> None:
     from rich.table import Table
 
     from adaptive_eval.interop.found import checked
-    from adaptive_eval.text.inert import inert
-    from adaptive_eval.text.numbers import count
+    from adaptive_eval.views.inert import inert
+    from adaptive_eval.views.numbers import count
 
     for log in logs:
         table = Table("model", "task", "question", "trial", "result", "text", box=box.SIMPLE)
@@ -121,8 +121,8 @@ def _session(
 
 
 def _show(imported: Imported, logs: int, *, as_json: bool) -> None:
-    from adaptive_eval.text.headline import headline
-    from adaptive_eval.text.numbers import count
+    from adaptive_eval.views.headline import headline
+    from adaptive_eval.views.numbers import count
 
     verdict = headline(imported.results)
     if as_json:

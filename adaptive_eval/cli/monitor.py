@@ -15,7 +15,7 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.run.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
-    from adaptive_eval.monitor.snapshot import RunView
+    from adaptive_eval.views.snapshot import RunView
 
 LOOK_EVERY = 0.5
 """Seconds between two looks at the run."""
@@ -64,8 +64,8 @@ def command(
         return 0
     if once and until is not None:
         raise UsageError("--once and --until cannot be combined: one leaves at once, the other waits")
-    from adaptive_eval.monitor.attach import Attachment
     from adaptive_eval.store.reader import RunReader
+    from adaptive_eval.views.attach import Attachment
 
     with RunReader(run) as reader:
         attachment = Attachment(reader, time.time)
@@ -84,7 +84,7 @@ def command(
 
 
 def _print_json(views: Iterator[RunView]) -> RunView:
-    from adaptive_eval.monitor.json_lines import JsonLines
+    from adaptive_eval.views.json_lines import JsonLines
 
     lines = JsonLines()
     for view in views:
@@ -95,9 +95,9 @@ def _print_json(views: Iterator[RunView]) -> RunView:
 
 
 def _print_once(view: RunView, as_json: bool, display: str | None, bayes: bool) -> RunView:
-    from adaptive_eval.monitor.console import make_console
-    from adaptive_eval.monitor.live import LiveView
-    from adaptive_eval.monitor.terminal import run_display
+    from adaptive_eval.views.console import make_console
+    from adaptive_eval.views.live import LiveView
+    from adaptive_eval.views.terminal import run_display
 
     if as_json:
         return _print_json(iter([view]))
@@ -110,8 +110,8 @@ def _print_once(view: RunView, as_json: bool, display: str | None, bayes: bool) 
 
 
 def _watch(views: Iterator[RunView], run: Path, display: str | None, bayes: bool) -> RunView:
-    from adaptive_eval.monitor.live import LiveView
-    from adaptive_eval.monitor.run_end import render_summary
+    from adaptive_eval.views.live import LiveView
+    from adaptive_eval.views.run_end import render_summary
 
     with LiveView(display, bayes=bayes) as live:
         for view in views:
@@ -139,10 +139,10 @@ def _refuse_with_web(display: str | None, as_json: bool, once: bool, until: str 
 
 
 def _serve(run: Path, host: str, port: int) -> None:
-    from adaptive_eval.monitor.web.plotly_library import require_libraries
+    from adaptive_eval.views.web.plotly_library import require_libraries
 
     require_libraries()
-    from adaptive_eval.monitor.web.serve import is_loopback, serve
+    from adaptive_eval.views.web.serve import is_loopback, serve
 
     def announce(address: str) -> None:
         click.echo(f"Open {address}")

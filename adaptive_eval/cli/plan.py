@@ -158,7 +158,7 @@ def _show(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates: in
 
     names = [model.name for model in spec.models]
     scores = ", ".join(f"{name} {score:.3g}" for name, score in zip(names, planned.truth, strict=True))
-    from adaptive_eval.text.verdicts import questions_words
+    from adaptive_eval.views.verdicts import questions_words
 
     asked = questions_words(spec.tasks_in_rounds, len(spec.tasks))
     click.echo(

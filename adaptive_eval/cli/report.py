@@ -48,7 +48,7 @@ def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_ex
 
     if leaderboard or len(run) > 2 or any(map(is_folder, run)):
         from adaptive_eval.build.describe import report_targets
-        from adaptive_eval.report.site import runs_in, write_leaderboard
+        from adaptive_eval.views.site import runs_in, write_leaderboard
 
         site = Path("leaderboard") if output is None else output
         click.echo(
@@ -58,7 +58,7 @@ def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_ex
         compare(*run, output)
     else:
         from adaptive_eval.build.describe import report_targets
-        from adaptive_eval.report.write import write_reports
+        from adaptive_eval.views.files import write_reports
 
         paths = write_reports(run[0], output, with_examples=not no_examples, targets=report_targets)
         for path in (paths.html, paths.markdown, paths.json, paths.tables):
@@ -67,8 +67,8 @@ def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_ex
 
 def compare(before: Path, after: Path, output: Path | None) -> None:
     """Print the changes from one run to another, or write them to a directory."""
-    from adaptive_eval.report.compare_views import comparison_markdown, write_comparison
     from adaptive_eval.run.claims import compare_runs
+    from adaptive_eval.views.compare_views import comparison_markdown, write_comparison
 
     comparison = compare_runs(before, after)
     if output is None:

@@ -21,16 +21,16 @@ from adaptive_eval.config import RunConfig
 from adaptive_eval.core.results import Decision, StopReason
 from adaptive_eval.core.results_json import to_json
 from adaptive_eval.engine.events import Decided, Draining, Event, Observer, Progress, Remarked
-from adaptive_eval.monitor.attach import Attachment, Recent
-from adaptive_eval.monitor.console import make_console
-from adaptive_eval.monitor.live import LiveView
-from adaptive_eval.monitor.run_end import render_summary
-from adaptive_eval.monitor.snapshot import RunHeader, RunView, run_view
 from adaptive_eval.run.execution import Ended
 from adaptive_eval.run.interrupts import stop_instead
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
-from adaptive_eval.text.budgets import more_passes, raised_budgets
+from adaptive_eval.views.attach import Attachment, Recent
+from adaptive_eval.views.budgets import more_passes, raised_budgets
+from adaptive_eval.views.console import make_console
+from adaptive_eval.views.live import LiveView
+from adaptive_eval.views.run_end import render_summary
+from adaptive_eval.views.snapshot import RunHeader, RunView, run_view
 
 REDRAWN = ("full", "compact")
 """Displays that are redrawn in place."""

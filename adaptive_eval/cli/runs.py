@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from adaptive_eval.monitor.web.folder import RunRow
+    from adaptive_eval.views.web.folder import RunRow
 
 
 @click.command("runs")
@@ -20,7 +20,7 @@ def command(folder: Path, as_json: bool) -> None:
 
     FOLDER is a folder of runs or a run. Default: runs.
     """
-    from adaptive_eval.monitor.web.folder import open_folder
+    from adaptive_eval.views.web.folder import open_folder
 
     for row in open_folder(folder).rows():
         click.echo(json.dumps(_data(row)) if as_json else _line(row))

@@ -41,8 +41,8 @@ def command(
     The run may still be running.
     """
     from adaptive_eval.build.describe import describe_run
-    from adaptive_eval.report.sample_views import sample_data, sample_lines
     from adaptive_eval.store.reader import RunReader
+    from adaptive_eval.views.samples import sample_data, sample_lines
 
     if missing and category is not None:
         raise UsageError(f"--category {category} and --missing: a missing trial has no category")

@@ -11,7 +11,7 @@ from adaptive_eval.cli.simulating import per_cent, print_table
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.result import Rate, SimulationResult
-from adaptive_eval.text.verdicts import questions_words
+from adaptive_eval.views.verdicts import questions_words
 
 WORST_PAIRS = 5
 """Pairs listed that were called wrongly."""

@@ -17,8 +17,8 @@ from rich.table import Table
 from adaptive_eval.cli.options import Command, Number, WholeNumber, stacked
 from adaptive_eval.core.plugins import RULE_GROUP, installed
 from adaptive_eval.errors import UsageError
-from adaptive_eval.monitor.console import make_console
-from adaptive_eval.text.plain_data import json_text
+from adaptive_eval.views.console import make_console
+from adaptive_eval.views.plain_data import json_text
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.simulate.many_runs import Workers

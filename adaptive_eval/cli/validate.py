@@ -46,7 +46,7 @@ def command(
 
 def _as_json(config_file: Path, overrides: tuple[str, ...], offline: bool, probe: bool) -> int:
     """Print what is found as JSON, described in docs/report-schema.md; return the exit code."""
-    from adaptive_eval.text.plain_data import json_text
+    from adaptive_eval.views.plain_data import json_text
 
     lines: list[str] = []
     warnings: list[Coded] = []
@@ -97,8 +97,8 @@ def _check(
     from adaptive_eval.config import load_config
     from adaptive_eval.core.spec_checks import spec_warnings
     from adaptive_eval.run.observers import channels_of
-    from adaptive_eval.text.budgets import ceiling_words, unbounded_words
-    from adaptive_eval.text.verdicts import questions_words
+    from adaptive_eval.views.budgets import ceiling_words, unbounded_words
+    from adaptive_eval.views.verdicts import questions_words
 
     config = load_config(config_file, overrides)
     channels_of(config.notify)

@@ -1,4 +1,4 @@
-"""The evidence of decisions, as data; :mod:`adaptive_eval.text` makes sentences of it."""
+"""The evidence of decisions, as data; :mod:`adaptive_eval.views` makes sentences of it."""
 
 from __future__ import annotations
 

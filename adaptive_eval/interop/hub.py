@@ -14,11 +14,11 @@ from adaptive_eval.interop.cells_of_run import RunDescription
 from adaptive_eval.interop.parquet_parts import write_parquet
 from adaptive_eval.interop.run_tables import trial_rows
 from adaptive_eval.library import library
-from adaptive_eval.report.json import to_json
-from adaptive_eval.report.markdown import to_markdown
-from adaptive_eval.report.summary import Summary
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.text.inert import inert
+from adaptive_eval.views.inert import inert
+from adaptive_eval.views.markdown import to_markdown
+from adaptive_eval.views.report_json import to_json
+from adaptive_eval.views.summary import Summary
 
 
 def model_card(summary: Summary) -> str:

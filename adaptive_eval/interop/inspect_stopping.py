@@ -10,8 +10,8 @@ from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSp
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.inspect_task import sample_id, score_value
 from adaptive_eval.interop.sequences import first_indices
-from adaptive_eval.text.decision_words import describe
 from adaptive_eval.trial import Missing, TrialKey, TrialOutcome
+from adaptive_eval.views.decisions import describe
 
 BATCH = 16
 """Outcomes handed to the session at once."""

@@ -12,7 +12,7 @@ from adaptive_eval.interop.cells_of_run import RunDescription
 from adaptive_eval.interop.imported_runs import shown_prompt
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
-from adaptive_eval.text.inert import without_formula
+from adaptive_eval.views.inert import without_formula
 
 COLUMNS: Mapping[str, str] = MappingProxyType(
     {

@@ -12,7 +12,7 @@ from adaptive_eval.core.results_json import from_json
 from adaptive_eval.errors import RunFileError, UsageError
 
 if TYPE_CHECKING:
-    from adaptive_eval.report.comparison import Comparison
+    from adaptive_eval.views.comparison import Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,9 @@ def compare_runs(before: str | PathLike[str], after: str | PathLike[str]) -> Com
     RunFileError
         If there is no run in one of the directories.
     """
-    from adaptive_eval.report.comparison import compare
-    from adaptive_eval.report.summary import summarise
     from adaptive_eval.store.reader import RunReader
+    from adaptive_eval.views.comparison import compare
+    from adaptive_eval.views.summary import summarise
 
     with RunReader(Path(before)) as one, RunReader(Path(after)) as two:
         return compare(summarise(one), summarise(two))

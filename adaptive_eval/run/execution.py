@@ -24,7 +24,6 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.engine.events import Event, Observer
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.errors import UsageError
-from adaptive_eval.report.write import ReportPaths, write_reports
 from adaptive_eval.run.disk import room_warning
 from adaptive_eval.run.observers import MetricsOptions, Outlets
 from adaptive_eval.run.pilot import (
@@ -43,8 +42,9 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.text.decision_words import still_valid, withdrawals
-from adaptive_eval.text.stored import decision_from, started_at
+from adaptive_eval.views.decisions import still_valid, withdrawals
+from adaptive_eval.views.files import ReportPaths, write_reports
+from adaptive_eval.views.stored import decision_from, started_at
 
 
 @dataclass(frozen=True)

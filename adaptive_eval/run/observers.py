@@ -16,13 +16,13 @@ from adaptive_eval.config.run_config import NotifyConfig
 from adaptive_eval.core.results import Decision, Results, StopVerdict
 from adaptive_eval.engine.events import Decided, Event, Observer, Progress, Stopped
 from adaptive_eval.errors import UsageError
-from adaptive_eval.monitor.notifications import Channel, Notice, NoticeKind, Notifier, command, webhook
-from adaptive_eval.text.decision_words import describe
-from adaptive_eval.text.headline import headline
+from adaptive_eval.views.decisions import describe
+from adaptive_eval.views.headline import headline
+from adaptive_eval.views.notifications import Channel, Notice, NoticeKind, Notifier, command, webhook
 
 if TYPE_CHECKING:
-    from adaptive_eval.monitor.metrics import RunMetrics
     from adaptive_eval.run.trackers import Tracker
+    from adaptive_eval.views.metrics import RunMetrics
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Outlets:
             self._observers.append(self._stack.enter_context(Telemetry(self._config)))
         address = self._options.address()
         if address is not None or self._options.file is not None:
-            from adaptive_eval.monitor.metrics import RunMetrics
+            from adaptive_eval.views.metrics import RunMetrics
 
             metrics = RunMetrics(self._config.name, address, self._options.file)
             self._metrics = self._stack.enter_context(metrics)

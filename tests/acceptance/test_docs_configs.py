@@ -35,8 +35,8 @@ from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.providers import PROVIDERS
 from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.errors import UsageError
-from adaptive_eval.monitor.notifications import Notice
 from adaptive_eval.scoring.sandbox import require_sandbox
+from adaptive_eval.views.notifications import Notice
 
 RUN = {
     *("README.md", "endpoints.md", "howto.md", "interop.md", "previous-results.md", "reliability.md"),

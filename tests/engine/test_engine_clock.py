@@ -16,9 +16,9 @@ from adaptive_eval.core.results_json import from_json
 from adaptive_eval.engine.clock import LONGEST_PAUSE, Deadlines, Stopwatch, SystemClock
 from adaptive_eval.engine.runner import RunnerOptions
 from adaptive_eval.errors import TransientEndpointError
-from adaptive_eval.monitor.snapshot import RunHeader, run_view
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.views.snapshot import RunHeader, run_view
 
 NIGHT = 8 * 3600.0
 TIMEOUT = 600.0

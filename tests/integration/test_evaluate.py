@@ -15,8 +15,8 @@ import adaptive_eval
 from adaptive_eval.cli.main import cli
 from adaptive_eval.errors import DatasetError, UsageError
 from adaptive_eval.interop.recorded_files import read_recorded
-from adaptive_eval.report.write import write_reports
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.views.files import write_reports
 
 ROWS = [{"id": f"q{n}", "input": f"{n} + {n}?", "target": str(2 * n)} for n in range(30)]
 

@@ -9,7 +9,7 @@ from mimic_runs import command, mimic_config, run_config
 
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.text.verdicts import questions_words
+from adaptive_eval.views.verdicts import questions_words
 
 
 def config(questions, trials):

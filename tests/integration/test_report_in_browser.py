@@ -12,14 +12,14 @@ import run_examples as runs
 from adaptive_eval.cli.report import compare
 from adaptive_eval.core.results import ModelResult, PairResult, Results, StopVerdict
 from adaptive_eval.core.results_json import to_json
-from adaptive_eval.report.accounts import QuestionAccount
-from adaptive_eval.report.html import to_html
-from adaptive_eval.report.site import write_leaderboard
-from adaptive_eval.report.summary import summarise
-from adaptive_eval.report.write import write_reports
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.views.accounts import QuestionAccount
+from adaptive_eval.views.files import write_reports
+from adaptive_eval.views.html import to_html
+from adaptive_eval.views.site import write_leaderboard
+from adaptive_eval.views.summary import summarise
 
 HOSTILE = (
     "</style></title><script>window.hit = 1; alert(1)</script>",

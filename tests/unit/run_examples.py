@@ -22,11 +22,11 @@ from adaptive_eval.core.spec import (
     StoppingSpec,
     TaskSpec,
 )
-from adaptive_eval.report.summary import Summary, summarise
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import AttemptRecord, SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Missing, Score, TrialOutcome, TrialRequest, Usage
+from adaptive_eval.views.summary import Summary, summarise
 
 STARTED = 1_750_000_000.0  # 2025-06-15T15:06:40Z
 COINS = {"oak": 0.95, "elm": 0.6, "ash": 0.6, "yew": 0.2}

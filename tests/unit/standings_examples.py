@@ -24,8 +24,8 @@ from adaptive_eval.core.results import (
     StopVerdict,
 )
 from adaptive_eval.core.results_json import to_json
-from adaptive_eval.monitor.snapshot import RunHeader, RunView, run_view
 from adaptive_eval.store.records import EndpointHealth, SnapshotRecord
+from adaptive_eval.views.snapshot import RunHeader, RunView, run_view
 
 STARTED = 1_750_000_000.0  # 2025-06-15T15:06:40Z
 HEADER = RunHeader("aime-shootout", STARTED)

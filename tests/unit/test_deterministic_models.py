@@ -11,8 +11,8 @@ from session_scripts import calls, coin, drive, make_spec
 from adaptive_eval.core.determinism import REPEATS
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
-from adaptive_eval.text.decision_words import describe, explain
 from adaptive_eval.trial import TrialOutcome, Usage
+from adaptive_eval.views.decisions import describe, explain
 
 
 def claimed(spec, *names):

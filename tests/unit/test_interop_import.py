@@ -12,8 +12,8 @@ from adaptive_eval.interop.detect import open_logs
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
 from adaptive_eval.interop.recorded_files import read_recorded
-from adaptive_eval.report.write import write_reports
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.views.files import write_reports
 
 
 def command(*arguments):

@@ -7,12 +7,12 @@ import standings_examples as examples
 from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.monitor.leaderboard import leaderboard
-from adaptive_eval.monitor.web.pages import render, run_context
-from adaptive_eval.monitor.web.tally import Tally
-from adaptive_eval.text.decision_words import describe
-from adaptive_eval.text.report_phrases import state_words
-from adaptive_eval.text.verdicts import left_open
+from adaptive_eval.views.decisions import describe
+from adaptive_eval.views.leaderboard import leaderboard
+from adaptive_eval.views.phrases import state_words
+from adaptive_eval.views.verdicts import left_open
+from adaptive_eval.views.web.pages import render, run_context
+from adaptive_eval.views.web.tally import Tally
 
 
 def retired_because(session: Session) -> str:

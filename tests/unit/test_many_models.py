@@ -10,13 +10,13 @@ from run_examples import summary_of
 from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.monitor.snapshot import run_view
-from adaptive_eval.monitor.web.pages import render_parts, run_context
-from adaptive_eval.monitor.web.tally import Tally
-from adaptive_eval.report.html import to_html
-from adaptive_eval.report.json import report_data
-from adaptive_eval.report.markdown import to_markdown
-from adaptive_eval.text.outlook import outlook_parts
+from adaptive_eval.views.html import to_html
+from adaptive_eval.views.markdown import to_markdown
+from adaptive_eval.views.outlook import outlook_parts
+from adaptive_eval.views.report_json import report_data
+from adaptive_eval.views.snapshot import run_view
+from adaptive_eval.views.web.pages import render_parts, run_context
+from adaptive_eval.views.web.tally import Tally
 
 MODELS = 100
 PAIRS = MODELS * (MODELS - 1) // 2

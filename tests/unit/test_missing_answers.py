@@ -11,9 +11,9 @@ from session_scripts import coin, make_spec
 from adaptive_eval.core.results_json import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import Coded
-from adaptive_eval.monitor.json_lines import JsonLines
-from adaptive_eval.text.missing_words import missing_warnings, undone_by_missing
 from adaptive_eval.trial import Missing, TrialOutcome
+from adaptive_eval.views.json_lines import JsonLines
+from adaptive_eval.views.missing import missing_warnings, undone_by_missing
 
 
 def finished(means, shy):

@@ -16,11 +16,11 @@ from click.testing import CliRunner
 from adaptive_eval.cli.monitor import command as monitor
 from adaptive_eval.cli.report import command as report
 from adaptive_eval.errors import RunNotFound
-from adaptive_eval.monitor.attach import Attachment, is_running
-from adaptive_eval.monitor.json_lines import JsonLines
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.text.decision_words import describe
+from adaptive_eval.views.attach import Attachment, is_running
+from adaptive_eval.views.decisions import describe
+from adaptive_eval.views.json_lines import JsonLines
 
 
 def attachment_of(reader, *, now=runs.STARTED + 1e6, running=lambda directory, age: False):

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from adaptive_eval.monitor.bars import common_axis, interval_bar, progress_bar
-from adaptive_eval.monitor.lines import to_ascii
-from adaptive_eval.monitor.terminal import Block, fit
-from adaptive_eval.text.labels import cut, distinct_labels
+from adaptive_eval.views.bars import common_axis, interval_bar, progress_bar
+from adaptive_eval.views.labels import cut, distinct_labels
+from adaptive_eval.views.lines import to_ascii
+from adaptive_eval.views.terminal import Block, fit
 
 scores = st.floats(-1e4, 1e4)
 

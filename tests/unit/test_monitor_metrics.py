@@ -12,7 +12,7 @@ import standings_examples as examples
 from prometheus_client.parser import text_string_to_metric_families
 
 from adaptive_eval.core.results import Forecast, Range
-from adaptive_eval.monitor.metrics import FILE_EVERY, RunMetrics
+from adaptive_eval.views.metrics import FILE_EVERY, RunMetrics
 
 ROOT = Path(__file__).parents[2]
 

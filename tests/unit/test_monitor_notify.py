@@ -16,8 +16,8 @@ from adaptive_eval.config.run_config import NotifyConfig
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.events import Decided, Progress, Stopped
 from adaptive_eval.errors import EndpointsUnusable, UsageError
-from adaptive_eval.monitor.notifications import DeliveryError, Notice, Notifier, command, webhook
 from adaptive_eval.run.observers import MetricsOptions, Outlets, channels_of
+from adaptive_eval.views.notifications import DeliveryError, Notice, Notifier, command, webhook
 
 NOTICE = Notice("stopped", "forest", 1.5, "goal reached \x1b[2J\u202e", 352, ("oak",), "resolved")
 SECRET = "T0KEN-of-the-webhook"

@@ -10,13 +10,13 @@ from standings_examples import HEADER, view_of
 
 from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.core.results_json import to_json
-from adaptive_eval.monitor.snapshot import (
+from adaptive_eval.store.records import SnapshotRecord
+from adaptive_eval.views.snapshot import (
     budget_use,
     evidence_progress,
     run_view,
     waiting_view,
 )
-from adaptive_eval.store.records import SnapshotRecord
 
 
 @pytest.mark.parametrize("moment", examples.MOMENTS)

@@ -10,8 +10,8 @@ import standings_examples as examples
 from rich.console import Console
 from standings_examples import view_of
 
-from adaptive_eval.monitor.run_end import render_summary
-from adaptive_eval.monitor.terminal import COMPACT_HEIGHT, draw, run_display
+from adaptive_eval.views.run_end import render_summary
+from adaptive_eval.views.terminal import COMPACT_HEIGHT, draw, run_display
 
 SIZES = [
     (12, 4), (20, 1), (40, 10), (60, 16), (80, 24), (100, 30), (120, 40), (150, 24), (200, 60), (300, 100),

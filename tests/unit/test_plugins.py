@@ -11,8 +11,8 @@ from session_scripts import coin, drive, make_spec
 from adaptive_eval.core import plugins
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import SessionError, UsageError
-from adaptive_eval.text.decision_words import explain
-from adaptive_eval.text.promises import promises
+from adaptive_eval.views.decisions import explain
+from adaptive_eval.views.promises import promises
 from scorio.sequential.rules import Anytime
 
 

@@ -11,10 +11,10 @@ from run_examples import make_run
 from adaptive_eval.config import parse_config
 from adaptive_eval.config.overrides import apply_overrides, read_overrides
 from adaptive_eval.core.results import BudgetLine, Chance, Decision, Forecast, Range, StopVerdict
-from adaptive_eval.monitor.attach import Attachment
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.text.budgets import more_passes, raised_budgets
-from adaptive_eval.text.outlook import chances_words
+from adaptive_eval.views.attach import Attachment
+from adaptive_eval.views.budgets import more_passes, raised_budgets
+from adaptive_eval.views.outlook import chances_words
 
 NAMES = ("oak", "qwen3-1.7b", "7")
 

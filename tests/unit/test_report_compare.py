@@ -14,10 +14,10 @@ from markdown_it import MarkdownIt
 from test_report_html import HOSTILE, LOADS, Page
 
 from adaptive_eval.cli.report import command
-from adaptive_eval.report.compare_views import comparison_data, comparison_html, comparison_markdown
-from adaptive_eval.report.comparison import compare, comparison_words
-from adaptive_eval.text.inert import inert
-from adaptive_eval.text.plain_data import json_text
+from adaptive_eval.views.compare_views import comparison_data, comparison_html, comparison_markdown
+from adaptive_eval.views.comparison import compare, comparison_words
+from adaptive_eval.views.inert import inert
+from adaptive_eval.views.plain_data import json_text
 
 DOCS = Path(__file__).parents[2] / "docs" / "report-schema.md"
 ASKED = {"tasks": {"forest": {"prompt": "?", "dataset": "a1"}}, "models": {}, "seed": 7}

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from run_examples import summary_of
 
-from adaptive_eval.report.html import to_html
-from adaptive_eval.report.json import report_data
-from adaptive_eval.report.markdown import to_markdown
+from adaptive_eval.views.html import to_html
+from adaptive_eval.views.markdown import to_markdown
+from adaptive_eval.views.report_json import report_data
 
 SOURCE = "2 earlier trials a question of oak, from runs/<b>first</b>"
 

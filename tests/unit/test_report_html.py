@@ -13,9 +13,9 @@ import standings_examples as examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.report.html import to_html
-from adaptive_eval.text.decision_words import describe
-from adaptive_eval.text.inert import inert
+from adaptive_eval.views.decisions import describe
+from adaptive_eval.views.html import to_html
+from adaptive_eval.views.inert import inert
 
 VOID = {"meta", "line", "rect", "br", "link", "img", "input"}
 LOADS = {

@@ -13,12 +13,12 @@ from click.testing import CliRunner
 
 from adaptive_eval.cli.main import cli
 from adaptive_eval.errors import UsageError
-from adaptive_eval.report.escape import excerpt
-from adaptive_eval.report.examples import ApartExample, Example, Examples
-from adaptive_eval.report.html import to_html
-from adaptive_eval.report.site import runs_in, write_leaderboard
-from adaptive_eval.report.summary import summarise
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.views.escape import excerpt
+from adaptive_eval.views.examples import ApartExample, Example, Examples
+from adaptive_eval.views.html import to_html
+from adaptive_eval.views.site import runs_in, write_leaderboard
+from adaptive_eval.views.summary import summarise
 
 META = {"identity": '{"tasks": {"trees": {"hash": "1"}}}', "scoring": '{"trees": "exact"}'}
 

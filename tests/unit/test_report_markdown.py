@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from adaptive_eval.report.escape import fenced, md, table
-from adaptive_eval.report.markdown import to_markdown
-from adaptive_eval.text.inert import inert
+from adaptive_eval.views.escape import fenced, md, table
+from adaptive_eval.views.inert import inert
+from adaptive_eval.views.markdown import to_markdown
 
 PARSER = MarkdownIt("commonmark", {"linkify": False}).enable(["table", "strikethrough"])
 

@@ -12,7 +12,7 @@ from run_examples import read_summary
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.text.promises import promises
+from adaptive_eval.views.promises import promises
 
 
 @pytest.fixture(scope="module")

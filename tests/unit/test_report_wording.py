@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_eval.core.results import PairResult, Results, StopVerdict
-from adaptive_eval.text.headline import headline
-from adaptive_eval.text.inert import inert
-from adaptive_eval.text.numbers import decimals_for, duration, fixed, interval, listing, percent, signed, usd
-from adaptive_eval.text.report_phrases import difference_words, evidence_words, span_words
-from adaptive_eval.text.verdicts import (
+from adaptive_eval.views.headline import headline
+from adaptive_eval.views.inert import inert
+from adaptive_eval.views.numbers import decimals_for, duration, fixed, interval, listing, percent, signed, usd
+from adaptive_eval.views.phrases import difference_words, evidence_words, span_words
+from adaptive_eval.views.verdicts import (
     established,
     fixed_length,
     fixed_words,

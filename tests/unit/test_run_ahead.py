@@ -15,14 +15,14 @@ from adaptive_eval.core.results_json import from_json, to_json
 from adaptive_eval.core.run_ahead import WITH_FEW_IN_FLIGHT
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import AllocationSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
-from adaptive_eval.monitor.leaderboard import leaderboard
-from adaptive_eval.monitor.live import PlainLines
-from adaptive_eval.monitor.metrics import RunMetrics
-from adaptive_eval.monitor.web.pages import render, run_context
-from adaptive_eval.monitor.web.tally import Tally
 from adaptive_eval.simulate import BiasedCoins, simulate
 from adaptive_eval.simulate.virtual_time import Latency
 from adaptive_eval.trial import TrialKey, TrialOutcome
+from adaptive_eval.views.leaderboard import leaderboard
+from adaptive_eval.views.live import PlainLines
+from adaptive_eval.views.metrics import RunMetrics
+from adaptive_eval.views.web.pages import render, run_context
+from adaptive_eval.views.web.tally import Tally
 
 SLOW = Latency(1.0, sigma=1.5, tick=0.05)
 

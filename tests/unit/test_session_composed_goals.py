@@ -9,7 +9,7 @@ from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
-from adaptive_eval.text.headline import headline
+from adaptive_eval.views.headline import headline
 
 MEANS = (0.85, 0.6, 0.55, 0.2)
 RANKING = GoalSpec("ranking")

@@ -7,8 +7,8 @@ from session_scripts import coin, drive, make_spec
 from standings_examples import QUICKSTART, example
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.text.promises import promises
-from adaptive_eval.text.standings import standings
+from adaptive_eval.views.promises import promises
+from adaptive_eval.views.ranks import standings
 
 MEANS = (0.95, 0.5, 0.5, 0.05)
 

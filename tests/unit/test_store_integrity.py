@@ -16,13 +16,13 @@ from click.testing import CliRunner
 from adaptive_eval.cli.check_file import command
 from adaptive_eval.cli.resume import command as resume
 from adaptive_eval.errors import RunDamaged, RunFileError
-from adaptive_eval.report.summary import summarise
 from adaptive_eval.store import pending
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.scorings import Rescored, ScoringRecord
 from adaptive_eval.store.writer import RunWriter, salvage
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
+from adaptive_eval.views.summary import summarise
 
 FLIPS = 40
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import run_examples as runs
 
-from adaptive_eval.report.summary import summarise
 from adaptive_eval.store import pending
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
+from adaptive_eval.views.summary import summarise
 
 
 def trial(step: int, category: int = 1, model: str = "a", task: str = "t") -> TrialRecord:

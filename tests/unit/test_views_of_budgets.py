@@ -8,13 +8,13 @@ import run_examples as runs
 import standings_examples as examples
 
 from adaptive_eval.core.results import BudgetLine
-from adaptive_eval.monitor.json_lines import JsonLines
-from adaptive_eval.monitor.live import PlainLines
-from adaptive_eval.monitor.metrics import RunMetrics
-from adaptive_eval.monitor.snapshot import budget_use
-from adaptive_eval.monitor.terminal import draw
-from adaptive_eval.report.html import to_html
-from adaptive_eval.report.markdown import to_markdown
+from adaptive_eval.views.html import to_html
+from adaptive_eval.views.json_lines import JsonLines
+from adaptive_eval.views.live import PlainLines
+from adaptive_eval.views.markdown import to_markdown
+from adaptive_eval.views.metrics import RunMetrics
+from adaptive_eval.views.snapshot import budget_use
+from adaptive_eval.views.terminal import draw
 
 BUDGETS = (
     BudgetLine("trials", 500.0, 24.0, 20_000.0),

@@ -9,8 +9,8 @@ import standings_examples as examples
 from standings_examples import view_of
 
 from adaptive_eval.core.results import StopVerdict
-from adaptive_eval.monitor.leaderboard import leaderboard
-from adaptive_eval.text.verdicts import saved_words, saving
+from adaptive_eval.views.leaderboard import leaderboard
+from adaptive_eval.views.verdicts import saved_words, saving
 
 STOPPED = StopVerdict("resolved", "goal reached")
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import standings_examples as examples
 from prometheus_client.parser import text_string_to_metric_families
 
-from adaptive_eval.monitor.metrics import RunMetrics
-from adaptive_eval.monitor.panels import endpoint_errors, endpoint_lines
-from adaptive_eval.monitor.snapshot import RunHeader, run_view
-from adaptive_eval.monitor.web.pages import problems
-from adaptive_eval.monitor.web.tally import Tally
+from adaptive_eval.views.metrics import RunMetrics
+from adaptive_eval.views.panels import endpoint_errors, endpoint_lines
+from adaptive_eval.views.snapshot import RunHeader, run_view
+from adaptive_eval.views.web.pages import problems
+from adaptive_eval.views.web.tally import Tally
 
 
 def snapshot():

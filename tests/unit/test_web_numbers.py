@@ -13,12 +13,12 @@ import standings_examples as examples
 
 from adaptive_eval.core.results import Forecast, PairForecast, Range
 from adaptive_eval.core.results_json import from_json
-from adaptive_eval.monitor.snapshot import RunHeader, run_view
-from adaptive_eval.monitor.web.history import MOST, History
-from adaptive_eval.monitor.web.plots import EVIDENCE_PAIRS, plots_data
-from adaptive_eval.monitor.web.tally import Tally
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.views.snapshot import RunHeader, run_view
+from adaptive_eval.views.web.history import MOST, History
+from adaptive_eval.views.web.plots import EVIDENCE_PAIRS, plots_data
+from adaptive_eval.views.web.tally import Tally
 
 
 @pytest.fixture(scope="module")

@@ -18,13 +18,13 @@ from standings_examples import MORE
 from starlette.testclient import TestClient
 
 from adaptive_eval.core.results import StopVerdict
-from adaptive_eval.monitor.snapshot import RunHeader, run_view, waiting_view
-from adaptive_eval.monitor.web.app import create_app
-from adaptive_eval.monitor.web.folder import Folder
-from adaptive_eval.monitor.web.pages import FIGURES, problems, render, run_context
-from adaptive_eval.monitor.web.tally import Tally
-from adaptive_eval.monitor.web.trial_pages import LISTED
 from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.views.snapshot import RunHeader, run_view, waiting_view
+from adaptive_eval.views.web.app import create_app
+from adaptive_eval.views.web.folder import Folder
+from adaptive_eval.views.web.pages import FIGURES, problems, render, run_context
+from adaptive_eval.views.web.tally import Tally
+from adaptive_eval.views.web.trial_pages import LISTED
 
 view_of = partial(examples.view_of, failing=True)
 VOID = {"meta", "link", "br", "img", "input", "hr"}

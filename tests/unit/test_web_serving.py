@@ -14,14 +14,14 @@ from run_examples import Clock
 from starlette.testclient import TestClient
 
 from adaptive_eval.errors import RunNotFound, UsageError
-from adaptive_eval.monitor.web import plotly_library as library
-from adaptive_eval.monitor.web.app import create_app, follow
-from adaptive_eval.monitor.web.feed import LOOK_EVERY, PARTS_EVERY, SHARE, Feed, News, RunWatch
-from adaptive_eval.monitor.web.folder import LIST_EVERY, Folder, open_folder
-from adaptive_eval.monitor.web.guard import content_security_policy
-from adaptive_eval.monitor.web.plotly_library import plotly_styles
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.views.web import plotly_library as library
+from adaptive_eval.views.web.app import create_app, follow
+from adaptive_eval.views.web.feed import LOOK_EVERY, PARTS_EVERY, SHARE, Feed, News, RunWatch
+from adaptive_eval.views.web.folder import LIST_EVERY, Folder, open_folder
+from adaptive_eval.views.web.guard import content_security_policy
+from adaptive_eval.views.web.plotly_library import plotly_styles
 
 
 @pytest.fixture

@@ -1,0 +1,225 @@
+"""Budgets in words, the same in every view, and the settings that raise them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from math import ceil
+
+from adaptive_eval.config import RunConfig
+from adaptive_eval.core.results import BudgetLine, Decision, Results
+from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.errors import Coded
+from adaptive_eval.views.numbers import duration, percent, short, usd
+from adaptive_eval.views.stored import stop_evidence
+
+_NOTHING = "–"
+_NAMES = {"wall_clock": "time", "usd": "USD"}
+
+
+def budget_name(line: BudgetLine) -> str:
+    """Return the name of a budget's owner; not inert.
+
+    Examples
+    --------
+    >>> budget_name(BudgetLine("wall_clock", 60.0, 0.0, 3600.0))
+    'time'
+    >>> budget_name(BudgetLine("prompt_tokens", 9.0, 0.0, 100.0, "model", "gpt"))
+    'prompt tokens of gpt'
+    >>> budget_name(BudgetLine("usd", 9.0, 0.0, 100.0, "task", "aime"))
+    'USD of task aime'
+    >>> budget_name(BudgetLine("requests", 9.0, 0.0, 100.0, "scorer", "judge of aime"))
+    'requests of the judge of aime'
+    """
+    name = _NAMES.get(line.name, line.name.replace("_", " "))
+    if line.scope == "run":
+        return name
+    owner = {"task": f"task {line.owner}", "scorer": f"the {line.owner}"}.get(line.scope, line.owner)
+    return f"{name} of {owner}"
+
+
+def amount_words(line: BudgetLine, value: float | None) -> str:
+    """Return an amount of a budget in its unit.
+
+    Examples
+    --------
+    >>> tokens, dollars = (BudgetLine(name, 0.0, 0.0, None) for name in ("tokens", "usd"))
+    >>> amount_words(tokens, 1_500_000.0)
+    '1.5M'
+    >>> amount_words(dollars, 1.5), amount_words(dollars, None)
+    ('$1.50', '–')
+    """
+    if value is None:
+        return _NOTHING
+    if line.name == "usd":
+        return usd(value)
+    return duration(value) if line.name == "wall_clock" else short(value)
+
+
+def used_words(line: BudgetLine) -> str:
+    """Return how much of its limit a budget has used.
+
+    Examples
+    --------
+    >>> used_words(BudgetLine("trials", 50.0, 0.0, 200.0)), used_words(BudgetLine("trials", 50.0, 0.0, None))
+    ('25 %', '–')
+    """
+    return percent(line.spent / line.limit) if line.limit else _NOTHING
+
+
+def limited_budgets(results: Results) -> list[BudgetLine]:
+    """Return the budgets that have a limit, the run's first, and all that judges and verifiers spend."""
+    return [line for line in results.budgets if line.limit is not None or line.scope == "scorer"]
+
+
+def presumed_words(lines: Sequence[BudgetLine]) -> str | None:
+    """Return the billed and the presumed billed amounts in words; None where nothing is presumed.
+
+    Examples
+    --------
+    >>> line = BudgetLine("tokens", 5000.0, 0.0, 9000.0, presumed=1200.0)
+    >>> print(presumed_words([line]))
+    Billed 3,800 tokens; presumed billed 1,200 tokens: requests that failed or reported no usage and may \
+have been billed.
+    """
+    concerned = [line for line in lines if line.presumed and line.scope == "run"]
+    if not concerned:
+        return None
+
+    def amounts(part: Callable[[BudgetLine], float]) -> str:
+        units = ("" if line.name == "usd" else f" {budget_name(line)}" for line in concerned)
+        return " and ".join(
+            f"{amount_words(line, part(line))}{unit}" for line, unit in zip(concerned, units, strict=True)
+        )
+
+    return (
+        f"Billed {amounts(lambda line: line.spent - line.presumed)}; presumed billed "
+        f"{amounts(lambda line: line.presumed)}: requests that failed or reported no usage and may have been "
+        "billed."
+    )
+
+
+def ceiling_words(spec: SessionSpec) -> str | None:
+    """Return the most trials under passes and budget, in words; None where nothing bounds them.
+
+    Examples
+    --------
+    >>> from adaptive_eval.core.spec import ModelSpec, StoppingSpec, TaskSpec
+    >>> task = TaskSpec("t", tuple(f"q{i}" for i in range(60)))
+    >>> models = (ModelSpec("a"), ModelSpec("b"))
+    >>> spec = SessionSpec(models, (task,), stopping=StoppingSpec(max_passes=80))
+    >>> ceiling_words(spec)
+    'at most 9,600 trials: 80 passes × 60 questions × 2 models'
+    """
+    passes, budget = spec.stopping.max_passes, spec.budget.trials
+    whole = None if passes is None else passes * spec.questions * len(spec.models)
+    if budget is not None and (whole is None or budget < whole):
+        return f"at most {budget:,} trials: the budget"
+    if whole is None:
+        return None
+    return (
+        f"at most {whole:,} trials: {passes:,} passes × {spec.questions:,} questions × {len(spec.models):,} "
+        "models"
+    )
+
+
+def unbounded_words(spec: SessionSpec) -> Coded | None:
+    """Return a warning where neither a budget nor a margin ends the run before its last pass."""
+    needs_margin = any(goal.kind not in ("width", "budget") for goal in spec.goal.parts)
+    if spec.budget.limited or spec.stopping.equivalence is not None or not needs_margin:
+        return None
+    return Coded(
+        "warning/unbounded",
+        "neither a budget nor stopping.equivalence bounds this run: models that are equally good take all "
+        "passes. Set one of the two",
+    )
+
+
+def more_passes(results: Results, config: RunConfig) -> str:
+    """Return the setting that allows a run as many more passes as it will probably need, or twice as many."""
+    return f"stopping.max_passes={ceil(_factor(results) * config.stopping.max_passes)}"
+
+
+def _factor(results: Results) -> float:
+    """Return how many times the trials so far decide all open pairs with a chance of half; 2 if unknown."""
+    chances = () if results.forecast is None else results.forecast.chances
+    likely = next((one.trials for one in chances if one.resolved >= 0.5), None)
+    return 2.0 if likely is None else max(likely / max(results.trials, 1), 1.2)
+
+
+def raised_budgets(results: Results, decisions: Iterable[Decision], config: RunConfig) -> list[str]:
+    """Return settings that raise the limits that have ended a run or left pairs of it open."""
+    stop = results.stop
+    if stop is None or stop.reason not in ("budget", "partial"):
+        return []
+    limits = [line for line in results.budgets if line.limit is not None]
+    found, factor = stop_evidence(stop), _factor(results)
+    scope, owner = found.get("scope"), found.get("owner", "")
+    chosen = [line for line in limits if (line.scope, line.owner) == (scope, owner)]
+    if scope == "run":
+        return _raised(chosen, factor, "budget")
+    if scope == "task":
+        return _raised(chosen, factor, f"{_item('tasks', owner, config)}.budget")
+    if scope == "scorer":
+        task = owner.partition(" of ")[2]
+        return _raised(chosen, factor, f"{_item('tasks', task, config)}.scorer.budget")
+    spent = [one.models[0] for one in decisions if (one.kind, one.verdict) == ("model_stopped", "budget")]
+    settings = []
+    for model in dict.fromkeys(spent):
+        chosen = [line for line in limits if (line.scope, line.owner) == ("model", model)]
+        settings += _raised(chosen, factor, f"{_item('models', model, config)}.budget")
+    return settings
+
+
+def _raised(lines: Sequence[BudgetLine], factor: float, place: str) -> list[str]:
+    line = _ended(lines)
+    return [] if line is None else [f"{place}.{line.name}={_times(line, factor)}"]
+
+
+def _ended(lines: Iterable[BudgetLine]) -> BudgetLine | None:
+    """Return the limit that has ended a budget.
+
+    It is one that is used up. Tokens and USD end earlier, as soon as the next trial might exceed them: where
+    nothing is used up it is the fullest of these.
+    """
+    used = [(line.spent / line.limit, line) for line in lines if line.limit]
+    reserved = [(part, line) for part, line in used if part >= 1 or line.name not in ("trials", "wall_clock")]
+    return max(reserved or used, key=lambda one: one[0], default=(0.0, None))[1]
+
+
+def _times(line: BudgetLine, factor: float) -> str:
+    """Return a multiple of a limit as people write it in a config.
+
+    Examples
+    --------
+    >>> limits = {"trials": 60, "tokens": 50e6, "prompt_tokens": 20_500, "usd": 0.0012, "wall_clock": 2745.0}
+    >>> [_times(BudgetLine(name, 0.0, 0.0, limit), 2.0) for name, limit in limits.items()]
+    ['120', '100M', '41k', '0.0024', '1h31m30s']
+    >>> _times(BudgetLine("trials", 0.0, 0.0, 480), 20.83)
+    '10k'
+    """
+    assert line.limit is not None
+    more = factor * line.limit if factor == 2.0 else float(f"{factor * line.limit:.2g}")
+    if line.name == "usd":
+        return f"{Decimal(repr(float(more))).normalize():f}"
+    number = ceil(more)
+    if line.name != "wall_clock":
+        return next((f"{number // size}{unit}" for unit, size in _COUNTS if number % size == 0), str(number))
+    parts = []
+    for unit, seconds in _SECONDS:
+        whole, number = divmod(number, seconds)
+        if whole:
+            parts.append(f"{whole}{unit}")
+    return "".join(parts)
+
+
+_COUNTS = (("M", 10**6), ("k", 10**3))
+_SECONDS = (("h", 3600), ("m", 60), ("s", 1))
+
+
+def _item(section: str, name: str, config: RunConfig) -> str:
+    """Return the place of a model or task in a config; a name of digits alone would be read as a position."""
+    if not name.isdecimal():
+        return f"{section}[{name}]"
+    items = config.models if section == "models" else config.tasks
+    return f"{section}[{[item.name for item in items].index(name)}]"

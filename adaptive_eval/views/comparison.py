@@ -1,0 +1,206 @@
+"""Two runs side by side: which verdicts have changed, and by how much the scores differ."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from adaptive_eval.config.identity import difference
+from adaptive_eval.core.results import ModelResult, PairResult
+from adaptive_eval.views.numbers import count, trimmed
+from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.verdicts import flipped
+
+PairKind: TypeAlias = Literal[
+    "same", "settled", "reopened", "reversed", "changed", "only_before", "only_after"
+]
+"""``settled``: open, then decided; ``changed``: separated, then tied, or the other way round."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChange:
+    """One model of either run."""
+
+    model: str  # its name
+    # its line in each run; None where it is not in it
+    before: ModelResult | None
+    after: ModelResult | None
+    # score after minus score before; None where the scores cannot be compared
+    difference: float | None = None
+    # interval that holds the true difference with the probability :attr:`Comparison.confidence`
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def direction(self) -> Literal["higher", "lower", "unknown"]:
+        """The direction of the change by its interval; ``unknown`` where it holds 0 or there is none."""
+        if self.low is not None and self.low > 0:
+            return "higher"
+        return "lower" if self.high is not None and self.high < 0 else "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class PairChange:
+    """One pair of either run, seen from the same model in both."""
+
+    first: str
+    second: str
+    before: PairResult | None
+    after: PairResult | None
+    kind: PairKind
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The changes from one run to another."""
+
+    # the runs
+    before: Summary
+    after: Summary
+    differences: tuple[str, ...]  # what the runs ask or do differently, in words
+    # whether both asked the same questions in the same way; None where the run files do not say
+    comparable: bool | None
+    # at least this is the probability that the interval of one model's difference holds it
+    confidence: float
+    models: tuple[ModelChange, ...]  # in the order of the later run, then those of the earlier one alone
+    pairs: tuple[PairChange, ...]  # in the same order
+
+    def counts(self) -> Mapping[PairKind, int]:
+        """Return how many pairs there are of each kind."""
+        return Counter(pair.kind for pair in self.pairs)
+
+
+def compare(before: Summary, after: Summary) -> Comparison:
+    """Compare two runs.
+
+    The interval of a difference of scores spans from the lower end after minus the upper end before to the
+    opposite. It misses only where one of the two anytime intervals misses, so whatever the runs have in
+    common, and whenever they stopped, it holds with 1 minus the sum of both error rates (Boole's inequality).
+    """
+    differences, comparable = _differences(before, after)
+    one = {line.model: line for line in before.results.models}
+    two = {line.model: line for line in after.results.models}
+    errors = (1 - before.results.confidence) + (1 - after.results.confidence)
+    return Comparison(
+        before=before,
+        after=after,
+        differences=differences,
+        comparable=comparable,
+        confidence=max(0.0, 1 - errors),
+        models=tuple(
+            _model(name, one.get(name), two.get(name), comparable is not False) for name in {**two, **one}
+        ),
+        pairs=_pairs(before, after),
+    )
+
+
+def _model(name: str, before: ModelResult | None, after: ModelResult | None, comparable: bool) -> ModelChange:
+    if before is None or after is None or before.score is None or after.score is None or not comparable:
+        return ModelChange(name, before, after)
+    if before.low is None or before.high is None or after.low is None or after.high is None:
+        return ModelChange(name, before, after, after.score - before.score)
+    return ModelChange(
+        name,
+        before,
+        after,
+        after.score - before.score,
+        after.low - before.high,
+        after.high - before.low,
+    )
+
+
+def _pairs(before: Summary, after: Summary) -> tuple[PairChange, ...]:
+    one = {frozenset((pair.first, pair.second)): pair for pair in before.results.pairs}
+    two = {frozenset((pair.first, pair.second)): pair for pair in after.results.pairs}
+    changes = []
+    for key in {**two, **one}:
+        old, new = one.get(key), two.get(key)
+        seen = new or old
+        assert seen is not None
+        if old is not None and old.first != seen.first:
+            old = flipped(old)
+        changes.append(PairChange(seen.first, seen.second, old, new, _kind(old, new)))
+    return tuple(changes)
+
+
+def _kind(before: PairResult | None, after: PairResult | None) -> PairKind:
+    if before is None or after is None:
+        return "only_after" if before is None else "only_before"
+    if before.verdict == after.verdict:
+        return "same"
+    if "open" in (before.verdict, after.verdict):
+        return "settled" if before.verdict == "open" else "reopened"
+    return "changed" if "tie" in (before.verdict, after.verdict) else "reversed"
+
+
+def _differences(before: Summary, after: Summary) -> tuple[tuple[str, ...], bool | None]:
+    """Return what differs in words, and whether questions and scoring are the same."""
+    one, two = _stored(before, "identity"), _stored(after, "identity")
+    scoring = _stored(before, "scoring"), _stored(after, "scoring")
+    known = one is not None and two is not None and None not in scoring
+    words = difference(one or {}, two or {}) if known else []
+    tasks = difference({"tasks": (one or {}).get("tasks", {})}, {"tasks": (two or {}).get("tasks", {})})
+    if known and scoring[0] != scoring[1]:
+        words.append("the scorer or rubric is another")
+    names = ("goal", "rule", "confidence", "family", "equivalence", "ties")
+    settings = [(name, getattr(before.results, name), getattr(after.results, name)) for name in names]
+    rules = [
+        f"{name} was {_value(old)} and is now {_value(new)}"
+        for name, old, new in (*settings, ("target", before.target, after.target))
+        if old != new
+    ]
+    same = not tasks and scoring[0] == scoring[1] and before.target == after.target
+    return (*words, *rules), same if known else None
+
+
+def _value(value: str | float | None) -> str:
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else trimmed(value)
+
+
+def _stored(summary: Summary, key: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(summary.meta.get(key, ""))
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def comparison_words(comparison: Comparison) -> str:
+    """Return the changes in one sentence."""
+    counts = comparison.counts()
+    shared = sum(n for kind, n in counts.items() if kind not in ("only_before", "only_after"))
+    clauses = []
+    if shared:
+        parts = [f"{counts[kind]:,} {words}" for kind, words in _KINDS.items() if counts.get(kind)]
+        found = ", ".join(parts) or "no verdict has changed"
+        clauses.append(f"Of {count(shared, 'shared pair')}: {found}")
+    compared = [one for one in comparison.models if one.difference is not None]
+    if compared:
+        moved = Counter(one.direction for one in compared)
+        clauses.append(
+            f"of {count(len(compared), 'shared model')} {moved['higher']:,} "
+            f"{'scores' if moved['higher'] == 1 else 'score'} higher than before, {moved['lower']:,} lower, "
+            f"{moved['unknown']:,} cannot be told apart from before"
+        )
+    elif comparison.comparable is False:
+        clauses.append(
+            "scores are not compared, since the runs did not ask and score the same questions in the same way"
+        )
+    if not clauses:
+        return "The runs have no model in common."
+    sentence = "; ".join(clauses)
+    return sentence[0].upper() + sentence[1:] + "."
+
+
+_KINDS: dict[PairKind, str] = {
+    "reversed": "reversed",
+    "changed": "between separated and tied",
+    "settled": "newly decided",
+    "reopened": "decided before and now open",
+    "same": "with the same verdict",
+}

@@ -1,0 +1,247 @@
+"""The verdict of a whole run in one sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+
+from adaptive_eval.core.results import ContrastKind, PairResult, Results
+from adaptive_eval.views.numbers import count, decimals_for, fixed, interval, listing
+from adaptive_eval.views.verdicts import (
+    decided_trials,
+    established,
+    flipped,
+    is_single,
+    is_width,
+    model_order,
+    of_kind,
+    oriented,
+    tie_words,
+    tied_groups,
+)
+
+_OWN: tuple[ContrastKind, ...] = ("threshold", "width")
+
+
+def resolved_words(results: Results) -> str:
+    """Return the numbers of resolved contrasts, and of open ones that the goal does not need.
+
+    Examples
+    --------
+    >>> resolved_words(Results("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None))
+    '0 of 0 pairs resolved'
+    """
+    counted: dict[str, list[str]] = {"resolved": [], "measured": []}
+    for noun, kind in (("pair", "pair"), ("model", "threshold"), ("score", "width")):
+        part = [pair for pair in results.pairs if pair.kind == kind]
+        done = sum(pair.verdict != "open" for pair in part)
+        if part:
+            verb = "measured" if kind == "width" else "resolved"
+            counted[verb].append(f"{done:,} of {count(len(part), noun)}")
+    spare = sum(pair.verdict == "open" and not pair.needed for pair in results.pairs)
+    words = [f"{' and '.join(parts)} {verb}" for verb, parts in counted.items() if parts]
+    if spare:
+        words.append(f"{spare:,} not needed")
+    return ", ".join(words) or "0 of 0 pairs resolved"
+
+
+def headline(results: Results, names: Mapping[str, str] | None = None) -> str:
+    """Return the verdict of the run in one sentence.
+
+    It claims only what the pairs' verdicts say: a model "is ahead of all others" when each of its pairs is
+    separated, and models are "tied" only where the tie was declared.
+    """
+    if names is not None:
+        results = _renamed(results, names)
+    if not results.models:
+        return "No model has been run."
+    if results.trials == 0:
+        return "No trial has been counted yet."
+    if not results.pairs:
+        return f"{_best_words(results)} after {count(results.trials, 'trial')}."
+    clauses = _clauses(of_kind(results, "pair")) if not is_single(results) else []
+    clauses += _own_clauses(results)
+    if not clauses:
+        clauses = [_best_words(results)]
+    if is_width(results):
+        words = f"{'; '.join(clauses)} after {count(decided_trials(results), 'trial')}."
+        return words[0].upper() + words[1:]
+    return (
+        "; ".join([*clauses, f"{resolved_words(results)} after {count(decided_trials(results), 'trial')}"])
+        + "."
+    )
+
+
+def _renamed(results: Results, names: Mapping[str, str]) -> Results:
+    return replace(
+        results,
+        models=tuple(replace(line, model=names[line.model]) for line in results.models),
+        pairs=tuple(
+            replace(pair, first=names[pair.first], second=names.get(pair.second, pair.second))
+            for pair in results.pairs
+        ),
+    )
+
+
+def _best_words(results: Results) -> str:
+    best = min(results.models, key=lambda line: line.rank)
+    if best.score is None:
+        return "No model is ahead yet"
+    decimals = decimals_for([best.score, best.low, best.high])
+    score = fixed(best.score, decimals)
+    if best.low is not None and best.high is not None:
+        score += f" {interval(best.low, best.high, decimals)}"
+    verb = "scores" if len(results.models) == 1 else "has the highest score:"
+    return f"{best.model} {verb} {score}"
+
+
+def _own_clauses(results: Results) -> list[str]:
+    """Describe single models: on which side of a number they are, and which are measured."""
+    clauses: list[str] = []
+    against = of_kind(results, "threshold").pairs
+    alone = is_single(results)  # else the pairs have their clauses, and what is open needs none
+    for number in dict.fromkeys(pair.second for pair in against):
+        held = tuple(pair for pair in against if pair.second == number)
+        if alone or any(pair.verdict != "open" for pair in held):
+            clauses += _baseline_clauses(replace(results, pairs=held), number)
+    widths = of_kind(results, "width").pairs
+    for width in dict.fromkeys(pair.second for pair in widths):
+        here = [pair for pair in widths if pair.second == width]
+        measured = sum(pair.verdict != "open" for pair in here)
+        if measured or alone:
+            clauses.append(f"{_measured(measured, len(here))} measured to a {width.replace(' ', ' of ')}")
+    return clauses
+
+
+def _measured(done: int, scores: int) -> str:
+    if done == scores:
+        return "every score is"
+    return f"{done} of {count(scores, 'score')} {'is' if done == 1 else 'are'}" if done else "no score is"
+
+
+def _clauses(results: Results) -> list[str]:
+    if results.top_k is not None and len(results.models) > results.top_k:
+        return _top_clauses(results, results.top_k)
+    models = [line.model for line in model_order(results)]
+    if len(results.pairs) == len(models) * (len(models) - 1) // 2:
+        none = all(pair.verdict == "open" for pair in results.pairs)
+        return [_best_words(results)] if none else _ranking_clauses(results, models)
+    hub = _hub(results.pairs)
+    return _baseline_clauses(results, hub) if hub is not None else _partial_clauses(results)
+
+
+def _top_clauses(results: Results, k: int) -> list[str]:
+    """Say which models are the best k, or which are in and between which the other places are open."""
+    wins = established(results)
+    models = [line.model for line in model_order(results)]
+    beats, beaten = Counter(winner for winner, _ in wins), Counter(loser for _, loser in wins)
+    tie = tie_words(results.equivalence)
+    if not any(pair.verdict == "open" and pair.needed for pair in results.pairs):
+        best = sorted(models, key=lambda model: beaten[model] >= k)[:k]
+        across = [
+            f"{listing((pair.first, pair.second))} are {tie}"
+            for pair in map(oriented, results.pairs)
+            if pair.verdict == "tie" and (pair.first in best) != (pair.second in best)
+        ]
+        first = f"{best[0]} is the best model" if k == 1 else f"The top {k} are {listing(best, 10)}"
+        return [first, *across[:3]]
+    inside = [model for model in models if beats[model] >= len(models) - k]
+    between = [model for model in models if model not in inside and beaten[model] < k]
+    if not inside and all(pair.verdict == "open" for pair in results.pairs):
+        these = "The best model is" if k == 1 else f"The top {k} are"
+        return [f"{these} not settled", _best_words(results)]
+    if k == 1:
+        return [f"The best model is one of {listing(between, 10)}"]
+    places = count(k - len(inside), "place")
+    settled = (
+        f"{listing(inside, 10)} {'is' if len(inside) == 1 else 'are'} among the top {k}; " if inside else ""
+    )
+    whose = places if inside else f"the top {k}"
+    verb = "is" if whose.startswith("1 ") else "are"
+    return [f"{settled}{whose} {verb} open between {listing(between, 10)}"]
+
+
+def _ranking_clauses(results: Results, models: Sequence[str]) -> list[str]:
+    tie = tie_words(results.equivalence)
+    wins = established(results)
+    beaten = {loser for _, loser in wins}
+    top = tuple(model for model in models if model not in beaten)
+    rest = [model for model in models if model in beaten]
+    groups = tied_groups(results)
+    ahead = all((a, b) in wins for a in top for b in rest)
+    if len(top) == 1:
+        others = f"ahead of {rest[0]}" if len(rest) == 1 else "ahead of all others"
+        first = f"{top[0]} is {others if ahead else 'first'}"
+    elif top in groups:
+        first = f"{_all_words(models) if not rest else listing(top)} are {tie}"
+        if rest:
+            first += ", ahead of all others" if ahead else " at the top"
+        groups = tuple(group for group in groups if group != top)
+    else:
+        first = f"First place is not resolved between {listing(top)}"
+        if rest and ahead:
+            first += f", ahead of {listing(rest)}" if len(rest) <= 2 else ", ahead of all others"
+    return [first, *_order_clause(results, models, wins), *_tie_clauses(groups, tie)]
+
+
+def _order_clause(results: Results, models: Sequence[str], wins: Set[tuple[str, str]]) -> list[str]:
+    """Name the order that is settled where a goal (the best k) was reached with pairs left open."""
+    reached = results.stop is not None and results.stop.reason == "resolved"
+    if not reached or all(pair.verdict != "open" for pair in results.pairs):
+        return []
+    cuts = [k for k in range(1, len(models)) if all((a, b) in wins for a in models[:k] for b in models[k:])]
+    parts = [models[i:k] for i, k in zip([0, *cuts], [*cuts, len(models)], strict=True)]
+    return ["the settled order is " + ", then ".join(listing(part) for part in parts)] if cuts else []
+
+
+def _all_words(models: Sequence[str]) -> str:
+    return listing(models) if len(models) <= 2 else f"All {len(models)} models"
+
+
+def _tie_clauses(groups: Sequence[Sequence[str]], tie: str, most: int = 3) -> list[str]:
+    clauses = [f"{listing(group)} are {tie}" for group in groups[:most]]
+    left = len(groups) - most
+    if left > 0:
+        clauses.append("1 further group is tied" if left == 1 else f"{left} further groups are tied")
+    return clauses
+
+
+def _baseline_clauses(results: Results, hub: str) -> list[str]:
+    outcomes: dict[str, list[str]] = {"better": [], "worse": [], "tie": [], "open": []}
+    for pair in results.pairs:
+        seen = pair if pair.second == hub else flipped(pair)
+        outcomes[seen.verdict].append(seen.first)
+    single = results.pairs[0].kind == "threshold"
+    if len(outcomes["open"]) == len(results.pairs) > 1:
+        return [f"No model is resolved against {hub}"]
+    words = {
+        "better": f"above {hub}" if single else f"ahead of {hub}",
+        "worse": f"below {hub}" if single else f"behind {hub}",
+        "tie": f"{tie_words(results.equivalence)} with {hub}",
+        "open": f"not resolved against {hub}",
+    }
+    return [
+        f"{listing(models)} {'is' if len(models) == 1 else 'are'} {words[verdict]}"
+        for verdict, models in outcomes.items()
+        if models
+    ]
+
+
+def _partial_clauses(results: Results, most: int = 3) -> list[str]:
+    """Say what each of the first named pairs came to."""
+    won = [oriented(pair) for pair in results.pairs if pair.verdict in ("better", "worse")]
+    clauses = [f"{pair.first} is ahead of {pair.second}" for pair in won[:most]]
+    if len(won) > most:
+        clauses.append(
+            f"{count(len(won) - most, 'further pair')} {'has' if len(won) == most + 1 else 'have'} a winner"
+        )
+    clauses += _tie_clauses(tied_groups(results), tie_words(results.equivalence))
+    return clauses or ["None of the named pairs is resolved"]
+
+
+def _hub(pairs: Sequence[PairResult]) -> str | None:
+    shared = {pairs[0].first, pairs[0].second}
+    for pair in pairs:
+        shared &= {pair.first, pair.second}
+    return shared.pop() if len(shared) == 1 else None

@@ -1,0 +1,188 @@
+"""Showing a run while it runs: redrawn in place on a terminal, as lines anywhere else."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Self
+
+from rich.console import Console
+from rich.control import Control
+from rich.live import Live
+from rich.text import Text
+
+from adaptive_eval.views.budgets import amount_words, budget_name
+from adaptive_eval.views.console import choose_display, make_console
+from adaptive_eval.views.decisions import describe
+from adaptive_eval.views.headline import resolved_words
+from adaptive_eval.views.inert import inert
+from adaptive_eval.views.lines import to_ascii
+from adaptive_eval.views.numbers import count, duration
+from adaptive_eval.views.outlook import outlook_parts
+from adaptive_eval.views.snapshot import RunView
+from adaptive_eval.views.terminal import run_display
+from adaptive_eval.views.verdicts import questions_words, waiting_words
+
+_FIGURES = re.compile(r"[\d.,]+")
+
+_SPENDING = ("tokens", "prompt_tokens", "completion_tokens", "usd")
+"""Budgets of the run that a line of progress names; trials and time are in it anyway."""
+
+
+class PlainLines:
+    """Turns successive views of one run into lines; each thing is said once.
+
+    Lines begin with the time of the snapshot (UTC) and a keyword: ``start``, ``decision``, ``warning``,
+    ``progress`` or ``end``.
+    """
+
+    def __init__(self, every: float = 10.0) -> None:
+        self._every = every
+        self._started = False
+        self._ended = False
+        self._decisions = 0
+        self._warned: set[str] = set()
+        self._last_progress = 0.0
+
+    def lines(self, view: RunView, now: float) -> list[str]:
+        """Return the lines that `view` adds."""
+        if view.state == "waiting":
+            return []
+        said: list[str] = []
+        if not self._started:
+            self._started = True
+            self._last_progress = now
+            said.append(f"start {view.name}: {_start_words(view)}")
+        said += [
+            f"decision at {count(d.trials, 'trial')}: {describe(d)}"
+            for d in view.decisions[self._decisions :]
+        ]
+        self._decisions = len(view.decisions)
+        for text in view.warnings:
+            what = _FIGURES.sub("", text)  # a warning whose figures alone have moved is not a new one
+            if what not in self._warned:
+                self._warned.add(what)
+                said.append(f"warning {text}")
+        running = view.state == "running"
+        if running and now - self._last_progress >= self._every:
+            self._last_progress = now
+            said.append(f"progress {_progress_words(view)}")
+        if not running and not self._ended:
+            said.append(f"end {_end_words(view)}")
+        self._ended = not running
+        stamp = _stamp(view.at)
+        return [inert(f"{stamp} {text}") for text in said]
+
+
+def _stamp(at: float | None) -> str:
+    return f"{datetime.fromtimestamp(at or 0.0, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _start_words(view: RunView) -> str:
+    models, questions = count(len(view.models), "model"), count(view.results.questions, "question")
+    asked = questions_words(view.results.in_rounds, len(view.results.tasks))
+    return f"goal {view.goal}; rule {view.rule}; {models}, {questions}{f'; {asked}' if asked else ''}"
+
+
+def _progress_words(view: RunView) -> str:
+    parts = [count(view.results.trials, "trial"), resolved_words(view.results)]
+    if view.trials_per_second is not None:
+        parts.append(f"{view.trials_per_second:.1f} trials/s")
+    parts += [
+        f"{amount_words(use.line, use.line.spent)} of {amount_words(use.line, use.line.limit)} "
+        f"{budget_name(use.line)}"
+        for use in view.budgets
+        if use.line.limit is not None and use.line.scope == "run" and use.line.name in _SPENDING
+    ]
+    parts += [f"running {duration(view.elapsed)}", *waiting_words(view.results)]
+    if view.models and view.models[0].score is not None:
+        parts.append(f"highest score {view.models[0].model} {view.models[0].score:.3f}")
+    if view.outlook is not None:
+        parts.append(f"forecast (approximate): {'; '.join(outlook_parts(view.outlook))}")
+    return ", ".join(parts)
+
+
+def _end_words(view: RunView) -> str:
+    reason = view.stop.reason.replace("_", " ") if view.stop is not None else "interrupted"
+    return f"{reason} after {duration(view.elapsed)}: {view.headline}"
+
+
+class LiveView:
+    """Shows the views it is given, drawing at most every `refresh` seconds.
+
+    Examples
+    --------
+    >>> from adaptive_eval.views.snapshot import RunHeader, waiting_view
+    >>> with LiveView("none") as live:
+    ...     live.update(waiting_view(RunHeader("demo")))
+    """
+
+    def __init__(
+        self,
+        display: str | None = None,
+        *,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        refresh: float = 0.25,
+        progress_every: float = 10.0,
+        transient: bool = True,
+        bayes: bool = False,
+    ) -> None:
+        self.console = console if console is not None else make_console()
+        self.display = choose_display(display, self.console)
+        self._clock = clock
+        self._refresh = refresh
+        self._plain = PlainLines(progress_every)
+        self._bayes = bayes
+        self._pending: RunView | None = None
+        self._drawn_at: float | None = None
+        self._drawn_on = self.console.size
+        self._live: Live | None = None
+        if self.display in ("full", "compact"):
+            self._live = Live(console=self.console, auto_refresh=False, transient=transient)
+
+    @property
+    def due(self) -> bool:
+        """Whether an update would be drawn now; until then a caller need not build a view."""
+        if self.display == "none":
+            return False
+        return self._drawn_at is None or self._clock() - self._drawn_at >= self._refresh
+
+    def update(self, view: RunView) -> None:
+        """Take the newest view, and draw it when it is time."""
+        self._pending = view
+        if self.due:
+            self._draw()
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            if self.display != "none" and self._pending is not None:
+                self._draw()
+        finally:
+            if self._live is not None:
+                self._live.stop()
+
+    def _draw(self) -> None:
+        view, self._pending = self._pending, None
+        if view is None:
+            return
+        self._drawn_at = self._clock()
+        if self._live is not None:
+            if self.console.size != self._drawn_on:
+                # The terminal has wrapped the old frame again, so its number of lines is unknown.
+                self._drawn_on = self.console.size
+                self.console.control(Control.clear(), Control.home())
+            compact = self.display == "compact"
+            self._live.update(run_display(view, compact=compact, bayes=self._bayes), refresh=True)
+            return
+        for words in self._plain.lines(view, self._drawn_at):
+            text = Text(words)
+            shown = to_ascii(text) if self.console.options.ascii_only else text
+            self.console.print(shown, soft_wrap=True)

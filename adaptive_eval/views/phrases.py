@@ -1,0 +1,263 @@
+"""The phrases of a report, before they are escaped for Markdown or HTML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from types import ModuleType
+from typing import Any
+
+from adaptive_eval.core.results import ModelResult, PairResult, Results, TaskResult
+from adaptive_eval.views.decisions import describe, note_words
+from adaptive_eval.views.numbers import (
+    NOTHING,
+    count,
+    decimals_for,
+    duration,
+    fixed,
+    interval,
+    signed,
+    trimmed,
+)
+from adaptive_eval.views.stored import NAME, STARTED_AT
+from adaptive_eval.views.verdicts import family_words, is_single, questions_words, state_word, verdict_words
+
+_KINDS = 5
+_SHORT = 200
+
+
+BAYES_NOTE = (
+    "Bayes@N is for reference. For each question it adds one imagined trial of every category, so with few "
+    "trials it lies nearer to the middle than the score: a model that is always right has 0.80 after 3 "
+    "trials a question. Compare it only between models with about equally many trials."
+)
+
+TASKS_NOTE = (
+    "The overall score is the mean of the tasks with these weights, and the verdicts are about it. Scores "
+    "are in each task's own units, with the anytime interval of that model and task by itself."
+)
+
+
+def task_words(task: TaskResult) -> str:
+    """Return a task with its size and its weight in the overall score."""
+    return f"{task.task} ({count(task.questions, 'question')}, weight {100 * task.weight:.3g} %)"
+
+
+def task_rows(results: Results) -> list[list[str]]:
+    """Return every model's name and its scores on all tasks, in the order of the leaderboard."""
+    cells: dict[str, list[str]] = {line.model: [] for line in results.models}
+    for task in results.tasks:
+        decimals = decimals_for(value for one in task.scores for value in (one.low, one.score, one.high))
+        for one in task.scores:
+            span = interval(one.low, one.high, decimals)
+            cells[one.model].append(NOTHING if one.score is None else f"{fixed(one.score, decimals)} {span}")
+    return [[model, *row] for model, row in cells.items()]
+
+
+def time_words(at: float) -> str:
+    """Return a Unix time as people write it.
+
+    Examples
+    --------
+    >>> time_words(1_750_000_000.0)
+    '2025-06-15 15:06:40 UTC'
+    """
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def level_words(results: Results) -> str:
+    """Return the confidence, such as ``95 %``."""
+    return f"{trimmed(results.confidence * 100)} %"
+
+
+def settings_words(results: Results) -> str:
+    """Return goal, rule, family, margin and the choice of questions in one sentence."""
+    parts = [
+        f"Goal: {results.goal}",
+        f"rule: {results.rule} at {level_words(results)}",
+        family_words(results.family),
+    ]
+    if results.equivalence is not None:
+        parts.append(f"ties within ±{trimmed(results.equivalence)}")
+    if (asked := questions_words(results.in_rounds, len(results.tasks))) is not None:
+        parts.append(f"questions: {asked}")
+    return "; ".join(parts) + "."
+
+
+def course_words(results: Results, started: float, updated: float, elapsed: float) -> str:
+    """Return whether and why the run has stopped, when it started (Unix time), and how long it ran."""
+    stop = results.stop
+    if stop is None:
+        state = "The run is not finished: this is what it knew at its last snapshot."
+    else:
+        state = f"Stopped ({stop.reason.replace('_', ' ')}): {describe(stop).strip().rstrip('.')}."
+    return (
+        f"{state} Started {time_words(started)}, last snapshot {time_words(updated)}, "
+        f"{duration(elapsed)} of running time."
+    )
+
+
+def uncounted_words(outcomes: int, results: Results) -> str | None:
+    """Return why stored outcomes are in no figure; None where there are none."""
+    if not outcomes:
+        return None
+    one = outcomes == 1
+    late = (
+        f"{count(outcomes, 'stored outcome')} {'is' if one else 'are'} in no figure here: "
+        f"{'it' if one else 'they'} came after that snapshot, or {'waits' if one else 'wait'} for an earlier "
+        "answer"
+    )
+    return f"{late}. Resuming the run counts them." if results.stop is None else f"{late}."
+
+
+def previous_words(results: Results) -> list[str]:
+    """Return which previous runs the estimates use, and the early ranking they give; empty for none."""
+    if results.prior is None:
+        return []
+    words = [f"Bayes@N starts from previous runs; no verdict does: {results.prior}."]
+    placed = [line for line in results.models if line.early_rank is not None]
+    if placed:
+        decimals = decimals_for(line.transfer_mu for line in placed)
+        order = sorted(placed, key=lambda line: line.early_rank or 0)
+        figures = ", ".join(f"{line.model} {fixed(line.transfer_mu, decimals)}" for line in order)
+        words.append(f"Early ranking with the help of previous runs, which decides nothing: {figures}.")
+    return words
+
+
+def state_words(line: ModelResult, results: Results) -> str:
+    """Return a model's state with its note."""
+    state = state_word(line, results, running=results.stop is None)
+    note = note_words(line, results)
+    return f"{state}: {note}" if note else state
+
+
+def bayes_words(line: ModelResult, decimals: int) -> str:
+    """Return Bayes@N μ ± σ."""
+    return NOTHING if line.mu is None else f"{fixed(line.mu, decimals)} ± {fixed(line.sigma, decimals)}"
+
+
+def pair_words(pair: PairResult, results: Results) -> str:
+    """Return a pair's verdict; a model measured to a width is not called tied."""
+    return verdict_words(pair.verdict, results.equivalence, pair.kind)
+
+
+def difference_words(pair: PairResult, decimals: int) -> str:
+    """Return a difference with its sign, or a score that is to be measured."""
+    return fixed(pair.difference, decimals) if pair.kind == "width" else signed(pair.difference, decimals)
+
+
+def span_words(pair: PairResult, decimals: int) -> str:
+    """Return the confidence sequence of a difference, or of a score that is to be measured."""
+    return interval(pair.low, pair.high, decimals, sign=pair.kind != "width")
+
+
+def evidence_words(pair: PairResult) -> str:
+    """Return the evidence and its threshold; a score that is to be measured has none."""
+    if pair.kind == "width":
+        return NOTHING
+    return f"{fixed(pair.evidence, 2)} / {fixed(pair.threshold, 2)}"
+
+
+def pairs_title(results: Results) -> str:
+    """Return the title of the table of contrasts."""
+    if is_single(results):
+        return "Models against the goal"
+    own = any(pair.kind != "pair" for pair in results.pairs)
+    return "Pairs, and models by themselves" if own else "Pairs"
+
+
+def differences_note(results: Results) -> str:
+    """Return what the differences in the table of contrasts are."""
+    if is_single(results):
+        return "Differences are those of a model's score from the number that it is held against"
+    return "Differences are first minus second, read where both models had equally many trials"
+
+
+def fell_words(pair: PairResult) -> str:
+    """Return after how many trials of each model the pair was decided."""
+    return f"not by {pair.trials:,}" if pair.decided_at is None else f"{pair.decided_at:,}"
+
+
+def kinds_words(counts: Mapping[str, int]) -> str:
+    """Return counts by kind, most frequent first.
+
+    Examples
+    --------
+    >>> kinds_words({"timeout": 2, "rate_limit": 12}), kinds_words({})
+    ('rate_limit 12, timeout 2', 'none')
+    """
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{kind} {n:,}" for kind, n in ordered[:_KINDS] if n]
+    if len(ordered) > len(shown):
+        shown.append(f"{len(ordered) - len(shown)} more kinds")
+    return ", ".join(shown) or "none"
+
+
+def bounds_words(line: ModelResult) -> str:
+    """Return the score had every missing answer been as bad, and as good, as it can be."""
+    if line.worst is None or line.best is None:
+        return NOTHING
+    return f"{fixed(line.worst)} / {fixed(line.best)}"
+
+
+def seconds_words(value: float | None) -> str:
+    """Return a latency.
+
+    Examples
+    --------
+    >>> seconds_words(0.5), seconds_words(None)
+    ('0.50 s', '–')
+    """
+    return NOTHING if value is None else f"{value:.2f} s"
+
+
+def score_decimals(lines: Sequence[ModelResult]) -> int:
+    """Return the number of decimals that suits the scores."""
+    return decimals_for(value for line in lines for value in (line.low, line.score, line.high))
+
+
+def pair_decimals(pairs: Sequence[PairResult]) -> int:
+    """Return the number of decimals that suits the differences."""
+    return decimals_for(value for pair in pairs for value in (pair.difference, pair.low, pair.high))
+
+
+def settings(meta: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the settings that fit a line, versions one by one, in alphabetical order."""
+    shown = {key: value for key, value in meta.items() if key not in (NAME, STARTED_AT)}
+    versions = _versions(shown.pop("versions", ""))
+    short = {key: value for key, value in shown.items() if len(value) <= _SHORT and "\n" not in value}
+    return sorted({**short, **versions}.items())
+
+
+def _versions(text: str) -> dict[str, str]:
+    """Return the stored versions, each as a setting."""
+    try:
+        stored = json.loads(text)
+    except ValueError:
+        return {}
+    if not isinstance(stored, dict):
+        return {}
+    return {f"version of {name}": str(version) for name, version in stored.items()}
+
+
+def rankings_note(rankings: Sequence[tuple[str, Results]], results: Results) -> str:
+    """Return how to read the ranks by rubric."""
+    other = [name for name, found in rankings if found.trials != results.trials]
+    words = (
+        "The same answers, ranked by each rubric: rank interval, score on that rubric's scale, and places "
+        "moved against the ranking that the run was decided by. Only that one holds the run's error rate."
+    )
+    if other:
+        words += f" {', '.join(other)}: made when the run had another number of trials; rescore it again."
+    return words
+
+
+def public(module: ModuleType) -> dict[str, Any]:
+    """Return the functions and texts that a module has for others, by name."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (isinstance(value, str) or getattr(value, "__module__", "") == module.__name__)
+    }

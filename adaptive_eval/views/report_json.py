@@ -1,0 +1,186 @@
+"""The report as JSON: a stable schema with a version, described in ``docs/report-schema.md``.
+
+The keys are written out, so that a change of the classes inside never changes the file by
+accident. Within one version keys are only added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import asdict
+from typing import Any
+
+from adaptive_eval.core.results import (
+    Forecast,
+    ModelResult,
+    PairResult,
+    Results,
+    StopVerdict,
+    TaskResult,
+)
+from adaptive_eval.views.accounts import ModelAccount, QuestionAccount
+from adaptive_eval.views.decisions import describe, note_words
+from adaptive_eval.views.missing import undone_by_missing
+from adaptive_eval.views.plain_data import json_text, picked
+from adaptive_eval.views.rubrics import rankings_data
+from adaptive_eval.views.stored import stop_evidence
+from adaptive_eval.views.summary import Summary, TimedDecision
+from adaptive_eval.views.verdicts import fixed_length, saving, verdict_words
+
+SCHEMA = "adaptive-eval/report"
+VERSION = 1
+
+_MODEL = (
+    "model state waits_for note rank rank_low rank_high score score_low score_high bayes_mu bayes_sigma "
+    "early_rank transfer_mu transfer_sigma trials issued questions missing copies missing_reasons "
+    "score_if_missing_wrong score_if_missing_right truncated no_answer after_stop categories errors "
+    "prompt_tokens completion_tokens usd latency_p50_seconds latency_p95_seconds"
+)
+_PAIR = (
+    "needed missing_may_undo first second verdict kind words difference difference_low difference_high "
+    "evidence threshold tie_margin trials_each questions decided_at exact population_low population_high"
+)
+_BUDGET = "name spent reserved limit scope owner presumed"
+
+
+def to_json(summary: Summary) -> str:
+    """Return the report as JSON text: ASCII only, no NaN or infinity, two spaces of indentation."""
+    return json_text(report_data(summary), indent=2) + "\n"
+
+
+def report_data(summary: Summary) -> dict[str, Any]:
+    """Return the report as plain data."""
+    results = summary.results
+    stop = results.stop
+    return {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "run": {
+            "name": summary.name,
+            "started_at": summary.started,
+            "updated_at": summary.updated,
+            "elapsed_seconds": summary.elapsed,
+            "finished": stop is not None,
+            "stop": None if stop is None else _stop(stop),
+        },
+        "verdict": summary.verdict,
+        "goal": results.goal,
+        "rule": {
+            "name": results.rule,
+            "confidence": results.confidence,
+            "family": results.family,
+            "equivalence": results.equivalence,
+            "target": summary.target,
+            "package": None if results.rule_plugin is None else results.rule_plugin.package,
+            "ties": results.ties,
+        },
+        "in_rounds": None if results.in_rounds is None else list(results.in_rounds),
+        "counts": _counts(summary),
+        "models": [
+            _model(line, account, results)
+            for line, account in zip(results.models, summary.models, strict=True)
+        ],
+        "tasks": [_task(task) for task in results.tasks],
+        "pairs": _pairs(results),
+        "ties": [list(group) for group in summary.ties],
+        "decisions": [_decision(one) for one in summary.decisions],
+        "budgets": [picked(line, _BUDGET) for line in results.budgets],
+        "saving": _saving(summary),
+        "forecast": _forecast(results.forecast),
+        "promises": {"holds": list(summary.promises.holds), "limits": list(summary.promises.limits)},
+        "warnings": list(summary.warnings),
+        "warning_codes": [getattr(text, "code", None) for text in summary.warnings],
+        "changes": [asdict(change) for change in results.changes],
+        "prior": results.prior,
+        "rankings": rankings_data(summary.rankings) if summary.rankings else [],
+        "questions": None if summary.questions is None else [_question(one) for one in summary.questions],
+        "meta": dict(summary.meta),
+    }
+
+
+def _counts(summary: Summary) -> dict[str, int]:
+    results = summary.results
+    verdicts = [pair.verdict for pair in results.pairs if pair.kind != "width"]
+    widths = [pair.verdict for pair in results.pairs if pair.kind == "width"]
+    return {
+        "models": len(results.models),
+        "questions": results.questions,
+        "trials": results.trials,
+        "stored": summary.stored,
+        "uncounted": summary.uncounted,
+        "pairs": len(results.pairs),
+        "separated": sum(verdict in ("better", "worse") for verdict in verdicts),
+        "tied": verdicts.count("tie"),
+        "measured": widths.count("tie"),
+        "open": verdicts.count("open") + widths.count("open"),
+    }
+
+
+def _model(line: ModelResult, account: ModelAccount, results: Results) -> dict[str, Any]:
+    return picked(
+        line,
+        _MODEL,
+        waits_for=list(line.waits_for),
+        note=note_words(line, results),
+        missing_reasons=dict(account.missing),
+        truncated=account.truncated,
+        no_answer=dict(account.no_answer),
+        categories=list(account.categories),
+        errors=dict(account.errors),
+        latency_p50_seconds=account.latency_p50,
+        latency_p95_seconds=account.latency_p95,
+    )
+
+
+def _task(task: TaskResult) -> dict[str, Any]:
+    scores = [picked(one, "model score score_low score_high") for one in task.scores]
+    return picked(task, "task questions weight scores", scores=scores)
+
+
+def _pairs(results: Results) -> list[dict[str, Any]]:
+    undone = {(pair.first, pair.second) for pair in undone_by_missing(results)}
+    return [_pair(pair, results.equivalence, undone) for pair in results.pairs]
+
+
+def _pair(pair: PairResult, equivalence: float | None, undone: Set[tuple[str, str]]) -> dict[str, Any]:
+    return picked(
+        pair,
+        _PAIR,
+        missing_may_undo=bool({(pair.first, pair.second), (pair.second, pair.first)} & undone),
+        words=verdict_words(pair.verdict, equivalence, pair.kind),
+    )
+
+
+def _decision(one: TimedDecision) -> dict[str, Any]:
+    return picked(
+        one.decision,
+        "at trials kind models verdict step text evidence",
+        at=one.at,
+        models=list(one.decision.models),
+        text=describe(one.decision),
+        evidence=dict(one.decision.evidence),
+    )
+
+
+def _stop(stop: StopVerdict) -> dict[str, Any]:
+    return {"reason": stop.reason, "text": describe(stop), "evidence": dict(stop_evidence(stop))}
+
+
+def _forecast(forecast: Forecast | None) -> dict[str, Any] | None:
+    if forecast is None:
+        return None
+    chances = [{"trials": one.trials, "resolved": one.resolved} for one in forecast.chances]
+    return {"open_pairs": forecast.open_pairs, "chances": chances}
+
+
+def _saving(summary: Summary) -> dict[str, int | None] | None:
+    figures = saving(summary.results)
+    if figures is None:
+        return None
+    fixed = fixed_length(summary.results)
+    return {"issued": figures[0], "uniform": figures[1], "fixed": None if fixed is None else fixed[1]}
+
+
+def _question(one: QuestionAccount) -> dict[str, Any]:
+    tallies = [list(tally) for tally in one.by_model]
+    return picked(one, "task question trials correct spread by_model", by_model=tallies)

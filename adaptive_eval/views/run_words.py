@@ -1,0 +1,62 @@
+"""The problems and the usage of a run, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adaptive_eval.core.results import ModelResult, Results
+from adaptive_eval.store.records import EndpointHealth
+from adaptive_eval.views.decisions import describe
+from adaptive_eval.views.inert import inert
+from adaptive_eval.views.numbers import count, duration, listing, short, usd
+from adaptive_eval.views.verdicts import decided_trials
+
+
+def run_problems(
+    state: str, models: Sequence[ModelResult], endpoints: Sequence[EndpointHealth], truncated: int
+) -> list[str]:
+    """Return the problems of a run and its servers, the worst first.
+
+    Examples
+    --------
+    >>> run_problems("interrupted", (), (), truncated=0)
+    ['No process is running this run: continue it with adaptive-eval resume.']
+    """
+    found = []
+    if state == "interrupted":
+        found.append("No process is running this run: continue it with adaptive-eval resume.")
+    stopped = [line.model for line in models if line.state == "stopped"]
+    if stopped:
+        found.append(f"{listing(stopped)} {'was' if len(stopped) == 1 else 'were'} stopped by errors.")
+    for health in endpoints:
+        if health.state in ("out", "joining", "refused") and state == "running":
+            words = (
+                "refuses it" if health.state == "refused" else "does not answer; it is asked again and again"
+            )
+            found.append(f"The server {health.endpoint} of {health.model} {words}.")
+    errors = sum(n for health in endpoints for n in health.errors.values())
+    if errors:
+        failing = [health.model for health in endpoints if any(health.errors.values())]
+        found.append(
+            f"{count(errors, 'failed request')} at the endpoints of {listing(sorted(set(failing)))}."
+        )
+    missing = sum(line.missing for line in models)
+    if missing:
+        found.append(f"{count(missing, 'trial')} without an answer; they are never scored.")
+    if truncated:
+        found.append(f"{count(truncated, 'answer')} cut off at the token limit; they are scored like others.")
+    return found
+
+
+def spent_words(results: Results, elapsed: float) -> str:
+    """Return the stop reason and usage of a run of `elapsed` seconds."""
+    late = results.trials - decided_trials(results)
+    after = f" ({late:,} answered after the stop)" if late else ""
+    used = [f"{count(results.trials, 'trial')}{after}", f"{short(results.tokens)} tokens", duration(elapsed)]
+    if results.usd is not None:
+        used.insert(2, usd(results.usd))
+    stop = results.stop
+    if stop is None:
+        return f"Not finished: {', '.join(used)} so far."
+    reason, words = stop.reason.replace("_", " "), inert(describe(stop)).rstrip(".")
+    return f"Stopped ({reason}): {words}. Used {', '.join(used)}."

@@ -1,0 +1,328 @@
+"""Results in words: the rule, a pair's verdict and the verdict of the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+
+from adaptive_eval.core.results import ContrastKind, ModelResult, PairResult, Results, Verdict
+from adaptive_eval.views.inert import inert
+from adaptive_eval.views.labels import cut
+from adaptive_eval.views.numbers import count, percent, trimmed
+
+_FAMILIES = {
+    "holm": "Holm over all pairs",
+    "ebh": "e-BH over all pairs",
+    "pair": "each pair by itself",
+    "top-set": "the top set alone",
+}
+_FLIPPED: dict[Verdict, Verdict] = {"better": "worse", "worse": "better", "tie": "tie", "open": "open"}
+
+
+def family_words(family: str) -> str:
+    """Return in words how the error rate is shared among the pairs.
+
+    Examples
+    --------
+    >>> family_words("holm")
+    'Holm over all pairs'
+    """
+    return _FAMILIES.get(family, family)
+
+
+def rule_words(results: Results) -> str:
+    """Return the stopping rule with its settings, such as ``anytime, 95 %, Holm over all pairs``."""
+    parts = [results.rule, f"{trimmed(results.confidence * 100)} %", family_words(results.family)]
+    if results.equivalence is not None:
+        parts.append(f"ties within ±{trimmed(results.equivalence)}")
+    return ", ".join(parts)
+
+
+def questions_words(in_rounds: Sequence[str] | None, tasks: int) -> str | None:
+    """Return how questions are chosen, where it is known which of how many tasks are asked in rounds.
+
+    Examples
+    --------
+    >>> questions_words(["aime"], 1), questions_words([], 1)
+    ('rounds for each model', 'one question order for all models')
+    >>> questions_words(["aime"], 2)
+    'rounds for each model in aime, one question order for all models elsewhere'
+    """
+    if in_rounds is None:
+        return None
+    if not in_rounds:
+        return "one question order for all models"
+    if len(in_rounds) >= tasks:
+        return "rounds for each model"
+    return f"rounds for each model in {', '.join(in_rounds)}, one question order for all models elsewhere"
+
+
+def tie_words(equivalence: float | None) -> str:
+    """Return how a tie is called.
+
+    Examples
+    --------
+    >>> tie_words(0.05), tie_words(None)
+    ('tied within ±0.05', 'tied')
+    """
+    return "tied" if equivalence is None else f"tied within ±{trimmed(equivalence)}"
+
+
+def verdict_words(verdict: str, equivalence: float | None = None, kind: ContrastKind = "pair") -> str:
+    """Return a contrast's verdict in words.
+
+    Examples
+    --------
+    >>> verdict_words("better"), verdict_words("tie", 0.05), verdict_words("open")
+    ('separated', 'tied within ±0.05', 'not resolved')
+    >>> verdict_words("worse", kind="threshold"), verdict_words("tie", 0.05, "width")
+    ('below', 'measured')
+    """
+    if kind == "width" and verdict != "open":
+        return "measured"
+    if kind == "threshold" and verdict in ("better", "worse"):
+        return "above" if verdict == "better" else "below"
+    if verdict == "tie":
+        return tie_words(equivalence)
+    return "not resolved" if verdict == "open" else "separated"
+
+
+def flipped(pair: PairResult) -> PairResult:
+    """Return `pair` seen from its second model."""
+    return replace(
+        pair,
+        first=pair.second,
+        second=pair.first,
+        verdict=_FLIPPED[pair.verdict],
+        difference=None if pair.difference is None else -pair.difference,
+        low=None if pair.high is None else -pair.high,
+        high=None if pair.low is None else -pair.low,
+    )
+
+
+def oriented(pair: PairResult) -> PairResult:
+    """Return a decided pair seen from its better model, any other in its own direction, which stays."""
+    return flipped(pair) if pair.kind == "pair" and pair.verdict == "worse" else pair
+
+
+def model_order(results: Results) -> tuple[ModelResult, ...]:
+    """Return the models, best first; of neighbours that are declared tied, the order is that of the config.
+
+    So rows of tied models do not change places with every answer.
+    """
+    lines = sorted(results.models, key=lambda line: line.rank)
+    place = {line.model: number for number, line in enumerate(results.models)}
+    tied = {frozenset((pair.first, pair.second)) for pair in results.pairs if pair.verdict == "tie"}
+    ordered: list[ModelResult] = []
+    for line in lines:
+        at = len(ordered)
+        while (
+            at
+            and frozenset((ordered[at - 1].model, line.model)) in tied
+            and place[line.model] < place[ordered[at - 1].model]
+        ):
+            at -= 1
+        ordered.insert(at, line)
+    return tuple(ordered)
+
+
+def decided_trials(results: Results) -> int:
+    """Return the trials on which the verdicts rest: without those answered after the stop."""
+    return results.trials - sum(line.after_stop for line in results.models)
+
+
+def pair_order(results: Results) -> tuple[PairResult, ...]:
+    """Return all pairs seen from their better model, in leaderboard order."""
+    place = {line.model: number for number, line in enumerate(model_order(results))}
+    last = len(place)
+    return tuple(
+        sorted(
+            (oriented(pair) for pair in results.pairs),
+            key=lambda pair: (place.get(pair.first, last), place.get(pair.second, last)),
+        )
+    )
+
+
+def established(results: Results) -> Set[tuple[str, str]]:
+    """Return (better, worse) for every order of two models that the verdicts settle.
+
+    An order follows from a separated pair, or from a chain of them: where A is ahead of B and B ahead of C,
+    A is ahead of C whether or not that pair was decided by itself. Ties do not chain.
+    """
+    models = [line.model for line in results.models]
+    place = {model: number for number, model in enumerate(models)}
+    below = [0] * len(models)  # as bits: boards have hundreds of models
+    for pair in results.pairs:
+        if pair.verdict in ("better", "worse") and pair.first in place and pair.second in place:
+            winner, loser = (pair.first, pair.second)[:: 1 if pair.verdict == "better" else -1]
+            below[place[winner]] |= 1 << place[loser]
+    for middle in range(len(models)):
+        bit, losers = 1 << middle, below[middle]
+        below = [mask | losers if mask & bit else mask for mask in below]
+    return {
+        (models[winner], models[loser])
+        for winner, mask in enumerate(below)
+        for loser in range(len(models))
+        if mask >> loser & 1
+    }
+
+
+def is_single(results: Results) -> bool:
+    """Whether the goal asks about each model by itself, and compares no pair of models."""
+    return bool(results.pairs) and all(pair.kind != "pair" for pair in results.pairs)
+
+
+def is_width(results: Results) -> bool:
+    """Whether the goal measures each model to a given width, and nothing else; a tie then means: measured."""
+    return bool(results.pairs) and all(pair.kind == "width" for pair in results.pairs)
+
+
+def of_kind(results: Results, *kinds: ContrastKind) -> Results:
+    """Return the results with only some kinds of contrasts."""
+    return replace(results, pairs=tuple(pair for pair in results.pairs if pair.kind in kinds))
+
+
+def pair_name(pair: PairResult, names: Mapping[str, str] | None = None) -> str:
+    """Return the contrast: ``A − B``, or a model and the width to which it is measured."""
+    first, second = (names.get(name, name) if names else name for name in (pair.first, pair.second))
+    return f"{first}, {second}" if pair.kind == "width" else f"{first} − {second}"
+
+
+def left_open(results: Results) -> frozenset[str]:
+    """Return the models that are dropped because the other model of a needed pair has stopped.
+
+    Nothing more can be decided about them, and yet they are not resolved.
+    """
+    if results.stop is not None and results.stop.reason == "resolved":
+        return frozenset()
+    stopped = {line.model for line in results.models if line.state == "stopped"}
+    retired = {line.model for line in results.models if line.state == "retired"}
+    pairs = [(pair.first, pair.second) for pair in results.pairs if pair.verdict == "open" and pair.needed]
+    return frozenset(one for pair in pairs if stopped & set(pair) for one in pair if one in retired)
+
+
+def state_word(line: ModelResult, results: Results, *, running: bool) -> str:
+    """Return a model's state as a view shows it: ``resolved`` once no open pair needs it.
+
+    A model that is asked nothing more, because the other model of an open pair has stopped, is unresolved.
+    One that waits for answers of other models says for whose; one compared with none is done at the end.
+    """
+    if line.state in ("stopped", "reference"):
+        return line.state
+    if line.state == "retired":
+        return "unresolved" if line.model in left_open(results) else "resolved"
+    if running and line.waits_for:
+        return f"waits for {_some(line.waits_for)}"
+    return "active" if running else "unresolved" if results.pairs else "done"
+
+
+def waiting_words(results: Results) -> list[str]:
+    """Return which models wait for answers of which others, such as ``a (+2) waits for b``."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for line in results.models:
+        if line.waits_for:
+            groups.setdefault(line.waits_for, []).append(line.model)
+    return [f"{_some(models)} waits for {_some(others)}" for others, models in groups.items()]
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" (+{len(names) - 1})" if len(names) > 1 else ""
+    return cut(inert(names[0]), 18) + more
+
+
+def tied_groups(results: Results) -> tuple[tuple[str, ...], ...]:
+    """Return the groups of models declared tied, in leaderboard order.
+
+    A group has more than two models only when every pair in it is tied: a tie does not chain (A tied with
+    B and B with C leaves A and C unresolved). Groups are built greedily from the top of the leaderboard,
+    and together they cover every tied pair.
+    """
+    place = {line.model: number for number, line in enumerate(model_order(results))}
+    tied = {frozenset((pair.first, pair.second)) for pair in results.pairs if pair.verdict == "tie"}
+    order = sorted(place, key=lambda model: place[model])
+    groups: list[tuple[str, ...]] = []
+    covered: set[frozenset[str]] = set()
+    for i, first in enumerate(order):
+        for second in order[i + 1 :]:
+            edge = frozenset((first, second))
+            if edge not in tied or edge in covered:
+                continue
+            group = [first, second]
+            for other in order[order.index(second) + 1 :]:
+                if all(frozenset((other, member)) in tied for member in group):
+                    group.append(other)
+            covered |= {frozenset((a, b)) for a in group for b in group if a != b}
+            groups.append(tuple(group))
+    return tuple(groups)
+
+
+def saving(results: Results) -> tuple[int, int] | None:
+    """Return the trials issued, and those that uniform allocation would have used.
+
+    Uniform allocation reads the same pairs at the same trials, and continues with all models until the last
+    pair is resolved. The comparison holds only for a run that resolved its goal with all its models; None
+    otherwise. References are asked nothing either way. Trials in flight at the stop are not counted for
+    uniform allocation, so its figure is on the low side.
+    """
+    asked = [line for line in results.models if line.state != "reference"]
+    if results.stop is None or results.stop.reason != "resolved" or len(asked) < 2:
+        return None
+    if any(line.state == "stopped" for line in asked):
+        return None
+    issued = sum(line.issued for line in asked)
+    uniform = len(asked) * max(line.trials + line.missing for line in asked)
+    return (issued, uniform) if uniform > 0 else None
+
+
+_NOISE = 0.05
+"""Share of the trials below which a saving is noise, and not reported."""
+
+
+def saved_words(results: Results) -> str | None:
+    """Return what uniform allocation would have used; None where that is unknown or the difference noise."""
+    figures = saving(results)
+    asked = sum(line.state != "reference" for line in results.models)
+    if figures is None or asked < 3 or abs(figures[0] / figures[1] - 1.0) < _NOISE:
+        return None
+    issued, uniform = figures
+    return (
+        f"{count(issued, 'trial')} issued. Uniform allocation would have used {count(uniform, 'trial')} "
+        f"({uniform // asked:,} per model): {_compared(issued, uniform)}."
+    )
+
+
+def _compared(issued: int, other: int) -> str:
+    """Return how the trials issued compare with a number of trials.
+
+    Examples
+    --------
+    >>> _compared(50, 100), _compared(120, 100), _compared(1_400, 100)
+    ('50 % fewer here', '20 % more here', '14 times as many here')
+    """
+    if issued < other:
+        return f"{percent(1 - issued / other)} fewer here"
+    times = issued / other
+    return f"{percent(times - 1)} more here" if times < 2 else f"{times:.2g} times as many here"
+
+
+def fixed_length(results: Results) -> tuple[int, int] | None:
+    """Return trials a question, and in all, of a run of fixed length with intervals as narrow on every pair.
+
+    Approximate: it knows the noise that this run found. None where :func:`saving` has no figure either.
+    """
+    if saving(results) is None or results.fixed_passes is None:
+        return None
+    asked = sum(line.state != "reference" for line in results.models)
+    return results.fixed_passes, results.fixed_passes * asked * results.questions
+
+
+def fixed_words(results: Results) -> str | None:
+    """Return the trials of a run of fixed length, or None where they are unknown or noise."""
+    fixed, figures = fixed_length(results), saving(results)
+    if fixed is None or figures is None or abs(figures[0] / fixed[1] - 1.0) < _NOISE:
+        return None
+    passes, trials = fixed
+    return (
+        f"A run of fixed length, if the right length had been known, would have taken about {trials:,} "
+        f"trials ({passes:,} of every question) for intervals as narrow: {_compared(figures[0], trials)}."
+    )

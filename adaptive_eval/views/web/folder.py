@@ -1,0 +1,153 @@
+"""The runs that the web page shows: one, or all in a folder."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from adaptive_eval.errors import RunFileError, RunNotFound, UsageError
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.run_files import RunFiles
+from adaptive_eval.views.attach import Attachment
+from adaptive_eval.views.headline import headline
+from adaptive_eval.views.inert import inert
+from adaptive_eval.views.labels import cut, distinct_labels
+from adaptive_eval.views.numbers import short, usd
+from adaptive_eval.views.snapshot import RunView
+from adaptive_eval.views.web.feed import Feed
+
+LIST_EVERY = 2.0
+"""Seconds between two looks into the folder at the least."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run in the list."""
+
+    # its directory's name; the same for an address; the same to show
+    key: str
+    url: str
+    label: str
+    view: RunView | None  # the run now; None where it cannot be read
+    # verdict in one sentence; USD or tokens so far
+    headline: str = ""
+    used: str = ""
+    # pairs with a verdict, and all
+    resolved: int = 0
+    pairs: int = 0
+    error: str = ""  # why it cannot be read
+
+
+class Folder:
+    """Runs by the name of their directory, each watched from when its page is first opened."""
+
+    def __init__(self, path: Path, *, single: bool) -> None:
+        self.path = path
+        self.single = single
+        self._feeds: dict[str, Feed] = {}
+        self._lock = threading.Lock()
+        self._kept: dict[str, tuple[object, RunRow]] = {}
+        self._rows: list[RunRow] = []
+        self._due = 0.0
+
+    def names(self) -> list[str]:
+        """Return the runs there are now."""
+        if self.single:
+            return [self._only]
+        return sorted(found.parent.name for found in self.path.glob("*/run.db"))
+
+    @property
+    def _only(self) -> str:
+        return self.path.resolve().name or "run"
+
+    def feed(self, name: str) -> Feed:
+        """Return the events for the pages of a run."""
+        with self._lock:
+            if name not in self._feeds:
+                if name not in self.names():  # never a path from outside
+                    raise RunNotFound(f"no run {name!r} in {self.path}")
+                self._feeds[name] = Feed(self.path if self.single else self.path / name)
+            return self._feeds[name]
+
+    def close(self) -> None:
+        """Close every run file."""
+        for feed in self._feeds.values():
+            feed.close()
+
+    def rows(
+        self, clock: Callable[[], float] = time.time, ticks: Callable[[], float] = time.monotonic
+    ) -> list[RunRow]:
+        """Return the list of runs, the latest change first; those that cannot be read say why."""
+        with self._lock:
+            if ticks() >= self._due:
+                rows = [self._row(name, clock) for name in self.names()]
+                self._rows = sorted(rows, key=_last_change, reverse=True)
+                self._due = ticks() + LIST_EVERY
+            return self._rows
+
+    def _row(self, name: str, clock: Callable[[], float]) -> RunRow:
+        """Return one row; a run that has ended is not read again before its files change."""
+        directory = self.path if self.single else self.path / name
+        mark = _mark(directory)
+        kept = self._kept.get(name)
+        if kept is not None and kept[0] == mark and _at_rest(kept[1]):
+            return kept[1]
+        place = name, quote(name, safe="", errors="surrogateescape"), cut(inert(name), 60)
+        try:
+            with RunReader(directory) as reader:
+                row = _row_of(place, Attachment(reader, clock).view())
+        except RunFileError as error:
+            row = RunRow(*place, view=None, error=str(error))
+        self._kept[name] = mark, row
+        return row
+
+
+def open_folder(path: Path) -> Folder:
+    """Return the run at `path`, or the runs in it."""
+    if RunFiles(path).database.exists():
+        RunReader(path).close()
+        return Folder(path, single=True)
+    if not path.is_dir():
+        raise UsageError(
+            f"{path} is neither a run nor a folder of runs: name a directory that run has made, or runs/"
+        )
+    return Folder(path, single=False)
+
+
+def _row_of(place: tuple[str, str, str], view: RunView) -> RunRow:
+    results = view.results
+    labels = distinct_labels([line.model for line in view.models], 30)
+    return RunRow(
+        *place,
+        view=view,
+        headline=headline(results, labels) if view.models else view.headline,
+        used=f"{short(results.tokens)} tokens" if results.usd is None else usd(results.usd),
+        resolved=sum(pair.verdict != "open" for pair in results.pairs),
+        pairs=len(results.pairs),
+    )
+
+
+def _last_change(row: RunRow) -> float:
+    return row.view.at or 0.0 if row.view is not None else 0.0
+
+
+def _at_rest(row: RunRow) -> bool:
+    """Return whether a row stays as it is as long as the run's files do; a living run can die silently."""
+    return row.view is None or row.view.state in ("stopped", "interrupted")
+
+
+def _mark(directory: Path) -> object:
+    """Return what changes whenever the run file does."""
+    marks: list[object] = []
+    for path in (RunFiles(directory).database, RunFiles(directory).wal):
+        try:
+            status = path.stat()
+        except OSError:
+            marks.append(None)
+        else:
+            marks.append((status.st_ino, status.st_mtime_ns, status.st_size))
+    return marks
