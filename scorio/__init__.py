@@ -1,7 +1,8 @@
 """Statistics of repeated-trial evaluations.
 
-``from scorio import eval, rank, categorical, sequential, study, utils`` loads the named modules and no other:
-SciPy is imported by the functions that need it, so that ``import scorio`` costs little more than NumPy.
+``from scorio import eval, rank, categorical, sequential, sinf, study, utils`` loads the named modules and
+no other: SciPy is imported by the functions that need it, so that ``import scorio`` costs little more than
+NumPy.
 
 The published package scorio has the same import name; the two cannot share an environment.
 """
@@ -17,7 +18,7 @@ from scorio._published import foreign_files, missing_name
 
 __version__ = "0.1.0"
 
-__all__ = ["categorical", "eval", "rank", "sequential", "study", "utils"]
+__all__ = ["categorical", "eval", "rank", "sequential", "sinf", "study", "utils"]
 
 if (_mixed := foreign_files(Path(__file__).parent)) is not None:
     warnings.warn(_mixed, stacklevel=2)

@@ -6,11 +6,11 @@ from collections.abc import Collection
 from pathlib import Path
 
 VERSION = "0.2.3"
-_FOREIGN = ("sinf", "aggregate", "rank/pairwise.py", "eval/pass_at_k.py")
+_FOREIGN = ("sinf/__init__.py", "aggregate", "rank/pairwise.py", "eval/pass_at_k.py")
 """Files that only the published package has."""
 
 NAMES = {
-    "scorio": {"agg", "aggregate", "sinf"},
+    "scorio": {"agg", "aggregate"},
     "scorio.eval": {"tailpass_weights", "TailPassDraws"},
     "scorio.rank": {
         *("alpharank", "baldwin", "bayesian_mcmc", "bradley_terry_luce", "bradley_terry_luce_map"),
@@ -18,13 +18,6 @@ NAMES = {
         *("majority_judgment", "minimax", "mirt", "nanson", "nash", "ranked_pairs", "rasch_3pl"),
         *("rasch_3pl_map", "rasch_mml", "rasch_mml_credible", "serial_rank", "spectral", "thompson"),
         *("trueskill", "pairwise", "voting", "listwise", "irt", "graph", "pointwise", "bayesian", "priors"),
-    },
-    "scorio.categorical": {
-        *("BINARY_SIGNALS", "FileResult", "SIGNAL_TO_COLUMN", "evaluate_all", "evaluate_schema", "io"),
-    },
-    "scorio.utils": {
-        *("blocks_from_rank_list", "comb_rank_lex", "comb_unrank_lex", "lehmer_hash", "lehmer_unhash"),
-        *("ordered_bell", "ranking_hash", "unhash_ranking"),
     },
 }
 """Names of the published package that this one has not, by module."""

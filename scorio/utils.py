@@ -1,19 +1,39 @@
-"""Ranks of scores and the agreement of two rankings, as in the published package."""
+"""Ranks of scores, the agreement of two rankings, and rankings as numbers, as in the published package."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._published import missing_name
+from scorio._orders import (
+    blocks_from_rank_list,
+    comb_rank_lex,
+    comb_unrank_lex,
+    lehmer_hash,
+    lehmer_unhash,
+    ordered_bell,
+    ranking_hash,
+    unhash_ranking,
+)
 from scorio.rank._confidence import rank_with_confidence
 from scorio.rank._ties import TieMethod, rank_groups
 from scorio.rank._ties import rank_scores as ranks_of
 
-__all__ = ["compare_rankings", "rank_scores"]
+__all__ = [
+    "blocks_from_rank_list",
+    "comb_rank_lex",
+    "comb_unrank_lex",
+    "compare_rankings",
+    "lehmer_hash",
+    "lehmer_unhash",
+    "ordered_bell",
+    "rank_scores",
+    "ranking_hash",
+    "unhash_ranking",
+]
 
 Ranks: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 Statistic: TypeAlias = tuple[float, float]
@@ -160,9 +180,3 @@ def compare_rankings(
         "fraction_mismatched": float((moved > 0).mean()),
         "max_disp": float(moved.max()) / max(a.size - 1, 1),
     }
-
-
-if not TYPE_CHECKING:  # a type checker is to know exactly the names above
-
-    def __getattr__(name: str) -> Any:
-        raise missing_name(__name__, name)

@@ -6,9 +6,6 @@ paper's twelve (:func:`get_schema`) or a user's own; weights say what a category
 a schema cuts at, so that a run that adds attempts judges all of them alike.
 """
 
-from typing import TYPE_CHECKING, Any
-
-from scorio._published import missing_name
 from scorio.categorical.derive import (
     TOKEN_RATIO_UNIT,
     bits_per_token,
@@ -17,7 +14,8 @@ from scorio.categorical.derive import (
     verifier_probabilities,
 )
 from scorio.categorical.evaluation import Evaluation, ModelEvaluations, evaluate, evaluate_models
-from scorio.categorical.records import load_records
+from scorio.categorical.io import FileResult, load_records
+from scorio.categorical.medians import BINARY_SIGNALS, SIGNAL_TO_COLUMN, evaluate_all, evaluate_schema
 from scorio.categorical.schema import Category, Schema
 from scorio.categorical.schemas import get_schema, schema_names
 from scorio.categorical.signals import BASE_SIGNALS, Signals
@@ -26,11 +24,14 @@ from scorio.categorical.variables import RUBRIC_VARIABLES, THRESHOLD_RULES
 
 __all__ = [
     "BASE_SIGNALS",
+    "BINARY_SIGNALS",
     "RUBRIC_VARIABLES",
+    "SIGNAL_TO_COLUMN",
     "THRESHOLD_RULES",
     "TOKEN_RATIO_UNIT",
     "Category",
     "Evaluation",
+    "FileResult",
     "ModelEvaluations",
     "Schema",
     "Signals",
@@ -39,7 +40,9 @@ __all__ = [
     "Thresholds",
     "bits_per_token",
     "evaluate",
+    "evaluate_all",
     "evaluate_models",
+    "evaluate_schema",
     "get_schema",
     "load_records",
     "repeated_pattern",
@@ -47,9 +50,3 @@ __all__ = [
     "token_ratio",
     "verifier_probabilities",
 ]
-
-
-if not TYPE_CHECKING:  # a type checker is to know exactly the names above
-
-    def __getattr__(name: str) -> Any:
-        raise missing_name(__name__, name)

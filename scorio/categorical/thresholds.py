@@ -211,6 +211,29 @@ class Thresholds(Mapping[str, float]):
                 entries.append(Threshold(name, entry))
         return cls(tuple(entries))
 
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, NDArray[Any]]) -> Thresholds:
+        """Return the median of every signal that :func:`scorio.categorical.load_records` recorded.
+
+        For :func:`scorio.categorical.evaluate_schema`: 0.5 for signals that are 0 or 1.
+        """
+        from scorio.categorical.medians import BINARY_SIGNALS, SIGNAL_TO_COLUMN
+
+        medians = {}
+        for name, column in SIGNAL_TO_COLUMN.items():
+            values = np.asarray(columns.get(column, ()), dtype=np.float64)
+            known = values[np.isfinite(values)]
+            if name in BINARY_SIGNALS and column in columns:
+                medians[name] = 0.5
+            elif known.size:
+                medians[name] = float(np.median(known))
+        return cls(medians)
+
+    @property
+    def medians(self) -> dict[str, float]:
+        """The values by name."""
+        return dict(self)
+
     def to_dict(self) -> dict[str, dict[str, float | str]]:
         """Return the values and their sources as JSON-able data; floats survive exactly."""
         return {name: {"value": entry.value, "source": entry.source} for name, entry in self._entries.items()}

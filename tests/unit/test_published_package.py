@@ -1,7 +1,9 @@
 """Peace with the published package of the same name: its names, its records, and files of it among ours."""
 
 import gzip
+import itertools
 import json
+import math
 import os
 import subprocess
 import sys
@@ -12,7 +14,7 @@ import pytest
 
 import adaptive_eval
 import scorio
-from scorio import categorical, rank, utils
+from scorio import categorical, rank, sinf, utils
 from scorio._published import NAMES, foreign_files
 
 RECORD = {
@@ -117,3 +119,130 @@ def test_bad_records(tmp_path):
     file.write_text('{"model": "m"}\nno json\n[1]\n')
     with pytest.warns(UserWarning, match="2 lines are no JSON objects"):
         assert categorical.load_records(file)["model"].tolist() == ["m"]
+
+
+def grades():
+    """Columns of two models; both have a trial 0 of question 0 in file "a", and only one has question 1."""
+    return {
+        "source_file": np.array(["a", "a", "a", "b"], dtype=object),
+        "model": np.array(["m", "n", "m", "n"], dtype=object),
+        "problem": np.array([0, 0, 1, 0], dtype=object),
+        "trial": np.array([0.0, 0.0, 0.0, 1.0]),
+        "is_correct": np.array([1.0, 0.0, 0.0, 1.0]),
+        "has_box": np.array([1.0, np.nan, 0.0, 0.0]),
+        "prompt_perplexity": np.array([1.0, 2.0, 3.0, np.nan]),
+    }
+
+
+def test_grades_of_recorded_completions():
+    columns = grades()
+    assert categorical.Thresholds.from_columns(columns).medians == {
+        "R1": 0.5,
+        "R2": 0.5,
+        "P_ppl": 2.0,
+        "P2": 2.0,
+    }
+    found = categorical.evaluate_all(columns)
+    assert set(found) == {
+        "Confident & Correct",
+        "Token Surprise vs. Correctness",
+        "Format Compliance & Correctness",
+        "Difficulty-Adjusted Correctness",
+        "IO Ratio Profile",
+    }
+    # Grades of m: .7 (easy, solved) and .4 (hard, failed); of n: .4, and .7 without a signal.
+    assert found["Difficulty-Adjusted Correctness"] == {
+        "m": pytest.approx(scorio.eval.bayes([[1], [0]], [0.4, 0.7])),
+        "n": pytest.approx(scorio.eval.bayes([[0, 1]], [0.4, 0.7])),
+    }
+    by_file = categorical.evaluate_schema(columns, "Difficulty-Adjusted Correctness", group_key="source_file")
+    assert by_file["a"] == pytest.approx(scorio.eval.bayes([[1], [0]], [0.4, 0.7]))  # the first of two trials
+    higher = categorical.evaluate_schema(columns, "Difficulty-Adjusted Correctness", {"P2": 2.5})
+    assert higher["n"] == pytest.approx(scorio.eval.bayes([[0, 1]], [0.1, 0.7]))
+    with pytest.raises(KeyError, match="schema_id"):
+        categorical.evaluate_schema(columns, "2.5")
+
+
+def test_a_trial_that_is_missing_has_the_grade_0():
+    columns = {name: values[[0, 1, 3, 2]] for name, values in grades().items()}
+    found = categorical.evaluate_schema(columns, "Format Compliance & Correctness")
+    assert found["n"] == pytest.approx(scorio.eval.bayes([[0, 1]], [0.0, 0.6]))
+
+
+@pytest.mark.parametrize("n", range(6))
+def test_rankings_permutations_and_subsets_have_one_number_each(n):
+    permutations = [utils.lehmer_unhash(number, n) for number in range(math.factorial(n))]
+    assert permutations == [list(order) for order in itertools.permutations(range(n))]
+    assert [utils.lehmer_hash(order) for order in permutations] == list(range(math.factorial(n)))
+    rankings = [utils.unhash_ranking(number, n) for number in range(utils.ordered_bell(n)[n])]
+    assert [utils.ranking_hash(ranks) for ranks in rankings] == list(range(len(rankings)))
+    assert len({tuple(ranks) for ranks in rankings}) == len(rankings)
+    for k in range(n + 1):
+        subsets = [list(subset) for subset in itertools.combinations(range(n), k)]
+        assert [utils.comb_unrank_lex(number, n, k) for number in range(len(subsets))] == subsets
+        assert [utils.comb_rank_lex(subset, n, k) for subset in subsets] == list(range(len(subsets)))
+
+
+def test_numbers_of_rankings_as_the_published_package_has_them():
+    assert [utils.ranking_hash(ranks) for ranks in ([1, 2, 3], [1, 2, 2], [2, 1, 2], [1, 1, 3])] == [
+        0,
+        2,
+        5,
+        9,
+    ]
+    assert utils.blocks_from_rank_list([2.0, 1.0, 2.0 + 1e-13]) == [[1], [0, 2]]
+    for wrong in (
+        (utils.lehmer_unhash, 6, 3),
+        (utils.unhash_ranking, 13, 3),
+        (utils.comb_unrank_lex, 3, 3, 2),
+    ):
+        with pytest.raises(ValueError, match="must be in 0"):
+            wrong[0](*wrong[1:])
+    with pytest.raises(ValueError, match="permutation"):
+        utils.lehmer_hash([0, 0])
+    with pytest.raises(TypeError, match="integers"):
+        utils.lehmer_hash([0.0, 1.0])
+
+
+def test_confidence_and_intervals_of_one_look():
+    rho, z = sinf.ranking_confidence(0.6, 0.03, 0.55, 0.04)
+    assert (rho, z) == (pytest.approx(0.8413447), pytest.approx(1.0))
+    assert sinf.ranking_confidence(0.5, 0.0, 0.5, 0.0) == (0.5, math.inf)
+    assert sinf.ranking_confidence(0.5, 0.0, 0.6, 0.0) == (1.0, math.inf)
+    assert sinf.ci_from_mu_sigma(0.5, 0.1, 0.9) == pytest.approx((0.3355146, 0.6644854))
+    assert sinf.ci_from_mu_sigma(0.9, 0.1, clip=(0.0, 1.0))[1] == 1.0
+    assert sinf.should_stop(0.1, 0.9, max_half_width=0.1645)
+    assert not sinf.should_stop(0.1, 0.9, max_half_width=0.1644)
+    assert sinf.should_stop(0.1, 0.9, max_ci_width=0.329)
+
+
+def test_the_best_of_several_at_one_look():
+    mu, sigma = [0.50, 0.80, 0.76, 0.70], [0.1, 0.02, 0.01, 0.03]
+    # Half widths at .9 of models 1, 2, 3: .033, .016, .049.
+    assert sinf.should_stop_top1(mu, sigma, 0.9) == {"stop": False, "leader": 1, "ambiguous": [2]}
+    assert sinf.suggest_next_allocation(mu, sigma, 0.9) == (1, 2)
+    assert sinf.should_stop_top1(mu, sigma, 0.96, "zscore")["stop"]
+    assert sinf.should_stop_top1(mu, sigma, 0.97, "zscore")["ambiguous"] == [2]
+    assert sinf.should_stop_top1([0.5, 0.5], [0.0, 0.0], method="zscore")["ambiguous"] == [1]
+    # z of the best against model 0: 2.94, 2: 1.79, 3: 2.77.
+    assert sinf.suggest_next_allocation(mu, sigma, method="zscore") == (1, 2)
+    assert sinf.should_stop_top1([0.3], [0.1]) == {"stop": True, "leader": 0, "ambiguous": []}
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("max_ci_width", lambda: sinf.should_stop(0.1)),
+        ("sigma", lambda: sinf.should_stop(math.nan, max_ci_width=0.1)),
+        ("sigma", lambda: sinf.ci_from_mu_sigma(0.0, -1.0)),
+        ("confidence", lambda: sinf.ci_from_mu_sigma(0.0, 1.0, 1.0)),
+        ("mus_in_id_order", lambda: sinf.should_stop_top1([], [])),
+        ("mus_in_id_order", lambda: sinf.suggest_next_allocation([1.0], [1.0])),
+        ("mus_in_id_order", lambda: sinf.should_stop_top1([math.nan, 1.0], [1.0, 1.0])),
+        ("sigmas_in_id_order", lambda: sinf.should_stop_top1([1.0, 1.0], [1.0])),
+        ("method", lambda: sinf.should_stop_top1([1.0], [1.0], method="best")),
+    ],
+)
+def test_refusals_of_decisions_of_one_look(name, call):
+    with pytest.raises(ValueError, match=name):
+        call()

@@ -137,17 +137,34 @@ def test_results_become_dicts_frames_and_text():
     assert results[1].to_frame()["model"].tolist()[0] == "model 0"
 
 
-def test_paired_difference_is_the_paired_z_test():
+def test_paired_difference_is_the_paired_t_test():
     d = R[1].mean(axis=1) - R[2].mean(axis=1)
     result = sequential.paired_difference(R[1], R[2], confidence=0.9)
     assert result.standard_error == pytest.approx(stats.sem(d))
-    assert result.p_value == pytest.approx(2 * stats.norm.sf(abs(d.mean()) / stats.sem(d)))
-    assert (result.low, result.high) == pytest.approx(stats.norm.interval(0.9, d.mean(), stats.sem(d)))
+    assert result.p_value == pytest.approx(stats.ttest_1samp(d, 0.0).pvalue)
+    assert (result.low, result.high) == pytest.approx(stats.t(79, d.mean(), stats.sem(d)).interval(0.9))
     # Copies of questions say nothing new once they are known to be copies.
     copies = [np.repeat(matrix, 3, axis=0) for matrix in (R[1], R[2])]
     clustered = sequential.paired_difference(*copies, clusters=np.arange(240) // 3)
-    assert clustered.standard_error == pytest.approx(np.sqrt(79 / 80) * stats.sem(d))
+    assert clustered.standard_error == pytest.approx(stats.sem(d))
+    assert clustered.p_value == pytest.approx(stats.ttest_1samp(d, 0.0).pvalue)
     assert clustered.units == 80
+
+
+def test_paired_difference_of_a_few_questions():
+    rng = np.random.default_rng(4)
+    for questions, most in ((3, 0), (5, 20), (8, 35)):
+        right = rng.random((2, 500, questions, 1)) < 0.5
+        low = [sequential.paired_difference(a, b).p_value < 0.05 for a, b in zip(*right, strict=True)]
+        assert sum(low) <= most
+    alike = sequential.paired_difference([[1], [1], [1]], [[0], [0], [0]])
+    assert (alike.estimate, alike.p_value, alike.low) == (1.0, 0.25, None)
+    assert sequential.paired_difference([[1], [0]], [[1], [0]]).p_value == 1.0
+    # One cluster of ten questions and two of one are worth 1.4 clusters.
+    A, B = rng.random((2, 12, 1)) < 0.5
+    uneven = sequential.paired_difference(A, B, clusters=[0] * 10 + [1, 2])
+    even = sequential.paired_difference(A, B, clusters=np.repeat([0, 1, 2], 4))
+    assert uneven.high - uneven.low > 2 * (even.high - even.low)
 
 
 def test_permutation_test_counts_all_patterns_or_draws_them():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -41,6 +43,21 @@ _OF_LOGPROBS: dict[str, Callable[[NDArray[np.float64]], Any]] = {
 """Column -> summary of the completion's log-probabilities."""
 
 _LABELS = ("model", "problem", "source_file")
+
+
+@dataclass
+class FileResult:
+    """The completions of one file, and how reading it went."""
+
+    file_path: str
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    n_records_parsed: int = 0
+    n_lines_total: int = 0
+    n_lines_skipped: int = 0
+    n_lines_malformed: int = 0
+    file_size_bytes: int = 0
+    elapsed_secs: float = 0.0
+    error: str | None = None
 
 
 def load_records(path: str | PathLike[str], workers: int | None = None) -> Columns:
@@ -87,30 +104,51 @@ def load_records(path: str | PathLike[str], workers: int | None = None) -> Colum
     found = [root] if root.is_file() else sorted(root.rglob("*.jsonl")) + sorted(root.rglob("*.jsonl.gz"))
     if not found or not all(file.name.endswith((".jsonl", ".jsonl.gz")) for file in found):
         raise ValueError(f"path must be or hold .jsonl or .jsonl.gz files; got {root}")
-    rows = [_row(record, file.name) for file in found for record in _records(file)]
-    return {
-        name: np.array([row[name] for row in rows], dtype=object)
-        if name in _LABELS
-        else np.array([_number(row[name]) for row in rows])
-        for name in (rows[0] if rows else ())
-    }
+    rows: list[dict[str, Any]] = []
+    for file in found:
+        read = _read(file)
+        rows += read.rows
+        if read.n_lines_malformed:
+            lost = f"{file}: {read.n_lines_malformed} lines are no JSON objects and are left out"
+            warnings.warn(lost, stacklevel=2)
+    return _rows_to_columns(rows)
 
 
-def _records(file: Path) -> Iterator[Mapping[str, Any]]:
-    malformed = 0
+def _rows_to_columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
+    """Return one array a column, the labels as objects and everything else as float64."""
+    columns: Columns = {}
+    for name in rows[0] if rows else ():
+        if name in _LABELS:
+            columns[name] = np.array([row[name] for row in rows], dtype=object)
+        else:
+            columns[name] = np.array([_number(row[name]) for row in rows])
+    return columns
+
+
+def _read(file: Path) -> FileResult:
+    started = time.perf_counter()
+    result = FileResult(str(file), file_size_bytes=file.stat().st_size)
     opening: Any = gzip.open if file.suffix == ".gz" else open
     with opening(file, "rt", encoding="utf-8", errors="replace") as lines:
-        for line in filter(None, map(str.strip, lines)):
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError:
-                record = None
+        for line in lines:
+            result.n_lines_total += 1
+            record = _record(line)
             if isinstance(record, dict):
-                yield record
+                result.rows.append(_row(record, file.name))
+            elif line.strip():
+                result.n_lines_malformed += 1
             else:
-                malformed += 1
-    if malformed:
-        warnings.warn(f"{file}: {malformed} lines are no JSON objects and are left out", stacklevel=3)
+                result.n_lines_skipped += 1
+    result.n_records_parsed = len(result.rows)
+    result.elapsed_secs = time.perf_counter() - started
+    return result
+
+
+def _record(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError:
+        return None
 
 
 def _row(record: Mapping[str, Any], source: str) -> dict[str, Any]:
