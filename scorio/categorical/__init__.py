@@ -14,8 +14,8 @@ from scorio.categorical.derive import (
     verifier_probabilities,
 )
 from scorio.categorical.evaluation import Evaluation, ModelEvaluations, evaluate, evaluate_models
-from scorio.categorical.io import FileResult, load_records
-from scorio.categorical.medians import BINARY_SIGNALS, SIGNAL_TO_COLUMN, evaluate_all, evaluate_schema
+from scorio.categorical.io import BINARY_SIGNALS, SIGNAL_TO_COLUMN, FileResult, load_records
+from scorio.categorical.medians import evaluate_all, evaluate_schema
 from scorio.categorical.schema import Category, Schema
 from scorio.categorical.schemas import get_schema, schema_names
 from scorio.categorical.signals import BASE_SIGNALS, Signals

@@ -41,6 +41,32 @@ _OF_LOGPROBS: dict[str, Callable[[NDArray[np.float64]], Any]] = {
 }
 """Column -> summary of the completion's log-probabilities."""
 
+SIGNAL_TO_COLUMN: dict[str, str] = {
+    "R1": "is_correct",
+    "R2": "has_box",
+    "R3": "hit_max_len",
+    "C_len": "completion_length",
+    "C_ppl": "completion_perplexity",
+    "P_ppl": "prompt_perplexity",
+    "Lp_min": "logprob_min",
+    "Lp_iqr": "logprob_iqr",
+    "Lp_tail": "tail64_avg_logprob",
+    "T_lp_min": "logprob_min",
+    "P2": "prompt_perplexity",
+    "P3": "prompt_sum_logprob",
+    "C1": "completion_avg_logprob",
+    "C3": "completion_sum_logprob",
+    "O1": "acemath_orm",
+    "O2": "skywork_orm",
+    "W1": "verifier_pA",
+    **{f"V1_{part}": f"prm1_steps_{part}" for part in ("mean", "min", "max", "std", "last")},
+    "V1_n": "prm1_steps_n_steps",
+}
+"""Signal -> column of :func:`scorio.categorical.load_records`."""
+
+BINARY_SIGNALS: frozenset[str] = frozenset({"R1", "R2", "R3"})
+"""Signals that are 0 or 1: high from 0.5 on."""
+
 _LABELS = ("model", "problem", "source_file")
 
 

@@ -13,37 +13,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.categorical.io import Columns, load_records
+from scorio.categorical.io import BINARY_SIGNALS, SIGNAL_TO_COLUMN, Columns, load_records
 from scorio.categorical.thresholds import Thresholds
 from scorio.eval import bayes
 
 Results: TypeAlias = dict[str, tuple[float, float]]
-
-SIGNAL_TO_COLUMN: dict[str, str] = {
-    "R1": "is_correct",
-    "R2": "has_box",
-    "R3": "hit_max_len",
-    "C_len": "completion_length",
-    "C_ppl": "completion_perplexity",
-    "P_ppl": "prompt_perplexity",
-    "Lp_min": "logprob_min",
-    "Lp_iqr": "logprob_iqr",
-    "Lp_tail": "tail64_avg_logprob",
-    "T_lp_min": "logprob_min",
-    "P2": "prompt_perplexity",
-    "P3": "prompt_sum_logprob",
-    "C1": "completion_avg_logprob",
-    "C3": "completion_sum_logprob",
-    "O1": "acemath_orm",
-    "O2": "skywork_orm",
-    "W1": "verifier_pA",
-    **{f"V1_{part}": f"prm1_steps_{part}" for part in ("mean", "min", "max", "std", "last")},
-    "V1_n": "prm1_steps_n_steps",
-}
-"""Signal -> column of :func:`scorio.categorical.load_records`."""
-
-BINARY_SIGNALS: frozenset[str] = frozenset({"R1", "R2", "R3"})
-"""Signals that are 0 or 1: high from 0.5 on."""
 
 _GRADES: dict[str, tuple[tuple[str, ...], Any]] = {
     "Confident & Correct": (("C1", "R1"), [[0.2, 0.6], [0.1, 1.0]]),

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scorio.categorical.conditions import Condition, Scope, finite_number, parse
+from scorio.categorical.io import BINARY_SIGNALS, SIGNAL_TO_COLUMN
 from scorio.categorical.signals import Signals
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -217,8 +218,6 @@ class Thresholds(Mapping[str, float]):
 
         For :func:`scorio.categorical.evaluate_schema`: 0.5 for signals that are 0 or 1.
         """
-        from scorio.categorical.medians import BINARY_SIGNALS, SIGNAL_TO_COLUMN
-
         medians = {}
         for name, column in SIGNAL_TO_COLUMN.items():
             values = np.asarray(columns.get(column, ()), dtype=np.float64)
