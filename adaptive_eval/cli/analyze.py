@@ -82,6 +82,9 @@ def _show(spec: SessionSpec, analysis: Analysis) -> None:
         f"confidence {spec.stopping.confidence:g}.\nshuffled: trials needed on average over "
         f"{shuffled.replicates} replays in random order.\n"
     )
+    if not replay.verdict.size:
+        click.echo("There is one model: nothing is compared.")
+        return
     total = int(replay.trials.sum())
     print_table(
         ("<the sequential run", "<in recorded order", "<shuffled"),

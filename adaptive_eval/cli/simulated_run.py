@@ -79,9 +79,13 @@ def _weights(options: Mapping[str, Any]) -> tuple[float, ...]:
 
 
 def session_spec(
-    options: Mapping[str, Any], names: tuple[str, ...], tasks: tuple[TaskSpec, ...]
+    options: Mapping[str, Any],
+    names: tuple[str, ...],
+    tasks: tuple[TaskSpec, ...],
+    *,
+    early_repeats: bool = True,
 ) -> SessionSpec:
-    """Return the session that the options for decisions ask for."""
+    """Return the session that the options for decisions ask for; one model alone is not ranked."""
     from adaptive_eval.core.spec import AllocationSpec, ModelSpec, SessionSpec, StoppingSpec
 
     confidence, margin = options["confidence"], options["equivalence"]
@@ -102,7 +106,11 @@ def session_spec(
             max_passes=options.get("max_passes") or (None if options["recorded"] else DEFAULT_PASSES),
             target=options.get("target", "benchmark"),
         ),
-        allocation=AllocationSpec(options.get("policy", "round-robin"), options.get("order", "schedule")),
+        allocation=AllocationSpec(
+            options.get("policy", "round-robin"),
+            options.get("order", "schedule"),
+            early_repeats=early_repeats,
+        ),
         seed=options["seed"],
     )
 
@@ -118,7 +126,7 @@ def _goal(text: str, names: tuple[str, ...]) -> GoalSpec:
     try:
         match kind:
             case "ranking" if not value:
-                return GoalSpec("ranking")
+                return GoalSpec("ranking" if len(names) > 1 else "budget")
             case "top-k" if 1 <= int(value or 1) < max(len(names), 2):
                 return GoalSpec("top-k", k=int(value or 1))
             case "baseline" if value in names:
@@ -151,4 +159,5 @@ def replayed(options: Mapping[str, Any]) -> tuple[SessionSpec, RecordedAnswers]:
         click.echo(f"note: {left_out} questions are left out that not all models have answered", err=True)
     known = recorded_weights(options["recorded"]) if options["weights"] is None else None
     tasks = shared.task_specs(known or _weights(options))
-    return session_spec(options, shared.models, tasks), RecordedAnswers(shared)
+    spec = session_spec(options, shared.models, tasks, early_repeats=shared.repeated)
+    return spec, RecordedAnswers(shared)

@@ -37,9 +37,16 @@ class Board:
         check_references(spec)
         self.spec = spec
         sizes = [len(task.questions) for task in spec.tasks]
-        self.run_sequence = RunSequence(sizes, spec.seed, spec.allocation.samples_per_prompt, spec.own_rounds)
+        allocation = spec.allocation
+        self.run_sequence = RunSequence(
+            sizes,
+            spec.seed,
+            allocation.samples_per_prompt,
+            spec.own_rounds,
+            early_repeats=allocation.early_repeats,
+        )
         second_only = spec.stopping.edition < 7
-        weight = 1.0 if second_only else 1.0 / spec.allocation.samples_per_prompt
+        weight = 1.0 if second_only else 1.0 / allocation.samples_per_prompt
         self.cells = tuple(
             Cells(
                 sequence,

@@ -387,6 +387,9 @@ class AllocationSpec:
         Tasks that a run which is continued has asked in rounds; ``auto`` does not change that.
     run_ahead : int, 'auto' or None
         Most trials of a model beyond its common prefix, which alone decides; None for no limit.
+    early_repeats : bool
+        Whether the first pass asks a few questions twice, so that the noise of answers is known early.
+        Recorded outcomes with one trial a question have no such repeats.
     """
 
     models: PolicyName | str = "round-robin"
@@ -394,6 +397,7 @@ class AllocationSpec:
     samples_per_prompt: int = 1
     run_ahead: int | Literal["auto"] | None = "auto"
     in_rounds: tuple[str, ...] | None = None
+    early_repeats: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,11 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from adaptive_eval import __version__
 from adaptive_eval.core.results import Results
@@ -19,7 +21,7 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, TaskSpec
 from adaptive_eval.errors import OutcomesError, RunExists, RunFileError, UsageError
 from adaptive_eval.interop.found import Log
-from adaptive_eval.interop.gather import Gathered, Gatherer
+from adaptive_eval.interop.gather import Cells, Gathered, Gatherer
 from adaptive_eval.interop.imported_runs import IMPORTED
 from adaptive_eval.interop.sequences import MISSING_TRIAL, TrialSequences, sequences_of
 from adaptive_eval.store.records import SnapshotRecord, TrialRecord
@@ -183,8 +185,9 @@ def _write(
         gathered = gatherer.gathered()
         levels = {task: _levels(task, gathered, right_from, weights) for task in gathered.tasks}
         tasks = tuple(TaskSpec(name, ids, levels[name].weights) for name, ids in gathered.tasks.items())
-        session = Session(decide(gathered.models, tasks))
-        sequences = sequences_of(gatherer.cells(), len(gathered.models), session.board.run_sequence)
+        cells = gatherer.cells()
+        session = Session(_without_early_repeats(decide(gathered.models, tasks), cells))
+        sequences = sequences_of(cells, len(gathered.models), session.board.run_sequence)
         meta = _meta(out, logs, counts, gathered, levels, session.spec)
         with RunWriter.create(stage, meta=meta, durability="normal") as writer:
             copy = _Copy(gatherer, gathered, levels, sequences, session, writer, progress)
@@ -192,6 +195,13 @@ def _write(
     finally:
         gatherer.close()
         (stage / "gathered.db").unlink(missing_ok=True)
+
+
+def _without_early_repeats(spec: SessionSpec, cells: Cells) -> SessionSpec:
+    """Return the session that expects no second trial of a question where not all have one."""
+    trials = np.zeros((len(spec.models), spec.questions), dtype=np.int64)
+    np.add.at(trials, (cells.model, cells.question), 1)
+    return replace(spec, allocation=replace(spec.allocation, early_repeats=bool(trials.min() > 1)))
 
 
 def _meta(

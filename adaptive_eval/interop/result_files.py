@@ -103,7 +103,8 @@ def _helm(rows: Any, choices: Choices, path: Path) -> Iterator[Piece]:
             if name == wanted and stat["count"]:
                 question, number = str(row["instance_id"]), int(row["train_trial_index"])
                 score = float(stat["sum"]) / stat["count"]
-                yield _scored(model, task, question, f"instance {question}", score, number=number)
+                of_split = f"{task}/{stat['name'].get('split') or 'all'}"
+                yield _scored(model, of_split, question, f"instance {question}", score, number=number)
     if wanted not in known:
         raise OutcomesError(
             f"{path}: there is no metric {wanted!r}; choose one of {', '.join(sorted(known))} with --metric"

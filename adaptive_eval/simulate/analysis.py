@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.frames import columns_of, frame_of
-from adaptive_eval.core.goals import BETTER, WORSE, make_goal
+from adaptive_eval.core.goals import BETTER, OPEN, WORSE, make_goal
 from adaptive_eval.core.spec import SessionSpec
-from adaptive_eval.simulate.coins import Floats, to_score_units
+from adaptive_eval.simulate.coins import Floats, Ints, to_score_units
 from adaptive_eval.simulate.lockstep import run_lockstep
-from adaptive_eval.simulate.many_runs import Progress, Workers, simulate
+from adaptive_eval.simulate.many_runs import Progress, Workers, collected, simulate
 from adaptive_eval.simulate.recorded import RecordedAnswers, RecordedOutcomes
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult
 from scorio.rank import rank_with_confidence
@@ -37,7 +38,8 @@ class ModelAnalysis:
     # rank interval of the replay in recorded order; 1 to L where the goal declares no order
     rank_low: int
     rank_high: int
-    used: int  # trials that this replay needed of the model
+    # trials that this replay needed of the model: all that are recorded where a pair of it stays open
+    used: int
     used_shuffled: float  # mean of that over shuffled replays
 
 
@@ -91,7 +93,12 @@ def analyze(
     scores = answers.truth(spec)
     board = Board(spec)
     replay = run_lockstep(spec, board, answers.begin(spec, board.run_sequence, np.random.SeedSequence(seed)))
-    shuffled = simulate(spec, RecordedAnswers(recorded), replicates, seed, 1, None, workers, progress)
+    replay = replace(replay, trials=_needed(spec, recorded, replay.verdict, replay.trials))
+    if replay.verdict.size:
+        shuffled = simulate(spec, RecordedAnswers(recorded), replicates, seed, 1, None, workers, progress)
+    else:  # one model: nothing is compared, in no order
+        shuffled = collected(spec, scores, [replay], True)
+    shuffled = replace(shuffled, trials=_needed(spec, recorded, shuffled.verdict, shuffled.trials))
     mu, sigma = _bayes(recorded, spec)
     ranks = rank_with_confidence(mu, sigma)
     intervals = _rank_intervals(spec, replay)
@@ -116,6 +123,18 @@ def analyze(
     ]
     ordered = tuple(sorted(lines, key=lambda line: -line.score))
     return Analysis(ordered, recorded.trials, replay, shuffled)
+
+
+def _needed(spec: SessionSpec, recorded: RecordedOutcomes, verdict: NDArray[np.int8], trials: Ints) -> Ints:
+    """Return the trials of each model, shape (…, L): all that are recorded where nothing was decided."""
+    goal = make_goal(spec)
+    needed = np.broadcast_to(recorded.counts.sum(axis=1), trials.shape).copy()
+    for model in range(len(spec.models)):
+        pairs = (goal.first == model) | (~goal.single & (goal.second == model))
+        if pairs.any():
+            decided = (verdict[..., pairs] != OPEN).all(axis=-1)
+            needed[..., model] = np.where(decided, trials[..., model], needed[..., model])
+    return needed
 
 
 def _bayes(recorded: RecordedOutcomes, spec: SessionSpec) -> tuple[Floats, Floats]:

@@ -50,7 +50,7 @@ class _Watched(Comparison):
     def note(self) -> None:
         """Note that the models of needed contrasts were needed so far."""
         # A call belongs to the step being folded, one after the common prefix.
-        until = max(self.common_prefix, int(self.decided_at.max()))
+        until = max(self.common_prefix, int(self.decided_at.max(initial=0)))
         members = self.members
         self.needed_until[members] = np.maximum(self.needed_until[members], until)
 

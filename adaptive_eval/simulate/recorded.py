@@ -92,6 +92,11 @@ class RecordedOutcomes:
         return int(self.counts.sum())
 
     @property
+    def repeated(self) -> bool:
+        """Whether every model has a second trial of every question."""
+        return bool(self.counts.min() > 1)
+
+    @property
     def tasks(self) -> dict[str, tuple[str, ...]]:
         """Question ids by task, in order."""
         names = list(dict.fromkeys(task for task, _ in self.questions))

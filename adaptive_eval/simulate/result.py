@@ -186,13 +186,13 @@ class SimulationResult:
     # ------------------------------------------------------------------ verdicts and cost
 
     def share(self, verdict: Literal["decided", "tie", "open"]) -> float:
-        """Return the share of contrasts that ended with a winner, a tie, or undecided."""
+        """Return the share of contrasts that ended with a winner, a tie, or undecided; NaN without any."""
         chosen = {
             "decided": (self.verdict == BETTER) | (self.verdict == WORSE),
             "tie": self.verdict == TIE,
             "open": self.verdict == OPEN,
         }
-        return float(chosen[verdict].mean())
+        return float(chosen[verdict].mean()) if self.pairs else float("nan")
 
     @property
     def reasons(self) -> dict[str, int]:

@@ -68,6 +68,8 @@ class TrialSequence:
     own : int, optional
         Seed of the rounds of a sequence that models share for the first ``1 + samples_per_prompt`` passes
         only: after them each follows its own questions, as :meth:`extend_own` lays them out.
+    early_repeats : bool
+        Whether the first pass has calibration repeats.
 
     Attributes
     ----------
@@ -97,11 +99,17 @@ class TrialSequence:
     """
 
     def __init__(
-        self, order: Sequence[int] | NDArray[np.integer], samples_per_prompt: int = 1, own: int | None = None
+        self,
+        order: Sequence[int] | NDArray[np.integer],
+        samples_per_prompt: int = 1,
+        own: int | None = None,
+        *,
+        early_repeats: bool = True,
     ) -> None:
         if samples_per_prompt < 1:
             raise ValueError(f"samples_per_prompt must be at least 1, got {samples_per_prompt}")
         self.samples_per_prompt = samples_per_prompt
+        self.early_repeats = early_repeats
         self.order = np.asarray(order, dtype=np.int64)
         self.questions = self.order.size
         if self.questions == 0 or not np.array_equal(np.sort(self.order), np.arange(self.questions)):
@@ -157,7 +165,7 @@ class TrialSequence:
         steps = max(steps, len(self) + len(self) // 2)
         while len(self) < steps:
             if self._passes == 0:
-                positions = first_pass(self.questions)
+                positions = first_pass(self.questions) if self.early_repeats else np.arange(self.questions)
                 self._repeats = positions.size - self.questions
             else:
                 positions = self._next_passes(steps - len(self))
@@ -295,6 +303,8 @@ class RunSequence:
         How many times each task asks a question in a row after the first pass.
     own : sequence of bool, optional
         For which tasks models follow questions of their own after the first passes; for none by default.
+    early_repeats : bool
+        Whether first passes have calibration repeats.
 
     Examples
     --------
@@ -311,6 +321,8 @@ class RunSequence:
         seed: int | None,
         samples_per_prompt: int = 1,
         own: Sequence[bool] | None = None,
+        *,
+        early_repeats: bool = True,
     ) -> None:
         if not sizes:
             raise ValueError("sizes must name at least one task")
@@ -321,6 +333,7 @@ class RunSequence:
                 np.arange(size) if seed is None else np.random.default_rng(generator).permutation(size),
                 samples_per_prompt,
                 (own_seed or 0) if rounds else None,
+                early_repeats=early_repeats,
             )
             for size, generator, rounds in zip(sizes, generators, own or [False] * len(sizes), strict=True)
         )
@@ -371,7 +384,7 @@ class RunSequence:
         if len(self.sequences) == 1:
             return self.sequences[0].complete(start, stop)
         steps = np.arange(start + 1, stop + 1)
-        repeats = any(first_pass(size).size > size for size in self.sizes)
+        repeats = self.sequences[0].early_repeats and any(first_pass(n).size > n for n in self.sizes)
         later = steps - self.questions
         whole = later % (self.questions * self.sequences[0].samples_per_prompt) == 0
         return np.asarray(whole & ((later > 0) if repeats else (later >= 0)))

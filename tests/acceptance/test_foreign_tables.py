@@ -81,7 +81,12 @@ def test_statistics_of_helm(tmp_path: Path) -> None:
         rows: list[dict[str, Any]] = []
         for n in range(2):
             for name, value in (("exact_match", 0.0), ("final_number_exact_match", right)):
-                stat = {"name": {"name": name, "split": "test"}, "count": 1, "sum": value, "mean": value}
+                stat = {
+                    "name": {"name": name, "split": ("valid", "test")[n]},
+                    "count": 1,
+                    "sum": value,
+                    "mean": value,
+                }
                 rows.append({"instance_id": f"id{n}", "train_trial_index": 0, "stats": [stat]})
         rows.append({**rows[-1], "perturbation": {"name": "typos"}})
         (folder / "per_instance_stats.json").write_text(json.dumps(rows), "utf-8")
@@ -92,7 +97,10 @@ def test_statistics_of_helm(tmp_path: Path) -> None:
     assert outcomes(tmp_path) == {
         (model, f"id{n}", 0, right) for model, right in (("org/a", 1), ("org/b", 0)) for n in range(2)
     }
-    assert {record.request.task for record in trials(tmp_path / "run")} == {"gsm:stop=none"}
+    assert {record.request.task for record in trials(tmp_path / "run")} == {
+        "gsm:stop=none/valid",
+        "gsm:stop=none/test",
+    }
 
 
 @pytest.mark.parametrize("replicas", [1, 2])

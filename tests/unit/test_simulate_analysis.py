@@ -1,12 +1,17 @@
 """Two views of recorded outcomes: all at once, and as a sequential run would have used them."""
 
+import json
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from session_scripts import make_spec
 from simulation_scripts import recorded_coins
 
+from adaptive_eval.cli.main import cli
 from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate.analysis import analyze
+from adaptive_eval.store.reader import RunReader
 from scorio import eval as metrics
 
 
@@ -54,3 +59,44 @@ def test_a_cell_without_trials_is_refused_and_can_be_left_out():
     empty = type(recorded)(recorded.models, recorded.questions[:1], categories[:, 2:3])
     with pytest.raises(UsageError, match="no question that all models have answered"):
         empty.answered_by_all()
+
+
+class TestOneTrialAQuestion:
+    """The usual public form of results: nothing is repeated, and all of it is read."""
+
+    @pytest.fixture
+    def table(self, tmp_path):
+        outcomes = recorded_coins((0.3, 0.5, 0.55, 0.8), questions=400, trials=1, seed=2)
+        path = tmp_path / "once.npz"
+        np.savez(path, R=outcomes.categories, models=outcomes.models)
+        return path
+
+    def test_is_read_to_the_end_and_decides_what_an_import_decides(self, table, tmp_path):
+        analysed = analysis_of(table)
+        run = CliRunner().invoke(cli, ["import", str(table), "--out", str(tmp_path / "run"), "--json"])
+        assert run.exit_code == 0, run.output
+        results = RunReader(tmp_path / "run").latest_snapshot().results
+        decided = [pair["verdict"] for pair in results["pairs"]]
+        ordered = analysed["in_recorded_order"]
+        assert ordered["winners"] == sum(verdict in ("better", "worse") for verdict in decided) == 5
+        assert results["trials"] == 1600
+
+    def test_nothing_is_saved_where_nothing_was_decided(self, tmp_path):
+        path = tmp_path / "equal.npz"
+        np.savez(path, R=recorded_coins((0.5, 0.5), questions=200, trials=1, seed=3).categories)
+        analysed = analysis_of(path)
+        assert analysed["in_recorded_order"]["undecided"] == 1
+        assert (analysed["in_recorded_order"]["trials"], analysed["shuffled"]["saved"]) == (400, 0.0)
+
+    def test_one_model_is_scored_and_compared_with_nobody(self, tmp_path):
+        path = tmp_path / "one.npz"
+        np.savez(path, R=recorded_coins((0.5,), questions=50, trials=1, seed=3).categories)
+        analysed = analysis_of(path)
+        assert analysed["in_recorded_order"]["winners"] == 0
+        assert analysed["models"][0]["trials"] == 50
+
+
+def analysis_of(path):
+    done = CliRunner().invoke(cli, ["analyze", str(path), "--json", "--replicates", "2", "--workers", "1"])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.output)
