@@ -28,8 +28,6 @@ from scorio.sequential.trial_sequence import first_pass
 Floats = NDArray[np.float64]
 PAIRS = 6000
 """Pairs of one profile at scale 1."""
-INFORMATION = (9.63, 8.53)
-"""Mean of ε²/V at a tie of equal models, by the first and by the present boundary (Brownian paths)."""
 SIZES = ((30, 40), (60, 20), (100, 12), (200, 20))
 """Questions and passes."""
 
@@ -110,32 +108,17 @@ def rounds(options: Options) -> None:
             row(f"{questions} x {passes}, {name}", *(percent(share) for share in shares), marks)
 
 
-def _trials(
-    chances: Floats, margin: float, runs: int, seed: int, order: QuestionPolicy, edition: int
-) -> tuple[float, int]:
+def _trials(chances: Floats, margin: float, runs: int, seed: int, order: QuestionPolicy) -> tuple[float, int]:
     """Return the trials of runs to their end, and the wrong winners."""
     models, questions = chances.shape
     spec = SessionSpec(
         models=tuple(ModelSpec(f"m{number}") for number in range(models)),
         tasks=(TaskSpec("t", tuple(f"q{number}" for number in range(questions))),),
-        stopping=StoppingSpec(equivalence=margin, max_passes=3000, edition=edition),
+        stopping=StoppingSpec(equivalence=margin, max_passes=3000),
         allocation=AllocationSpec(questions=order),
     )
     result = simulate(spec, GivenChances(chances), runs, seed, in_flight=1, workers=1)
     return float(result.total.sum()), int(result.wrong.sum())
-
-
-def _known(chances: Floats, pairs: list[tuple[int, int]], margin: float) -> list[float]:
-    """Return mean trials of a tie in one order, if models were equal and noise known, by boundary."""
-    a, b = chances[[one for one, _ in pairs]], chances[[one for _, one in pairs]]
-    within, between = (a * (1 - a) + b * (1 - b)).mean(axis=1), (a - b).var(axis=1)
-    found = []
-    for information in INFORMATION:
-        variance = margin**2 / information
-        first_pass = (within + between) / (variance + between / a.shape[1])
-        trials = np.where(first_pass <= a.shape[1], first_pass, within / variance)
-        found.append(2.0 * float(trials.mean()))
-    return found
 
 
 def noise_known(a: Floats, b: Floats, margin: float, runs: int, seed: int, passes: int = 6) -> float:
@@ -186,24 +169,23 @@ def _allocation(options: Options, path: Path) -> None:
     chances = chances[(recorded.counts.min(axis=1) > 0) & (chances.mean(axis=1) >= 0.05)]
     means, number = chances.mean(axis=1), options.number(200, 4)
     heading(
-        f"Trials by what was landed first; chances are the recorded means of {path.stem}, margin 0.03",
-        "what", "first edition", "tie boundary", "and auto", "wrong winners",
+        f"Trials along the schedule and by auto; chances are the recorded means of {path.stem}, margin 0.03",
+        "what", "schedule", "auto", "wrong winners",
     )  # fmt: skip
     rng = np.random.default_rng(options.seed)
     near = [
         (a, b) for a in range(means.size) for b in range(a + 1, means.size) if abs(means[a] - means[b]) < 0.03
     ]
-    edition = StoppingSpec().edition
-    ways: tuple[tuple[QuestionPolicy, int], ...] = (("schedule", 1), ("schedule", edition), ("auto", edition))
+    ways: tuple[QuestionPolicy, ...] = ("schedule", "auto")
     for label, groups in (
         ("pairs within 3 points", [near[index] for index in rng.permutation(len(near))[:16]]),
         ("boards of 8", [rng.permutation(means.size)[:8] for _ in range(8)] if means.size >= 8 else []),
     ):
         found = []
-        for order, edition in ways if chances.shape[1] <= ROUNDS_AT_MOST else ways[:2]:
+        for order in ways if chances.shape[1] <= ROUNDS_AT_MOST else ways[:1]:
             seeds = options.seeds(len(groups), 16)
             jobs = [
-                partial(_trials, chances[list(group)], 0.03, number, seed, order, edition)
+                partial(_trials, chances[list(group)], 0.03, number, seed, order)
                 for group, seed in zip(groups, seeds, strict=True)
             ]
             found.append(options.run(jobs))
@@ -211,7 +193,7 @@ def _allocation(options: Options, path: Path) -> None:
             trials = [sum(count for count, _ in one) / len(one) / number for one in found]
             shares = [f"{one:,.0f}: {one / trials[0]:.2f}" for one in trials[1:]]
             wrong = sum(count for _, count in found[-1])
-            row(label, f"{trials[0]:,.0f}", *shares, *["–"] * (2 - len(shares)), f"{wrong}")
+            row(label, f"{trials[0]:,.0f}", *shares, *["–"] * (1 - len(shares)), f"{wrong}")
         if groups and label.startswith("pairs"):
             known = [
                 partial(noise_known, *chances[list(pair)], 0.03, 40 * number, seed)
@@ -220,5 +202,3 @@ def _allocation(options: Options, path: Path) -> None:
             oracle = float(np.mean(options.run(known)))
             cell = f"{oracle:,.0f}: {oracle / trials[0]:.2f}" if np.isfinite(oracle) else "not in 6 passes"
             row("the same, if their noise were known", "", cell)
-    first, present = _known(chances, near, 0.03)
-    row("the pairs, if equal and of known noise", f"{first:,.0f}", f"{present:,.0f}: {present / first:.2f}")

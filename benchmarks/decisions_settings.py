@@ -25,8 +25,7 @@ from adaptive_eval.core.spec import (
 )
 from adaptive_eval.simulate import GivenChances, Rate
 from scorio.sequential.cells import MISSING
-from scorio.sequential.contrasts import FLOOR
-from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence
+from scorio.sequential.evidence import FLOOR, MIN_QUESTIONS, log_evidence
 
 Floats = NDArray[np.float64]
 PER_CELL = 4000
@@ -185,7 +184,6 @@ SETTINGS = (
     Setting("greedy, differ on .3", (2000,), 1, greedy=0.3),
     Setting("greedy, differ on .1", (2000,), 1, greedy=0.1, margin=0.05),
     Setting("greedy, differ on .5", (14_000,), 1, greedy=0.5, margin=0.05),
-    Setting("directional", (30,), 45, rule="directional"),
     Setting("exact", (30,), 45, rule="exact"),
     Setting("half missing", (200,), 24, missing=0.5, margin=0.08),
     Setting("clusters of 50", (2000,), 1, target="population", cluster=50, margin=0.13),

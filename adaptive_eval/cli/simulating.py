@@ -77,7 +77,7 @@ def simulation_options(replicates: int) -> Callable[[Command], Command]:
 
 def decision_options(*, watched: bool, some_models: bool = True) -> Callable[[Command], Command]:
     """Add the options for goal, rule and error rate."""
-    rules = ["anytime", "directional", "budgeted", "exact", *(["zscore"] if watched else [])]
+    rules = ["anytime", "exact", *(["zscore"] if watched else [])]
     words = "Only these of the recorded models, separated by commas."
     return stacked(
         *([click.option("--only", metavar="NAMES", help=words)] if some_models else []),

@@ -99,7 +99,7 @@ for _section in (AllGoal, AnyGoal):  # they are among the goals that they are ma
     _section.model_rebuild()
 
 
-RuleName: TypeAlias = Literal["anytime", "directional", "budgeted", "exact", "zscore"]
+RuleName: TypeAlias = Literal["anytime", "exact", "zscore"]
 PolicyName: TypeAlias = Literal["round-robin", "lowest-z", "top-two", "uniform"]
 
 

@@ -45,16 +45,9 @@ class Board:
             spec.own_rounds,
             early_repeats=allocation.early_repeats,
         )
-        second_only = spec.stopping.edition < 7
-        weight = 1.0 if second_only else 1.0 / allocation.samples_per_prompt
+        weight = 1.0 / allocation.samples_per_prompt
         self.cells = tuple(
-            Cells(
-                sequence,
-                unit_scores(task.weights),
-                len(spec.names),
-                repeat_weight=weight,
-                second_only=second_only,
-            )
+            Cells(sequence, unit_scores(task.weights), len(spec.names), repeat_weight=weight)
             for sequence, task in zip(self.run_sequence.sequences, spec.tasks, strict=True)
         )
         load_references(spec, self.cells)

@@ -27,7 +27,6 @@ from scorio.sequential.betting import ScoreBets
 from scorio.sequential.contrasts import ContrastBlock
 from scorio.sequential.evidence import MIN_QUESTIONS
 from scorio.sequential.exact import ExactReader
-from scorio.sequential.rules import Budgeted
 
 CERTAIN = 700.0
 """Logarithm of the evidence where a difference is known."""
@@ -107,11 +106,9 @@ class Comparison:
         self._score = np.where(board.progress > 0, board.scores().difference[:, 0], 0.0)
         self._window = EvidenceWindow(pairs)
         tasks = range(len(spec.tasks))
-        in_family = self.rule.fixed_threshold is None and spec.stopping.edition > 3
-        level = exp(-self.threshold) if in_family else self.alpha
-        levels = level, exp(-self.tie_threshold)
+        level = exp(-self.threshold) if self.rule.fixed_threshold is None else self.alpha
         self._readers = [
-            contrast_reader(spec, board.cells[task], task, self.goal, self.margin, *levels) for task in tasks
+            contrast_reader(spec, board.cells[task], task, self.goal, self.margin, level) for task in tasks
         ]
         self._last = [_no_estimate(pairs) for _ in tasks]
         shared = spec.allocation.questions == "shared-rounds"
@@ -130,7 +127,6 @@ class Comparison:
             self.goal.value[self._bets],
             spec.stopping.target,
             [task.clusters for task in spec.tasks],
-            pairs=spec.stopping.edition > 3,
         )
 
     @property
@@ -415,32 +411,6 @@ class Comparison:
             self.board.forget(max(min(oldest, self.common_prefix) - 1, 0))
 
     # ------------------------------------------------------------------ from outside
-
-    def final_look(self) -> list[Call]:
-        """Take the one precommitted look of the rule ``budgeted``, at the end of a budget or cap.
-
-        Pairs are called by |D|/√V in falling order while they pass Holm's threshold of the open pairs.
-        """
-        rule = self.rule
-        if not isinstance(rule, Budgeted):
-            return []
-        testable = ~self.goal.measured & ~self._bets
-        rows = np.flatnonzero(self.needed & testable & (self.questions >= MIN_QUESTIONS))
-        z = np.abs(self.difference[rows]) / np.sqrt(self.variance[rows])
-        left = int((testable & (self.verdict == OPEN)).sum()) if self.spec.stopping.family != "pair" else 1
-        called, thresholds = [], []
-        for place, index in enumerate(np.argsort(-z).tolist()):
-            hypotheses = max(left - place, 1) if left > 1 else 1
-            threshold, row = rule.final_threshold(hypotheses), int(rows[index])
-            if z[index] < threshold:
-                break
-            self.verdict[row] = BETTER if self.difference[row] > 0 else WORSE
-            called.append(row)
-            thresholds.append(threshold)
-        steps, statistics = self.progress[called].tolist(), -np.sort(-z)[: len(called)]
-        calls = list(self._described(called, steps, statistics.tolist(), thresholds)) if called else []
-        self._update_needed()
-        return calls
 
     def lose(self, model: int) -> None:
         """Drop the undecided contrasts of a model that will get no more answers."""

@@ -20,7 +20,7 @@ SPOT_CHECK = 8
 """Of the early repeats of a large benchmark, one in so many is asked all the same."""
 LARGE = 256
 """Questions from which on there are spot checks."""
-READERS = ("anytime", "directional", "budgeted")
+READERS = ("anytime",)
 """Rules that can use a noise of 0; the others read single trials."""
 
 Answer = tuple[int, int]

@@ -41,7 +41,7 @@ LOOKS = 16
 """Predictions while as many trials are issued and completed as are in flight."""
 SMALL_FLIGHT = 1 / 16
 """Trials in flight for each that is complete, below which those that are complete say enough."""
-DECIDERS = ("anytime", "directional", "budgeted")
+DECIDERS = ("anytime",)
 """Rules whose evidence can be predicted."""
 
 

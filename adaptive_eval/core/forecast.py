@@ -31,7 +31,7 @@ HARDEST = 60
 MOST_PAIRS = 200
 FACTORS = (1.2, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100)
 """Multiples of the trials so far at which the chance of an end is looked at."""
-FORECAST_RULES = ("anytime", "directional", "budgeted", "exact")
+FORECAST_RULES = ("anytime", "exact")
 """Rules with a known boundary; a rule from a package has no forecast."""
 QUANTILES = (0.1, 0.5, 0.9)
 HORIZON_PASSES = 1000

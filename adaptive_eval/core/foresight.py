@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board
 from scorio.sequential.cells import Cells
-from scorio.sequential.contrasts import FLOOR, KAPPA
+from scorio.sequential.contrasts import KAPPA
+from scorio.sequential.evidence import FLOOR
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -9,8 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.goals import BETTER, TIE, WORSE, Goal
-from scorio.sequential.contrasts import FLOOR
-from scorio.sequential.evidence import confidence_radius, difference_radius, log_evidence, score_radius
+from scorio.sequential.evidence import (
+    FLOOR,
+    confidence_radius,
+    difference_radius,
+    log_evidence,
+    score_radius,
+)
 
 EXACT = 2.0 * FLOOR
 """Variance of a difference of scores that are known: all questions answered by models without noise."""

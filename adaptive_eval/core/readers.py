@@ -34,43 +34,25 @@ def contrast_reader(
     goal: Goal,
     margin: float | None,
     level: float,
-    tie_level: float,
 ) -> ContrastReader:
-    """Return the reader of all contrasts of a session on one task, called at these levels at least."""
+    """Return the reader of all contrasts of a session on one task, called at this level at least."""
     target, clusters = spec.stopping.target, spec.tasks[task].clusters
     asked, first, second = len(spec.models), goal.first, goal.second
-    single, factor = goal.single, spec.stopping.rounds_margin
+    single = goal.single
     stored = ~single & ((first >= asked) | (second >= asked))
     pairs = ~single & ~stored
     parts: list[tuple[Bools, ContrastReader]] = []
     if pairs.any():
-        sides = first[pairs], second[pairs]
-        pair_reader = PairReader(
-            cells,
-            *sides,
-            target,
-            clusters,
-            margin,
-            factor,
-            tie_noise=spec.stopping.tie_noise,
-            tie_level=tie_level,
-            graded_margin=spec.stopping.graded_margin,
-            few_clusters=spec.stopping.few_clusters,
-            by_question=spec.stopping.edition > 7,
-        )
+        pair_reader = PairReader(cells, first[pairs], second[pairs], target, clusters, margin)
         parts.append((pairs, pair_reader))
     if stored.any():
         live, reference = np.minimum(first, second)[stored], np.maximum(first, second)[stored]
         sign = np.where(first[stored] < asked, 1, -1)
-        few = spec.stopping.few_clusters
-        reader = ReferenceReader(
-            cells, live, reference, sign, target, clusters, margin, factor, level, few_clusters=few
-        )
+        reader = ReferenceReader(cells, live, reference, sign, target, clusters, margin, level)
         parts.append((stored, reader))
     if single.any():
-        groups = clusters if spec.stopping.edition > 6 else None
         values = goal.value[single]
-        parts.append((single, _ScoreReader(cells, first[single], values, target, margin, groups)))
+        parts.append((single, _ScoreReader(cells, first[single], values, target, margin, clusters)))
     return parts[0][1] if len(parts) == 1 else _SideBySide(parts)
 
 

@@ -253,12 +253,6 @@ class Session:
             self._stop(StopVerdict("max_passes", evidence={**passes, "known": known}))
 
     def _stop(self, verdict: StopVerdict) -> None:
-        if verdict.reason in ("budget", "max_passes"):
-            calls = self.comparison.final_look()
-            for call in calls:
-                self.decisions.append(pair_decision(self.spec, self.comparison, call, self.budget.completed))
-            if calls and self.comparison.goal.stops and not self.comparison.needed.any():
-                verdict = self._conclusion()
         self.stopped = verdict
         prefix, completed = self.comparison.common_prefix, self.budget.completed
         self.decisions.append(

@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.plugins import load_rule
 from scorio.sequential import families, rules
-from scorio.sequential.contrasts import FEW_CLUSTERS, GRADED_MARGIN
-from scorio.sequential.pairs import ROUNDS_MARGIN, TieNoise
 
 GoalKind = Literal["ranking", "top-k", "baseline", "width", "threshold", "budget", "pairs", "all", "any"]
-RuleName = Literal["anytime", "directional", "budgeted", "exact", "zscore"]
+RuleName = Literal["anytime", "exact", "zscore"]
 RULES: tuple[RuleName, ...] = get_args(RuleName)
 """Rules by the name a config gives; installed packages may offer more (:mod:`adaptive_eval.core.plugins`)."""
 PolicyName = Literal["round-robin", "lowest-z", "top-two", "uniform"]
@@ -310,29 +308,7 @@ class StoppingSpec:
     @property
     def bets_on_numbers(self) -> bool:
         """Whether a model is held against a number by bets, see :mod:`scorio.sequential.betting`."""
-        return self.edition > 1 and self.rule in ("anytime", "directional", "budgeted")
-
-    @property
-    def rounds_margin(self) -> float:
-        """Factor of the variance at the margin within rounds."""
-        return ROUNDS_MARGIN if self.edition > 3 else 1.0
-
-    @property
-    def graded_margin(self) -> float:
-        """Factor of the variance at the margin in a first pass where scores are graded."""
-        return GRADED_MARGIN if self.edition > 6 else 1.0
-
-    @property
-    def few_clusters(self) -> float:
-        """By how much the variance at the margin is larger with two clusters of questions."""
-        return FEW_CLUSTERS if self.edition > 7 else 0.0
-
-    @property
-    def tie_noise(self) -> TieNoise:
-        """How ties in a first pass take the noise, see :class:`scorio.sequential.pairs.PairReader`."""
-        if self.edition > 6:
-            return "likelihood"
-        return "repeats" if self.edition > 5 else "pooled" if self.edition > 4 else "own"
+        return self.rule == "anytime"
 
     @property
     def own_rule(self) -> bool:
@@ -353,13 +329,8 @@ class StoppingSpec:
             return rules.ZScore(self.threshold)
         if self.own_rule:
             return load_rule(self.rule, alpha, margin)
-        kinds = {
-            "anytime": rules.Anytime,
-            "directional": rules.Directional,
-            "budgeted": rules.Budgeted,
-            "exact": rules.Exact,
-        }
-        return kinds[self.rule](alpha, margin, self.edition == 1)
+        kinds = {"anytime": rules.Anytime, "exact": rules.Exact}
+        return kinds[self.rule](alpha, margin)
 
     def make_family(self) -> families.Family:
         """Return the family object."""

@@ -50,7 +50,7 @@ def _refuse_first(problems: Iterator[str]) -> None:
 def spec_warnings(spec: SessionSpec) -> Iterator[Coded]:
     """Yield warnings about contrasts that a specification can never decide."""
     stopping, goal = spec.stopping, spec.goal
-    reading = stopping.rule in ("anytime", "directional", "budgeted")
+    reading = stopping.rule == "anytime"
     for task in spec.tasks:
         size = len(task.questions)
         if reading and size < MIN_QUESTIONS:
@@ -77,15 +77,6 @@ def spec_warnings(spec: SessionSpec) -> Iterator[Coded]:
         yield Coded(
             "warning/rounds-unused",
             "allocation.questions: rounds is not used where a model is held against a number; schedule is",
-        )
-    if stopping.edition == 1 and (
-        stopping.equivalence is not None or any(part.kind == "threshold" for part in goal.parts)
-    ):
-        yield Coded(
-            "warning/old-formulas",
-            "this run began under the first edition of the formulas for ties and for models held against a "
-            "number, and ends under it: ties take more trials, and with many models the error rate of a "
-            "threshold may exceed its level; a new run uses the present ones",
         )
     bounded = stopping.max_passes is not None or any(_limits(budget) for budget in limits)
     if not bounded and goal.kind == "budget":

@@ -113,8 +113,6 @@ class _Run:
     def outcome(self, *, scored: bool) -> RunOutcome:
         """Return what came of the run."""
         self.comparison.note()
-        if self.comparison.needed.any():
-            self.comparison.final_look()
         return _outcome(self.spec, self.board, self.comparison, self.stream, self.exhausted, scored=scored)
 
 

@@ -80,14 +80,6 @@ def _rule(results: Results) -> str:
             "two models that are truly equal are called separated with probability at most "
             f"{error}, although the run was looked at after every trial and could stop at any time."
         ),
-        "directional": (
-            f"with probability at least {confidence} a separated pair has the right sign, at whatever moment "
-            "the run stopped. Two truly equal models may be called separated more often."
-        ),
-        "budgeted": (
-            f"half of the error rate of {error} is spent during the run, half on one last look that "
-            "was fixed before the start."
-        ),
         "exact": (
             f"separated pairs carry a finite-sample guarantee at an error rate of at most {error}, without "
             "any approximation."

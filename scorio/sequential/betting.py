@@ -111,9 +111,6 @@ class ScoreBets:
         cluster.
     clusters : sequence of (array_like or None), optional
         Per task the cluster of each question; only with ``population``.
-    pairs : bool
-        Whether the first two passes are bet on together. Runs that began without that end without it: half of
-        their stake is bet question by question, on single trials in the first pass.
 
     Notes
     -----
@@ -131,11 +128,8 @@ class ScoreBets:
         values: ArrayLike,
         target: Target = "benchmark",
         clusters: Sequence[ArrayLike | None] | None = None,
-        pairs: bool = True,
     ) -> None:
         self.cells, self.run_sequence = cells, run_sequence
-        self._pairs = pairs
-        self._by_question = BY_QUESTION if pairs else 0.5
         self.models = np.asarray(models, dtype=np.int64)
         self.values = np.clip(np.asarray(values, dtype=np.float64), 1e-6, 1.0 - 1e-6)
         sizes = np.array([one.sequence.questions for one in cells])
@@ -191,11 +185,8 @@ class ScoreBets:
     def _log_e(self, rows: Ints, plain: Floats) -> Floats:
         """Return the log of the whole stake, given the log winnings (p, steps, sizes) of the plain bets."""
         log_e = _log_sum(self._shares[rows, None] + plain)
-        if self._pass_of(rows) == 0 and not self._pairs:
-            return log_e
         careful = _log_sum(self._shares[rows] + self._careful[rows])
-        share = self._by_question
-        return np.asarray(np.logaddexp(log1p(-share) + log_e, log(share) + careful[:, None]))
+        return np.asarray(np.logaddexp(log1p(-BY_QUESTION) + log_e, log(BY_QUESTION) + careful[:, None]))
 
     # ------------------------------------------------------------------ bets on trials
 
@@ -273,9 +264,7 @@ class ScoreBets:
         """Settle the bets question by question on the pass that has ended, and begin the next."""
         number = self._pass_of(rows)
         score, _ = self._scores_of_pass(rows, number, stop)
-        if number == 0 and not self._pairs:
-            self._careful[rows] = self._plain[rows]
-        elif number == 1 and self._pairs:
+        if number == 1:
             self._careful[rows] = self._won_by_pairs(rows, score)
         elif number > 0:
             self._careful[rows] += self._won_by_question(rows, score)

@@ -165,7 +165,7 @@ def board(
     sequence, categories = lay_out(trials, order)
     cells = Cells(sequence, scores, models)
     pairs = np.array(list(combinations(range(models), 2)))
-    reader = PairReader(cells, pairs[:, 0], pairs[:, 1], target, clusters, margin, tie_level=alpha)
+    reader = PairReader(cells, pairs[:, 0], pairs[:, 1], target, clusters, margin)
     rule = Anytime(alpha, margin)
     peak = np.full(len(pairs), -np.inf)
     state = np.zeros(len(pairs), dtype=np.int64)  # 1, -1: winner; 2: tie

@@ -36,8 +36,7 @@ class PathBlock:
     `before` and `after` are the running mean score of the step's question before and after the step;
     `fresh` says that the model had no earlier trial of it. `w`, `u` are means over seen questions, `g`, `r`
     the sums of section 5 of the statistics; `seen` counts seen questions, `total` and `square` are the
-    sums of the question means and of their squares. `repeats` sums the variances of the two answers to each
-    question that had a second one, in steps that models share.
+    sums of the question means and of their squares.
     """
 
     before: Floats
@@ -50,7 +49,6 @@ class PathBlock:
     seen: Floats
     total: Floats
     square: Floats
-    repeats: Floats
 
     @property
     def trials(self) -> Floats:
@@ -79,8 +77,6 @@ class Cells:
         Number of models L.
     repeat_weight : float
         What a repeated answer is worth as one: less where few questions are asked many times in a row.
-    second_only : bool
-        Whether `repeats` take each repeated answer as a second one, as runs of the sixth edition do.
 
     Attributes
     ----------
@@ -113,13 +109,11 @@ class Cells:
         models: int,
         *,
         repeat_weight: float = 1.0,
-        second_only: bool = False,
     ) -> None:
         self.sequence = sequence
         self.scores = scores
         self.models = models
         self.repeat_weight = repeat_weight
-        self.second_only = second_only
         self._x = np.append(scores, [0.0, 0.0])  # missing and copied trials score nothing
         self._x2 = self._x**2
         self._p1, self._p2 = self.category_moments
@@ -131,7 +125,7 @@ class Cells:
         self.categories = np.full((models, 64), MISSING, dtype=np.int8 if small else np.int16)
         self.missing: list[list[int]] = [[] for _ in range(models)]
         self._prior = Prior(np.full(models, POOLED), np.full(models, self._p1), np.full(models, self._p2))
-        self._sums = np.zeros((8, models))  # Σv/n, Σu, G, R, seen, Σȳ, Σȳ², Σ of repeats
+        self._sums = np.zeros((7, models))  # Σv/n, Σu, G, R, seen, Σȳ, Σȳ²
         self._repeated = np.zeros(models, dtype=np.int64)  # questions with a second trial
         self._fitted = np.zeros(models, dtype=np.int64)  # `_repeated` at the last doubling
         self.exact = np.zeros(models, dtype=bool)
@@ -207,8 +201,7 @@ class Cells:
         row, column = np.nonzero(categories >= 0)
         at = (models[row], questions[row, column], categories[row, column])
         np.add.at(self.counts, at, 1)
-        seen, shared = np.maximum(sums[4], 1.0), self._sums[7:, models, None]
-        sums = np.concatenate([sums, np.broadcast_to(shared, (1, *seen.shape))])
+        seen = np.maximum(sums[4], 1.0)
         self._sums[:, models] = sums[:, :, -1]
         self._sums[:2, models] *= seen[:, -1]
         kept = max(self._base - start, 0)
@@ -251,13 +244,10 @@ class Cells:
         terms[3], terms[4] = y, y * y
         terms[0, 0][fresh] = 0.0
         gained = terms[:, 1] - terms[:, 0]
-        deltas = np.empty((8, models.size, length + 1))
+        deltas = np.empty((7, models.size, length + 1))
         deltas[:, :, 0] = self._sums[:, models]
-        deltas[:3, :, 1:], deltas[5:7, :, 1:] = gained[:3], gained[3:]
+        deltas[:3, :, 1:], deltas[5:, :, 1:] = gained[:3], gained[3:]
         deltas[3, :, 1:], deltas[4, :, 1:] = ~fresh, fresh
-        # What an answer adds to the squared deviations of n: n(n − 1) times the square of the mean's move.
-        freedom = np.where(fresh, 0, 2) if self.second_only else n[1] * (n[1] - 1)
-        deltas[7, :, 1:] = freedom * gained[3] ** 2
         answered = present.all()
         if not answered:
             deltas[:, :, 1:][:, ~present] = 0.0
@@ -335,7 +325,7 @@ class Cells:
         terms = (
             np.where(asked, v / many, 0.0), self._avg_variance(n, sx, sxx), n * v, n - asked, asked, y, y**2,
         )  # fmt: skip
-        self._sums[:7, models] = [term.sum(axis=1) for term in terms]
+        self._sums[:, models] = [term.sum(axis=1) for term in terms]
 
     # ------------------------------------------------------------------ models that are not asked
 
@@ -394,7 +384,7 @@ class Cells:
                 values = self.rounds.restricted(here, start, stop, self.categories, mask)
                 without = np.isinf(sums[3][row])
                 values[:2, 0, without], values[2:4, 0, without] = 0.0, np.inf
-                for name, value in zip(sums[:7], values, strict=True):
+                for name, value in zip(sums, values, strict=True):
                     name[row] = value[0]
         return PathBlock(before, after, fresh != 0.0, *sums)
 

@@ -240,7 +240,7 @@ def compare(
     cells = Cells(sequence, scores, 2)
     cells.absorb(np.arange(2), categories)
     steps = categories.shape[1]
-    reader = PairReader(cells, [0], [1], target, clusters, margin, tie_level=alpha)
+    reader = PairReader(cells, [0], [1], target, clusters, margin)
     block = reader.read(np.arange(1), steps)
     rule = Anytime(alpha, margin)
     evidence = rule.statistic(block, sequence.complete(0, steps))[0]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scorio.sequential.cells import PathBlock
-from scorio.sequential.evidence import likelihood_variance, margin_variance
+from scorio.sequential.evidence import FLOOR, tie_variance
 
 Target = Literal["benchmark", "population"]
 Floats = NDArray[np.float64]
@@ -34,30 +34,6 @@ ENOUGH_NOISE = 4.0
 """Σ n v at which the empirical-Bayes noise of a model is trusted."""
 TRUST = 8.0
 """Repeated trials at which within- and between-question variance weigh about evenly."""
-MANY_REPEATS = 40.0
-"""Repeats of a model from which a tie in a first pass takes those of both models together: with a quarter as
-many (200 questions), 5.3 % of pairs at the margin were called tied instead of 4.4 %."""
-MORE_REPEATS = 0.5
-"""Disagreements of two answers to one question that a tie in a first pass counts beyond those seen, where
-many were repeated. Without any, 5.0–5.2 % of pairs at the margin were called tied (800 questions, noise known
-from 43 repeats), with a half of one 4.0–4.5 %."""
-GRADED_MARGIN = 1.02
-"""Factor of the variance at the margin in a first pass where scores are graded: without it, 5.2 % of 18,000
-pairs at the margin were called tied (2,000 questions, three grades, margin 5 points)."""
-LIKELY_LATER = 1.03
-"""Factor of the variance by likelihood after a first pass, which bounds the variance at the margin from where
-that is larger than :data:`MOST_LATER` times V."""
-MOST_LATER = 1.25
-FEWER_REPEATS = 6.0
-"""The variance at the margin is taken larger by (6/r) V₂ where it is estimated from r repeats, a quarter of
-the questions or more: the bound of a tie has no slack. Without it, 5.3 % of 8,000 pairs at the margin were
-called tied (200 questions, unrelated models at .5: in passes 2 and 3), with it 4.8 %."""
-FEW_CLUSTERS = 3.0
-"""The variance at the margin is taken larger by 3/(G − 1) of it where it is estimated from G clusters of
-questions. Without it, 5.3 % of 6,000 pairs at the margin were called tied (2,000 questions in groups of 50,
-unrelated models), with it 4.4 %."""
-FLOOR = 1e-15
-"""Smallest variance, so that no division by zero can follow from identical answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +81,16 @@ class ContrastBlock:
         grown = np.maximum(there / np.maximum(here, self.guarded), 1.0)
         return replace(self, difference=self.difference - value, margin=self.guarded * grown)
 
-    def with_margin(self, margin: Floats) -> ContrastBlock:
-        """Return the block with another variance at the margin."""
-        rest = (self.avg_variance, self.questions)
-        return ContrastBlock(self.difference, self.variance, self.guarded, margin, *rest)
+    def for_ties(self, equivalence: float, target: Target, trials: Floats, step: Floats) -> ContrastBlock:
+        """Return the block with the variance with which ties are called.
+
+        `trials` are those of each model, infinite where answers have no noise; for `step` see
+        :func:`scorio.sequential.evidence.margin_variance`.
+        """
+        questions_count = (target == "population") | np.isinf(trials)
+        n = np.where(questions_count, self.questions, trials)
+        margin = tie_variance(self.difference, self.variance, self.guarded, n, equivalence, step)
+        return replace(self, margin=margin)
 
     def take(self, rows: Ints) -> ContrastBlock:
         """Return some contrasts."""
@@ -228,178 +210,3 @@ def score_block(
     )
     count = path.seen.astype(np.int64)
     return ContrastBlock(path.total / seen, variance, variance, variance, path.u / seen, count)
-
-
-def single_share(repeats: Floats, questions: Floats) -> Floats:
-    """Return how far a difference rests on single answers whose noise is known from repeats of few questions.
-
-    It is 0 without repeats, rises up to :data:`MANY_REPEATS`, and is 0 again where every fourth question
-    has one.
-    """
-    few = np.minimum(np.maximum(1.0 - 4.0 * repeats / questions, 0.0), 1.0)
-    return np.asarray(few * np.minimum(repeats / MANY_REPEATS, 1.0))
-
-
-def pooled_noise(a: PathBlock, b: PathBlock, noise: Noise) -> Noise:
-    """Return the noise of a pair's difference in a first pass, both models' repeats taken together.
-
-    Each model's w includes its total variance T once, as if one more repeat had shown it (T/(R + 1)), so that
-    few repeats cannot make it too small. A difference needs one such repeat only, and has those of both.
-    """
-    w, u, g, r = noise
-    seen_a, seen_b = np.maximum(a.seen, 1.0), np.maximum(b.seen, 1.0)
-    share = single_share(r, np.minimum(seen_a, seen_b))
-    for one, seen in ((a, seen_a), (b, seen_b)):
-        spread = np.maximum(one.square / seen - (one.total / seen) ** 2, 0.0)
-        w = w - 0.5 * share * spread / (one.r + 1.0)
-    return np.maximum(w, 0.0), u, g, r * (1.0 + share)
-
-
-def tie_block(
-    block: ContrastBlock,
-    equivalence: float,
-    target: Target,
-    trials: Floats,
-    means: tuple[Floats, Floats],
-    step: Floats,
-    square: Floats | None = None,
-    likely: float = 0.0,
-    factor: Floats | float = 1.0,
-) -> ContrastBlock:
-    """Return pairs with the variance that they would have at the margin.
-
-    What is added to V for the margin grows with 1/q², q the variance of a difference of one trial. While most
-    questions have one answer of each model, what is seen of q is Q/c: a finite population makes V smaller
-    than q/n, but the noise in it comes from the repeats, which few of the differences are part of.
-
-    Parameters
-    ----------
-    block : ContrastBlock
-        The pairs.
-    equivalence : float
-        Equivalence margin ε in unit scores.
-    target : {'benchmark', 'population'}
-        Target of the estimate.
-    trials : ndarray of float
-        Trials of each model of a pair.
-    means : tuple of ndarray
-        Their scores.
-    step : ndarray of float
-        Of differences of single trials, see :func:`scorio.sequential.evidence.margin_variance`.
-    square : ndarray of float, optional
-        Q, where models are asked the same questions. The block's `margin` is then V₂ with the noise of
-        :func:`pooled_noise`, which the result shrinks to; without it q is V n throughout.
-    likely : float
-        How far the variance is bounded by the one for which no difference is as much likelier than the margin
-        (:func:`scorio.sequential.evidence.likelihood_variance`), in [0, 1]: near 0 and 100 % the variance at
-        the margin is up to twice V, more than the evidence needs.
-    factor : float or ndarray of float
-        Factor of the result, see :func:`cluster_factor`.
-    """
-    if target == "population":
-        n, variance = np.maximum(block.questions, 1).astype(np.float64), np.minimum(block.variance, 1e6)
-    else:
-        n = np.maximum(np.where(np.isinf(trials), block.questions, trials), 1.0)
-        # A score between 0 and 1 with mean p has a variance of p(1 − p) at most.
-        most = sum((mean * (1.0 - mean) for mean in means), start=block.difference**2)
-        variance = np.minimum(block.variance, most / n)
-    margin, shrunk = later_margin(block.difference, variance, n, equivalence, step, likely), np.ones(1)
-    if square is not None and target == "benchmark":
-        c = np.maximum(block.questions, 1).astype(np.float64)
-        single = np.maximum(np.maximum(variance * n, np.minimum(square / c, most)), FLOOR) / c
-        grown = margin_variance(block.difference, single, c, equivalence, step) / single
-        share = single_share(n - c, c)
-        margin = (1.0 - share) * margin + share * variance * grown
-        shrunk = block.margin / block.guarded
-    margin = np.maximum(margin, block.guarded) * shrunk
-    # While nothing differs, κ in V₂ stands for what may. At the margin that has a chance of (1 − ε)ⁿ at most,
-    # so the evidence, ε²/(2V), is not more than the logarithm of 1 over it.
-    unseen = equivalence**2 / (-2.0 * n * np.log1p(-min(equivalence, 0.999)))
-    return block.with_margin(factor * np.where(variance > FLOOR, margin, np.maximum(block.guarded, unseen)))
-
-
-def cluster_factor(stretch: Floats, few_clusters: float) -> Floats:
-    """Return 1 + `few_clusters`/(G − 1), where `stretch` is G/(G − 1)."""
-    return np.asarray(1.0 + few_clusters * np.minimum(stretch - 1.0, 1.0))
-
-
-def later_margin(
-    difference: Floats, variance: Floats, trials: Floats, equivalence: float, step: Floats, likely: float
-) -> Floats:
-    """Return the variance at the margin after a first pass; for `likely` see :func:`tie_block`."""
-    margin = margin_variance(difference, variance, trials, equivalence, step)
-    if likely == 0.0:
-        return margin
-    q = np.maximum(variance * trials, FLOOR)
-    least = LIKELY_LATER * variance * likelihood_variance(q, equivalence, step) / q
-    least = np.minimum(margin, np.maximum(least, MOST_LATER * variance))
-    return np.asarray(likely * least + (1.0 - likely) * margin)
-
-
-def later_growth(repeats: Floats, questions: Floats) -> Floats:
-    """Return by how much V₂ is too uncertain for a tie if it is estimated from so many repeats."""
-    quarter = 0.25 * questions
-    return np.asarray(1.0 + FEWER_REPEATS * np.minimum(repeats / quarter, 1.0) / np.maximum(repeats, quarter))
-
-
-def first_pass_margin(
-    block: ContrastBlock,
-    equivalence: float,
-    square: Floats,
-    noise: Floats,
-    repeats: Floats,
-    fraction: Floats,
-    step: Floats,
-    share: float,
-    factor: float = 1.0,
-) -> ContrastBlock:
-    """Return pairs with the variance at the margin of a first pass, as far as they are in it.
-
-    Until every fourth question has a second answer, the noise is the mean variance of the answers that were
-    repeated, as if a half of a disagreement more had been seen (with r repeats (1 + 8/r)/2). The spread of
-    the differences is taken as if one more question had differed, two if all differences are in favour of one
-    model, and grows to what a likelihood ratio needs
-    (:func:`scorio.sequential.evidence.likelihood_variance`). From then on the variance at the margin is
-    larger by what V₂ grows by :func:`later_growth`.
-
-    Parameters
-    ----------
-    block : ContrastBlock
-        The pairs as :func:`tie_block` returns them.
-    equivalence : float
-        Equivalence margin ε in unit scores.
-    square : ndarray of float
-        Q, the sum of squared differences.
-    noise : ndarray of float
-        Mean variance of a repeated answer, summed over both models.
-    repeats : ndarray of float
-        Repeated answers of each model; infinite where answers have no noise.
-    fraction : ndarray of float
-        Share of the questions that are answered, 0 where they are a sample.
-    step : ndarray of float
-        As in :func:`tie_block`.
-    share : float
-        1 at a level of 5 %, less at smaller ones (:func:`scorio.sequential.evidence.beyond`): the likelihood
-        ratio is one of estimated spreads, which is too large there by more than it is small elsewhere.
-    factor : float
-        Of the variance in a first pass.
-    """
-    c = np.maximum(block.questions, 1).astype(np.float64)
-    known = np.isinf(repeats)
-    some = np.where(known, 0.0, repeats)
-    single = share * np.minimum(np.maximum(1.0 - 4.0 * some / c, 0.0), 1.0)
-    single = np.where(known & (fraction >= 1.0), 0.0, single)
-    later = block.margin + (later_growth(repeats, c) - 1.0) * block.guarded
-    if not single.any():
-        return block.with_margin(np.where(square > 0.0, later, block.margin))
-    one_sided = np.abs(block.difference) * c * np.sqrt(step) / np.maximum(square, FLOOR)
-    extra = 1.0 + np.minimum(one_sided, 1.0)
-    between = (square + extra) / (c * c)
-    more = MORE_REPEATS * (1.0 + TRUST / np.maximum(some, 1e-9))
-    within = noise + 0.5 * more * step / np.maximum(some, 1e-9)
-    within = np.minimum(within * (1.0 - 0.5 * some / c) / c, between)
-    variance = (1.0 - fraction) * between + fraction * within
-    seen = (square + extra) / (c + extra)
-    likely = factor * variance * likelihood_variance(seen, equivalence, step) / seen
-    margin = single * likely + (1.0 - single) * later
-    return block.with_margin(np.where(square > 0.0, margin, block.margin))

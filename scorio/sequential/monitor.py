@@ -139,7 +139,7 @@ class Monitor:
         first, second = self._pairs[:, 0], self._pairs[:, 1]
         margin = self._rule.equivalence
         self._clusters = clusters
-        self._reader = PairReader(self._cells, first, second, target, clusters, margin, tie_level=self._alpha)
+        self._reader = PairReader(self._cells, first, second, target, clusters, margin)
         self._log_e = np.full(len(self._pairs), -np.inf)
         self._state = np.zeros(len(self._pairs), dtype=np.int64)
         self._difference = np.zeros(len(self._pairs))

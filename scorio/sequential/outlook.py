@@ -14,17 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.sequential.contrasts import ENOUGH_NOISE, KAPPA, MORE_REPEATS, TRUST, later_growth, later_margin
+from scorio.sequential.contrasts import ENOUGH_NOISE, KAPPA, TRUST
 from scorio.sequential.evidence import (
     MIN_QUESTIONS,
     MIN_Z2,
     MIXTURE,
-    beyond,
-    likelihood_variance,
     log_bayes_factor,
     log_evidence,
     log_tie_evidence,
     score_radius,
+    tie_variance,
 )
 from scorio.sequential.trial_sequence import MAX_REPEATS, REPEAT_EVERY
 
@@ -119,14 +118,6 @@ class Outlook:
         all_asked = 0.0 if self.population else 1.0 / self.questions
         between = _wide(np.maximum(self.one_trial - self.within, 0.0), steps) * (1.0 / asked - all_asked)
         return self._ratio(steps) * growth * (between + self._within(steps))
-
-    def first_pass_variance(self, steps: Floats, growth: Floats | float = 1.0) -> Floats:
-        """Return the variance that :func:`scorio.sequential.contrasts.first_pass_margin` starts from."""
-        between, within, fraction = self._parts(steps, 1.0, growth)
-        repeats = np.maximum(self.repeats(steps), 1e-9)
-        more = 0.5 * MORE_REPEATS * (1.0 + TRUST / repeats) / repeats
-        within = np.minimum(within + more / self.asked(steps), between)
-        return np.asarray(self._ratio(steps) * ((1.0 - fraction) * between + fraction * within))
 
     def repeats(self, steps: Floats) -> Floats:
         """Return the repeated answers of each model by some steps."""
@@ -247,16 +238,8 @@ def closing_steps(
     v = np.maximum(outlook.future_variance(steps, seen, outlook.known_noise(steps, more)), 1e-15)
     called = (log_evidence(estimate, v, equivalence) >= threshold) & (estimate**2 > MIN_Z2 * v)
     if equivalence is not None:
-        # As in :func:`scorio.sequential.contrasts.first_pass_margin`: of single answers, then of repeats.
-        asked, repeats = outlook.asked(steps), outlook.repeats(steps)
-        single = np.maximum(outlook.one_trial[:, None, None] * seen + 1.0 / asked, 1e-12)
-        likely = outlook.first_pass_variance(steps, seen)
-        likely *= likelihood_variance(single, equivalence) / single
-        at_margin = later_margin(estimate, v, steps, equivalence, np.ones(1), 1.0 - beyond(alpha))
-        at_margin = np.maximum(at_margin, v)
-        at_margin += v * (later_growth(repeats, asked) - 1.0)
-        share = (1.0 - beyond(alpha)) * np.maximum(1.0 - 4.0 * repeats / asked, 0.0)
-        at_margin = share * likely + (1.0 - share) * at_margin
+        n = outlook.asked(steps) if outlook.population else steps
+        at_margin = tie_variance(estimate, v, v, n, equivalence)
         called |= log_tie_evidence(estimate, at_margin, equivalence) >= log(1.0 / alpha)
     called &= (np.minimum(grid, outlook.questions) >= MIN_QUESTIONS)[:, None, :]
     first = called.argmax(axis=2)

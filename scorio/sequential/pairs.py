@@ -7,25 +7,12 @@ question q, the estimate is D = Σ d_q / c.
 from __future__ import annotations
 
 from functools import reduce
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio.sequential.cells import KNOWN, MISSING, Cells, PathBlock
-from scorio.sequential.contrasts import (
-    FEW_CLUSTERS,
-    GRADED_MARGIN,
-    KAPPA,
-    ContrastBlock,
-    Target,
-    cluster_factor,
-    contrast_variance,
-    first_pass_margin,
-    pooled_noise,
-    tie_block,
-)
-from scorio.sequential.evidence import beyond
+from scorio.sequential.contrasts import KAPPA, ContrastBlock, Target, contrast_variance
 from scorio.sequential.trial_sequence import inverse_change
 
 Floats = NDArray[np.float64]
@@ -33,15 +20,6 @@ Ints = NDArray[np.integer]
 
 MOST_CELLS = 2**18
 """Trials that are looked at together where some are missing."""
-TieNoise = Literal["likelihood", "repeats", "pooled", "own"]
-
-ROUNDS_MARGIN = 1.03
-"""Factor of the variance at the margin within rounds: steps are so many and so small there that the bound of
-a tie has no slack for a variance that is estimated."""
-IN_A_ROW_MARGIN = 1.05
-"""The same after the first pass where each question is asked several times in a row: what is known of the
-noise is known of few questions. With 3 %, 5.3 % of 2,000 pairs at the margin were called tied (500 questions,
-four answers in a row, .9), without it and with all repeats counted alike 6.7 %."""
 
 
 class PairReader:
@@ -59,22 +37,6 @@ class PairReader:
         Cluster of each question; only with ``target="population"``.
     equivalence : float, optional
         Equivalence margin ε in unit scores, where ties are to be called.
-    rounds_margin : float
-        Factor of the variance at the margin within rounds.
-    tie_noise : {'likelihood', 'repeats', 'pooled', 'own'}
-        The variance of a tie: in a first pass :func:`scorio.sequential.contrasts.first_pass_margin`, and
-        bounded by a likelihood ratio later. For runs that began with it: no such bound; in a first pass
-        :func:`scorio.sequential.contrasts.pooled_noise`; that of later passes throughout.
-    tie_level : float
-        Smallest error level at which ties are called.
-    graded_margin : float
-        Factor of the variance at the margin in a first pass where scores are graded.
-    few_clusters : float
-        By how much the variance at the margin is larger with two clusters, see
-        :data:`scorio.sequential.contrasts.FEW_CLUSTERS`.
-    by_question : bool
-        Whether the noise in the trials that a pair shares, where some are missing, is taken question by
-        question. For runs that began without it: by the number of all trials.
 
     Attributes
     ----------
@@ -95,21 +57,8 @@ class PairReader:
         target: Target = "benchmark",
         clusters: ArrayLike | None = None,
         equivalence: float | None = None,
-        rounds_margin: float = ROUNDS_MARGIN,
-        *,
-        tie_noise: TieNoise = "likelihood",
-        tie_level: float = 0.05,
-        graded_margin: float = GRADED_MARGIN,
-        few_clusters: float = FEW_CLUSTERS,
-        by_question: bool = True,
     ) -> None:
-        self.cells = cells
-        self._few_clusters = few_clusters
-        self._by_question = by_question
-        self._first_pass_margin = 1.0 if cells.binary else graded_margin
-        self._tie_noise = None if equivalence is None or clusters is not None else tie_noise
-        self._tie_share = 1.0 - beyond(tie_level)
-        self.equivalence, self._rounds_margin = equivalence, rounds_margin
+        self.cells, self.equivalence = cells, equivalence
         self.first = np.asarray(first, dtype=np.int64)
         self.second = np.asarray(second, dtype=np.int64)
         self.target: Target = target
@@ -176,10 +125,7 @@ class PairReader:
             None,
             stretch[:, None],
         )
-        block = self._at_margin(block, pairs, a, b, np.zeros((pairs.size, 1)), stretch[:, None])
-        if self.equivalence is None:
-            return block
-        return block.with_margin(self._rounds_margin * block.margin)
+        return self._at_margin(block, pairs, a, b, np.zeros((pairs.size, 1)))
 
     def _at_margin(
         self,
@@ -188,8 +134,6 @@ class PairReader:
         a: PathBlock,
         b: PathBlock,
         first: Floats,
-        stretch: Floats,
-        square: Floats | None = None,
         common: Floats | None = None,
     ) -> ContrastBlock:
         """Return the block with its variance at the margin; `first` are the differences of new questions.
@@ -199,35 +143,10 @@ class PairReader:
         if self.equivalence is None:
             return block
         step = self._firsts.add(pairs, first)
-        trials, repeats = np.minimum(a.trials, b.trials), np.minimum(a.r, b.r)
+        trials = np.minimum(a.trials, b.trials)
         if common is not None:
             trials = np.where(np.isinf(trials), trials, np.minimum(trials, common))
-            repeats = np.where(np.isinf(repeats), repeats, np.minimum(repeats, common - block.questions))
-        pooled, means = square if self._tie_noise == "pooled" else None, (a.mean, b.mean)
-        likely = self._tie_share if self._tie_noise == "likelihood" else 0.0
-        factor = cluster_factor(stretch, self._few_clusters)
-        block = tie_block(block, self.equivalence, self.target, trials, means, step, pooled, likely, factor)
-        if square is None or self._tie_noise not in ("likelihood", "repeats"):
-            return block
-        fraction = block.questions / self.cells.sequence.questions
-        if self.target == "population":
-            fraction = np.zeros(1)
-        noise = a.repeats / np.maximum(a.r, 1.0) + b.repeats / np.maximum(b.r, 1.0)
-        block = first_pass_margin(
-            block,
-            self.equivalence,
-            square,
-            noise,
-            self.cells.repeat_weight * repeats,
-            fraction,
-            step,
-            self._tie_share,
-            self._first_pass_margin,
-        )
-        if self.cells.repeat_weight == 1.0:
-            return block
-        later = block.questions >= self.cells.sequence.questions
-        return block.with_margin(np.where(later, IN_A_ROW_MARGIN, 1.0) * block.margin)
+        return block.for_ties(self.equivalence, self.target, trials, step)
 
     def _read_shared(self, pairs: Ints, start: int, stop: int) -> ContrastBlock:
         """Read steps at which both models are asked the same question."""
@@ -252,11 +171,8 @@ class PairReader:
         if self._clusters is not None:
             questions = self.cells.sequence.question(start, stop)
             square, stretch = self._clusters.add(pairs, questions, new - old, gained)
-        block = self._block(
-            difference_sum, square, count, a, b, scale, stretch, pooled=self._tie_noise == "pooled"
-        )
-        first = np.where(gained, new, 0.0)
-        return self._at_margin(block, pairs, a, b, first, stretch, square, common)
+        block = self._block(difference_sum, square, count, a, b, scale, stretch)
+        return self._at_margin(block, pairs, a, b, np.where(gained, new, 0.0), common)
 
     def _block(
         self,
@@ -267,8 +183,6 @@ class PairReader:
         b: PathBlock,
         scale: Floats | None,
         stretch: Floats,
-        *,
-        pooled: bool = False,
     ) -> ContrastBlock:
         questions = np.maximum(count, 1).astype(np.float64)
         w, u = a.w + b.w, a.u + b.u
@@ -286,12 +200,8 @@ class PairReader:
             if single.any():
                 exact = contrast_variance(square, 0.0, questions, total, noise, self.target) * stretch
                 variance = np.where(single, exact, guarded)
-        margin = guarded
-        if pooled:
-            noise = pooled_noise(a, b, noise)
-            margin = contrast_variance(square, KAPPA, questions, total, noise, self.target) * stretch
         return ContrastBlock(
-            difference_sum / questions, variance, guarded, margin, noise[1] / questions, count
+            difference_sum / questions, variance, guarded, guarded, noise[1] / questions, count
         )
 
     # ------------------------------------------------------------------ trials without an answer
@@ -348,7 +258,7 @@ class PairReader:
         inverse: Floats,
         count: NDArray[np.int64],
         seen: tuple[Floats, Floats],
-    ) -> tuple[Floats, Floats | None]:
+    ) -> tuple[Floats, Floats]:
         """Return, for each model of a pair, its noise in the trials that they share over that in its own.
 
         The noise of a question's mean is v/n, so that of a score goes with the mean of 1/n, which is more
@@ -362,8 +272,6 @@ class PairReader:
         self._lost[:, pairs], self._inverse[:, pairs] = lost[:, :, -1], inverse[:, :, -1]
         trials = np.arange(start + 1, stop + 1) - lost
         common = trials[0]
-        if not self._by_question:
-            return trials[1:] / np.maximum(common, 1), None
         inverse += self.cells.sequence.inverse(start, stop)
         own = inverse[1:] / np.maximum(np.stack(seen), 1.0)
         share = inverse[0] / np.maximum(count, 1) / np.where(count > 0, own, 1.0)

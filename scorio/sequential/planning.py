@@ -254,7 +254,7 @@ def sample_size(
     verdict, fell = np.zeros(number, dtype=np.int64), np.full(number, np.inf)
     cells = Cells(sequence, np.array([0.0, 1.0]), 2 * number)
     models = np.arange(2 * number)
-    reader = PairReader(cells, models[::2], models[1::2], equivalence=margin, tie_level=alpha)
+    reader = PairReader(cells, models[::2], models[1::2], equivalence=margin)
     start = 0
     while start < limit and (verdict == 0).any():
         stop = min(start + 256, limit)

@@ -27,17 +27,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from scorio.sequential.cells import MISSING, Cells, PathBlock
 from scorio.sequential.contrasts import (
-    FEW_CLUSTERS,
-    FLOOR,
     KAPPA,
     ContrastBlock,
     Target,
-    cluster_factor,
     contrast_variance,
-    tie_block,
 )
-from scorio.sequential.evidence import beyond
-from scorio.sequential.pairs import ROUNDS_MARGIN, ClusterSums, FirstDifferences, running
+from scorio.sequential.evidence import FLOOR, beyond
+from scorio.sequential.pairs import ClusterSums, FirstDifferences, running
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -134,12 +130,8 @@ class ReferenceReader:
         is left out then, since it takes questions as independent.
     equivalence : float, optional
         Equivalence margin ε in unit scores, where ties are to be called.
-    rounds_margin : float
-        Factor of the variance at the margin within rounds.
     level : float
         Error level of one contrast, which a family of many makes small.
-    few_clusters : float
-        As in :class:`scorio.sequential.pairs.PairReader`.
 
     Attributes
     ----------
@@ -156,14 +148,9 @@ class ReferenceReader:
         target: Target = "benchmark",
         clusters: ArrayLike | None = None,
         equivalence: float | None = None,
-        rounds_margin: float = ROUNDS_MARGIN,
         level: float = 0.05,
-        *,
-        few_clusters: float = FEW_CLUSTERS,
     ) -> None:
-        self._few_clusters = few_clusters
-        self.cells = cells
-        self.equivalence, self._rounds_margin = equivalence, rounds_margin
+        self.cells, self.equivalence = cells, equivalence
         self._beyond = beyond(level)
         self.live = np.asarray(live, dtype=np.int64)
         self.sign = np.asarray(sign, dtype=np.float64)
@@ -226,15 +213,11 @@ class ReferenceReader:
         count = (both.sum(axis=1)[:, None] * steps).astype(np.int64)
         if self._clusters is None:
             block = self._block(contrasts, live, sums, count, sums[1], np.ones(1))
-            block, stretch = self._with_extra_questions(contrasts, block, sums), np.ones(contrasts.size)
+            block = self._with_extra_questions(contrasts, block, sums)
         else:
             square, stretch = self._clusters.of(gap, both)
             block = self._block(contrasts, live, sums, count, square[:, None] * steps, stretch[:, None])
-        mean = sums[3] / np.maximum(count, 1)
-        block = self._at_margin(block, contrasts, live, mean, np.zeros((contrasts.size, 1)), stretch[:, None])
-        if self.equivalence is None:
-            return block
-        return block.with_margin(self._rounds_margin * block.margin)
+        return self._at_margin(block, contrasts, live, np.zeros((contrasts.size, 1)))
 
     def _read_shared(self, contrasts: Ints, start: int, stop: int) -> ContrastBlock:
         """Read steps at which all live models are asked the same question."""
@@ -263,27 +246,20 @@ class ReferenceReader:
         first = np.where(gained, new, 0.0)
         if self._clusters is None:
             block = self._block(contrasts, live, sums, count, np.maximum(sums[1], 0.0), np.ones(1))
-            block, stretch = self._with_extra_questions(contrasts, block, sums), np.ones(1)
+            block = self._with_extra_questions(contrasts, block, sums)
         else:
             square, stretch = self._clusters.add(contrasts, question, new - old, gained)
             block = self._block(contrasts, live, sums, count, square, stretch)
-        return self._at_margin(block, contrasts, live, sums[3] / np.maximum(count, 1), first, stretch)
+        return self._at_margin(block, contrasts, live, first)
 
     def _at_margin(
-        self,
-        block: ContrastBlock,
-        contrasts: Ints,
-        live: PathBlock,
-        mean: Floats,
-        first: Floats,
-        stretch: Floats,
+        self, block: ContrastBlock, contrasts: Ints, live: PathBlock, first: Floats
     ) -> ContrastBlock:
-        """Return the block with its variance at the margin; `mean` is that of the reference's scores."""
+        """Return the block with its variance at the margin."""
         if self.equivalence is None:
             return block
         step = self._firsts.add(contrasts, first)
-        factor, means = cluster_factor(stretch, self._few_clusters), (live.mean, mean)
-        return tie_block(block, self.equivalence, self.target, live.trials, means, step, factor=factor)
+        return block.for_ties(self.equivalence, self.target, live.trials, step)
 
     def _block(
         self,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from statistics import NormalDist
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -85,9 +84,6 @@ class Anytime:
         Error level.
     equivalence : float, optional
         Equivalence margin ε in unit scores.
-    linear_ties : bool
-        Whether ties are called by the first edition's boundary |D| ≤ ε/2 − V₂ log(1/α)/ε, under which runs
-        that began with it end.
 
     Examples
     --------
@@ -97,7 +93,6 @@ class Anytime:
 
     alpha: float
     equivalence: float | None = None
-    linear_ties: bool = False
 
     name: ClassVar[str] = "anytime"
     promise: ClassVar[str] = "the error level holds at whatever moment one looks or stops"
@@ -125,60 +120,12 @@ class Anytime:
         """Log e-value of a difference smaller than ε, from ten questions on."""
         if self.equivalence is None:
             return np.full(block.difference.shape, -np.inf)
-        if self.linear_ties:
-            excess = 0.5 * self.equivalence - np.abs(block.difference)
-            log_e = self.equivalence * excess / block.guarded
-        else:
-            log_e = log_tie_evidence(block.difference, block.margin, self.equivalence)
+        log_e = log_tie_evidence(block.difference, block.margin, self.equivalence)
         return np.where(block.questions >= MIN_QUESTIONS, log_e, -np.inf)
 
     def tied(self, block: ContrastBlock) -> Bools:
         """The contrasts whose e-value of a tie reaches 1/α."""
         return np.asarray(self.tie_evidence(block) >= log(1.0 / self.alpha))
-
-
-@dataclass(frozen=True)
-class Directional(Anytime):
-    """As ``anytime``, with the promise on the wrong *sign* only: a true tie may be called either way.
-
-    Where the truth is not a tie, only one side is wrong, so the threshold may be halved.
-    """
-
-    name: ClassVar[str] = "directional"
-    promise: ClassVar[str] = (
-        "the level bounds calls of the wrong sign; two equal models may be called different"
-    )
-
-    @property
-    def level(self) -> float:
-        """Twice α."""
-        return 2.0 * self.alpha
-
-
-@dataclass(frozen=True)
-class Budgeted(Anytime):
-    """Half of α while running, half for one look at the end that was fixed before the start.
-
-    The last look, at the budget's or the pass cap's end, calls a winner at |D|/√V ≥ Φ⁻¹(1 − α/4).
-    """
-
-    name: ClassVar[str] = "budgeted"
-    promise: ClassVar[str] = "half the level while running, half for one precommitted look at the end"
-
-    @property
-    def level(self) -> float:
-        """Half of α."""
-        return 0.5 * self.alpha
-
-    def final_threshold(self, hypotheses: int) -> float:
-        """Return the |z| needed at the last look when `hypotheses` pairs are still open.
-
-        Examples
-        --------
-        >>> round(Budgeted(0.05).final_threshold(1), 3)
-        2.241
-        """
-        return -NormalDist().inv_cdf(0.25 * self.alpha / max(hypotheses, 1))
 
 
 @dataclass(frozen=True)

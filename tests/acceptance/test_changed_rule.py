@@ -59,7 +59,7 @@ def test_a_stricter_rule_withdraws_what_it_would_not_have_decided(tmp_path: Path
     assert decisions(tmp_path, "withdrawn") == withdrawn, "once is enough"
 
 
-@pytest.mark.parametrize("rule", ["anytime", "budgeted"])
+@pytest.mark.parametrize("rule", ["anytime", "exact"])
 def test_the_same_rule_withdraws_nothing(tmp_path: Path, rule: str) -> None:
     path = write_config(tmp_path, config(rule=rule))
     assert in_process("run", path, cwd=tmp_path).code in (0, 3)

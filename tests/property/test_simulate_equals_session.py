@@ -28,8 +28,6 @@ GOALS = [
     {"goal": "any", "goals": (GoalSpec("threshold", value=0.4), GoalSpec("ranking"))},
 ]
 RULES = [
-    {"rule": "directional"},
-    {"rule": "budgeted", "max_passes": 6},
     {"rule": "exact"},
     {"rule": "zscore", "equivalence": None, "max_passes": 10},
     {"family": "ebh"},

@@ -5,11 +5,10 @@ import pytest
 from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core.compare import _running_peak
-from adaptive_eval.core.goals import BETTER, OPEN
+from adaptive_eval.core.goals import OPEN
 from adaptive_eval.core.session import Session
 from adaptive_eval.trial import Missing, TrialOutcome
 from scorio.sequential.families import family
-from scorio.sequential.rules import Budgeted
 
 ALPHA = 0.05
 
@@ -106,17 +105,6 @@ def test_with_discoveries_a_falling_e_value_is_read_alike_in_any_order(missing):
     assert plain
     for seed in range(3):
         assert [call[:3] for call in calls(run(2 + 11 * seed, seed))] == plain
-
-
-def test_the_last_look_corrects_for_every_open_pair_not_for_the_needed_ones():
-    spec = make_spec(4, 40, goal="top-k", k=1, rule="budgeted", max_passes=2)
-    session = drive(Session(spec), coin([0.8, 0.55, 0.5, 0.55], seed=12), slots=4)
-    last = [one for one in session.decisions if one.kind == "pair" and one.step == 80]
-    opened = 6 - sum(one.kind == "pair" and one.step < 80 for one in session.decisions)
-    thresholds = [Budgeted(ALPHA).final_threshold(opened - place) for place in range(len(last))]
-    assert [one.evidence["threshold"] for one in last] == pytest.approx(thresholds)
-    assert 0 < len(last) <= 3 < opened
-    assert (session.comparison.verdict == BETTER).sum() >= len(last)
 
 
 def test_with_families_the_same_outcomes_are_called_no_later_the_less_is_promised():

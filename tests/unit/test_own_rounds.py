@@ -142,7 +142,7 @@ def test_a_forecast_knows_that_rounds_take_the_noise_away_faster():
     ("stopping", "goal", "sizes", "chosen"),
     [
         ({}, GoalSpec(), (100, 101), ("t0",)),
-        ({"rule": "budgeted"}, GoalSpec("width", width=0.1), (30, 30), ("t0", "t1")),
+        ({}, GoalSpec("width", width=0.1), (30, 30), ("t0", "t1")),
         ({"target": "population"}, GoalSpec(), (30,), ()),
         ({"rule": "exact"}, GoalSpec(), (30,), ()),
         ({"rule": "zscore"}, GoalSpec(), (30,), ()),
@@ -197,11 +197,8 @@ SETTINGS = {
     "two goals": replace(
         base(), goal=GoalSpec("all", goals=(GoalSpec("top-k", k=2), GoalSpec("width", width=0.2)))
     ),
-    "budgeted": replace(base(), stopping=replace(base().stopping, rule="budgeted")),
     "e-BH": replace(base(), stopping=replace(base().stopping, family="ebh")),
-    "ties together, wrong sign only": replace(
-        base(), stopping=replace(base().stopping, ties="family", rule="directional")
-    ),
+    "ties together": replace(base(), stopping=replace(base().stopping, ties="family")),
     "graded": replace(base(), tasks=(replace(base().tasks[0], weights=(0.0, 1.0, 3.0)),)),
     "a small and a large task": replace(
         make_spec(4, equivalence=0.1, max_passes=8, rounds="auto"), tasks=(TWO_TASKS[0], LARGE)

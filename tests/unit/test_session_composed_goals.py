@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log
 
 import pytest
-from session_scripts import calls, coin, drive, make_spec
+from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
@@ -86,14 +86,6 @@ class TestErrorControl:
     def test_what_can_get_a_winner_is_one_family(self):
         session = Session(composed("any", RANKING, ABOVE, NARROW))
         assert session.comparison.threshold == pytest.approx(log((6 + 4) / 0.05))
-
-    def test_the_last_look_of_budgeted_counts_hypotheses_only(self):
-        parts = {"rule": "budgeted", "max_passes": 4, "equivalence": None}
-        plain, beside = (
-            drive(Session(composed("all", *goals, **parts)), coin((0.8, 0.65, 0.6, 0.3)))
-            for goals in ((RANKING,), (RANKING, GoalSpec("width", width=0.001)))
-        )
-        assert calls(beside) == calls(plain)
 
 
 class TestWords:

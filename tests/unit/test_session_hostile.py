@@ -34,7 +34,7 @@ def assert_finite(session):
 class TestNoSpreadAtAll:
     """Every answer of a model is the same: the estimated standard deviation of its trials is 0."""
 
-    @pytest.mark.parametrize("rule", ["anytime", "directional", "budgeted", "exact", "zscore"])
+    @pytest.mark.parametrize("rule", ["anytime", "exact", "zscore"])
     @pytest.mark.parametrize("category", [0, 1])
     def test_equal_models_get_no_winner_under_any_rule(self, rule, category):
         session = drive(Session(make_spec(2, 30, rule=rule, max_passes=3)), lambda request: category)
@@ -42,7 +42,7 @@ class TestNoSpreadAtAll:
         assert calls(session) == []
         assert_finite(session)
 
-    @pytest.mark.parametrize("rule", ["anytime", "directional", "budgeted", "exact", "zscore"])
+    @pytest.mark.parametrize("rule", ["anytime", "exact", "zscore"])
     def test_all_right_beats_all_wrong_under_every_rule(self, rule):
         session = drive(
             Session(make_spec(2, 30, rule=rule, max_passes=3)), lambda request: int(request.key.model == "m0")

@@ -56,22 +56,6 @@ class TestGoals:
 
 
 class TestRules:
-    def test_budgeted_takes_its_last_look_at_the_end(self):
-        spec = make_spec(2, 30, rule="budgeted", max_passes=4)
-        session = drive(Session(spec), coin([0.8, 0.65], seed=2), slots=6)
-        (call,) = calls(session)
-        assert call[2] == 120
-        assert session.stopped.reason == "resolved"
-        evidence = dict(call[3])
-        assert evidence["statistic"] >= evidence["threshold"]
-        assert evidence["threshold"] == pytest.approx(2.241, abs=1e-3)
-
-    def test_budgeted_calls_nothing_at_an_interrupt(self):
-        session = Session(make_spec(2, 30, rule="budgeted", max_passes=4))
-        drive(session, coin([0.8, 0.65], seed=2), slots=6, most=200)
-        session.end("interrupted", "by the user")
-        assert calls(session) == []
-
     def test_exact_needs_more_trials_than_anytime(self):
         exact = {call[0]: call[2] for call in calls(run(rule="exact", equivalence=None))}
         anytime = {call[0]: call[2] for call in calls(run(equivalence=None))}
