@@ -33,7 +33,7 @@ MIN_Z2: Final = 3.0
 """No call unless D² exceeds this multiple of V."""
 TIE_FACTOR: Final = 1.05
 """Factor of the variance of every tie, chosen once between 1.03 and 1.06: an estimated variance may be too
-small, and the bound of a tie has no slack. Measured on cells that it was not fitted on (docs/measurements.md)."""
+small, and the bound of a tie has no slack. It was fitted on no cell (docs/measurements.md)."""
 FLOOR: Final = 1e-15
 """Smallest variance, so that no division by zero can follow from identical answers."""
 LARGEST: Final = 1e6
