@@ -59,6 +59,7 @@ from adaptive_eval.core.spec import (
 )
 from adaptive_eval.endpoints.function import Answerer
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
+from adaptive_eval.engine.answer_watch import AnswerWatch
 from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.drift import DriftWatch
@@ -248,8 +249,22 @@ class Built:
         """Return the counts of answers that are none, those that a run file holds included."""
         return NoAnswers(reader.no_answers(), ranked=self.config.on.mostly_empty == "rank")
 
+    def answer_watch(self, reader: RunReader) -> AnswerWatch:
+        """Return the watch over unusable answers, with those that a run file holds."""
+        may_be_cut = [
+            task.name
+            for task in self.config.tasks
+            if "truncated" in task.rubric.model_fields_set or "length" in self.config.on.model_fields_set
+        ]
+        watch = AnswerWatch(may_be_cut)
+        watch.read(reader)
+        return watch
+
     def rebuild(self, session: Session, reader: RunReader) -> list[Decision]:
         """Replay a run file into a fresh session; return what was decided."""
+        unusable = self.answer_watch(reader).verdict()
+        if unusable is not None:
+            session.end(unusable.reason, unusable.text, unusable.evidence)
         refusals = self.no_answers(reader).refusals()
         for model, reason in refusals.items():
             session.stop_model(model, reason)
@@ -286,6 +301,7 @@ class Built:
             no_answers, drift = self.no_answers(reader), DriftWatch()
             drift.read(reader)
             drift.take_news()
+            answers = self.answer_watch(reader)
         return Runner(
             session,
             writer,
@@ -300,6 +316,7 @@ class Built:
             ),
             observer=observer,
             no_answers=no_answers,
+            answers=answers,
             drift=drift,
             allowance=ScorersAllowance(self.tasks, self.scorers) if model_graded(self.scorers) else None,
         )

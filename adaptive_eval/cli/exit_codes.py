@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 RESOLVED, UNEXPECTED, USAGE, ENDED_FIRST, ENDPOINTS, FAILED = 0, 1, 2, 3, 4, 5
 
 EXIT_CODES_HELP = (
-    "Exit codes: 0 goal reached; 3 a budget or cap ended first, the partial ranking is valid; 4 endpoints "
-    "unusable; 2 wrong usage or config; 130 interrupted, can be resumed; 1 unexpected."
+    "Exit codes: 0 goal reached; 3 a budget or cap ended first, the partial ranking is valid; 4 endpoints or "
+    "answers unusable; 2 wrong usage or config; 130 interrupted, can be resumed; 1 unexpected."
 )
 
 
@@ -47,6 +47,7 @@ def exit_code_of_stop(reason: StopReason) -> int:
         "budget": ENDED_FIRST,
         "max_passes": ENDED_FIRST,
         "endpoints": ENDPOINTS,
+        "unusable": ENDPOINTS,
         "interrupted": INTERRUPTED,
     }
     return codes[reason]

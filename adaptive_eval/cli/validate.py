@@ -97,6 +97,7 @@ def _check(
     from adaptive_eval.config import load_config
     from adaptive_eval.core.spec_checks import spec_warnings
     from adaptive_eval.run.observers import channels_of
+    from adaptive_eval.scoring.sample_check import check_sample
     from adaptive_eval.views.budgets import ceiling_words, unbounded_words
     from adaptive_eval.views.verdicts import questions_words
 
@@ -108,6 +109,8 @@ def _check(
         asked = questions_words([task.name] if task.name in built.spec.tasks_in_rounds else [], 1)
         say(f"task       {task.name}: {len(task.questions)} questions from {task.source}, {asked}")
     warnings += [*spec_warnings(built.spec), *unpinned(config)]
+    for task in built.tasks:
+        warnings += check_sample(built.scorers[task.name], task.questions[0])
     for words in (*built.notices, *warnings):
         say(f"notice     {words}")
     if (ceiling := ceiling_words(built.spec)) is not None:

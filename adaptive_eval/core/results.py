@@ -19,8 +19,9 @@ BudgetScope = Literal["run", "model", "task", "scorer"]
 Verdict = Literal["open", "better", "worse", "tie"]
 Table = Literal["models", "pairs", "tasks", "budgets"]
 ContrastKind = Literal["pair", "threshold", "width"]
-StopReason = Literal["resolved", "partial", "budget", "max_passes", "endpoints", "interrupted"]
-"""``partial``: every pair is decided that the answering models can decide; ``endpoints``: none could be."""
+StopReason = Literal["resolved", "partial", "budget", "max_passes", "endpoints", "unusable", "interrupted"]
+"""``partial``: every pair is decided that the answering models can decide; ``endpoints``: none could be.
+``unusable``: most answers could not be scored, or were cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +231,7 @@ class StopVerdict:
     Parameters
     ----------
     reason : str
-        ``resolved``, ``partial``, ``budget``, ``max_passes``, ``endpoints`` or ``interrupted``.
+        ``resolved``, ``partial``, ``budget``, ``max_passes``, ``endpoints``, ``unusable`` or ``interrupted``.
     text : str
         Words from outside: of the program that ended the session, or stored by an earlier version. Else
         empty.
@@ -239,7 +240,8 @@ class StopVerdict:
         the limit; or `models`, of each whose budget ended the same or words. ``resolved``: `goals` that are
         met, `pairs` and `models` decided, and how many are tied. ``partial``: `open` pairs, the models that
         stopped answering (`silent`) or whose budgets ended (`spent`). ``max_passes``: `passes`.
-        ``endpoints``: `models`.
+        ``endpoints``: `models`. ``unusable``: `cause` (scorer or length), `owner` (a task or a model), how
+        many of its `answers` are `affected`, and the scorer's error (`said`).
 
     Examples
     --------

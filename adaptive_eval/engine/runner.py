@@ -11,6 +11,7 @@ from functools import partial
 from typing import Literal
 
 from adaptive_eval.core.results import Decision, Results, StopVerdict
+from adaptive_eval.engine.answer_watch import AnswerWatch
 from adaptive_eval.engine.clock import LONGEST_PAUSE, Deadlines, Stopwatch, SystemClock
 from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.events import (
@@ -98,6 +99,7 @@ class Runner:
         committer: Committer | None = None,
         allowance: Allowance | None = None,
         no_answers: NoAnswers | None = None,
+        answers: AnswerWatch | None = None,
         drift: DriftWatch | None = None,
     ) -> None:
         self._controller = controller
@@ -107,6 +109,7 @@ class Runner:
         self._observer = observer
         self._allowance = allowance
         self._drift = drift or DriftWatch()
+        self._answers = answers or AnswerWatch()
         self._committer = committer or ThreadCommitter()
         self._ledger = Ledger(recorder, self._clock, self._committer)
         self._wake = asyncio.Event()
@@ -297,6 +300,7 @@ class Runner:
             reason = self._in_flight.no_answers.refusal(model)
             if reason is not None:
                 self._stop_model(model, reason)
+        self._watch_answers(records)
         if records:
             self._emit(lambda: Finished(tuple(records)))
             self._decided(self._controller.tell([record.outcome for record in records]))
@@ -315,6 +319,16 @@ class Runner:
             asked = sum(line.state == "active" for line in results.models)
             for limit in rounds:
                 limit.expect(results.forecast.trials.low, asked)
+
+    def _watch_answers(self, records: Sequence[TrialRecord]) -> None:
+        """Say what is wrong with answers, and end the run where most of them cannot be used."""
+        for record in records:
+            self._answers.add(record)
+        for text in self._answers.take_news():
+            self._emit(partial(Remarked, self._clock.time(), text))
+        verdict = self._answers.verdict()
+        if verdict is not None and self._controller.stopped is None:
+            self._decided(self._controller.end(verdict.reason, verdict.text, verdict.evidence))
 
     def _watch_drift(self, records: Sequence[TrialRecord], servers: Mapping[TrialKey, str]) -> None:
         for record in records:
@@ -430,7 +444,13 @@ class Runner:
             models=tuple(replace(line, no_answer=no_answers.count(line.model)) for line in results.models),
             changes=tuple(self._drift.changes),
             budgets=(*results.budgets, *time, *scoring),
-            warnings=(*results.warnings, *remarks, *self._drift.remarks, *self._stall()),
+            warnings=(
+                *results.warnings,
+                *remarks,
+                *self._answers.remarks(),
+                *self._drift.remarks,
+                *self._stall(),
+            ),
         )
 
     def _stall(self) -> Iterator[str]:

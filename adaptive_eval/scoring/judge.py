@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from adaptive_eval.scoring.extract import last_boxed
 from adaptive_eval.scoring.model_graded import LONGEST, Bill, CannotScore, ModelGradedScorer, asked, fenced
-from adaptive_eval.scoring.scorer import CUT_OFF
+from adaptive_eval.scoring.scorer import CUT_OFF, ORDER_DECIDED
 from adaptive_eval.scoring.text import answer_part, storable
 from adaptive_eval.trial import Completion, Message, Question, Score, Signal
 
@@ -37,6 +37,8 @@ _TRIES = 2
 
 _WORTH = {"answer": 1.0, "tie": 0.5, "reference": 0.0}
 
+_BY_ORDER = "decided by the order of the two answers in every vote"
+
 
 def _schema(verdicts: Sequence[str]) -> dict[str, Any]:
     return {
@@ -57,8 +59,8 @@ class JudgeScorer(ModelGradedScorer):
     kind: ClassVar[str] = "judge"
 
     # ``reference``: is the answer right, given the reference? ``pairwise``: which is better, the answer or
-    # the reference? Every vote is then asked twice with the two in either order; it counts for one of them
-    # only where both orders agree, and as a tie otherwise
+    # the reference? Every vote is then asked twice with the two in either order, and counts where both
+    # orders agree; without such a vote the answer has no category
     compare: Literal["reference", "pairwise"] = "reference"
     # for ``pairwise``: least share (a win counts 1, a tie 0.5) that counts as right
     right_from: float = 0.5
@@ -93,7 +95,7 @@ class JudgeScorer(ModelGradedScorer):
         try:
             right, own, reason = await decide(text, question, bill)
         except CannotScore as error:
-            return self.unscored(str(error), {**signals, **bill.signals(self.kind)})
+            return self.unscored(str(error), {**signals, **error.signals, **bill.signals(self.kind)})
         signals = {"is_correct": right, **own, **signals, **bill.signals(self.kind)}
         return Score(int(right), None, signals, reason)
 
@@ -118,23 +120,31 @@ class JudgeScorer(ModelGradedScorer):
     async def _pairwise(
         self, text: str, question: Question, bill: Bill
     ) -> tuple[bool, dict[str, Signal], str]:
-        """Return whether the answer is at least as good as the reference, in both orders."""
-        verdicts: list[str] = []
-        flips = 0
+        """Return whether the answer is at least as good as the reference, by the votes that say so.
+
+        A vote that the order decides is for neither: it says something about the judge alone.
+        """
+        counts: Counter[str] = Counter()
         for vote in range(self.votes):
-            found = []
-            for place, (first, second) in enumerate((("answer", "reference"), ("reference", "answer"))):
-                texts = {"answer": text, "reference": question.target}
-                messages = self._pair(texts[first], texts[second], question)
-                word, _ = await self._judgement(messages, ("first", "second", "tie"), 2 * vote + place, bill)
-                found.append({"first": first, "second": second}.get(word, "tie"))
-            flips += found[0] != found[1]
-            verdicts.append(found[0] if found[0] == found[1] else "tie")
-        share = sum(_WORTH[verdict] for verdict in verdicts) / len(verdicts)
-        own: dict[str, Signal] = {"score": share, "judgements": 2 * self.votes, "order_decided": flips}
-        counts = Counter(verdicts)
+            counts[await self._vote(text, question, vote, bill)] += 1
+        told = sum(counts[verdict] for verdict in _WORTH)
+        own: dict[str, Signal] = {"judgements": 2 * self.votes, ORDER_DECIDED: counts[ORDER_DECIDED]}
+        if not told:
+            raise CannotScore(_BY_ORDER, own)
+        share = sum(_WORTH[verdict] * counts[verdict] for verdict in _WORTH) / told
+        own["score"] = share
         words = ", ".join(f"{name} {counts[name]}" for name in _WORTH)
         return share >= self.right_from, own, f"judged against the reference: {words}"
+
+    async def _vote(self, text: str, question: Question, vote: int, bill: Bill) -> str:
+        """Return which is better by one vote in both orders, or that the order has decided."""
+        texts = {"answer": text, "reference": question.target}
+        found = set()
+        for place, (first, second) in enumerate((("answer", "reference"), ("reference", "answer"))):
+            messages = self._pair(texts[first], texts[second], question)
+            word, _ = await self._judgement(messages, ("first", "second", "tie"), 2 * vote + place, bill)
+            found.add({"first": first, "second": second}.get(word, "tie"))
+        return found.pop() if len(found) == 1 else ORDER_DECIDED
 
     async def _judgement(
         self, messages: Sequence[Message], verdicts: Sequence[str], vote: int, bill: Bill

@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import ascii_uppercase
+from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
 from adaptive_eval.errors import UsageError
@@ -18,9 +19,15 @@ from adaptive_eval.trial import GIVEN, Completion, Message, Question, Score, Sig
 LONGEST = 20_000
 """Bytes, from the end, of an answer that another model is shown."""
 
+_NONE: Mapping[str, Signal] = MappingProxyType({})
+
 
 class CannotScore(Exception):
     """An answer that is there cannot be scored, now or later; the message says why."""
+
+    def __init__(self, why: str, signals: Mapping[str, Signal] = _NONE) -> None:
+        super().__init__(why)
+        self.signals = signals  # what was found all the same
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from adaptive_eval.errors import TransientEndpointError
-from adaptive_eval.scoring.scorer import Scorer
+from adaptive_eval.scoring.scorer import Scorer, score_or_failure
 from adaptive_eval.scoring.signals import attempt_signals
 from adaptive_eval.trial import Completion, Question, Score, Signal
 
@@ -130,7 +130,9 @@ class TaskScoring:
     def score(self, completion: Completion, question: Question) -> Score:
         """Return the category of an answer, with all its signals."""
         without = self.not_scored(completion)
-        return without or self.categorised(self.scorer.score(completion, question), completion)
+        if without is not None:
+            return without
+        return self.categorised(score_or_failure(self.scorer, completion, question), completion)
 
     def not_scored(self, completion: Completion) -> Score | None:
         """Return the score without a category of an answer that counts as missing; None for any other."""

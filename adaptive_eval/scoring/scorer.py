@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import traceback
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from adaptive_eval.errors import EndpointError
 from adaptive_eval.scoring.extract import Extract, last_boxed
 from adaptive_eval.scoring.text import answer_part, storable
 from adaptive_eval.trial import Completion, Question, Score, Signal
@@ -14,19 +17,64 @@ CUT_OFF = frozenset({"length", "max_tokens", "model_length"})
 """Finish reasons of an answer that ran into its token limit."""
 
 
+NOT_FOUND = "no answer found"
+"""The reason of an answer in which a scorer finds no result."""
+
+ORDER_DECIDED = "order_decided"
+"""Signal of a judged answer: the votes that named the other answer once the two had changed places."""
+
+
 class Undecided(Exception):
-    """A comparison gave no result; the message says why. The answer counts as wrong."""
+    """An answer is too large to be compared; the message says why. The answer counts as wrong."""
+
+
+class ScorerFailed(Exception):
+    """The scorer itself failed, or gave no score; the message says how. The answer gets no category."""
 
 
 @runtime_checkable
 class Scorer(Protocol):
-    """Turns a completion into a score; no answer makes it raise."""
+    """Turns a completion into a score."""
 
     def score(self, completion: Completion, question: Question) -> Score:
-        """Return the score of `completion` as an answer to `question`."""
+        """Return the score of `completion` as an answer to `question`.
+
+        Whatever it raises is a failure of the scorer: the answer gets no category.
+        """
 
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question's target unusable for this scorer, or None."""
+
+
+def score_or_failure(scorer: Scorer, completion: Completion, question: Question) -> Score:
+    """Return the scorer's score; where the scorer fails, one without a category that says how."""
+    try:
+        return scorer.score(completion, question)
+    except EndpointError:  # it asks others, and can be asked again
+        raise
+    except Exception as error:  # noqa: BLE001 - any scorer
+        return failed_score(error)
+
+
+def failed_score(error: Exception) -> Score:
+    """Return the score of an answer whose scorer has failed."""
+    words = str(error) if isinstance(error, ScorerFailed) else last_line(error)
+    return Score(None, None, {}, storable(f"the scorer failed: {words}"))
+
+
+def last_line(error: BaseException) -> str:
+    """Return the last line of an error's traceback, and the file and line that raised it.
+
+    Examples
+    --------
+    >>> last_line(ValueError("no idea"))
+    'ValueError: no idea'
+    """
+    words = traceback.format_exception_only(error)[-1].strip()[:300]
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return words
+    return f"{words} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +123,7 @@ class AnswerScorer(ABC):
         answer = self.find(text, box, question)
         if truncated and answer is not None and not answer.is_final:
             answer = None
-        right, reason = False, "truncated" if truncated else "no answer found"
+        right, reason = False, "truncated" if truncated else NOT_FOUND
         own: dict[str, Signal] = {}
         if answer is not None:
             try:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from adaptive_eval.scoring.model_graded import ModelGradedScorer
-from adaptive_eval.scoring.scorer import Scorer
+from adaptive_eval.scoring.scorer import Scorer, score_or_failure
 from adaptive_eval.scoring.workers import bound_workers
 from adaptive_eval.trial import Completion, Question, Score
 
@@ -38,7 +38,7 @@ def score_here(
             elif isinstance(scorer, ModelGradedScorer):
                 yield tag, scorer.score_all(answers)
             else:
-                yield tag, list(apply(lambda one: scorer.score(*one), answers))
+                yield tag, list(apply(lambda one: score_or_failure(scorer, *one), answers))
 
 
 def score_spread(
@@ -67,5 +67,5 @@ def _for_the_way(answers: Answers) -> Answers:
 
 def _scored(scorer: Scorer, answers: Answers) -> list[Score]:
     bound_workers(1)  # the pool has a worker for each core
-    scores = (scorer.score(completion, question) for completion, question in answers)
+    scores = (score_or_failure(scorer, completion, question) for completion, question in answers)
     return [replace(score, signals=dict(score.signals)) for score in scores]

@@ -10,7 +10,7 @@ from typing import Any
 
 from adaptive_eval.errors import ScorerUnavailable, UsageError, UserCodeError
 from adaptive_eval.scoring.extract import last_boxed
-from adaptive_eval.scoring.scorer import CUT_OFF, Undecided
+from adaptive_eval.scoring.scorer import CUT_OFF, ScorerFailed, Undecided
 from adaptive_eval.scoring.text import answer_part, storable
 from adaptive_eval.scoring.workers import Home, in_worker, require_workers
 from adaptive_eval.trial import Completion, Question, Score, Signal
@@ -59,14 +59,14 @@ class CallableScorer:
         require_workers("the scorer python")
         try:
             _require_function(self.function, self.home)
-        except (UsageError, Undecided) as error:
+        except (UsageError, Undecided, ScorerFailed) as error:
             return str(error)
         except ScorerUnavailable as error:  # the same for every question
             raise UserCodeError(f"the scorer python: {error}") from None
         return None
 
     def score(self, completion: Completion, question: Question) -> Score:
-        """Score one answer: category 0 and a reason if the function fails, hangs or returns no score."""
+        """Score one answer; ScorerFailed if the function fails, hangs or returns no score."""
         text = answer_part(completion.text, strip_reasoning=self.strip_reasoning)
         asked: dict[str, Any] = {
             "id": question.id,
@@ -86,7 +86,7 @@ class CallableScorer:
         try:
             result = in_worker(_call, self.function, text, asked, limit=self.time_limit, home=self.home)
         except Undecided as error:
-            return Score(0, None, signals, f"undecided: {storable(str(error))}")
+            raise ScorerFailed(str(error)) from None
         right = result["score"] >= self.right_from
         own = {name: value for name, value in result["signals"].items() if name not in signals}
         signals = {**signals, "is_correct": right, "score": result["score"], **own}
@@ -136,7 +136,7 @@ def _read(result: Any) -> dict[str, Any]:
     given = dict(result) if isinstance(result, Mapping) else {"score": result}
     score = given.get("score")
     if not isinstance(score, bool | int | float) or not 0.0 <= float(score) <= 1.0:
-        raise Undecided(f"the function returned {result!r:.100}, not a bool or a score from 0 to 1")
+        raise ScorerFailed(f"the function returned {result!r:.100}, not a bool or a score from 0 to 1")
     signals = given.get("signals", {})
     numbers = {
         str(name): _plain(value)

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 from adaptive_eval.scoring.extract import last_boxed
 from adaptive_eval.scoring.model_graded import Bill, CannotScore, ModelGradedScorer, asked, fenced
-from adaptive_eval.scoring.scorer import CUT_OFF, Scorer
+from adaptive_eval.scoring.scorer import CUT_OFF, Scorer, score_or_failure
 from adaptive_eval.trial import Completion, Message, Question, Score, Signal
 
 LABELS = ("A", "B", "C")
@@ -145,7 +145,9 @@ class VerifierScorer(ModelGradedScorer):
         bill, known = Bill(), None
         text = await asyncio.to_thread(self.shown, completion)  # answers may have megabytes
         if self.is_correct is not None:
-            known = await asyncio.to_thread(self.is_correct.score, completion, question)
+            known = await asyncio.to_thread(score_or_failure, self.is_correct, completion, question)
+            if known.category is None:
+                return known
         signals: dict[str, Signal] = {
             "has_box": last_boxed(text) is not None,
             "truncated": completion.finish_reason in CUT_OFF,

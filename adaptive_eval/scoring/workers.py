@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from adaptive_eval.errors import ScorerUnavailable, UsageError
 from adaptive_eval.library import library
-from adaptive_eval.scoring.scorer import Undecided
+from adaptive_eval.scoring.scorer import ScorerFailed, Undecided, last_line
 
 LIMIT = 5.0
 """Seconds of CPU time that one comparison may take."""
@@ -190,12 +190,13 @@ def _reply_to(work: bytes, cpu: float | None) -> bytes:
     try:
         function, arguments = pickle.loads(work)  # noqa: S301 - of our own process
         return pickle.dumps(_Reply(function(*arguments)))
-    except Undecided as error:
-        reply = _Reply(None, Undecided, str(error))
-    except UsageError as error:
-        reply = _Reply(None, UsageError, str(error))
-    except Exception as error:  # noqa: BLE001 - any function
+    except (Undecided, UsageError, ScorerFailed) as error:
+        failed = UsageError if isinstance(error, UsageError) else type(error)
+        reply = _Reply(None, failed, str(error))
+    except (MemoryError, RecursionError) as error:  # the answer is too large
         reply = _Reply(None, Undecided, _words(error))
+    except Exception as error:  # noqa: BLE001 - any function
+        reply = _Reply(None, ScorerFailed, last_line(error))
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
     return pickle.dumps(reply)

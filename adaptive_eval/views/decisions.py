@@ -210,6 +210,16 @@ def _endpoints(found: Mapping[str, Any]) -> str:
     return f"no pair can be decided with the endpoints that answer ({_by_model(found['models'])})"
 
 
+def _unusable(found: Mapping[str, Any]) -> str:
+    share = f"{found['affected']:,} of {found['answers']:,} answers"
+    if found["cause"] == "length":
+        return (
+            f"{share} of {found['owner']} were cut off at the token limit; raise max_tokens, or accept it by "
+            "the rubric's truncated, or on: {length: wrong}"
+        )
+    return f"{share} to task {found['owner']} could not be scored: {found['said']}"
+
+
 def _interrupted(_: Mapping[str, Any]) -> str:
     return "interrupted by the user"
 
@@ -220,6 +230,7 @@ _STOPS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "budget": _budget,
     "max_passes": _max_passes,
     "endpoints": _endpoints,
+    "unusable": _unusable,
     "interrupted": _interrupted,
 }
 

@@ -21,7 +21,15 @@ OF_ERROR = {
     "EndpointsUnusable": 4, "WorkersLost": 4, "Interrupted": 130, "SessionError": 1, "EndpointError": 1,
     "TransientEndpointError": 1, "ScorerUnavailable": 1, "PermanentEndpointError": 1, "AdaptiveEvalError": 1,
 }  # fmt: skip
-OF_STOP = {"resolved": 0, "partial": 3, "budget": 3, "max_passes": 3, "endpoints": 4, "interrupted": 130}
+OF_STOP = {
+    "resolved": 0,
+    "partial": 3,
+    "budget": 3,
+    "max_passes": 3,
+    "endpoints": 4,
+    "unusable": 4,
+    "interrupted": 130,
+}
 
 
 def made(name):

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from adaptive_eval.build.assembly import make_importable
+from adaptive_eval.errors import UserCodeError
 from adaptive_eval.scoring.registry import build_scorer
+from adaptive_eval.scoring.sample_check import check_sample
+from adaptive_eval.scoring.scorer import score_or_failure
 from adaptive_eval.scoring.workers import in_worker
 from adaptive_eval.trial import Completion, Question
 
@@ -26,7 +29,7 @@ def score(kind, answer, target, options=None, **question):
     scorer = build_scorer(kind, options)
     asked = Question("t", "q", target, **question)
     assert scorer.check_target(asked) is None
-    return scorer.score(Completion(answer, "stop"), asked)
+    return score_or_failure(scorer, Completion(answer, "stop"), asked)
 
 
 def misjudged(path):
@@ -69,22 +72,56 @@ def test_a_hanging_answer_costs_its_limit_and_says_so():
         ("last_word_is_target", 1, "right"),
         ("plain", 1, "right"),
         ("half", 1, "right"),
-        ("nonsense", 0, "undecided: the function returned 'yes', not a bool or a score from 0 to 1"),
-        ("failing", 0, "undecided: failed with RuntimeError: no idea"),
-        ("hanging", 0, "undecided: took longer than 1 s"),
+        ("nonsense", None, "returned 'yes'"),
+        ("failing", None, "RuntimeError: no idea (own_scorer.py, line "),
+        ("hanging", None, "took longer than 1 s"),
     ],
 )
-def test_a_function_of_ones_own_gives_a_score_whatever_it_does(function, category, reason):
+def test_a_function_that_gives_no_score_is_a_failure_and_no_category(function, category, reason):
     options = {"function": f"own_scorer:{function}", "time_limit": 1.0}
     in_worker(divmod, 1, 1)  # a process is up
     found = score("python", "so Paris", "Paris", options)
-    assert (found.category, found.reason) == (category, reason)
+    assert found.category == category
+    assert reason in found.reason
 
 
 def test_a_function_that_kills_its_process_costs_one_answer():
     options = {"function": "own_scorer:dying"}
-    assert score("python", "x", "x", options).reason.startswith("undecided: failed with ProcessExpired")
+    assert score("python", "x", "x", options).category is None
     assert score("python", "so x", "x", {"function": "own_scorer:plain"}).category == 1
+
+
+def test_a_pattern_that_fails_when_it_is_used_is_a_failure():
+    scorer = build_scorer("regex")  # the target is the pattern
+    found = score_or_failure(scorer, Completion("x", "stop"), Question("t", "q", "(x"))
+    assert found.category is None
+    assert "missing )" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "target", "codes"),
+    [
+        ("numeric", {}, "4", []),
+        ("exact", {"marker": "ANSWER:"}, "Paris", []),
+        ("choice", {}, "B", []),
+        ("contains", {}, "Paris", []),
+        ("contains", {}, "I do not", ["warning/all-alike"]),
+        ("exact", {"extract": "boxed", "marker": "<result>"}, "Paris", []),
+        ("json", {"field": "city"}, "Paris", []),
+        ("f1", {"right_from": 0.0}, "Paris", ["warning/all-alike"]),
+        ("python", {"function": "own_scorer:plain"}, "Paris", []),
+    ],
+)
+def test_a_scorer_is_tried_on_a_right_and_a_wrong_answer(kind, options, target, codes):
+    found = check_sample(build_scorer(kind, options), Question("t", "q", target))
+    assert [warning.code for warning in found] == codes
+
+
+@pytest.mark.parametrize("function", ["failing", "nonsense"])
+def test_a_scorer_that_fails_on_the_sample_is_refused(function):
+    scorer = build_scorer("python", {"function": f"own_scorer:{function}"})
+    with pytest.raises(UserCodeError, match="the scorer failed"):
+        list(check_sample(scorer, Question("t", "q", "x")))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,121 @@
+"""Answers that say nothing about the models: told at the first sign, and the end of a run if most are."""
+
+from __future__ import annotations
+
+import pytest
+from owned_clock import run_owned
+from scripted import Scene
+
+from adaptive_eval.engine.answer_watch import AnswerWatch
+from adaptive_eval.engine.events import Remarked
+from adaptive_eval.engine.independence import COPY
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
+from adaptive_eval.views.decisions import describe
+
+RIGHT, WRONG = Score(1, "x", reason="right (boxed)"), Score(0, "y", reason="wrong (boxed)")
+NOTHING = Score(0, None, reason="no answer found")
+FAILED = Score(None, None, reason="the scorer failed: KeyError: 'x' (own.py, line 2)")
+COPIED = Score(None, None, {COPY: True}, "a copy")
+BY_ORDER = Score(None, None, {"judgements": 2, "order_decided": 1}, "the judge m decided by the order")
+VOTED = Score(1, None, {"judgements": 2, "order_decided": 0, "score": 1.0}, "judged")
+
+
+def record(step: int, score: Score, finish: str = "stop", task: str = "t") -> TrialRecord:
+    request = TrialRequest(TrialKey("m", step), task, f"q{step}", 0, step)
+    missing = None if score.category is not None else f"unscored: {score.reason}"
+    return TrialRecord(request, 1.0, Completion("text", finish), score, missing)
+
+
+def watched(*answers: tuple[int, Score, str], may_be_cut=()) -> AnswerWatch:
+    watch, step = AnswerWatch(may_be_cut), 0
+    for number, score, finish in answers:
+        for _ in range(number):
+            watch.add(record(step, score, finish))
+            step += 1
+    return watch
+
+
+@pytest.mark.parametrize(
+    ("answers", "codes", "cause"),
+    [
+        ([(10, RIGHT, "stop"), (10, WRONG, "stop")], [], None),
+        ([(1, FAILED, "stop")], ["warning/scorer-failed"], None),
+        ([(4, FAILED, "stop")], ["warning/scorer-failed"], None),
+        ([(5, FAILED, "stop")], ["warning/scorer-failed"], "scorer"),
+        ([(5, FAILED, "stop"), (3, RIGHT, "stop"), (2, WRONG, "stop")], ["warning/scorer-failed"], None),
+        ([(30, COPIED, "stop")], [], None),
+        ([(19, WRONG, "stop")], [], None),
+        ([(20, WRONG, "stop")], ["warning/all-alike"], None),
+        ([(20, RIGHT, "stop")], ["warning/all-alike"], None),
+        ([(20, NOTHING, "stop")], ["warning/nothing-found"], None),
+        ([(11, NOTHING, "stop"), (9, RIGHT, "stop")], ["warning/nothing-found"], None),
+        ([(18, RIGHT, "stop"), (1, WRONG, "stop"), (1, WRONG, "length")], [], None),
+        ([(18, RIGHT, "stop"), (2, WRONG, "length")], ["warning/cut-off"], None),
+        ([(10, RIGHT, "stop"), (10, WRONG, "length")], ["warning/cut-off"], None),
+        ([(9, RIGHT, "stop"), (11, WRONG, "length")], ["warning/cut-off"], "length"),
+        ([(20, WRONG, "length")], ["warning/cut-off"], "length"),
+        ([(1, VOTED, "stop"), (1, BY_ORDER, "stop")], ["warning/scorer-failed", "warning/judge-order"], None),
+    ],
+)
+def test_what_is_wrong_with_answers_is_said_and_ends_the_run_where_it_is_most(answers, codes, cause):
+    watch = watched(*answers)
+    assert [remark.code for remark in watch.remarks()] == codes
+    verdict = watch.verdict()
+    assert (None if verdict is None else verdict.evidence["cause"]) == cause
+
+
+def test_cut_off_answers_are_left_alone_where_the_user_says_how_they_count():
+    watch = watched((30, WRONG, "length"), may_be_cut={"t"})
+    assert watch.verdict() is None
+    assert not list(watch.remarks())
+
+
+def test_each_remark_is_news_once():
+    watch = watched((1, FAILED, "stop"))
+    assert len(watch.take_news()) == 1
+    watch.add(record(1, FAILED))
+    assert not watch.take_news()
+
+
+def test_a_resumed_run_knows_of_stored_answers_that_were_cut_off(tmp_path):
+    with RunWriter.create(tmp_path / "run", meta={}) as writer:
+        for step in range(20):
+            writer.outcome(record(step, WRONG, "length"))
+        writer.commit()
+        with RunReader(tmp_path / "run") as reader:
+            watch, meant = AnswerWatch(), AnswerWatch({"t"})
+            watch.read(reader)
+            meant.read(reader)
+    assert watch.verdict().evidence["answers"] == 20
+    assert meant.verdict() is None
+
+
+class Failing:
+    """A scorer that fails, on every answer or on some."""
+
+    def __init__(self, fails):
+        self.fails = fails
+
+    async def score(self, request, completion):
+        return FAILED if self.fails(request.key.index) else RIGHT
+
+
+def test_a_scorer_that_always_fails_ends_the_run_and_is_told_at_once():
+    events = []
+    scene = Scene(steps={"a": 100}, scoring=Failing(lambda step: True), observer=events.append, outage=50)
+    verdict = run_owned(scene.run())
+    assert verdict.reason == "unusable"
+    assert "KeyError: 'x' (own.py, line 2)" in describe(verdict)
+    assert len(scene.recorder.outcomes) < 20
+    told = [event.text for event in events if isinstance(event, Remarked)]
+    assert [text.code for text in told] == ["warning/scorer-failed"]
+    assert all(outcome.key.model == "a" for outcome in scene.missing())
+
+
+def test_a_scorer_that_fails_now_and_then_costs_those_answers_only():
+    scene = Scene(steps={"a": 40}, scoring=Failing(lambda step: step % 4 == 0))
+    assert run_owned(scene.run()).reason == "resolved"
+    assert {outcome.key.index for outcome in scene.missing()} == set(range(0, 40, 4))
