@@ -39,7 +39,6 @@ from adaptive_eval.build.rubrics import dump_thresholds, require_same_scoring, r
 from adaptive_eval.build.samples_per_prompt import samples_per_prompt_of
 from adaptive_eval.build.session_spec import (
     ROUNDS,
-    SHARED_ROUNDS,
     deadlines_of,
     question_policy,
     session_spec,
@@ -112,13 +111,8 @@ class Built:
         spec = session_spec(self.config, self.tasks, self.samples_per_prompt)
         pilot = max((task.rubric.pilot or 0 for task in self.config.tasks), default=0)
         chosen = question_policy(spec.allocation, self.continued, pilot)
-        # A run file that names no edition of the formulas began under the first.
-        edition = spec.stopping.edition if self.continued is None else int(self.continued.get("edition", "1"))
-        stopping = replace(spec.stopping, edition=edition)
-        models = tuple(
-            replace(model, drop_copies=edition > 2 and not model.deterministic) for model in spec.models
-        )
-        return self.previous.added_to(replace(spec, models=models, allocation=chosen, stopping=stopping))
+        models = tuple(replace(model, drop_copies=not model.deterministic) for model in spec.models)
+        return self.previous.added_to(replace(spec, models=models, allocation=chosen))
 
     @cached_property
     def previous(self) -> Previous:
@@ -157,8 +151,6 @@ class Built:
         """Notices for a person, before the run starts."""
         coded = ((task, one) for task, one in self.scorers.items() if isinstance(one, CodeScorer))
         notices = [f"task {task}: {scorer.notice()}" for task, scorer in coded]
-        if self.spec.allocation.questions == "shared-rounds":
-            notices.append(SHARED_ROUNDS)
         if self.tested:
             notices.append(once_only_words(self.tested))
         if few := shortage(self.config, most_connections()):
@@ -186,7 +178,6 @@ class Built:
             "thresholds": dump_thresholds(self.rubrics),
             **self.previous.meta(),
             "seed": str(config.seed),
-            "edition": str(self.spec.stopping.edition),
             STARTED_AT: str(self.started_at),
             "versions": json.dumps(versions),
         }
@@ -242,7 +233,6 @@ class Built:
                 else temperature_of({**model.sampling.as_sent(), **model.extra_body})
                 for spec, model in zip(self.spec.models, self.config.models, strict=False)
             },
-            copies_count=self.spec.stopping.edition < 3,
         )
 
     def no_answers(self, reader: RunReader) -> NoAnswers:

@@ -198,7 +198,7 @@ def _show(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates: in
         ],
         title="What a budget in trials decides, with the config's margin",
     )
-    if any(goal.kind in ("top-k", "any") for goal in (spec.goal, *spec.goal.parts)):
+    if any(goal.kind == "top-k" for goal in spec.goal.parts):
         click.echo("What the goal does not need stays open.")
     own = [model.budget for model in spec.models] + [task.budget for task in spec.tasks]
     if any(budget.limited for budget in own):

@@ -118,10 +118,8 @@ def session_spec(
 def _goal(text: str, names: tuple[str, ...]) -> GoalSpec:
     from adaptive_eval.core.spec import GoalSpec
 
-    for word in (" or ", " and "):  # `and` binds more strongly
-        if word in text:
-            parts = tuple(_goal(part.strip(), names) for part in text.split(word))
-            return GoalSpec("any" if word == " or " else "all", goals=parts)
+    if " and " in text:
+        return GoalSpec("all", goals=tuple(_goal(part.strip(), names) for part in text.split(" and ")))
     kind, _, value = text.partition("=")
     try:
         match kind:

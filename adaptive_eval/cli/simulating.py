@@ -88,8 +88,7 @@ def decision_options(*, watched: bool, some_models: bool = True) -> Callable[[Co
             "--goal",
             default="ranking",
             metavar="GOAL",
-            help="ranking, top-k=K, baseline=MODEL, threshold=SCORE, width=WIDTH, or several with `and` "
-            "or `or`.",
+            help="ranking, top-k=K, baseline=MODEL, threshold=SCORE, width=WIDTH, or several with `and`.",
         ),
         click.option(
             "--rule",
@@ -106,7 +105,7 @@ def decision_options(*, watched: bool, some_models: bool = True) -> Callable[[Co
         ),
         click.option(
             "--family",
-            type=click.Choice(["holm", "ebh", "pair", "top-set"]),
+            type=click.Choice(["holm", "pair"]),
             default="holm",
             help="Pairs over which the error rate holds.",
         ),

@@ -276,7 +276,7 @@ def _goals(value: Any, path: Place) -> Iterator[tuple[Place, Mapping[str, Any]]]
     """Yield every goal with its place: the parts of a composed one, however deep, or the goal itself."""
     goal = _mapping(by_kind(value))
     parts = goal.get("goals")
-    if goal.get("kind") not in ("all", "any"):
+    if goal.get("kind") != "all":
         yield path, goal
     elif isinstance(parts, tuple):
         for place, part in enumerate(parts):

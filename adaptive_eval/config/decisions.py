@@ -78,25 +78,10 @@ class AllGoal(_Composed):
     kind: Literal["all"]
 
 
-class AnyGoal(_Composed):
-    """Reach the first of several goals."""
-
-    kind: Literal["any"]
-
-
 Goal: TypeAlias = (
-    RankingGoal
-    | TopKGoal
-    | BaselineGoal
-    | WidthGoal
-    | ThresholdGoal
-    | BudgetGoal
-    | PairsGoal
-    | AllGoal
-    | AnyGoal
+    RankingGoal | TopKGoal | BaselineGoal | WidthGoal | ThresholdGoal | BudgetGoal | PairsGoal | AllGoal
 )
-for _section in (AllGoal, AnyGoal):  # they are among the goals that they are made of
-    _section.model_rebuild()
+AllGoal.model_rebuild()  # it is among the goals that it is made of
 
 
 RuleName: TypeAlias = Literal["anytime", "exact", "zscore"]
@@ -141,10 +126,10 @@ class StoppingConfig(Section):
         "by its name.",
     )
     confidence: float = Field(default=0.95, gt=0.5, lt=1, description="1 minus the error rate.")
-    family: Literal["holm", "ebh", "pair", "top-set"] = Field(
+    family: Literal["holm", "pair"] = Field(
         default="holm",
-        description="Error rate over any wrong winner (holm), false discoveries (ebh), each pair, or, with "
-        "the goal top-k, a wrong set alone (top-set).",
+        description="Error rate over any wrong winner (holm; with the goal top-k, over a wrong set), or each "
+        "pair.",
     )
     equivalence: float | None = Field(
         default=None,

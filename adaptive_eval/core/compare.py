@@ -20,13 +20,13 @@ from adaptive_eval.core.board import Board
 from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE, make_goal
 from adaptive_eval.core.intervals import EXACT, Intervals
 from adaptive_eval.core.readers import contrast_reader
-from adaptive_eval.core.shared_rounds import SharedRounds
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.window import Evidence, EvidenceWindow
 from scorio.sequential.betting import ScoreBets
 from scorio.sequential.contrasts import ContrastBlock
 from scorio.sequential.evidence import MIN_QUESTIONS
 from scorio.sequential.exact import ExactReader
+from scorio.sequential.families import Family, TopSet
 
 CERTAIN = 700.0
 """Logarithm of the evidence where a difference is known."""
@@ -72,10 +72,11 @@ class Comparison:
         self._measured = self.goal.measured
         self._partner = np.where(self.goal.single, self.goal.first, self.goal.second)
         self._measures = bool(self._measured.any())
-        top_set = spec.stopping.family == "top-set"
-        self._hypotheses = max(spec.across_cut if top_set else self.goal.hypotheses, 1)
+        self._hypotheses = max(self.goal.hypotheses, 1)
         self.rule = spec.stopping.make_rule(spec.scale[1])
-        self.family = spec.stopping.make_family()
+        self.family: Family = spec.stopping.make_family()
+        if spec.of_a_set:
+            self.family = TopSet(spec.goal.k, len(spec.names))
         self._tie_family = spec.stopping.make_tie_family()
         self.alpha = 1.0 - spec.stopping.confidence
         pairs = self.goal.first.size
@@ -111,12 +112,10 @@ class Comparison:
             contrast_reader(spec, board.cells[task], task, self.goal, self.margin, level) for task in tasks
         ]
         self._last = [_no_estimate(pairs) for _ in tasks]
-        shared = spec.allocation.questions == "shared-rounds"
-        self.rounds = SharedRounds(board.cells[0]) if shared else None
         self._exact = None
         if spec.stopping.rule == "exact":
             self._exact = ExactReader(board.cells[0], self.goal.first, self.goal.second)
-        self._bets = spec.stopping.bets_on_numbers & self.goal.single & ~self.goal.measured
+        self._bets = (spec.stopping.rule == "anytime") & self.goal.single & ~self.goal.measured
         self.intervals = Intervals(self.goal, self._bets, self.alpha, self.margin)
         self._bet_row = np.cumsum(self._bets) - 1
         self._bet_reader = ScoreBets(
@@ -229,9 +228,7 @@ class Comparison:
         if measured.any():
             statistic = np.where(measured[:, None], -np.inf, statistic)
             tie = np.where(measured[:, None], np.where(self._narrow(rows, block), np.inf, -np.inf), tie)
-        peak, peak_sign = statistic, sign
-        if self.family.peak:
-            peak, peak_sign = _running_peak(self.statistic[rows], self._sign[rows], statistic, sign)
+        peak, peak_sign = _running_peak(self.statistic[rows], self._sign[rows], statistic, sign)
         estimates = (block.difference, block.variance, block.guarded, block.questions)
         evidence = Evidence(peak, peak_sign, tie, *estimates)
         self._window.write(rows, start, evidence)
@@ -308,16 +305,13 @@ class Comparison:
     def next_stop(self) -> float:
         """Return the next index at which the fold must pause, even where more has been read."""
         review = self.goal.review
-        stop = float("inf") if review is None else (self.common_prefix // review + 1) * review
-        return stop if self.rounds is None else min(stop, self.rounds.due)
+        return float("inf") if review is None else (self.common_prefix // review + 1) * review
 
     def _pause(self, step: int) -> None:
-        """Do what is due at `step`: review the needed pairs, lay out the next round."""
+        """Review the needed pairs if that is due at `step`."""
         review = self.goal.review
         if review is not None and step % review == 0:
             self._review(step)
-        if self.rounds is not None and step == self.rounds.due:
-            self.rounds.extend(np.array(self.members))
 
     def _conditions(self, rows: Ints, start: int, stop: int) -> tuple[Bools, Bools]:
         """Return where contrasts win and where they tie, each of shape (rows, steps)."""
@@ -325,17 +319,13 @@ class Comparison:
             none = np.zeros((0, stop - start), dtype=bool)
             return none, none
         peak, tie = self._window.read(rows, start, stop)
-        claims, ties = tie, np.array(self._called_ties)
+        claims = tie
         if self._measures:  # a score that is measured claims nothing, so it has no part in the family of ties
             claims = np.where(self._measured[rows, None], -np.inf, tie)
-        tied = self._tie_family.winners(claims, ties, self._hypotheses, self.alpha)
+        tied = claims >= self.tie_threshold
         if self._measures:
             tied |= self._measured[rows, None] & (tie > 0.0)
-        fixed = self.rule.fixed_threshold
-        if fixed is not None:
-            return peak >= fixed, tied
-        called = np.array(self._called)
-        return self.family.winners(peak, called, self._hypotheses, self.rule.level), tied
+        return peak >= self.threshold, tied
 
     def _decide(self, row: int, won: bool) -> None:
         """Decide one contrast at the step now folded; its latest values become those of this step."""
@@ -396,11 +386,6 @@ class Comparison:
         stop = int(self.progress[rows].max())
         won, tied = self._conditions(rows, self.common_prefix, stop)
         read = np.arange(self.common_prefix, stop) < self.progress[rows, None]
-        # An e-BH threshold may rise again before the fold gets there.
-        if not self.family.peak:
-            won = np.zeros_like(won)
-        if not self._tie_family.peak:
-            tied &= self.goal.measured[rows, None]
         self.settled[rows] = ((won | tied) & read).any(axis=1)
 
     def _forget(self) -> None:

@@ -45,7 +45,7 @@ class Determinism:
     """The models known to be deterministic, and the index from which each is."""
 
     def __init__(self, spec: SessionSpec, run_sequence: RunSequence) -> None:
-        readable = spec.stopping.rule in READERS and spec.allocation.questions != "shared-rounds"
+        readable = spec.stopping.rule in READERS
         self._models = {
             number: _Model() for number, model in enumerate(spec.models) if model.deterministic and readable
         }

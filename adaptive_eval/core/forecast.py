@@ -11,7 +11,7 @@ from adaptive_eval.core.account import PICODOLLARS, Account
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget
 from adaptive_eval.core.compare import Comparison
-from adaptive_eval.core.goals import AllOf, AnyOf, Condition, sides
+from adaptive_eval.core.goals import AllOf, Condition, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Chance, Forecast, PairForecast, Range
 from adaptive_eval.core.spec import SessionSpec
@@ -154,9 +154,9 @@ def _hardest(spec: SessionSpec, comparison: Comparison, rows: NDArray[np.int64])
 
 def _end(condition: Condition, comparison: Comparison, rows: NDArray[np.int64], draws: Floats) -> Floats:
     """Return the step at which a condition holds, path by path, from those of the contrasts that it needs."""
-    if isinstance(condition, (AllOf, AnyOf)):
+    if isinstance(condition, AllOf):
         ends = [_end(part, comparison, rows, draws) for part in condition.parts]
-        return np.asarray((np.max if isinstance(condition, AllOf) else np.min)(ends, axis=0))
+        return np.asarray(np.max(ends, axis=0))
     theirs = condition.needed(comparison.verdict, comparison.scores, comparison.lost)[rows]
     return np.asarray(draws[theirs].max(axis=0, initial=0.0))
 

@@ -4,7 +4,7 @@ A contrast is a pair of models, one model compared with a number, or one model's
 width. A goal names its contrasts before any outcome. The family of the error control is all contrasts that
 can get a winner, over all parts of a composed goal, so that reaching one part first cannot weaken the
 promise. The *needed* contrasts may become fewer as others are decided: for the best k only pairs across the
-cut matter, and for `any` of several goals nothing matters once one is reached.
+cut matter.
 """
 
 from __future__ import annotations
@@ -141,28 +141,6 @@ class AllOf(_Composed):
         return tuple(text for texts in met for text in texts) if all(met) else ()
 
 
-class AnyOf(_Composed):
-    """One of several conditions holds."""
-
-    separate = False
-
-    def needed(self, verdict: Ints, score: Floats, lost: Bools) -> Bools:
-        """Mark the contrasts that the parts need; none once one part is reached.
-
-        A part that needs a contrast which gets no more answers cannot be reached, and asks for nothing while
-        another still can.
-        """
-        none = np.zeros(verdict.size, dtype=bool)
-        if self.met(verdict, score):
-            return none
-        hopeful = [part for part in self.parts if not (part.needed(verdict, score, none) & lost).any()]
-        return _union([part.needed(verdict, score, lost) for part in hopeful or self.parts])
-
-    def met(self, verdict: Ints, score: Floats) -> tuple[str, ...]:
-        """Return the parts that are reached."""
-        return tuple(text for part in self.parts for text in part.met(verdict, score))
-
-
 def _union(marks: Sequence[Bools]) -> Bools:
     return np.asarray(np.logical_or.reduce(marks))
 
@@ -239,14 +217,14 @@ class _Contrasts:
 
     def condition(self, goal: GoalSpec) -> Condition:
         """Return the condition of `goal`, its contrasts added."""
-        if goal.kind in ("all", "any"):
+        if goal.kind == "all":
             if not goal.goals or any(part.kind == "budget" for part in goal.parts):
                 raise SessionError(
                     f"the goal {goal.kind} is made of goals that can be reached, and at least one of them; "
                     f"it has {goal.text or 'none'}"
                 )
             parts = tuple(self.condition(part) for part in goal.goals)
-            return AllOf(parts, goal.text) if goal.kind == "all" else AnyOf(parts, goal.text)
+            return AllOf(parts, goal.text)
         if goal.kind in ("width", "threshold"):
             if self.spec.stopping.rule == "exact":
                 raise SessionError(

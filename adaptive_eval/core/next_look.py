@@ -55,7 +55,6 @@ def _foreseeable(comparison: Comparison, rows: Ints) -> bool:
     """Return whether calls of these contrasts come gradually, and each at a threshold of its own."""
     return (
         comparison.rule.name in DECIDERS
-        and comparison.family.peak
         and not comparison.settled.any()
         and not comparison.board.determinism.claimed
         and not comparison.goal.measured[rows].any()

@@ -61,7 +61,7 @@ def results(
         top_k=_top_k(spec.goal),
         tasks=_tasks(spec, board, comparison),
         confidence=spec.stopping.confidence,
-        family=spec.stopping.family,
+        family="top-set" if spec.of_a_set else spec.stopping.family,
         equivalence=spec.stopping.equivalence,
         questions=spec.questions,
         models=_models(spec, board, comparison, budget, states, waiting),

@@ -403,7 +403,7 @@ class Session:
 
     def _tell_again(self, outcomes: Sequence[Completed]) -> None:
         self._take(outcomes)
-        self._decide(now=self.comparison.rounds is not None)
+        self._decide()
 
     # ------------------------------------------------------------------ looking
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from adaptive_eval.core.plugins import load_rule
 from scorio.sequential import families, rules
 
-GoalKind = Literal["ranking", "top-k", "baseline", "width", "threshold", "budget", "pairs", "all", "any"]
+GoalKind = Literal["ranking", "top-k", "baseline", "width", "threshold", "budget", "pairs", "all"]
 RuleName = Literal["anytime", "exact", "zscore"]
 RULES: tuple[RuleName, ...] = get_args(RuleName)
 """Rules by the name a config gives; installed packages may offer more (:mod:`adaptive_eval.core.plugins`)."""
@@ -27,9 +27,8 @@ POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
 """Allocation policies, likewise."""
 
 
-QuestionPolicy = Literal["schedule", "rounds", "auto", "shared-rounds"]
-"""How questions are chosen. ``shared-rounds`` is what ``rounds`` was before each model had its own rounds:
-only runs that began with it have it."""
+QuestionPolicy = Literal["schedule", "rounds", "auto"]
+"""How questions are chosen."""
 ROUNDS_AT_MOST = 100
 """Questions of a task up to which ``auto`` uses rounds: with more, few tasks come to enough passes."""
 
@@ -226,8 +225,8 @@ class GoalSpec:
     Parameters
     ----------
     kind : str
-        ``ranking``, ``top-k``, ``baseline``, ``width``, ``threshold``, ``budget``, ``pairs``, or ``all`` or
-        ``any`` of several.
+        ``ranking``, ``top-k``, ``baseline``, ``width``, ``threshold``, ``budget``, ``pairs``, or ``all`` of
+        several.
     k : int
         Size of the top set (``top-k``).
     model : str
@@ -239,12 +238,12 @@ class GoalSpec:
     pairs : tuple of (str, str)
         The pairs to decide (``pairs``).
     goals : tuple of GoalSpec
-        What is composed (``all``, ``any``); no ``budget`` among them, which is never reached.
+        What is composed (``all``); no ``budget`` among them, which is never reached.
 
     Examples
     --------
-    >>> GoalSpec("any", goals=(GoalSpec("top-k"), GoalSpec("width", width=0.05))).text
-    "find the best model, or every model's interval no wider than 0.05"
+    >>> GoalSpec("all", goals=(GoalSpec("top-k"), GoalSpec("width", width=0.05))).text
+    "find the best model, and every model's interval no wider than 0.05"
     """
 
     kind: GoalKind = "ranking"
@@ -258,16 +257,15 @@ class GoalSpec:
     @property
     def parts(self) -> tuple[GoalSpec, ...]:
         """The parts of a composed goal, at any depth; a plain goal itself."""
-        if self.kind not in ("all", "any"):
+        if self.kind != "all":
             return (self,)
         return tuple(part for goal in self.goals for part in goal.parts)
 
     @property
     def text(self) -> str:
         """The goal as text."""
-        if self.kind in ("all", "any"):
-            joint = ", and " if self.kind == "all" else ", or "
-            return joint.join(f"({goal.text})" if goal.goals else goal.text for goal in self.goals)
+        if self.kind == "all":
+            return ", and ".join(f"({goal.text})" if goal.goals else goal.text for goal in self.goals)
         return {
             "ranking": "rank all models",
             "top-k": f"find the best {self.k}" if self.k > 1 else "find the best model",
@@ -285,30 +283,13 @@ class StoppingSpec:
 
     rule: RuleName | str = "anytime"
     confidence: float = 0.95
-    family: Literal["holm", "ebh", "pair", "top-set"] = "holm"
+    family: Literal["holm", "pair"] = "holm"
     equivalence: float | None = None
     max_passes: int | None = None
     target: Literal["benchmark", "population"] = "benchmark"
     threshold: float = 1.645
     ties: Literal["pair", "family"] = "pair"
     """Whether the error rate of ties is that of each pair, or of all together as `family` says."""
-    edition: int = 8
-    """Edition of the formulas: 1 for a run that began with the first boundary of ties, and with the evidence
-    against a number that estimates the variance; up to 2 for one whose repeats count although they never
-    vary; up to 3 for one whose ties in rounds take the variance at the margin as it is estimated, whose bets
-    on a score take the first two passes apart, and whose variances against stored results do not grow with a
-    family; up to 4 for one whose ties do not take the repeats of both models together; up to 5 for one whose
-    ties do not take the likelihood ratio of single answers in a first pass; up to 6 for one whose intervals
-    to a width do not heed clusters of questions, whose graded ties in a first pass have no 2 % more of
-    variance, whose later ties take that of the margin without a bound, and in which answers to one question
-    in a row count as those to different ones; up to 7 for one whose pairs take missing trials as spread
-    evenly over the questions, and whose ties do not take more variance where clusters are few. Runs end
-    under the formulas that they began with."""
-
-    @property
-    def bets_on_numbers(self) -> bool:
-        """Whether a model is held against a number by bets, see :mod:`scorio.sequential.betting`."""
-        return self.rule == "anytime"
 
     @property
     def own_rule(self) -> bool:
@@ -334,8 +315,6 @@ class StoppingSpec:
 
     def make_family(self) -> families.Family:
         """Return the family object."""
-        if self.family == "top-set":
-            return families.TopSet()
         return families.family("pair" if self.rule == "zscore" else self.family)
 
     def make_tie_family(self) -> families.Family:
@@ -354,8 +333,6 @@ class AllocationSpec:
     samples_per_prompt : int
         Number of times that a question is asked in a row after the first pass, so that one request can
         ask for so many answers; the same for all models.
-    in_rounds : tuple of str, optional
-        Tasks that a run which is continued has asked in rounds; ``auto`` does not change that.
     run_ahead : int, 'auto' or None
         Most trials of a model beyond its common prefix, which alone decides; None for no limit.
     early_repeats : bool
@@ -367,7 +344,6 @@ class AllocationSpec:
     questions: QuestionPolicy = "schedule"
     samples_per_prompt: int = 1
     run_ahead: int | Literal["auto"] | None = "auto"
-    in_rounds: tuple[str, ...] | None = None
     early_repeats: bool = True
 
 
@@ -420,9 +396,10 @@ class SessionSpec:
         return (*models, *(reference.name for reference in self.references))
 
     @property
-    def across_cut(self) -> int:
-        """Pairs of one model inside and one outside of a top set, whichever it is."""
-        return self.goal.k * (len(self.names) - self.goal.k)
+    def of_a_set(self) -> bool:
+        """Whether the family is that of a wrong set of the best k: the pairs across the cut."""
+        stopping = self.stopping
+        return self.goal.kind == "top-k" and stopping.family == "holm" and stopping.rule != "zscore"
 
     @property
     def questions(self) -> int:
@@ -451,9 +428,7 @@ class SessionSpec:
     @property
     def own_rounds(self) -> tuple[bool, ...]:
         """Whether each task's questions are asked in rounds of each model's own."""
-        chosen, kept = self.allocation.questions, self.allocation.in_rounds
-        if kept is not None:
-            return tuple(task.name in kept for task in self.tasks)
+        chosen = self.allocation.questions
         if chosen != "auto":
             return (chosen == "rounds",) * len(self.tasks)
         stopping = self.stopping

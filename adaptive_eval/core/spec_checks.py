@@ -17,7 +17,7 @@ from adaptive_eval.core.spec import BudgetSpec, GoalKind, GoalSpec, QuestionPoli
 from adaptive_eval.errors import Coded, UsageError
 from scorio.sequential.evidence import MIN_QUESTIONS
 
-FAMILIES = ("holm", "ebh", "pair", "top-set")
+FAMILIES = ("holm", "pair")
 
 
 def check_spec(spec: SessionSpec) -> None:
@@ -173,16 +173,11 @@ def _stopping(spec: SessionSpec) -> Iterator[str]:
         yield f"stopping.confidence: {stopping.confidence} must lie between 0.5 and 1"
     if stopping.family not in FAMILIES:
         yield f"stopping.family: {stopping.family!r} is not one of {', '.join(FAMILIES)}"
-    if stopping.family == "top-set" and (spec.goal.kind != "top-k" or stopping.rule == "zscore"):
-        yield (
-            "stopping.family: 'top-set' holds the error rate of a set of the best k; it needs the goal top-k "
-            f"and any rule but zscore, got the goal {spec.goal.kind} and rule {stopping.rule!r}"
-        )
     if stopping.ties not in ("pair", "family"):
         yield f"stopping.ties: {stopping.ties!r} is neither 'pair' nor 'family'"
-    if stopping.ties == "family" and (stopping.family in ("pair", "top-set") or stopping.rule == "zscore"):
+    if stopping.ties == "family" and (stopping.family == "pair" or stopping.rule == "zscore"):
         yield (
-            "stopping.ties: 'family' needs an error rate of all pairs together (stopping.family holm or ebh, "
+            "stopping.ties: 'family' needs an error rate of all pairs together (stopping.family holm, "
             f"any rule but zscore), got family {stopping.family!r} and rule {stopping.rule!r}"
         )
     if stopping.target not in ("benchmark", "population"):
@@ -207,6 +202,11 @@ def _allocation(spec: SessionSpec) -> Iterator[str]:
         yield f"allocation.questions: {questions!r} is not one of schedule, rounds, auto"
     if spec.allocation.samples_per_prompt < 1:
         yield f"allocation.samples_per_prompt: must be at least 1, got {spec.allocation.samples_per_prompt}"
+    if spec.allocation.models == "top-two" and spec.goal.kind != "budget":
+        yield (
+            "allocation.models: top-two buys the best order for a fixed budget and takes up to fourteen "
+            f"times the trials to decide pairs; use round-robin; got the goal {spec.goal.kind}"
+        )
     if rule == "exact" and len(spec.tasks) > 1:
         yield "stopping.rule: exact is for one task and there are several; use anytime"
     if any(spec.own_rounds) and any(goal.kind == "threshold" for goal in spec.goal.parts):
@@ -214,7 +214,7 @@ def _allocation(spec: SessionSpec) -> Iterator[str]:
             "allocation.questions: a model is held against a number by bets, which need passes that ask all "
             "questions equally often, and rounds ask some more often; use schedule or auto"
         )
-    if (any(spec.own_rounds) or questions == "shared-rounds") and rule in ("exact", "zscore"):
+    if any(spec.own_rounds) and rule in ("exact", "zscore"):
         # After two passes no pass is complete any more: what is read there favours the questions asked often.
         yield (
             f"stopping.rule: {rule} reads passes that ask every question equally often, and rounds ask some "

@@ -115,7 +115,7 @@ def _laid_out_beforehand(built: Built) -> bool:
         return (
             pilot_passes(built) <= 1 + spec.allocation.samples_per_prompt
         )  # up to this point all models are asked the same
-    return spec.allocation.questions != "shared-rounds"
+    return True
 
 
 def adopt_pilot(built: Built, directory: Path, writer: RunWriter) -> None:

@@ -142,7 +142,7 @@ def run_together(
 
 def answers_can_be_shared(spec: SessionSpec) -> bool:
     """Return whether what is asked and read does not depend on the margin."""
-    return spec.stopping.rule != "exact" and spec.allocation.questions != "shared-rounds"
+    return spec.stopping.rule != "exact"
 
 
 def _block_end(comparison: Comparison, rows: Ints, start: int, limit: Ints, cap: int | None) -> int:

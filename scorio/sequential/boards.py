@@ -121,9 +121,8 @@ def board(
     R : array_like of int, shape (L, M, N), or mapping of names to matrices (M, N)
         Outcomes of L models on the same M questions. The keys of a mapping, the labels of the first axis of
         an xarray.DataArray and the index of a pandas.DataFrame (L, M) become the names.
-    family : {'holm', 'ebh', 'pair'}
-        What `confidence` promises: no wrong winner on the board, a small expected share of wrong winners, or
-        no wrong winner in a given pair.
+    family : {'holm', 'pair'}
+        What `confidence` promises: no wrong winner on the board, or no wrong winner in a given pair.
     equivalence, confidence, target, clusters, order, weights, missing
         As in :func:`compare`. Models with unequal numbers of trials are padded and `missing` marks the rest.
     names : sequence of str, optional
@@ -169,7 +168,7 @@ def board(
     rule = Anytime(alpha, margin)
     peak = np.full(len(pairs), -np.inf)
     state = np.zeros(len(pairs), dtype=np.int64)  # 1, -1: winner; 2: tie
-    frozen, fell = np.full(len(pairs), -np.inf), np.zeros(len(pairs), dtype=np.int64)
+    fell = np.zeros(len(pairs), dtype=np.int64)
     for start in range(0, categories.shape[1], _BLOCK):
         stop = min(start + _BLOCK, categories.shape[1])
         cells.absorb(np.arange(models), categories[:, start:stop])
@@ -177,12 +176,13 @@ def board(
         cells.forget(stop - 1)
         evidence = rule.statistic(block, sequence.complete(start, stop))
         tied = rule.tied(block)
-        counted = np.maximum.accumulate(np.c_[peak, evidence], axis=1)[:, 1:] if control.peak else evidence
-        peak = counted[:, -1] if control.peak else peak
+        counted = np.maximum.accumulate(np.c_[peak, evidence], axis=1)[:, 1:]
+        peak = counted[:, -1]
         column = 0
         while (state == 0).any() and column < stop - start:
             rows = np.flatnonzero(state == 0)
-            won = control.winners(counted[rows, column:], frozen[np.abs(state) == 1], len(pairs), alpha)
+            called = int((np.abs(state) == 1).sum())
+            won = counted[rows, column:] >= control.threshold(called, len(pairs), alpha)
             events = won | tied[rows, column:]
             if not events.any():
                 break
@@ -191,7 +191,7 @@ def board(
             for row, wins in zip(rows[events[:, at]], won[events[:, at], at], strict=True):
                 sign = 1 if block.difference[row, column] > 0 else -1
                 state[row] = sign if wins else 2
-                frozen[row], fell[row] = counted[row, column], start + column + 1
+                fell[row] = start + column + 1
     means = score_block(cells.latest(), sequence.questions, target, cluster_spread(cells, clusters))
     low, high = score_interval(means, alpha)
     difference = np.zeros((models, models))

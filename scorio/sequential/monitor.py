@@ -246,13 +246,13 @@ class Monitor:
                 continue
             block = self._reader.read(np.array([pair]), stop)
             evidence = self._rule.statistic(block, self._sequence.complete(start, stop))[0]
-            self._log_e[pair] = max(self._log_e[pair], evidence.max()) if self._family.peak else evidence[-1]
+            self._log_e[pair] = max(self._log_e[pair], evidence.max())
             tied[pair] = self._rule.tied(block)[0, -1]
             self._difference[pair] = block.difference[0, -1]
         while True:
             rows = np.flatnonzero(self._state == 0)
-            called = self._log_e[np.abs(self._state) == 1]
-            won = self._family.winners(self._log_e[rows, None], called, len(self._pairs), self._alpha)[:, 0]
+            called = int((np.abs(self._state) == 1).sum())
+            won = self._log_e[rows] >= self._family.threshold(called, len(self._pairs), self._alpha)
             if rows.size == 0 or not (won | tied[rows]).any():
                 return
             for pair, wins in zip(rows[won | tied[rows]], won[won | tied[rows]], strict=True):

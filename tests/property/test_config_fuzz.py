@@ -52,7 +52,7 @@ GOOD = {
         }
     ],
     "goal": {"kind": "ranking"},
-    "stopping": {"rule": "anytime", "confidence": 0.9, "family": "ebh", "equivalence": 0.1, "max_passes": 5},
+    "stopping": {"rule": "anytime", "confidence": 0.9, "family": "pair", "equivalence": 0.1, "max_passes": 5},
     "allocation": {"models": "uniform", "questions": "schedule"},
     "budget": {"trials": "2k", "tokens": "5M", "wall_clock": "1h"},
     "retry": {"attempts": 2, "max_seconds": 5, "requeue": 0},

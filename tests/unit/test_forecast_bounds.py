@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.results_json import from_json, to_json
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import GoalSpec
 
 
 @pytest.mark.parametrize("models", [100, 150])
@@ -66,18 +64,6 @@ def test_goals_about_single_models_are_forecast(goal, more, number):
         drive(session, coin(mean, seed=seed))
         held += forecast.trials.low <= session.budget.completed - before <= forecast.trials.high
     assert held >= 4
-
-
-def test_any_of_several_goals_is_forecast_by_the_nearest():
-    ranking, wide = GoalSpec("ranking"), GoalSpec("width", width=0.3)
-    found = {}
-    for name, goal in (
-        ("any", GoalSpec("any", goals=(ranking, wide))),
-        ("all", GoalSpec("all", goals=(ranking, wide))),
-    ):
-        spec = replace(make_spec(2, 60, equivalence=0.01, max_passes=None), goal=goal)
-        found[name] = drive(Session(spec), coin([0.5, 0.5]), most=100).forecast()
-    assert found["any"].trials.median < found["all"].trials.median / 5
 
 
 def test_more_trials_of_the_same_questions_say_little_of_questions_like_these():

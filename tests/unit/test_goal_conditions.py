@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from adaptive_eval.core.goals import AllOf, AnyOf, BestK, Decided
+from adaptive_eval.core.goals import AllOf, BestK, Decided
 
 OPEN = np.zeros(6, dtype=bool)
 PAIRS = list(combinations(range(4), 2))
@@ -49,30 +49,18 @@ def test_the_best_k_need_the_pairs_across_the_cut_that_no_chain_settles(k, seed)
 
 
 @pytest.mark.parametrize(
-    ("verdict", "every", "any_one"),
+    ("verdict", "every"),
     [
-        ([0, 0, 0, 0, 0, 0], (), ()),
-        ([1, 2, 0, 0, 0, 0], (), ("left",)),
-        ([0, 0, 0, 1, -1, 2], (), ("right",)),
-        ([1, 2, 0, 1, -1, 2], ("left", "right"), ("left", "right")),
+        ([0, 0, 0, 0, 0, 0], ()),
+        ([1, 2, 0, 0, 0, 0], ()),
+        ([0, 0, 0, 1, -1, 2], ()),
+        ([1, 2, 0, 1, -1, 2], ("left", "right")),
     ],
 )
-def test_all_parts_or_any(verdict, every, any_one):
+def test_all_parts(verdict, every):
     left, right = Decided(np.array([0, 1]), "left"), Decided(np.array([3, 4, 5]), "right")
     verdict, score = np.array(verdict), np.zeros(4)
-    whole, either = AllOf((left, right), "both"), AnyOf((left, right), "either")
+    whole = AllOf((left, right), "both")
     assert whole.met(verdict, score) == every
-    assert either.met(verdict, score) == any_one
     opened = (verdict == 0) & [True, True, False, True, True, True]
     assert whole.needed(verdict, score, OPEN).tolist() == opened.tolist()
-    assert either.needed(verdict, score, OPEN).tolist() == (opened & (not any_one)).tolist()
-
-
-def test_a_part_that_is_lost_asks_for_nothing_while_another_can_be_reached():
-    left, right = Decided(np.array([0, 1]), "left"), Decided(np.array([3, 4, 5]), "right")
-    lost = np.array([True, False, False, False, False, False])
-    verdict, score = np.zeros(6, dtype=np.int64), np.zeros(4)
-    either = AnyOf((left, right), "either")
-    assert either.needed(verdict, score, lost).tolist() == [False, False, False, True, True, True]
-    lost[3] = True  # neither can: what is left is asked all the same
-    assert either.needed(verdict, score, lost).tolist() == [False, True, False, False, True, True]

@@ -197,7 +197,6 @@ SETTINGS = {
     "two goals": replace(
         base(), goal=GoalSpec("all", goals=(GoalSpec("top-k", k=2), GoalSpec("width", width=0.2)))
     ),
-    "e-BH": replace(base(), stopping=replace(base().stopping, family="ebh")),
     "ties together": replace(base(), stopping=replace(base().stopping, ties="family")),
     "graded": replace(base(), tasks=(replace(base().tasks[0], weights=(0.0, 1.0, 3.0)),)),
     "a small and a large task": replace(

@@ -198,13 +198,3 @@ class TestKeptWithTheRun:
         other = [{"run": "first", "models": ["b"]}]
         continued = replace(built(folder, "new", references=other), continued=meta)
         assert [reference.name for reference in continued.spec.references] == ["b"]
-
-
-def test_a_run_file_that_names_no_edition_of_the_formulas_began_under_the_first(folder):
-    fresh = built(folder, "new", "newer")
-    meta = fresh.meta()
-    assert (fresh.spec.stopping.edition, meta["edition"]) == (8, "8")
-    resumed = replace(fresh, continued=meta)
-    assert resumed.spec.stopping.edition == 8
-    old = replace(fresh, continued={name: value for name, value in meta.items() if name != "edition"})
-    assert (old.spec.stopping.edition, old.meta()["edition"]) == (1, "1")

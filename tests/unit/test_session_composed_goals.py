@@ -54,37 +54,9 @@ class TestAll:
         assert session.stopped.evidence["silent"] == ["m3"]
 
 
-class TestAny:
-    def test_stops_with_the_first_part_that_is_reached(self):
-        for first, other in ((WIDE, RANKING), (BEST, NARROW)):
-            session = run("any", other, first)
-            assert session.stopped.reason == "resolved"
-            assert session.stopped.evidence["goals"] == [first.text]
-            assert session.budget.completed < alone(other).budget.completed
-
-    def test_goes_for_what_can_still_be_reached_when_a_model_stops_answering(self):
-        session = Session(
-            composed("any", GoalSpec("baseline", model="m3"), GoalSpec("pairs", pairs=(("m0", "m1"),)))
-        )
-        session.stop_model("m3", "gone")
-        assert session.comparison.members == [0, 1]
-        drive(session, coin(MEANS), slots=4)
-        assert session.stopped.reason == "resolved"
-        assert session.stopped.evidence["goals"] == ["decide the named pairs"]
-
-    def test_parts_can_be_composed_again(self):
-        goal = GoalSpec("any", goals=(GoalSpec("all", goals=(BEST, WIDE)), NARROW))
-        session = run("all", goal, ABOVE)
-        assert session.stopped.reason == "resolved"
-        assert goal.text == (
-            "(find the best model, and every model's interval no wider than 0.5), or every model's interval "
-            "no wider than 0.12"
-        )
-
-
 class TestErrorControl:
     def test_what_can_get_a_winner_is_one_family(self):
-        session = Session(composed("any", RANKING, ABOVE, NARROW))
+        session = Session(composed("all", RANKING, ABOVE, NARROW))
         assert session.comparison.threshold == pytest.approx(log((6 + 4) / 0.05))
 
 

@@ -25,7 +25,7 @@ SPEC = make_spec(3, 30, max_passes=3)
 
 
 def inner(**parts):
-    return GoalSpec("any", goals=(GoalSpec("ranking"), GoalSpec(**parts)))
+    return GoalSpec("all", goals=(GoalSpec("ranking"), GoalSpec(**parts)))
 
 
 @pytest.mark.parametrize(
