@@ -20,7 +20,6 @@ from adaptive_eval import __version__
 from adaptive_eval.build.grading import (
     Grading,
     ScorersAllowance,
-    connected,
     model_graded,
     scorer_endpoints,
 )
@@ -46,7 +45,7 @@ from adaptive_eval.build.session_spec import (
 from adaptive_eval.build.stored_answers import AnsweringFromStore, StoredAnswers
 from adaptive_eval.config import RunConfig, parse_config
 from adaptive_eval.config.identity import difference
-from adaptive_eval.config.section import IN_INSPECT, MIMIC, PYTHON
+from adaptive_eval.config.section import IN_INSPECT, PYTHON
 from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.core.plugins import POLICY_GROUP, RULE_GROUP, package_of
 from adaptive_eval.core.results import Decision
@@ -208,15 +207,10 @@ class Built:
         """Return the servers of judges and verifiers, to be probed."""
         return scorer_endpoints(self.scorers)
 
-    def connected(self, mimic_url: str | None) -> Built:
-        """Return the run with scorers that ask the started mimic, where they are to."""
-        return replace(self, scorers=connected(self.scorers, mimic_url))
-
     def start_mimic(self, stack: ExitStack | AsyncExitStack) -> str | None:
         """Start the config's own server of biased coins, where it is asked; return its base URL."""
         mimic = self.config.mimic
         asked = any(model.uses_mimic for model in self.config.models)
-        asked = asked or any(scorer.endpoint == MIMIC for scorer in model_graded(self.scorers).values())
         if mimic is None or not asked:
             return None
         questions = [

@@ -12,7 +12,6 @@ from typing import Any, Self
 
 from adaptive_eval.build.grading_model import GradingModelClient
 from adaptive_eval.build.stored_answers import StoredAnswers
-from adaptive_eval.config.section import MIMIC
 from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.endpoints.openai_apis import OpenAIChat
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
@@ -34,16 +33,6 @@ def grading_model_of(scorer: ModelGradedScorer) -> GradingModelClient:
     client = scorer.grading_model
     assert isinstance(client, GradingModelClient)
     return client
-
-
-def connected(scorers: Mapping[str, Scorer], mimic_url: str | None) -> dict[str, Scorer]:
-    """Return the scorers with the address of the started mimic in place of its word."""
-    return {
-        task: replace(scorer, endpoint=mimic_url)
-        if isinstance(scorer, ModelGradedScorer) and scorer.endpoint == MIMIC and mimic_url is not None
-        else scorer
-        for task, scorer in scorers.items()
-    }
 
 
 def scorer_endpoints(scorers: Mapping[str, Scorer]) -> dict[str, tuple[OpenAIEndpoint, ...]]:

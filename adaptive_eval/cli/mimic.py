@@ -59,6 +59,7 @@ def command(host: str, port: int, spec_file: str | None, **options: Any) -> None
     requests, every, attempts; always where none is given.
     """
     # uvicorn takes longer to import than everything else here, and a wrong option does not need it.
+    from adaptive_eval.mimic.routes import create_app
     from adaptive_eval.mimic.serving import serve
 
     if spec_file is None:
@@ -67,7 +68,7 @@ def command(host: str, port: int, spec_file: str | None, **options: Any) -> None
         _refuse_options_with_spec()
         spec = _spec_from_file(spec_file)
     try:
-        serve(spec, host=host, port=port, ready=lambda bound: _announce(spec, host, bound))
+        serve(create_app(spec), host=host, port=port, ready=lambda bound: _announce(spec, host, bound))
     except KeyboardInterrupt:
         click.echo("Stopped.")
 

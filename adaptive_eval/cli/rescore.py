@@ -68,7 +68,6 @@ def command(
     Nothing is asked. The scoring that decided the run stays; the new one is stored in addition.
     """
     from adaptive_eval.build.assembly import build, config_of_run
-    from adaptive_eval.config.section import MIMIC
     from adaptive_eval.run.rescoring import rescore, stored_scoring
     from adaptive_eval.store.reader import RunReader
     from adaptive_eval.store.writer import RunWriter
@@ -77,13 +76,11 @@ def command(
     specs = _specs(rubrics, scorer, name)
     with RunReader(run) as reader, ExitStack() as stack:
         built = replace(build(config_of_run(reader)), continued=reader.meta())
-        asks_mimic = any(getattr(spec.scorer, "endpoint", None) == MIMIC for spec in specs)
-        mimic_url = built.start_mimic(stack) if asks_mimic else None
         # A user's function is sent to a cluster with the files in the config's folder.
         user_code = built.config.base_dir if any(_kind(spec) == "python" for spec in specs) else None
         pool = stack.enter_context(workers_of({"workers": workers, "ray": ray}, user_code))
         progress = partial(stack.enter_context(progress_bar()), "answers")
-        results = rescore(built, reader, specs, task, mimic_url, workers=pool, progress=progress)
+        results = rescore(built, reader, specs, task, workers=pool, progress=progress)
         shown = [stored_scoring(built, reader), *results]
     if not dry_run:
         with RunWriter.open(run) as writer:

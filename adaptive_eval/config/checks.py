@@ -372,7 +372,7 @@ def _tasks(config: Mapping[str, Any]) -> Found:
         path: Place = ("tasks", place)
         yield from _prompt(task, path)
         yield from _code_scorer(task, (*path, "scorer"))
-        yield from _model_graded_scorer(task, _mapping(config.get("mimic")), (*path, "scorer"))
+        yield from _model_graded_scorer(task, (*path, "scorer"))
         models = [model for _, model in _items(config, "models")]
         yield from check_rubric(task, models, (*path, "rubric"))
         yield from _tracked(task, models, (*path, "track"))
@@ -398,8 +398,8 @@ def _code_scorer(task: Mapping[str, Any], path: Place) -> Found:
         yield path, not_allowed(words)
 
 
-def _model_graded_scorer(task: Mapping[str, Any], mimic: Mapping[str, Any], path: Place) -> Found:
-    """Check a judge or verifier: a mimic that is one has to be served, and dollars need prices."""
+def _model_graded_scorer(task: Mapping[str, Any], path: Place) -> Found:
+    """Check a judge or verifier: it has a server of its own, and dollars need prices."""
     scorer = _mapping(task.get("scorer"))
     if scorer.get("kind") not in ("judge", "verifier"):
         return
@@ -409,7 +409,8 @@ def _model_graded_scorer(task: Mapping[str, Any], mimic: Mapping[str, Any], path
         words = "a judge or verifier is a model at a server; for a function use kind: python"
         yield (*path, "endpoint"), words
     elif scorer.get("endpoint") == MIMIC:
-        yield from _coins(mimic, scorer.get("model"), (*path, "endpoint"), (*path, "model"))
+        words = "biased coins cannot judge; write the base URL of a model's server"
+        yield (*path, "endpoint"), words
     if _mapping(scorer.get("budget")).get("usd") is not None and scorer.get("price") is None:
         words = "can only be held when the price is known; add price next to budget"
         yield (*path, "budget", "usd"), unheld(words)

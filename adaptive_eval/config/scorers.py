@@ -245,9 +245,7 @@ class ScorerBudgetConfig(Section):
 class _ModelGradedScorer(_ReadsReasoning):
     """The fields of model-graded scorers."""
 
-    endpoint: Endpoint = Field(
-        description="Base URL of its server, or mimic for a model of the local biased coins."
-    )
+    endpoint: Endpoint = Field(description="Base URL of its server.")
     model: str = Field(min_length=1, description="Its model id.")
     api_key_env: EnvName | None = Field(
         default=None, description="Name of the environment variable that holds its key."

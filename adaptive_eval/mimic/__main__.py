@@ -10,18 +10,22 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
+
+from starlette.types import ASGIApp
 
 from adaptive_eval.errors import DatasetError, UsageError
+from adaptive_eval.mimic.routes import create_app
 from adaptive_eval.mimic.serving import serve
-from adaptive_eval.mimic.spec import spec_from_json
+from adaptive_eval.mimic.spec import MimicSpec, spec_from_json
 
 
-def main() -> int:
+def main(create_app: Callable[[MimicSpec], ASGIApp] = create_app) -> int:
     """Serve until standard input ends."""
     host, port = sys.argv[1], int(sys.argv[2])
     try:
         spec = spec_from_json(_first_line(sys.stdin.fileno()))
-        serve(spec, host=host, port=port, ready=lambda bound: _say({"port": bound}), lifeline=0)
+        serve(create_app(spec), host=host, port=port, ready=lambda bound: _say({"port": bound}), lifeline=0)
     except UsageError as error:
         kind = "dataset" if isinstance(error, DatasetError) else "usage"
         _say({"error": kind, "message": str(error)})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -105,70 +104,6 @@ def _with_mean(values: Sequence[float], mean: float) -> Sequence[float]:
     return shifted
 
 
-_CONTENT_FREE = "content-free"
-
-_BLOCK = re.compile(r"^((ANSWER|RESPONSE|FIRST|SECOND)-[0-9a-f]{16})\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
-_QUESTION = re.compile(r"^Question:\n(.*?)\n\n", re.MULTILINE | re.DOTALL)
-_REFERENCE = re.compile(r"^Reference answer:\n(.*?)\n\n", re.MULTILINE | re.DOTALL)
-
-
-def read_grading(prompt: str, template: str) -> Answerable | None:
-    r"""Return the verdict that a prompt asks for, and the wrong ones; None where nothing is to be graded.
-
-    Examples
-    --------
-    >>> mark = "ANSWER-0123456789abcdef"
-    >>> prompt = f"Reference answer:\n42\n\n{mark}\nI think it is 41.\n{mark}"
-    >>> read_grading(prompt, "I think it is {answer}.").right
-    'wrong'
-    """
-    blocks = {found[2]: found[3] for found in _BLOCK.finditer(prompt)}
-    said = {word: _result(text, template) for word, text in blocks.items()}
-    if "FIRST" in said and "SECOND" in said:
-        if said["FIRST"] == said["SECOND"]:
-            return Answerable("", "", "tie", ("first", "second"))
-        first = len(blocks["FIRST"]) < len(blocks["SECOND"])
-        return Answerable("", "", *(("first", ("second", "tie")) if first else ("second", ("first", "tie"))))
-    reference = _REFERENCE.search(prompt)
-    target = _plain(reference[1]) if reference is not None else None
-    if "ANSWER" in said:
-        right = said["ANSWER"] == target
-        return Answerable("", "", *(("correct", ("wrong",)) if right else ("wrong", ("correct",))))
-    if "RESPONSE" in said and _is_about_nothing(prompt, blocks["RESPONSE"]):
-        return Answerable(_CONTENT_FREE, "", "A", ("B", "C"))
-    if "RESPONSE" in said:
-        letter = "C" if not blocks["RESPONSE"].strip() else "A" if said["RESPONSE"] == target else "B"
-        return Answerable("", "", letter, tuple(other for other in "ABC" if other != letter))
-    return None
-
-
-def is_letter_asked(question: Answerable) -> bool:
-    """Tell whether a verifier's label is asked for: one letter, and nothing around it."""
-    graded = question.id == "" and question.right in ("A", "B", "C")
-    return graded or is_content_free(question)
-
-
-def is_content_free(question: Answerable) -> bool:
-    """Tell whether a verifier is asked about nothing: then its labels are equally likely."""
-    return question.id == _CONTENT_FREE
-
-
-def _is_about_nothing(prompt: str, response: str) -> bool:
-    """Tell whether question, reference and response are one text, as in a content-free prompt."""
-    question, reference = _QUESTION.search(prompt), _REFERENCE.search(prompt)
-    return question is not None and reference is not None and question[1] == reference[1] == response
-
-
-def _result(text: str, template: str) -> str:
-    before, _, after = template.partition("{answer}")
-    found = text.rpartition(before)[2] if before in text else text
-    return _plain(found.rpartition(after)[0] if after and after in found else found)
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
-
-
 _UNKNOWN = Answerable(id="", question="", right="heads", wrong=("tails",))
 _REMEMBERED_PROMPTS = 16_384
 
@@ -177,8 +112,8 @@ _REMEMBERED_PROMPTS = 16_384
 class Asked:
     """A prompt as one model sees it.
 
-    `question` is a known question, or a verdict on an answer in the prompt, else heads or tails; `chance` is
-    the probability of a right answer, `prompt_tokens` are without the chat template, `stream` has the coins.
+    `question` is a known question, else heads or tails; `chance` is the probability of a right answer,
+    `prompt_tokens` are without the chat template, `stream` has the coins.
     """
 
     model: ModelSpec
@@ -192,9 +127,7 @@ class Asked:
 class Reply:
     """One sample's answer before limits such as ``max_tokens`` are put on it.
 
-    `latency` is in seconds, `pick` a uniform number in [0, 1) for choices still to be made, `noise` 64 random
-    bits for log-probabilities. Where one letter is asked for, `labels` are all possible letters; `even` says
-    whether they are equally likely.
+    `latency` is in seconds, `noise` 64 random bits for log-probabilities.
     """
 
     right: bool
@@ -202,10 +135,7 @@ class Reply:
     text: str
     tokens: int
     latency: float
-    pick: float
     noise: int
-    labels: tuple[str, ...] = ()
-    even: bool = False
 
 
 class Examinee:
@@ -241,9 +171,6 @@ class Examinee:
         spec = self.models[model]
         index, tokens = self._find(prompt)
         stream = Stream(self.spec.seed, model, prompt)
-        grading = read_grading(prompt, self.spec.answer)
-        if grading is not None:
-            return Asked(spec, grading, spec.average, tokens, stream)
         if index is None:
             return Asked(spec, _UNKNOWN, spec.average, tokens, stream)
         return Asked(spec, self.questions[index], self.accuracies[model][index], tokens, stream)
@@ -257,15 +184,10 @@ class Examinee:
         spread = model.tokens.completion_sigma * toss.other_normal
         length = min(model.tokens.completion_median * math.exp(spread), model.context_length)
         text, tokens = worked_answer(answer, self.spec.answer, length, toss.tail)
-        if is_letter_asked(question):
-            text, tokens = answer, 1
         seconds = model.latency.median * math.exp(model.latency.sigma * toss.normal)
         if right:
             seconds *= model.latency.correct_factor
-        labels = (question.right, *question.wrong) if is_letter_asked(question) else ()
-        return Reply(
-            right, answer, text, tokens, seconds, toss.pick, toss.tail, labels, is_content_free(question)
-        )
+        return Reply(right, answer, text, tokens, seconds, toss.tail)
 
 
 def _identity(question: Answerable) -> str:

@@ -8,12 +8,11 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
-from typing import IO, Self
+from typing import IO, ClassVar, Self
 
 from adaptive_eval.errors import DatasetError, EndpointsUnusable, UsageError
 from adaptive_eval.mimic.spec import MimicSpec, spec_to_json
 
-_MODULE = "adaptive_eval.mimic"
 _STOP_SECONDS = 5.0
 _TAIL = 2000  # characters of standard error shown when the process does not start
 
@@ -31,6 +30,8 @@ class MimicProcess:
     ...     server.base_url.startswith("http://127.0.0.1:"), server.base_url.endswith("/v1")
     (True, True)
     """
+
+    program: ClassVar[tuple[str, ...]] = ("-m", "adaptive_eval.mimic")
 
     def __init__(
         self, spec: MimicSpec, *, host: str = "127.0.0.1", port: int = 0, start_timeout: float = 30.0
@@ -63,7 +64,7 @@ class MimicProcess:
             return self
         with tempfile.TemporaryFile() as log:
             child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-m", _MODULE, self._host, str(self._port)],
+                [sys.executable, *self.program, self._host, str(self._port)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -9,8 +9,6 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from adaptive_eval.mimic.structured_outputs import Format, FormatError, parse_format
-
 MAX_SAMPLES: Final = 1024
 MAX_TOP_LOGPROBS: Final = 20
 COMPLETIONS_MAX_TOKENS: Final = 16
@@ -61,7 +59,6 @@ class AnswerRequest:
     stream: bool
     include_usage: bool
     top_logprobs: int | None
-    format: Format | None
 
 
 _WITHOUT: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -123,8 +120,6 @@ class _Body(BaseModel):
     stop: Word | list[Word] | None = None
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
-    structured_outputs: Any = None
-    response_format: Any = None
 
 
 class _Chat(_Body):
@@ -177,7 +172,6 @@ def parse_request(data: bytes, *, chat: bool) -> AnswerRequest:
         stream=bool(body.stream),
         include_usage=bool(body.stream_options and body.stream_options.include_usage),
         top_logprobs=top,
-        format=_format(body),
     )
 
 
@@ -213,10 +207,3 @@ def _refusal(error: ValidationError) -> ApiError:
     shown = json.dumps(details["input"], default=str)
     shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
     return ApiError(400, f"{param}: {details['msg']}, got {shown}.", param=param, code="invalid_value")
-
-
-def _format(body: _Body) -> Format | None:
-    try:
-        return parse_format(body.structured_outputs, body.response_format)
-    except FormatError as error:
-        raise ApiError(400, str(error), param=error.param, code="invalid_value") from None

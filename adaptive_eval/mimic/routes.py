@@ -6,10 +6,6 @@ Routes
     Answers; see :mod:`adaptive_eval.mimic.requests` for the parameters.
 ``GET /v1/models``, ``GET /v1/models/{id}``
     What is served.
-``POST /v1/messages``
-    The same in Anthropic's API (:mod:`adaptive_eval.mimic.message_routes`).
-``POST /v1/files``, ``POST /v1/batches``, ``POST /v1/messages/batches``, …
-    Batches (:mod:`adaptive_eval.mimic.batch_routes`).
 ``GET /health``
     200 with an empty body, once the slow start is over.
 ``GET /mimic/stats``
@@ -38,10 +34,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.mimic import wire
-from adaptive_eval.mimic.batch_routes import MessageBatchRoutes, OpenAIBatchRoutes
 from adaptive_eval.mimic.delivery import Exchange, FaultPlan
 from adaptive_eval.mimic.examinee import Asked, Examinee
-from adaptive_eval.mimic.message_routes import messages_route
 from adaptive_eval.mimic.requests import AnswerRequest, ApiError, ignoring, parse_request
 from adaptive_eval.mimic.sampling import Sample, cut_off, draw_samples, prompt_tokens
 from adaptive_eval.mimic.spec import FaultSpec, MimicSpec, faults_from_data
@@ -127,38 +121,17 @@ Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 _SERVER: Final = ""  # the name of the fault plan of the whole server
 
 
-def create_app(spec: MimicSpec) -> ASGIApp:
+def create_app(spec: MimicSpec) -> Starlette:
     """Return the application that serves `spec`."""
-    server, batches = _MimicServer(spec), (OpenAIBatchRoutes(), MessageBatchRoutes())
-
-    async def expire(request: Request) -> Response:
-        for kind in batches:
-            ended = await kind.expire(request)
-            if ended is not None:
-                return ended
-        raise ApiError(404, "There is no such batch.", code="not_found")
-
-    app: Starlette = Starlette(
-        routes=[
-            Route("/v1/chat/completions", server.completions(chat=True), methods=["POST"]),
-            Route("/v1/completions", server.completions(chat=False), methods=["POST"]),
-            Route("/v1/models", server.guarded(server.list_models)),
-            Route("/v1/models/{name:path}", server.guarded(server.one_model)),
-            Route("/health", server.guarded(server.health, key=False)),
-            Route("/mimic/stats", server.show_stats),
-            Route("/mimic/faults", server.set_faults, methods=["POST"]),
-            Route("/v1/messages", messages_route(lambda: app), methods=["POST"]),
-            Route("/mimic/batches/{name}/expire", expire, methods=["POST"]),
-            *(route for kind in batches for route in kind.routes(server.guarded)),
-        ],
-        exception_handlers={HTTPException: _http_error, ApiError: _api_error},
-    )
-    for kind in batches:
-        kind.app = app
-    return app
+    return application(MimicServer(spec).routes())
 
 
-class _MimicServer:
+def application(routes: Sequence[Route]) -> Starlette:
+    """Return the application of some routes, with errors as OpenAI's API has them."""
+    return Starlette(routes=routes, exception_handlers={HTTPException: _http_error, ApiError: _api_error})
+
+
+class MimicServer:
     """State of a running mimic server: examinee, fault plans, counts."""
 
     def __init__(self, spec: MimicSpec) -> None:
@@ -170,6 +143,18 @@ class _MimicServer:
         self._created = int(time.time())
         self._up_at = time.monotonic() + spec.slow_start
 
+    def routes(self) -> list[Route]:
+        """Return the routes."""
+        return [
+            Route("/v1/chat/completions", self.completions(chat=True), methods=["POST"]),
+            Route("/v1/completions", self.completions(chat=False), methods=["POST"]),
+            Route("/v1/models", self.guarded(self.list_models)),
+            Route("/v1/models/{name:path}", self.guarded(self.one_model)),
+            Route("/health", self.guarded(self.health, key=False)),
+            Route("/mimic/stats", self.show_stats),
+            Route("/mimic/faults", self.set_faults, methods=["POST"]),
+        ]
+
     def completions(self, *, chat: bool) -> ASGIApp:
         """Return the route that answers; plain ASGI, because it waits, fails and hangs up on purpose."""
         return _Completions(self, chat=chat)
@@ -178,9 +163,7 @@ class _MimicServer:
         """Return `handler` behind the slow start and, where `key`, behind the API key."""
 
         async def guard(request: Request) -> Response:
-            given = request.headers.get("x-api-key")
-            sent = request.headers.get("authorization", "") if given is None else f"Bearer {given}"
-            self.admit(sent if key else None)
+            self.admit(request.headers.get("authorization", "") if key else None)
             return await handler(request)
 
         return guard
@@ -289,7 +272,7 @@ class _MimicServer:
 class _Completions:
     """The ASGI application of one route for completions."""
 
-    def __init__(self, server: _MimicServer, *, chat: bool) -> None:
+    def __init__(self, server: MimicServer, *, chat: bool) -> None:
         self._server = server
         self._chat = chat
 

@@ -1,4 +1,4 @@
-"""From a request to its samples: structure, length limit and stop sequences put on the examinee's replies."""
+"""From a request to its samples: length limit and stop sequences put on the examinee's replies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from adaptive_eval.mimic.examinee import Asked, Examinee
 from adaptive_eval.mimic.prose import clip, count_tokens, tokenize
 from adaptive_eval.mimic.requests import AnswerRequest, ApiError
-from adaptive_eval.mimic.structured_outputs import FormatError, structured_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +21,6 @@ class Sample:
     right: bool  # whether the coin fell on the right side
     latency: float  # seconds
     noise: int  # random bits for log-probabilities
-    # letters among which the answer was one, where only a letter was asked for
-    labels: tuple[str, ...] = ()
-    even: bool = False  # whether these are equally likely
 
 
 def prompt_tokens(request: AnswerRequest, asked: list[Asked]) -> int:
@@ -65,12 +61,6 @@ def _room(request: AnswerRequest, asked: Asked) -> int:
 def _sample(examinee: Examinee, request: AnswerRequest, asked: Asked, seed: int | None, limit: int) -> Sample:
     reply = examinee.reply(asked, seed)
     text, tokens, finish = reply.text, reply.tokens, "stop"
-    if request.format is not None:
-        try:
-            text = structured_answer(request.format, reply, asked.question)
-        except FormatError as error:
-            raise ApiError(400, str(error), param=error.param, code="invalid_value") from None
-        tokens = count_tokens(text)
     if tokens > limit:
         text, tokens, finish = _truncated(text, limit), limit, "length"
     stopped_by = None
@@ -79,9 +69,7 @@ def _sample(examinee: Examinee, request: AnswerRequest, asked: Asked, seed: int 
         text, stopped_by = clip(whole, request.stop)
         if stopped_by is not None:
             tokens, finish = count_tokens(whole[: len(text) + len(stopped_by)]), "stop"
-    return Sample(
-        text, tokens, finish, stopped_by, reply.right, reply.latency, reply.noise, reply.labels, reply.even
-    )
+    return Sample(text, tokens, finish, stopped_by, reply.right, reply.latency, reply.noise)
 
 
 def _truncated(text: str, tokens: int) -> str:

@@ -8,12 +8,11 @@ import socket
 from collections.abc import Callable
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from adaptive_eval.http_server import listen, quiet_server
 from adaptive_eval.mimic.delivery import CLOSE_EXTENSION
-from adaptive_eval.mimic.routes import create_app
-from adaptive_eval.mimic.spec import MimicSpec
 
 _IDLE_CONNECTION = 600  # seconds; long, so that no client finds its pooled connection closed
 _BACKLOG = 2048
@@ -21,15 +20,14 @@ _GRACE = 1  # seconds for answers under way when Ctrl-C comes
 
 
 def serve(
-    spec: MimicSpec,
+    app: ASGIApp,
     *,
     host: str = "127.0.0.1",
     port: int = 0,
     ready: Callable[[int], None],
     lifeline: int | None = None,
 ) -> None:
-    """Serve `spec` until SIGINT or SIGTERM."""
-    app = create_app(spec)
+    """Serve `app` until SIGINT or SIGTERM."""
     listener = listen(host, port, _BACKLOG)
     server = quiet_server(
         app,

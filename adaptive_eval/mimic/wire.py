@@ -87,9 +87,7 @@ class Response:
         if top is None:
             return None
         tokens = tokenize(sample.text)
-        return token_logprobs(
-            tokens, top, sample.noise, right=sample.right, labels=sample.labels, even=sample.even
-        )
+        return token_logprobs(tokens, top, sample.noise, right=sample.right)
 
     def _logprobs(self, entries: Sequence[TokenLogprob] | None, offset: int = 0) -> dict[str, Any] | None:
         if entries is None:
@@ -163,15 +161,7 @@ class TokenLogprob(NamedTuple):
     top: tuple[tuple[str, float], ...]
 
 
-def token_logprobs(
-    tokens: Sequence[str],
-    top: int,
-    noise: int,
-    *,
-    right: bool,
-    labels: Sequence[str] = (),
-    even: bool = False,
-) -> list[TokenLogprob]:
+def token_logprobs(tokens: Sequence[str], top: int, noise: int, *, right: bool) -> list[TokenLogprob]:
     """Return log-probabilities for `tokens`.
 
     Examples
@@ -184,23 +174,17 @@ def token_logprobs(
     mean = _MEAN_RIGHT if right else _MEAN_WRONG
     result = []
     for token in tokens:
-        if even:
-            share = math.log(1.0 / (len(labels) + 1))
-            result.append(TokenLogprob(token, share, tuple((label, share) for label in labels[:top])))
-            continue
         logprob = mean * -math.log(1.0 - rng.random())
-        result.append(TokenLogprob(token, logprob, _alternatives(token, logprob, top, rng, labels)))
+        result.append(TokenLogprob(token, logprob, _alternatives(token, logprob, top, rng)))
     return result
 
 
-def _alternatives(
-    token: str, logprob: float, top: int, rng: random.Random, labels: Sequence[str]
-) -> tuple[tuple[str, float], ...]:
+def _alternatives(token: str, logprob: float, top: int, rng: random.Random) -> tuple[tuple[str, float], ...]:
     if top == 0:
         return ()
     rest = max(-math.expm1(logprob), 1e-12)
     start = rng.randrange(len(_OTHERS))
-    candidates = (*labels, *_OTHERS[start:], *_OTHERS[:start])
+    candidates = (*_OTHERS[start:], *_OTHERS[:start])
     others = [other for other in candidates if other != token][: top - 1]
     entries = [(other, math.log(rest) - (k + 1) * math.log(2.0)) for k, other in enumerate(others)]
     return tuple(sorted([(token, logprob), *entries], key=lambda entry: -entry[1]))

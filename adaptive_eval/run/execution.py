@@ -241,9 +241,8 @@ class _Run:
         console = self.options.console
         with console.waiting("Asking the endpoints whether they are there"):
             mimic_url = self.built.start_mimic(connections)
-            built = self.built.connected(mimic_url)
-            finder = await connections.enter_async_context(Finder(built.config))
-            self.built = built = replace(built, discoveries=finder.discoveries)
+            finder = await connections.enter_async_context(Finder(self.built.config))
+            self.built = built = replace(self.built, discoveries=finder.discoveries)
             servers = {} if self.options.endpoints is not None else built.endpoints(mimic_url, self.directory)
             probed = {**servers, **built.scorer_endpoints()}
             for endpoint in chain.from_iterable(probed.values()):

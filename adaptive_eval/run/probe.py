@@ -68,7 +68,7 @@ async def report_endpoints(
     leaves it out.
     """
     models = built.endpoints(mimic_url)
-    endpoints = {**models, **built.connected(mimic_url).scorer_endpoints()}
+    endpoints = {**models, **built.scorer_endpoints()}
     async with Finder(built.config) as finder:
         models = {**models, **await _found(built, finder, say)}
         try:

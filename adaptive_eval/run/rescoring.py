@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from adaptive_eval.build.assembly import Built, make_importable
-from adaptive_eval.build.grading import connected
 from adaptive_eval.build.rubrics import (
     observed_thresholds,
     rubric_of,
@@ -90,7 +89,6 @@ def rescore(
     reader: RunReader,
     specs: Sequence[RescoringSpec],
     task: str | None = None,
-    mimic_url: str | None = None,
     *,
     workers: int | Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -105,7 +103,7 @@ def rescore(
     scorers = [spec.scorer for spec in specs]
     for scorer in (one for place, one in enumerate(scorers) if one not in scorers[:place]):
         try:
-            made = _scorer(built, chosen, scorer, mimic_url)
+            made = _scorer(built, chosen, scorer)
             with _spreading(scorer, made, workers) as score:
                 answers = _Answers.read(built, reader, chosen, scorer, score, progress)
         except ScorerUnavailable as error:
@@ -299,13 +297,13 @@ def _signals(score: Score | None) -> Mapping[str, Signal]:
     return {} if score is None else score.signals
 
 
-def _scorer(built: Built, tasks: Sequence[str], scorer: Any, mimic_url: str | None) -> Scorer | None:
+def _scorer(built: Built, tasks: Sequence[str], scorer: Any) -> Scorer | None:
     """Return the new scorer, which must be able to read the tasks' targets; None where none is asked for."""
     if scorer is None:
         return None
     if scorer.kind == "python":
         make_importable(built.config.base_dir)
-    made = connected({"": build_scorer(scorer.kind, scorer.options())}, mimic_url)[""]
+    made = build_scorer(scorer.kind, scorer.options())
     for task in built.tasks:
         if task.name not in tasks:
             continue

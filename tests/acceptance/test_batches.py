@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from answering_server import two_models
+from batch_mimic import BatchMimic
 from command_line import (
     Reached,
     Running,
@@ -68,7 +69,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reached]:
     reached = {}
     for api, more in (("chat", {}), ("messages", BATCH)):
         folder = tmp_path_factory.mktemp(api)
-        with MimicProcess(mimic_spec(models=MODELS)) as mimic:
+        with BatchMimic(mimic_spec(models=MODELS)) as mimic:
             path = config_of(folder, mimic, api=api, **more)
             done = in_process("run", path, "--out", "run", "--display", "none", cwd=folder)
         assert done.code == 0, done.said
@@ -80,7 +81,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Reached]:
 def test_it_decides_as_a_live_run(tmp_path, undisturbed, api, monkeypatch):
     monkeypatch.setattr(OpenAIBatches, "most_bytes", 4000)  # so that a round is split
     faults = (FaultSpec(kind="status", status=500, probability=0.1),)
-    with MimicProcess(mimic_spec(models=MODELS, faults=faults)) as mimic:
+    with BatchMimic(mimic_spec(models=MODELS, faults=faults)) as mimic:
         config = config_of(tmp_path, mimic, api=api, **BATCH)
         done = in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
         sent = batches(mimic, api)
@@ -105,7 +106,7 @@ def test_the_size_of_a_batch_follows_from_the_forecast(tmp_path, undisturbed, mo
         allowed.append(limit.slots)
 
     monkeypatch.setattr(BatchRounds, "expect", noted)
-    with MimicProcess(mimic_spec(models=MODELS)) as mimic:
+    with BatchMimic(mimic_spec(models=MODELS)) as mimic:
         config = config_of(tmp_path, mimic, batch=BATCH["batch"], concurrency="auto")
         done = in_process("run", config, "--out", "run", "--display", "none", cwd=tmp_path)
         sent = batches(mimic, "chat")
@@ -120,7 +121,7 @@ def test_the_size_of_a_batch_follows_from_the_forecast(tmp_path, undisturbed, mo
 
 @pytest.mark.parametrize(("harm", "api"), [("killed", "chat"), ("killed while it sent", "messages")])
 def test_a_killed_run_picks_its_batches_up(tmp_path, undisturbed, harm, api):
-    with MimicProcess(mimic_spec(latency=SLOW, models=MODELS)) as mimic:
+    with BatchMimic(mimic_spec(latency=SLOW, models=MODELS)) as mimic:
         config = config_of(tmp_path, mimic, api=api, **BATCH)
         command = ("run", config, "--out", "run", "--display", "none")
         with started(*command, cwd=tmp_path) as running:
@@ -165,7 +166,7 @@ def test_what_a_batch_delivered_before_it_ended_is_not_asked_again(tmp_path, har
     interface: type[BatchInterface] = OpenAIBatches if api == "chat" else AnthropicBatches
     look = interface.look
     harmed: list[str] = []
-    with MimicProcess(mimic_spec(models=MODELS)) as mimic:
+    with BatchMimic(mimic_spec(models=MODELS)) as mimic:
         hold_back(mimic, 8)
 
         async def disturbed(sent: Any, batch: Batch) -> Batch:
@@ -189,7 +190,7 @@ def test_what_a_batch_delivered_before_it_ended_is_not_asked_again(tmp_path, har
 @pytest.mark.parametrize("api", SLOWLY)
 def test_a_budget_that_ends_within_a_batch_holds(tmp_path, api):
     limit = 64 * 10 - 1  # the worst case of nine answers; all of a pass would be forty
-    with MimicProcess(mimic_spec(models=MODELS)) as mimic:
+    with BatchMimic(mimic_spec(models=MODELS)) as mimic:
         records = spend(tmp_path, mimic, api, completion_tokens=limit)
         assert sum(answered_seeds(mimic).values()) == len(records)
         sizes = [one["request_counts"] for one in batches(mimic, api) if api == "messages"]
@@ -199,7 +200,7 @@ def test_a_budget_that_ends_within_a_batch_holds(tmp_path, api):
 
 
 def test_a_server_without_batches_is_named(tmp_path):
-    with MimicProcess(mimic_spec(models=MODELS)) as mimic:
+    with BatchMimic(mimic_spec(models=MODELS)) as mimic:
         data = two_models(tmp_path, f"{mimic.url}/nothing/v1", goal="budget", budget={"trials": 4})
         for model in data["models"]:
             model |= {"concurrency": 4, "batch": True}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from batch_mimic import BatchMimic
 from command_line import ROOT, in_process, mimic_spec, quickstart, trials, write_config
 from ruamel.yaml import YAML
 
@@ -18,7 +19,6 @@ from adaptive_eval.endpoints.exchange import Exchange
 from adaptive_eval.endpoints.openai_batches import OpenAIBatches
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.errors import EndpointError
-from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.mimic.spec import FaultSpec
 from adaptive_eval.trial import Conversation, Message
 
@@ -64,7 +64,7 @@ def test_the_documented_config_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
     faults = (FaultSpec(kind="status", status=529, probability=0.2),)
     models = ("sage", "guesser")
-    with MimicProcess(mimic_spec(models=models, api_key="a-key", faults=faults)) as mimic:
+    with BatchMimic(mimic_spec(models=models, api_key="a-key", faults=faults)) as mimic:
         data = quickstart(base_url=mimic.base_url)
         data["models"] = [
             {**DOCUMENTED, "name": name, "model": name, "endpoints": [mimic.base_url]} for name in models

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
-__all__ = ["Scripted", "labelled", "scripted_chat"]
+__all__ = ["Scripted", "answer_is_right", "labelled", "scripted_chat"]
 
 
 class Scripted:
@@ -93,6 +94,13 @@ def completion(body: Mapping[str, Any], text: str, top: Mapping[str, float] | No
 def labelled(a: float, b: float, c: float) -> tuple[str, dict[str, float]]:
     """Return a reply with these probabilities of the labels A, B and C."""
     return "A", {token: math.log(p) for token, p in (("A", a), ("B", b), ("C", c)) if p > 0.0}
+
+
+def answer_is_right(body: Mapping[str, Any]) -> bool:
+    """Tell whether the boxed answer that a judge or verifier is shown is the reference answer."""
+    prompt = body["messages"][-1]["content"]
+    reference = re.search(r"^Reference answer:\n(.*?)\n\n", prompt, re.MULTILINE | re.DOTALL)
+    return reference is not None and re.findall(r"\\boxed\{(.*?)\}", prompt)[-1] == reference[1]
 
 
 @contextmanager

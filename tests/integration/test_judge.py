@@ -8,7 +8,7 @@ import re
 
 import pytest
 from mimic_runs import command, mimic_config, run_config
-from scripted_chat import scripted_chat
+from scripted_chat import answer_is_right, scripted_chat
 
 from adaptive_eval.build.grading import grading_model_of
 from adaptive_eval.engine.retry import RetryPolicy
@@ -17,9 +17,6 @@ from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Question
-
-MIMIC = {"seed": 7, "models": {"sage": {"mean": 0.9}, "novice": {"mean": 0.3}, "referee": {"mean": 1.0}}}
-REFEREE = {"kind": "judge", "endpoint": "mimic", "model": "referee"}
 
 
 @pytest.fixture
@@ -310,21 +307,29 @@ def test_a_comparison_counts_only_where_both_orders_agree(judge, say, share, fli
 # Whole runs
 
 
-def test_a_mimic_judges_a_run_as_numeric_does(tmp_path):
-    out, result = run_config(tmp_path, mimic_config({"scorer": REFEREE}, mimic=MIMIC, budget={"trials": 80}))
+@pytest.fixture
+def referee(judge):
+    """Return a scorer whose judge is always right."""
+    server = judge(lambda body: verdict("correct" if answer_is_right(body) else "wrong"))
+    server.usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+    return {"kind": "judge", "endpoint": server.url, "model": "wise"}
+
+
+def test_a_judge_ranks_a_run_as_numeric_does(tmp_path, referee):
+    out, result = run_config(tmp_path, mimic_config({"scorer": referee}, budget={"trials": 80}))
     assert result.exit_code in (0, 3), result
     assert {record.score.category for record in stored(out)} == {0, 1}
     again = command("rescore", out, "--scorer", "numeric", "--dry-run", "--json")
     as_run, numeric = json.loads(again.output)
     assert as_run["models"] == numeric["models"]
-    by_judge = command("rescore", out, "--scorer", json.dumps(REFEREE), "--dry-run", "--json")
+    by_judge = command("rescore", out, "--scorer", json.dumps(referee), "--dry-run", "--json")
     assert by_judge.exit_code == 0, by_judge
     assert json.loads(by_judge.output)[1]["models"] == numeric["models"]
 
 
-def test_the_judges_budget_is_its_own_line_and_holds_and_a_raised_one_goes_on(tmp_path):
-    scorer = {**REFEREE, "price": {"input": 1.0, "output": 2.0}, "budget": {"tokens": "100k", "usd": 5}}
-    config = mimic_config({"scorer": scorer}, mimic=MIMIC, goal="budget", budget={"trials": 150})
+def test_the_judges_budget_is_its_own_line_and_holds_and_a_raised_one_goes_on(tmp_path, referee):
+    scorer = {**referee, "price": {"input": 1.0, "output": 2.0}, "budget": {"tokens": "100k", "usd": 5}}
+    config = mimic_config({"scorer": scorer}, goal="budget", budget={"trials": 150})
     out, result = run_config(tmp_path, config)
     assert result.exit_code == 3, result
     stop = json.loads((out / "report.json").read_text())["run"]["stop"]

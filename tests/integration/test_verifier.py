@@ -8,7 +8,7 @@ import re
 
 import pytest
 from mimic_runs import command, mimic_config, run_config
-from scripted_chat import labelled, scripted_chat
+from scripted_chat import answer_is_right, labelled, scripted_chat
 
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.verifier import calibrated, label_logits
@@ -16,8 +16,6 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import Completion, Question
 from scorio.categorical import Signals, get_schema, schema_names
 
-MIMIC = {"seed": 7, "models": {"sage": {"mean": 0.9}, "novice": {"mean": 0.3}, "checker": {"mean": 0.95}}}
-CHECKER = {"kind": "verifier", "endpoint": "mimic", "model": "checker", "is_correct": "numeric"}
 USES_VERIFIER = [name for name in schema_names() if {"verifier_a", "verifier_b"} & get_schema(name).signals]
 
 
@@ -127,13 +125,24 @@ def test_an_answer_about_which_the_verifier_gives_no_label_is_unscored(serve, re
 # Whole runs
 
 
+def label(body):
+    if is_content_free(body):
+        return labelled(0.25, 0.25, 0.25)
+    return labelled(0.8, 0.1, 0.02) if answer_is_right(body) else labelled(0.1, 0.8, 0.02)
+
+
+def checker(server):
+    """Return a verifier that is always right."""
+    return {"kind": "verifier", "endpoint": server.url, "model": "wise", "is_correct": "numeric"}
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run under the schema that looks at nothing but the verifier."""
-    task = {"scorer": CHECKER, "rubric": "verifier-only"}
     folder = tmp_path_factory.mktemp("verified")
-    config = mimic_config(task, mimic=MIMIC, goal="budget", budget={"trials": 120})
-    out, result = run_config(folder, config)
+    with scripted_chat() as serve:
+        task = {"scorer": checker(serve(label)), "rubric": "verifier-only"}
+        out, result = run_config(folder, mimic_config(task, goal="budget", budget={"trials": 120}))
     assert result.exit_code == 3, result
     return out
 
@@ -165,9 +174,13 @@ def test_every_schema_with_a_verifier_ranks_the_stored_answers(run, name):
 
 
 @pytest.mark.slow
-def test_what_a_pilot_has_had_verified_is_not_verified_again(tmp_path):
-    task = {"scorer": CHECKER, "rubric": {"schema": "concision-high-conf", "pilot": 1}, "limit": 20}
-    out, result = run_config(tmp_path, mimic_config(task, mimic=MIMIC, budget={"trials": 100}))
+def test_what_a_pilot_has_had_verified_is_not_verified_again(tmp_path, serve):
+    task = {
+        "scorer": checker(serve(label)),
+        "rubric": {"schema": "concision-high-conf", "pilot": 1},
+        "limit": 20,
+    }
+    out, result = run_config(tmp_path, mimic_config(task, budget={"trials": 100}))
     assert result.exit_code in (0, 3), result
     records = stored(out)
     assert len(stored(out / "pilot")) == 40 <= len(records)

@@ -14,7 +14,6 @@ from adaptive_eval.mimic.draws import Stream
 from adaptive_eval.mimic.examinee import Examinee, Reply
 from adaptive_eval.mimic.prose import count_tokens, tokenize
 from adaptive_eval.mimic.spec import KnownQuestion, MimicSpec, ModelSpec
-from adaptive_eval.mimic.structured_outputs import parse_format, structured_answer
 from adaptive_eval.mimic.wire import token_logprobs
 
 QUESTION = KnownQuestion(id="q", question="What is six times seven?", target="42")
@@ -121,30 +120,3 @@ def test_log_probabilities_are_proper(tokens: list[str], top: int, noise: int, r
         assert sum(math.exp(value) for _, value in entry.top) <= 1 + 1e-9
         assert [value for _, value in entry.top] == sorted((value for _, value in entry.top), reverse=True)
         assert top == 0 or (entry.token, entry.logprob) in entry.top
-
-
-CAPITAL = Answerable("c", "What is the capital of Peru?", "B", ("A", "C"), ("Quito", "Lima", "La Paz"))
-
-
-def reply(right: bool, answer: str, pick: float = 0.5) -> Reply:
-    return Reply(right, answer, f"Because. {answer}", 3, 0.0, pick, 0)
-
-
-@pytest.mark.parametrize(
-    ("options", "right", "allowed"),
-    [
-        (["A", "B", "C"], True, {"B"}),
-        (["A", "B", "C"], False, {"A", "C"}),
-        (["Quito", "Lima", "La Paz"], True, {"Lima"}),
-        (["quito", "lima"], False, {"quito"}),
-        (["B"], False, {"B"}),
-        (["yes", "no"], True, {"yes", "no"}),
-    ],
-)
-def test_a_structured_choice_is_right_when_the_coin_is(
-    options: list[str], right: bool, allowed: set[str]
-) -> None:
-    form = parse_format({"choice": options}, None)
-    assert form is not None
-    given = {structured_answer(form, reply(right, "B", k / 10), CAPITAL) for k in range(10)}
-    assert given == allowed

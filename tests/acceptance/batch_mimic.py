@@ -1,7 +1,9 @@
-"""The batch interfaces of the mimic server: requests answered through its own routes, as they would be alone.
+"""A mimic that also speaks Anthropic's messages and both batch interfaces, answered by its own routes.
 
 Routes
 ------
+``POST /v1/messages``
+    A message; text only, never streamed.
 ``POST /v1/files``, ``GET /v1/files/{id}/content``
     Files, kept in memory.
 ``POST /v1/batches``, ``GET /v1/batches``, ``GET /v1/batches/{id}``, ``POST /v1/batches/{id}/cancel``
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import time
 import uuid
 from abc import ABC, abstractmethod
@@ -26,15 +29,120 @@ from datetime import UTC, datetime
 from email.parser import BytesParser
 from email.policy import HTTP
 from hashlib import sha256
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import httpx2
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from adaptive_eval.mimic.message_routes import ask_app, asked_as_chat, message_of
+from adaptive_eval.mimic.__main__ import main
+from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.mimic.requests import ApiError
+from adaptive_eval.mimic.routes import MimicServer, application
+from adaptive_eval.mimic.spec import MimicSpec
+
+
+class BatchMimic(MimicProcess):
+    """A mimic with batches and messages, in a process of its own."""
+
+    program = (__file__,)
+
+
+def create_app(spec: MimicSpec) -> ASGIApp:
+    server, batches = MimicServer(spec), (OpenAIBatchRoutes(), MessageBatchRoutes())
+
+    async def expire(request: Request) -> Response:
+        for kind in batches:
+            ended = await kind.expire(request)
+            if ended is not None:
+                return ended
+        raise ApiError(404, "There is no such batch.", code="not_found")
+
+    async def keyed(scope: Scope, receive: Receive, send: Send) -> None:
+        """Take Anthropic's header for the key as OpenAI's."""
+        headers = scope.get("headers", [])
+        keys = [(b"authorization", b"Bearer " + value) for name, value in headers if name == b"x-api-key"]
+        await app({**scope, "headers": [*headers, *keys]}, receive, send)
+
+    app = application(
+        [
+            *server.routes(),
+            Route("/v1/messages", messages_route(lambda: app), methods=["POST"]),
+            Route("/mimic/batches/{name}/expire", expire, methods=["POST"]),
+            *(route for kind in batches for route in kind.routes(server.guarded)),
+        ]
+    )
+    for kind in batches:
+        kind.app = app
+    return keyed
+
+
+_TAKEN: Final = ("model", "max_tokens", "temperature", "top_p")
+_KNOWN: Final = {*_TAKEN, "messages", "system", "stop_sequences", "top_k", "metadata", "thinking", "tools"}
+_KINDS: Final = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error",
+                 429: "rate_limit_error", 529: "overloaded_error"}  # fmt: skip
+_ENDED: Final = {"stop": "end_turn", "length": "max_tokens"}
+
+
+def asked_as_chat(body: Any) -> dict[str, Any]:
+    """Return a request for a message as one for a chat; ApiError for a field that the API does not have."""
+    unknown = sorted(body.keys() - _KNOWN)
+    if unknown:
+        raise ApiError(400, f"{unknown[0]}: Extra inputs are not permitted")
+    if "max_tokens" not in body:
+        raise ApiError(400, "max_tokens: Field required")
+    system = [{"role": "system", "content": body["system"]}] if "system" in body else []
+    chat = {name: body[name] for name in _TAKEN if name in body}
+    chat["messages"] = [*system, *body["messages"]]
+    if "stop_sequences" in body:
+        chat["stop"] = body["stop_sequences"]
+    return chat
+
+
+def message_of(status: int, body: Any) -> dict[str, Any]:
+    """Return the answer to a chat, or its error, as that to a message."""
+    if status >= 300:
+        error = body.get("error", {}) if isinstance(body, dict) else {}
+        kind = _KINDS.get(status, "api_error")
+        return {"type": "error", "error": {"type": kind, "message": error.get("message", str(body))}}
+    choice, usage = body["choices"][0], body["usage"]
+    return {
+        "id": f"msg_{body['id']}",
+        "type": "message",
+        "role": "assistant",
+        "model": body["model"],
+        "content": [{"type": "text", "text": choice["message"]["content"]}],
+        "stop_reason": _ENDED[choice["finish_reason"]],
+        "stop_sequence": None,
+        "usage": {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]},
+    }
+
+
+def ask_app(app: Any, headers: Mapping[str, str]) -> httpx2.AsyncClient:
+    """Return a client of the mimic server's own routes, with the key of the request that came."""
+    authorization = headers.get("authorization", "")
+    transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
+    return httpx2.AsyncClient(
+        transport=transport, base_url="http://mimic", headers={"authorization": authorization}
+    )
+
+
+def messages_route(app: Any) -> Any:
+    """Return the route that answers with a message."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            chat = asked_as_chat(await request.json())
+        except ApiError as error:
+            return JSONResponse(message_of(400, {"error": {"message": str(error)}}), 400)
+        async with ask_app(app(), request.headers) as client:
+            response = await client.post("/v1/chat/completions", json=chat, timeout=None)
+        kept = {name: value for name, value in response.headers.items() if name == "retry-after"}
+        return JSONResponse(message_of(response.status_code, response.json()), response.status_code, kept)
+
+    return answer
 
 
 @dataclass(slots=True)
@@ -280,3 +388,7 @@ def _file(name: str, content: bytes) -> dict[str, Any]:
         "purpose": "batch",
         "status": "processed",
     }
+
+
+if __name__ == "__main__":
+    sys.exit(main(create_app))
