@@ -35,7 +35,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
+
+from adaptive_eval.stops import ENDPOINTS, INTERRUPTED, UNEXPECTED, USAGE
 
 BILLED_KINDS = frozenset({"timeout", "dropped", "malformed", "aborted", "too_large", "worker"})
 """Kinds of failure after which a request may have been billed."""
@@ -77,6 +79,7 @@ class AdaptiveEvalError(Exception):
     """
 
     code: str = "run/failed"
+    exit_code: ClassVar[int] = UNEXPECTED
 
     def __init__(self, *args: Any, code: str | None = None) -> None:
         if code is not None:
@@ -88,6 +91,7 @@ class AdaptiveEvalError(Exception):
 class UsageError(AdaptiveEvalError):
     """The input is wrong; nothing was spent."""
 
+    exit_code = USAGE
     code = "usage/argument"
 
 
@@ -279,18 +283,21 @@ class EndpointsUnusable(AdaptiveEvalError):
     """The goal cannot be reached with the endpoints that answer."""
 
     code = "run/no-endpoint"
+    exit_code = ENDPOINTS
 
 
 class Interrupted(AdaptiveEvalError):
     """The user stopped the run before its run file was created."""
 
     code = "run/interrupted"
+    exit_code = INTERRUPTED
 
 
 class WorkersLost(AdaptiveEvalError):
     """No worker is left, and none has replaced those that died; stored trials are safe."""
 
     code = "run/workers-lost"
+    exit_code = ENDPOINTS
 
 
 class SessionError(AdaptiveEvalError):

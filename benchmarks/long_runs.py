@@ -158,7 +158,7 @@ def main() -> None:
             for name, *arguments in (
                 ("report", "report", "run"),
                 ("monitor", "monitor", "run", "--once"),
-                ("resume, with 100 more trials and the report", "resume", "run", *more),
+                ("the run continued, with 100 more trials and the report", "run", "run", *more),
             ):
                 done = watched(*arguments, cwd=folder)
                 print(

@@ -1,7 +1,7 @@
 """What it takes to go on with a long run: seconds until the first new trial can be asked, and memory.
 
 Makes a run file of 500,000 trials of 10 models on 500 questions (answers of 600 characters), as a run writes
-it, and then times, in a process of its own, what ``adaptive-eval resume`` does before it asks: check the file
+it, and then times, in a process of its own, what ``adaptive-eval run`` does before it asks: check the file
 for damage, replay the log into a session, count what may have been billed without an answer, look at answers
 for copies, and issue trials. The baseline, in the same process, reads the same columns of the log with plain
 ``sqlite3`` and does nothing with them. CPU seconds are next to those of the clock, for machines that are busy

@@ -58,7 +58,7 @@ DEFAULTS = {".goal": "ranking"}
 
 HEAD = """# Config reference
 
-Every key of a config, generated from its JSON schema (`adaptive-eval schema`) by `scripts/reference.py`.
+Every key of a config, generated from its JSON schema (`validate --schema`) by `scripts/reference.py`.
 `needed` marks keys that a config must have. Counts may have a unit (`20k`, `5M`), times need one where it
 says so (`2h`, `90s`, `1h30m`). Paths start from the config's folder. [Tasks](tasks.md),
 [scoring](scoring.md), [endpoints](endpoints.md) and [statistics](statistics.md) say how the keys

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from adaptive_eval.build.model_clients import prompt_bound
 from adaptive_eval.config import RunConfig
+from adaptive_eval.config.decisions import Decisions
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.core.spec import (
@@ -57,6 +58,30 @@ def session_spec(config: RunConfig, tasks: Sequence[Task], samples_per_prompt: i
         seed=config.seed,
         overall=config.overall,
         usage_on_failure=config.budget.usage_on_failure,
+    )
+
+
+def decided_spec(
+    decisions: Decisions,
+    names: Sequence[str],
+    tasks: tuple[TaskSpec, ...],
+    seed: int,
+    *,
+    capped: bool,
+    early_repeats: bool = True,
+) -> SessionSpec:
+    """Return the session of simulated or recorded models; uncapped, a cap of passes holds if it is named."""
+    stopping = decisions.stopping
+    limit = stopping.max_passes if capped or "max_passes" in stopping.model_fields_set else None
+    return SessionSpec(
+        models=tuple(ModelSpec(name) for name in names),
+        tasks=tasks,
+        goal=_goal_spec(decisions.goal.model_dump()),
+        stopping=StoppingSpec(**{**stopping.model_dump(), "max_passes": limit}),
+        allocation=AllocationSpec(
+            decisions.allocation.models, decisions.allocation.questions, early_repeats=early_repeats
+        ),
+        seed=seed,
     )
 
 

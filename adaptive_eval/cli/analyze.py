@@ -1,7 +1,8 @@
-"""``adaptive-eval analyze``: recorded outcomes, ranked at once and as a sequential run would have."""
+"""``adaptive-eval analyze``: results of other tools, ranked at once and sequentially, or written as a run."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.options import log_options
+from adaptive_eval.cli.decisions import decision_options
+from adaptive_eval.cli.options import Number, examples, given_options, log_options
 from adaptive_eval.cli.simulating import (
-    decision_options,
     per_cent,
     print_json,
     print_table,
@@ -19,25 +20,67 @@ from adaptive_eval.cli.simulating import (
     simulation_options,
     workers_of,
 )
+from adaptive_eval.errors import UsageError
+from adaptive_eval.stops import STOPS
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.spec import SessionSpec
     from adaptive_eval.simulate.analysis import Analysis
 
 
-@click.command("analyze")
+@click.command(
+    "analyze",
+    epilog=examples(
+        "adaptive-eval analyze lm_eval_out/ logs/*.eval",
+        "adaptive-eval analyze trials.csv --goal baseline=old --equivalence 0.02 --write runs/table",
+        "adaptive-eval analyze leaderboard.jsonl --map question=task_id,score=passed --model mine --preview",
+    ),
+)
 @click.argument("recorded", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILES…")
+@click.option(
+    "--write", type=click.Path(file_okay=False, path_type=Path), metavar="RUN",
+    help="Write the results as a run in the directory RUN, which must not exist, and report that.",
+)  # fmt: skip
+@click.option("--preview", is_flag=True, help="Show how the first trials are read, and do nothing else.")
 @log_options
-@decision_options(watched=False)
+@click.option("--right-from", type=Number(0.0, 1.0), metavar="X", help="Lowest score that counts as right.")
+@decision_options
 @simulation_options(100)
 def command(**options: Any) -> None:
     """Rank recorded outcomes, and show how many a sequential run would have needed.
 
-    FILES are npz archives (R: models x questions x trials), JSONL, CSV or Parquet files with the columns
-    model, question, category (or correct), optionally task and trial; the directories of runs; or logs of
-    Inspect, lm-evaluation-harness and others, as import takes them. Several are read as one table.
+    FILES are files, or the folders that a tool writes to; their format is recognised by content: samples of
+    lm-evaluation-harness (--log_samples), Inspect logs (.eval, .json), lighteval details, evalscope reviews,
+    promptfoo results, results.json of Terminal-Bench, runs.jsonl of METR, meta.json of MCPMark,
+    per_instance_stats.json of HELM, results of OpenCompass with details, npz archives (R: models x questions
+    x trials), tables with a row a trial (CSV, JSON, JSONL, Parquet; --map names their columns), runs of
+    adaptive-eval. Several become one table of models, questions and trials.
+
+    With --write they become a run that report, monitor, samples and the others take. A mistake in one of
+    them is an error, and nothing is written.
     """
-    from adaptive_eval.cli.simulated_run import replayed
+    if options["preview"]:
+        from adaptive_eval.cli.written_run import preview
+
+        preview(options)
+        return
+    if options["write"] is not None:
+        _refuse(("only", "replicates", "workers", "ray"), "does nothing to a run that is written")
+        from adaptive_eval.cli.written_run import write_run
+
+        write_run(options)
+        return
+    _refuse(("right_from",), "is for a run that is written; give --write too")
+    _analyze(options)
+
+
+def _refuse(names: Sequence[str], words: str) -> None:
+    for name in given_options(names):
+        raise UsageError(f"--{name} {words}; leave it out")
+
+
+def _analyze(options: Mapping[str, Any]) -> None:
+    from adaptive_eval.cli.decisions import replayed
     from adaptive_eval.simulate.analysis import analyze
 
     spec, answers = replayed(options)
@@ -89,7 +132,7 @@ def _show(spec: SessionSpec, analysis: Analysis) -> None:
     print_table(
         ("<the sequential run", "<in recorded order", "<shuffled"),
         [
-            ("ends", _ending(replay.reason), _endings(analysis)),
+            ("ends", STOPS[replay.reason].replayed, _endings(analysis)),
             (
                 "trials",
                 f"{total:,}: {per_cent(1 - total / analysis.recorded)} saved",
@@ -111,22 +154,11 @@ def _verdicts(analysis: Analysis) -> tuple[int, int, int]:
     return int((abs(verdict) == 1).sum()), int((verdict == 2).sum()), int((verdict == 0).sum())
 
 
-_ENDINGS = {
-    "resolved": "everything decided",
-    "partial": "trials ran out, some pairs undecided",
-    "endpoints": "trials ran out, nothing decided",
-    "max_passes": "trials ran out",
-}
-
-
-def _ending(reason: str) -> str:
-    return _ENDINGS.get(reason, reason)
-
-
 def _endings(analysis: Analysis) -> str:
     number = analysis.shuffled.replicates
     return "; ".join(
-        f"{per_cent(count / number)} {_ending(why)}" for why, count in analysis.shuffled.reasons.items()
+        f"{per_cent(count / number)} {STOPS[why].replayed}"
+        for why, count in analysis.shuffled.reasons.items()
     )
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from adaptive_eval.cli.exit_codes import ENDED_FIRST, FAILED, RESOLVED
 from adaptive_eval.cli.options import Number, examples
 from adaptive_eval.errors import UsageError
+from adaptive_eval.stops import ENDED_FIRST, FAILED, REACHED
 
 if TYPE_CHECKING:
     from adaptive_eval.run.claims import Claim
@@ -55,7 +55,7 @@ def command(run: Path, not_worse: tuple[str, ...], margin: float, at_least: tupl
         click.echo({True: "holds      ", False: "FAILS      ", None: "undecided  "}[claim.holds] + claim.text)
     if any(claim.holds is False for claim in found):
         return FAILED
-    return ENDED_FIRST if any(claim.holds is None for claim in found) else RESOLVED
+    return ENDED_FIRST if any(claim.holds is None for claim in found) else REACHED
 
 
 def _two(text: str, names: list[str]) -> tuple[str, str]:

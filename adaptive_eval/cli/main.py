@@ -15,39 +15,41 @@ from pathlib import Path
 import click
 
 from adaptive_eval import __version__
-from adaptive_eval.cli.exit_codes import EXIT_CODES_HELP, UNEXPECTED, USAGE, exit_code_of
 from adaptive_eval.errors import AdaptiveEvalError, ConfigError, UsageError
-from adaptive_eval.run.interrupts import INTERRUPTED, ends_at_once, use_defaults
+from adaptive_eval.run.interrupts import ends_at_once, use_defaults
+from adaptive_eval.stops import EXIT_CODES_HELP, INTERRUPTED, UNEXPECTED, USAGE
 
 COMMANDS = {
     "quickstart": "Rank simulated models on this machine: half a minute, nothing needed.",
     "init": "Write a first config: servers asked, models listed, a task, a margin and a budget.",
-    "run": "Run a config: ask, score, decide, stop. Continues a run of the same name.",
-    "resume": "Continue a run from its run file.",
-    "runs": "List the runs of a folder: state, trials, cost, verdict.",
-    "monitor": "Watch a live or finished run: in the terminal, as a web page, or for scripts.",
-    "report": "Write the report of a run again, or a leaderboard of several.",
-    "compare": "Compare two runs: changed verdicts, differences of scores.",
+    "run": "Run a config: ask, score, decide, stop. Continue a run, with other settings if wanted.",
+    "monitor": "Watch a run: in the terminal, as a web page, or for scripts. List the runs of a folder.",
+    "report": "Write the report of a run again, compare two runs, or put several on one page.",
     "samples": "Show trials of a run: prompt, answer, extraction, category, and why.",
     "rescore": "Rank stored answers under another scorer or rubric; nothing is asked.",
     "tasks": "List the ready benchmarks, or write one out for a config.",
-    "validate": "Check a config, its data and its endpoints; nothing is spent.",
-    "plan": "Simulate a config: expected trials, tokens, cost, time and error; nothing is sent.",
-    "simulate": "Measure a stopping rule against biased coins or recorded outcomes.",
-    "analyze": "Rank recorded outcomes, and say where a sequential run would have stopped.",
-    "import": "Make a run of results of other tools, or of tables.",
+    "validate": "Check a config, its data and its endpoints, or a run file; nothing is spent.",
+    "plan": "Simulate a config, biased coins or recorded outcomes: trials, cost, time, errors.",
+    "analyze": "Rank results of other tools, tables or runs; say where a run would have stopped.",
     "check": "Say whether claims about a run hold, as exit codes for CI.",
-    "check-file": "Check a run file for damage; copy what is undamaged to a new run.",
     "export": "Write a run for other tools: tables, logs, model cards.",
     "mimic": "Serve biased coins as an OpenAI-compatible endpoint.",
     "paper": "Make the paper's simulated figures and tables, next to ours.",
-    "schema": "Print the JSON schema of a config.",
 }
 """Every command with its one-line help, so that --help imports none of them."""
 
 
-_MODULES = {"compare": "compare_runs", "import": "import_"}
-"""Modules that have other names than their commands."""
+_NOW = {
+    "resume": "run",
+    "runs": "monitor",
+    "compare": "report",
+    "leaderboard": "report",
+    "simulate": "plan",
+    "import": "analyze --write",
+    "schema": "validate --schema",
+    "check-file": "validate",
+}
+"""What does the job of a word that people may try."""
 
 
 class _LazyGroup(click.Group):
@@ -59,10 +61,9 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        if cmd_name not in ("quickstart", "run", "resume"):
+        if cmd_name not in ("quickstart", "run"):
             use_defaults()
-        module = _MODULES.get(cmd_name, cmd_name.replace("-", "_"))
-        command = import_module(f"adaptive_eval.cli.{module}").command
+        command = import_module(f"adaptive_eval.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
 
@@ -71,7 +72,7 @@ class _LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            near = get_close_matches(name, COMMANDS, n=1)
+            near = [_NOW[name]] if name in _NOW else get_close_matches(name, COMMANDS, n=1)
             hint = f"; did you mean {near[0]}?" if near else "; --help lists the commands"
             raise click.UsageError(f"there is no command {name!r}{hint}", ctx)
         return super().resolve_command(ctx, args)
@@ -117,7 +118,7 @@ def _exit_code(arguments: Sequence[str]) -> int:
         with suppress(OSError):
             _show_as_json(arguments, error)
             click.echo(f"error: {_with_code(error)}", err=True)
-        return exit_code_of(error)
+        return error.exit_code
     except BrokenPipeError:
         # The reader of our output has gone (``adaptive-eval report … | head``).
         sys.stderr.close()

@@ -1,30 +1,36 @@
-"""``adaptive-eval monitor``: watch a live or finished run from another process."""
+"""``adaptive-eval monitor``: watch a live or finished run from another process, or list those of a folder."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.exit_codes import exit_code_of_stop
 from adaptive_eval.cli.options import WholeNumber, display_option
 from adaptive_eval.errors import UsageError
-from adaptive_eval.run.interrupts import INTERRUPTED
+from adaptive_eval.stops import INTERRUPTED, STOPS
 
 if TYPE_CHECKING:
     from adaptive_eval.views.snapshot import RunView
+    from adaptive_eval.views.web.folder import RunRow
 
 LOOK_EVERY = 0.5
 """Seconds between two looks at the run."""
 
 
 @click.command("monitor")
-@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
+@click.argument("run", type=click.Path(path_type=Path), metavar="[RUN|FOLDER]", default="runs")
 @display_option
-@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON at every change, for scripts.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print a line of JSON at every change, or for every run.",
+)
 @click.option("--once", is_flag=True, help="Show the run once and exit.")
 @click.option("--bayes", is_flag=True, help="Show Bayes@N mu ± sigma in addition to the scores.")
 @click.option(
@@ -34,7 +40,7 @@ LOOK_EVERY = 0.5
     "process runs it. resolved: wait through interruptions, until the goal is reached or a budget, a cap or "
     "its endpoints have ended the run.",
 )
-@click.option("--web", is_flag=True, help="Serve a live web page; RUN may be a folder of runs.")
+@click.option("--web", is_flag=True, help="Serve a live web page, of a run or of all in a folder.")
 @click.option(
     "--host",
     metavar="ADDRESS",
@@ -56,6 +62,8 @@ def command(
 ) -> int:
     """Watch the run in the directory RUN until it stops. Any number of processes can watch.
 
+    With a FOLDER of runs, list them, the latest change first: state, trials, cost and verdict. Default: runs.
+
     The run file is only read: watching, and leaving with Ctrl-C, changes nothing about the run.
     """
     if web:
@@ -64,6 +72,13 @@ def command(
         return 0
     if once and until is not None:
         raise UsageError("--once and --until cannot be combined: one leaves at once, the other waits")
+    from adaptive_eval.store.run_files import holds_runs
+
+    if holds_runs(run):
+        if until is not None:
+            raise UsageError(f"--until waits for one run, and {run} is a folder of runs; name one of them")
+        _list(run, as_json)
+        return 0
     from adaptive_eval.store.reader import RunReader
     from adaptive_eval.views.attach import Attachment
 
@@ -80,7 +95,7 @@ def command(
             return INTERRUPTED if until is not None else 0
     if until is None:
         return 0
-    return INTERRUPTED if view.stop is None else exit_code_of_stop(view.stop.reason)
+    return INTERRUPTED if view.stop is None else STOPS[view.stop.reason].exit_code
 
 
 def _print_json(views: Iterator[RunView]) -> RunView:
@@ -122,8 +137,43 @@ def _watch(views: Iterator[RunView], run: Path, display: str | None, bayes: bool
         report = run / "report.md"
         live.console.print(render_summary(view, report if report.exists() else None, bayes=bayes))
     if view.stop is None:
-        click.echo(f"No process is running it. Continue it with: adaptive-eval resume {run}", err=True)
+        click.echo(f"No process is running it. Continue it with: adaptive-eval run {run}", err=True)
     return view
+
+
+def _list(folder: Path, as_json: bool) -> None:
+    from adaptive_eval.views.web.folder import open_folder
+
+    for row in open_folder(folder).rows():
+        click.echo(json.dumps(_row_data(row)) if as_json else _row_line(row))
+
+
+def _row_data(row: RunRow) -> dict[str, Any]:
+    if row.view is None:
+        return {"run": row.key, "error": row.error}
+    results, stop = row.view.results, row.view.stop
+    return {
+        "run": row.key,
+        "state": row.view.state,
+        "stop": None if stop is None else stop.reason,
+        "models": [line.model for line in row.view.models],
+        "trials": results.trials,
+        "pairs_decided": row.resolved,
+        "pairs": row.pairs,
+        "changed_at": row.view.at,
+        "headline": row.headline,
+    }
+
+
+def _row_line(row: RunRow) -> str:
+    if row.view is None:
+        return f"{row.label}: cannot be read: {row.error}"
+    stop = row.view.stop
+    state = row.view.state if stop is None else stop.reason
+    return (
+        f"{row.label}: {state}, {row.view.results.trials:,} trials, {row.used}, "
+        f"{row.resolved} of {row.pairs} pairs decided. {row.headline}"
+    )
 
 
 def _refuse_with_web(display: str | None, as_json: bool, once: bool, until: str | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -139,6 +139,13 @@ metrics_options = stacked(
         help="Keep Prometheus metrics in FILE, for a textfile collector.",
     ),
 )
+
+
+def given_options(names: Iterable[str]) -> list[str]:
+    """Return which of the options `names` the command line gives, as they are written there."""
+    context = click.get_current_context()
+    written = click.core.ParameterSource.COMMANDLINE
+    return [name.replace("_", "-") for name in names if context.get_parameter_source(name) is written]
 
 
 def named_mean(option: str, text: str) -> tuple[str, float]:

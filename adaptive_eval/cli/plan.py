@@ -1,4 +1,4 @@
-"""``adaptive-eval plan``: the cost of a config, before anything is sent."""
+"""``adaptive-eval plan``: the cost of a config, or the errors of a rule, before anything is sent."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.options import Number, WholeNumber, config_options
+from adaptive_eval.cli.decisions import decision_options
+from adaptive_eval.cli.options import Number, WholeNumber, examples, given_options
 from adaptive_eval.cli.simulating import (
-    per_cent,
     print_json,
-    print_table,
     progress_bar,
     simulation_options,
     workers_of,
@@ -22,19 +21,30 @@ from adaptive_eval.errors import UsageError
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from collections.abc import Sequence
 
-    from adaptive_eval.cli.planning import Assumptions
     from adaptive_eval.core.spec import SessionSpec
-    from adaptive_eval.simulate.plan_forecast import Plan, PlanRow, Spread
-
-RUNS = "runs"
-"""The default folder of runs."""
 
 MARGINS = (0.02, 0.03, 0.05, 0.1)
 """Margins compared with the config's own, as shares of the range of scores."""
 
 
-@click.command("plan")
-@config_options
+_WRITTEN = {"stated": "assume", "previous": "from", "margins": "margin"}
+_OF_CONFIGS = ("stated", "previous", "margins", "prompt_tokens", "answer_tokens", "batch_hours")
+_OF_SESSIONS = (
+    "models", "means", "questions", "recorded", "only", "weights", "goal", "confidence", "equivalence",
+    "in_flight", "latency_sigma", "latency_factor",
+)  # fmt: skip
+"""Options of the two jobs of the command that the other one does not read."""
+
+
+@click.command(
+    "plan",
+    epilog=examples(
+        "adaptive-eval plan my.yaml",
+        "adaptive-eval plan --means 0.75,0.7,0.5 --questions 60 --equivalence 0.08",
+        "adaptive-eval plan --recorded outcomes.csv --goal top-k=2",
+    ),
+)
+@click.argument("config_file", metavar="[CONFIG]", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--assume",
     "stated",
@@ -71,10 +81,10 @@ MARGINS = (0.02, 0.03, 0.05, 0.1)
 )
 @click.option("--prompt-tokens", type=Number(min=0.0), metavar="N", help="Mean tokens of a prompt.")
 @click.option("--answer-tokens", type=Number(min=0.0), metavar="N", help="Mean tokens of an answer.")
-@click.option("--latency", type=Number(min=0.0), metavar="S", help="Mean latency of an answer, in seconds.")
+@click.option("--latency", type=Number(min=0.0), metavar="S", help="Seconds that an answer takes.")
 @click.option(
     "--fixed", type=WholeNumber(min=1), metavar="N",
-    help="Trials per question of the run of fixed length to compare with. Default: max_passes.",
+    help="Trials per question of the run of fixed length to compare with. Default: max_passes of the config.",
 )  # fmt: skip
 @click.option(
     "--batch-hours",
@@ -83,13 +93,51 @@ MARGINS = (0.02, 0.03, 0.05, 0.1)
     metavar="H",
     help="Assumed hours until a batch is answered, to compare live requests with batches.",
 )
+@click.option("--models", type=WholeNumber(min=1), metavar="N", help="Number of coins. Default: 5.")
+@click.option(
+    "--means",
+    metavar="LIST",
+    help="Mean scores of coins, such as 0.6,0.5,0.5, or paper for the paper's eleven. Default: 0.3 to 0.7.",
+)
+@click.option("--questions", type=WholeNumber(min=1), metavar="N", help="Questions of coins. Default: 30.")
+@click.option(
+    "--recorded",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Replay recorded outcomes (npz, jsonl, csv, parquet, or a run's directory) in shuffled order.",
+)
+@decision_options
+@click.option(
+    "--in-flight",
+    type=WholeNumber(min=1),
+    default=1,
+    metavar="N",
+    help="Trials in flight; decisions do not depend on it, trials spent do. 1 simulates fastest.",
+)
+@click.option("--latency-sigma", type=Number(), default=0.4, help="Log standard deviation of --latency.")
+@click.option(
+    "--latency-factor", type=Number(), default=1.0, help="A right answer takes this many times as long."
+)
 @simulation_options(200)
-def command(config_file: Path, overrides: tuple[str, ...], **options: Any) -> None:
+def command(**options: Any) -> None:
     """Simulate the config CONFIG: expected trials, tokens, USD, hours, bytes, errors, per policy and margin.
 
     Nothing is sent. Without --assume or --from, a table first shows what gaps between the models take, from
     the margin on: a gap near the margin takes the most trials.
+
+    Without CONFIG, measure a rule on biased coins or recorded outcomes, whose truth is known: wrong calls,
+    ties, trials. The code that decides real runs decides simulated ones, in virtual time; every setting of
+    goal, stopping and allocation is an option or -o. With CONFIG and --means, its session is measured so.
     """
+    config_file, overrides = options["config_file"], options["overrides"]
+    if config_file is None or given_options(("means",)):
+        _refuse(_OF_CONFIGS, "describes a config; give one, without --means")
+        from adaptive_eval.cli.simulated_run import simulate_rule
+
+        simulate_rule(options)
+        return
+    _refuse(_OF_SESSIONS, "is for biased coins and recorded outcomes; leave it or the config out")
     from adaptive_eval.build.assembly import build
     from adaptive_eval.cli.planning import MeanUsage, Stated, assume
     from adaptive_eval.config import load_config
@@ -128,8 +176,15 @@ def command(config_file: Path, overrides: tuple[str, ...], **options: Any) -> No
     if options["as_json"]:
         print_json({"assumptions": assumed.sources, **asdict(planned)})
     else:
-        _show(spec, assumed, planned, options["replicates"])
-        _show_ways(planned, options["batch_hours"])
+        from adaptive_eval.cli.plan_tables import show_plan, show_ways
+
+        show_plan(spec, assumed, planned, options["replicates"])
+        show_ways(planned, options["batch_hours"])
+
+
+def _refuse(names: Sequence[str], words: str) -> None:
+    for name in given_options(names):
+        raise UsageError(f"--{_WRITTEN.get(name, name)} {words}")
 
 
 def _require_verdicts(spec: SessionSpec) -> None:
@@ -148,149 +203,3 @@ def _margins(spec: SessionSpec, given: Sequence[float]) -> list[float | None]:
     if spec.stopping.rule != "zscore" and any(goal.kind != "width" for goal in spec.goal.parts):
         margins += sorted(margin for margin in others if margin != own)
     return margins
-
-
-# ---------------------------------------------------------------------- what is shown
-
-
-def _show(spec: SessionSpec, assumed: Assumptions, planned: Plan, replicates: int) -> None:
-    from adaptive_eval.simulate.assumptions import sole_kind
-
-    names = [model.name for model in spec.models]
-    scores = ", ".join(f"{name} {score:.3g}" for name, score in zip(names, planned.truth, strict=True))
-    from adaptive_eval.views.verdicts import questions_words
-
-    asked = questions_words(spec.tasks_in_rounds, len(spec.tasks))
-    click.echo(
-        f"{spec.goal.text}: {len(names)} models, {spec.questions} questions ({asked}), "
-        f"{replicates} simulated runs"
-    )
-    click.echo(f"assumed scores: {scores}")
-    for line in assumed.sources:
-        click.echo(f"  {line}")
-    click.echo()
-    kind = sole_kind(spec)
-    verdicts, noun = {
-        "threshold": ("called/tied/open", "models decided"),
-        "width": ("measured/open", "scores measured"),
-        "mixed": ("won/tied/open", "decided"),
-    }.get(kind, ("won/tied/open", "pairs decided"))
-    if planned.gaps:
-        between = {"threshold": "each model and the threshold", "baseline": "each model and the baseline"}
-        print_table(
-            ("gap", "trials", "80 % of runs", "goal reached", verdicts),
-            [_gap_row(gap, row) for gap, row in planned.gaps],
-            title=f"What the run takes by the gap between {between.get(kind, 'neighbouring models')} "
-            "(share of the range of scores)",
-        )
-    wrong = () if kind == "width" else ("any wrong",)
-    print_table(
-        ("<policy", "margin", "trials", "80 % of runs", "tokens", "USD", "time", "disk", "goal reached",
-         verdicts, *wrong),
-        [_row(row, kind) for row in planned.rows],
-        title="Ways to run it, under the config's limits (medians)",
-    )  # fmt: skip
-    print_table(
-        ("budget (trials)", "goal reached", noun),
-        [
-            (f"{budget:,.0f}", f"{resolved.share:.0%}", f"{decided:.0%}")
-            for budget, resolved, decided in planned.budgets
-        ],
-        title="What a budget in trials decides, with the config's margin",
-    )
-    if any(goal.kind == "top-k" for goal in spec.goal.parts):
-        click.echo("What the goal does not need stays open.")
-    own = [model.budget for model in spec.models] + [task.budget for task in spec.tasks]
-    if any(budget.limited for budget in own):
-        click.echo("Budgets of single models and tasks are left out of these figures.")
-    _show_room(planned)
-    worst = planned.all_equal
-    if worst is not None:
-        case, error = (
-            ("exactly at the threshold", "model called")
-            if kind == "threshold"
-            else ("equally good", "winner")
-        )
-        click.echo(
-            f"If all models were {case}: any wrong {error} in {worst.any_wrong} of runs, "
-            f"{worst.trials.median:,.0f} trials, goal reached in {per_cent(worst.resolved.share)}."
-        )
-
-
-def _show_ways(planned: Plan, hours: float) -> None:
-    """Show time and cost of batches where their price is known."""
-    if all(way.usd is None for way in planned.ways):
-        return
-    print_table(
-        ("<asked", "rounds", "trials", "USD", "time"),
-        [
-            (
-                way.way,
-                "–" if way.rounds is None else f"{way.rounds.median:,.0f}",
-                f"{way.trials.median:,.0f}",
-                "–" if way.usd is None else f"{way.usd.median:,.2f}",
-                "–" if way.hours is None else _duration(way.hours.median),
-            )
-            for way in planned.ways
-        ],
-        title="Live and in batches, by round-robin (medians). Assumed: half the price, "
-        f"{_duration(hours)} a batch, and 500 requests in it where the config does not say",
-    )
-
-
-def _show_room(planned: Plan) -> None:
-    from adaptive_eval.store.disk_space import free_bytes, in_words
-
-    largest = max((row.disk_bytes.high for row in planned.rows if row.disk_bytes is not None), default=None)
-    free = free_bytes(RUNS)
-    if largest is not None and largest > free:
-        click.echo(
-            f"The largest of these takes about {in_words(largest)} on the disk; {in_words(free)} are free."
-        )
-
-
-def _gap_row(gap: float, row: PlanRow) -> tuple[str, ...]:
-    return (
-        f"{gap:g}",
-        f"{row.trials.median:,.0f}",
-        f"{row.trials.low:,.0f}–{row.trials.high:,.0f}",
-        f"{row.resolved.share:.0%}",
-        f"{row.winners:.0%}/{row.ties:.0%}/{row.open:.0%}",
-    )
-
-
-def _row(row: PlanRow, kind: str) -> tuple[str, ...]:
-    from adaptive_eval.store.disk_space import in_words
-
-    return (
-        row.policy,
-        "none" if row.margin is None else f"{row.margin:g}",
-        f"{row.trials.median:,.0f}",
-        f"{row.trials.low:,.0f}–{row.trials.high:,.0f}",
-        _count(row.tokens),
-        "–" if row.usd is None else f"{row.usd.median:,.2f}",
-        "–" if row.hours is None else _duration(row.hours.median),
-        "–" if row.disk_bytes is None else in_words(row.disk_bytes.median),
-        "one look" if row.policy.startswith("fixed") else f"{row.resolved.share:.0%}",
-        *(
-            ("–" if row.policy.startswith("fixed") else f"{row.ties:.0%}/{row.open:.0%}",)
-            if kind == "width"
-            else (f"{row.winners:.0%}/{row.ties:.0%}/{row.open:.0%}", f"{row.any_wrong.share:.1%}")
-        ),
-    )
-
-
-def _duration(hours: float) -> str:
-    if hours < 0.1:
-        return f"{3600 * hours:.0f} s"
-    return f"{60 * hours:.0f} min" if hours < 2.0 else f"{hours:,.1f} h"
-
-
-def _count(spread: Spread | None) -> str:
-    if spread is None:
-        return "–"
-    value = spread.median
-    for unit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= unit:
-            return f"{value / unit:.3g}{suffix}"
-    return f"{value:.0f}"

@@ -33,7 +33,8 @@ def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_ex
     report.html to read, report.md as text, report.json for programs, and a folder report with the tables as
     CSV and a Bayes@N table for a paper.
 
-    With two runs: compare them, as adaptive-eval compare does.
+    With two runs: print as Markdown which verdicts have changed and by how much the scores differ, with
+    intervals; with --output write it as comparison.html, comparison.md and comparison.json.
 
     With three or more, or a folder of runs: write a leaderboard of all of them with their reports, a static
     site. Reports that DIR holds already stay and are listed as earlier ones; that on another run of the same
@@ -41,12 +42,9 @@ def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_ex
 
     Only the run files are read, and for expected answers the datasets. A report on a running run says so.
     """
-    from adaptive_eval.store.run_files import RUN_FILE
+    from adaptive_eval.store.run_files import holds_runs
 
-    def is_folder(place: Path) -> bool:
-        return not (place / RUN_FILE).exists() and any(place.glob(f"*/{RUN_FILE}"))
-
-    if leaderboard or len(run) > 2 or any(map(is_folder, run)):
+    if leaderboard or len(run) > 2 or any(map(holds_runs, run)):
         from adaptive_eval.build.describe import report_targets
         from adaptive_eval.views.site import runs_in, write_leaderboard
 
@@ -55,7 +53,7 @@ def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_ex
             write_leaderboard(runs_in(run), site, with_examples=not no_examples, targets=report_targets)
         )
     elif len(run) == 2:
-        compare(*run, output)
+        _compare(*run, output)
     else:
         from adaptive_eval.build.describe import report_targets
         from adaptive_eval.views.files import write_reports
@@ -65,7 +63,7 @@ def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_ex
             click.echo(path)
 
 
-def compare(before: Path, after: Path, output: Path | None) -> None:
+def _compare(before: Path, after: Path, output: Path | None) -> None:
     """Print the changes from one run to another, or write them to a directory."""
     from adaptive_eval.run.claims import compare_runs
     from adaptive_eval.views.compare_views import comparison_markdown, write_comparison

@@ -1,4 +1,4 @@
-"""``adaptive-eval run``: the main job."""
+"""``adaptive-eval run``: run a config, or continue a run from its run file alone."""
 
 from __future__ import annotations
 
@@ -8,14 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.options import config_options, disk_option, display_option, metrics_options
+from adaptive_eval.cli.options import disk_option, display_option, examples, metrics_options, override_option
 
 if TYPE_CHECKING:
     from adaptive_eval.config import RunConfig
 
+_OF_CONFIGS = (".yaml", ".yml", ".json")
 
-@click.command("run")
-@config_options
+
+@click.command(
+    "run",
+    epilog=examples(
+        "adaptive-eval run my.yaml",
+        "adaptive-eval run runs/my -o budget.trials=40k",
+    ),
+)
+@click.argument("source", type=click.Path(path_type=Path), metavar="CONFIG|RUN")
+@override_option
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -26,22 +35,45 @@ if TYPE_CHECKING:
 @disk_option
 @display_option
 @metrics_options
-def command(
-    config_file: Path,
-    overrides: tuple[str, ...],
-    out: Path | None,
-    **options: Any,
-) -> int:
+def command(source: Path, overrides: tuple[str, ...], out: Path | None, **options: Any) -> int:
     """Run the config CONFIG: ask, score, decide, stop; then write the report.
 
     A run of the same name that was interrupted, or whose budget has been raised, continues: no stored answer
-    is paid for twice. Ctrl-C stops after the answers in flight; a second Ctrl-C cancels them.
+    is paid for twice. With a directory RUN, the run there continues with the config that it stores and the
+    settings that -o changes; trials without an answer are asked again.
+
+    Ctrl-C stops after the answers in flight; a second Ctrl-C cancels them.
     """
+    if is_run(source):
+        if out is not None:
+            raise click.UsageError(f"--out is for a config; the run in {source} stays where it is")
+        return run_to_the_end(_stored_config(source, overrides), source, **options)
     from adaptive_eval.config import load_config
 
-    config = load_config(config_file, overrides)
+    config = load_config(source, overrides)
     directory = out if out is not None else Path("runs") / config.name
     return run_to_the_end(config, directory, **options)
+
+
+def is_run(source: Path) -> bool:
+    """Tell whether an argument names a run, and not a config.
+
+    Examples
+    --------
+    >>> is_run(Path("runs/aime")), is_run(Path("my.yaml"))
+    (True, False)
+    """
+    if source.exists():
+        return source.is_dir() or source.suffix == ".db"
+    return source.suffix not in _OF_CONFIGS
+
+
+def _stored_config(run: Path, overrides: tuple[str, ...]) -> RunConfig:
+    from adaptive_eval.build.assembly import config_of_run
+    from adaptive_eval.store.reader import RunReader
+
+    with RunReader(run) as reader:
+        return config_of_run(reader, overrides)
 
 
 def run_to_the_end(

@@ -16,13 +16,13 @@ from typing import Any, TextIO, cast
 
 import click
 
-from adaptive_eval.cli.exit_codes import exit_code_of_stop
 from adaptive_eval.config import RunConfig
-from adaptive_eval.core.results import Decision, StopReason
+from adaptive_eval.core.results import Decision
 from adaptive_eval.core.results_json import to_json
 from adaptive_eval.engine.events import Decided, Draining, Event, Observer, Progress, Remarked
 from adaptive_eval.run.execution import Ended
 from adaptive_eval.run.interrupts import stop_instead
+from adaptive_eval.stops import STOPS, StopReason
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.views.attach import Attachment, Recent
@@ -34,14 +34,6 @@ from adaptive_eval.views.snapshot import RunHeader, RunView, run_view
 
 REDRAWN = ("full", "compact")
 """Displays that are redrawn in place."""
-
-_NEXT: dict[StopReason, str] = {
-    "interrupted": "Continue with",
-    "budget": "Raise the budget and continue",
-    "max_passes": "Allow more passes and continue",
-    "endpoints": "When the endpoints answer again, continue with",
-    "partial": "When the endpoints answer again, continue with",
-}
 
 
 class Terminal:
@@ -107,13 +99,13 @@ class Terminal:
         with RunReader(directory) as reader:
             view = Attachment(reader, time.time).view()
         self._console.print(render_summary(view, ended.reports.html))
-        if reason in _NEXT:
+        if STOPS[reason].to_continue:
             words, overrides = _continuing(view, config, reason)
-            command = ["adaptive-eval", "resume", str(directory)]
+            command = ["adaptive-eval", "run", str(directory)]
             for override in overrides:
                 command += ["-o", override]
             self._console.print(f"{words}: {shlex.join(command)}", soft_wrap=True)
-        return exit_code_of_stop(reason)
+        return STOPS[reason].exit_code
 
 
 class _Watcher:
@@ -146,9 +138,9 @@ class _Watcher:
 def _continuing(view: RunView, config: RunConfig, reason: StopReason) -> tuple[str, list[str]]:
     """Return what to say before the command that continues a run, and the settings that it takes."""
     if reason == "max_passes":
-        return _NEXT[reason], [more_passes(view.results, config)]
+        return STOPS[reason].to_continue, [more_passes(view.results, config)]
     raised = raised_budgets(view.results, view.decisions, config)
-    return _NEXT["budget" if raised else reason], raised
+    return STOPS["budget" if raised else reason].to_continue, raised
 
 
 class Stream:

@@ -1,4 +1,4 @@
-"""The output of ``adaptive-eval simulate``."""
+"""The output of ``adaptive-eval plan``."""
 
 from __future__ import annotations
 

@@ -14,32 +14,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from adaptive_eval.cli.options import Command, Number, WholeNumber, stacked
-from adaptive_eval.core.plugins import RULE_GROUP, installed
+from adaptive_eval.cli.options import Command, WholeNumber, stacked
 from adaptive_eval.errors import UsageError
 from adaptive_eval.views.console import make_console
 from adaptive_eval.views.plain_data import json_text
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.simulate.many_runs import Workers
-
-
-class Offered(click.Choice[str]):
-    """One of some names, or a name that an installed package offers."""
-
-    def __init__(self, known: Sequence[str], group: str) -> None:
-        super().__init__(known)
-        self._group = group
-
-    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> str:
-        """Return the name."""
-        others = installed(self._group) if value not in self.choices else ()
-        if value in others:
-            return str(value)
-        if others:
-            listed = ", ".join([*self.choices, *others])
-            self.fail(f"{value!r} is not one of {listed}.", param, context)
-        return super().convert(value, param, context)
 
 
 Report = Callable[[str, int, int], None]
@@ -73,65 +54,6 @@ def simulation_options(replicates: int) -> Callable[[Command], Command]:
         ),
         click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
     )
-
-
-def decision_options(*, watched: bool, some_models: bool = True) -> Callable[[Command], Command]:
-    """Add the options for goal, rule and error rate."""
-    rules = ["anytime", "exact", *(["zscore"] if watched else [])]
-    words = "Only these of the recorded models, separated by commas."
-    return stacked(
-        *([click.option("--only", metavar="NAMES", help=words)] if some_models else []),
-        click.option(
-            "--weights", metavar="LIST", help="Weight of each category of the rubric. Default: 0,1."
-        ),
-        click.option(
-            "--goal",
-            default="ranking",
-            metavar="GOAL",
-            help="ranking, top-k=K, baseline=MODEL, threshold=SCORE, width=WIDTH, or several with `and`.",
-        ),
-        click.option(
-            "--rule",
-            type=Offered(rules, RULE_GROUP),
-            default="anytime",
-            help="Stopping rule: built in, or the name of an installed package's.",
-        ),
-        click.option("--confidence", type=Number(), default=0.95, help="1 minus the error rate."),
-        click.option(
-            "--ties",
-            type=click.Choice(["pair", "family"]),
-            default="pair",
-            help="Whether ties have the error rate one by one, or all together as the family says.",
-        ),
-        click.option(
-            "--family",
-            type=click.Choice(["holm", "pair"]),
-            default="holm",
-            help="Pairs over which the error rate holds.",
-        ),
-        click.option(
-            "--equivalence",
-            type=Number(),
-            metavar="E",
-            help="Equivalence margin, in score units: models within it are tied. Default: no ties.",
-        ),
-    )
-
-
-def numbers(text: str, option: str) -> tuple[float, ...]:
-    """Return comma-separated numbers.
-
-    Examples
-    --------
-    >>> numbers("0.3, 0.5", "--means")
-    (0.3, 0.5)
-    """
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is not a list of numbers such as 0.3,0.5", param_hint=option
-        ) from None
 
 
 @contextmanager

@@ -1,26 +1,36 @@
-"""``adaptive-eval validate``: a config, its data and its endpoints, without spending anything."""
+"""``adaptive-eval validate``: a config, its data and its endpoints, or a run file; nothing is spent."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.exit_codes import RESOLVED, exit_code_of
-from adaptive_eval.cli.options import config_options
-from adaptive_eval.errors import AdaptiveEvalError, Coded, ConfigError, Problem
+from adaptive_eval.cli.options import examples, override_option
+from adaptive_eval.cli.run import is_run
+from adaptive_eval.errors import AdaptiveEvalError, Coded, ConfigError, Problem, RunDamaged
+from adaptive_eval.stops import REACHED, UNEXPECTED
 
 if TYPE_CHECKING:
     from adaptive_eval.config import RunConfig
 
 
-@click.command("validate")
-@config_options
+@click.command(
+    "validate",
+    epilog=examples(
+        "adaptive-eval validate my.yaml",
+        "adaptive-eval validate runs/aime --salvage runs/aime-2",
+        "adaptive-eval validate --schema > schema.json",
+    ),
+)
+@click.argument("source", type=click.Path(path_type=Path), metavar="[CONFIG|RUN]", required=False)
+@override_option
 @click.option("--offline", is_flag=True, help="Do not contact the endpoints.")
 @click.option(
     "--probe",
@@ -28,14 +38,69 @@ if TYPE_CHECKING:
     help="Find out which parameters a server ignores: 7 requests of 32 tokens to each model.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: problems and warnings with their codes.")
-def command(
-    config_file: Path, overrides: tuple[str, ...], offline: bool, probe: bool, as_json: bool
-) -> int | None:
-    """Check the config CONFIG, its datasets and its endpoints.
+@click.option(
+    "--salvage",
+    "target",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Copy the undamaged trials of RUN to a new run in DIR. `run DIR` continues it.",
+)
+@click.option("--schema", is_flag=True, help="Print the JSON schema of a config, for editors.")
+def command(source: Path | None, schema: bool, target: Path | None, **options: Any) -> int | None:
+    """Check the config CONFIG, its datasets and its endpoints, or the run file in the directory RUN.
 
     Every mistake of the config is reported at once. Nothing that costs anything is asked, except with
-    --probe.
+    --probe. Of a run file its structure is checked, and the checksums of its rows. Exit codes: 0 fine, or
+    salvaged; 2 a mistake in the config; 1 a damaged run file.
+
+    An editor with a YAML language server completes and checks a config that begins with
+    "# yaml-language-server: $schema=FILE"; --schema prints that file.
     """
+    if schema:
+        from adaptive_eval.config.load_config import json_schema
+
+        click.echo(json.dumps(json_schema(), indent=2))
+        return None
+    if source is None:
+        raise click.UsageError("name a config or the directory of a run")
+    if is_run(source):
+        return _check_file(source, target)
+    if target is not None:
+        raise click.UsageError(f"--salvage is for a run, and {source} is a config")
+    return _check_config(source, **options)
+
+
+def _check_file(run: Path, target: Path | None) -> int:
+    """Check the run file, or copy what is undamaged to `target`."""
+    from adaptive_eval.store.reader import RunReader
+    from adaptive_eval.store.writer import salvage
+
+    if target is not None:
+        damage = salvage(run, target)
+        kept = damage.trials - damage.lost
+        click.echo(f"{kept:,} of {damage.trials:,} trials copied to {target}.")
+        if damage:
+            click.echo(f"Left out: {damage.in_words()}.")
+        return REACHED
+    try:
+        with RunReader(run) as reader:
+            damage = reader.damage()
+    except RunDamaged as error:
+        click.echo(str(error))
+        return UNEXPECTED
+    if damage:
+        click.echo(f"{run}: damaged. {damage.in_words()}.")
+        click.echo(f"Copy the undamaged trials: adaptive-eval validate {run} --salvage NEW")
+        return UNEXPECTED
+    click.echo(f"{run}: undamaged. {damage.trials:,} trials match their checksums.")
+    if damage.unprotected:
+        click.echo(f"{damage.unprotected:,} of them are of an older version and have no checksum.")
+    return REACHED
+
+
+def _check_config(
+    config_file: Path, overrides: tuple[str, ...], offline: bool, probe: bool, as_json: bool
+) -> int | None:
     if offline and probe:
         raise click.UsageError("--probe asks the endpoints and --offline forbids that; give one of the two")
     if not as_json:
@@ -51,11 +116,11 @@ def _as_json(config_file: Path, overrides: tuple[str, ...], offline: bool, probe
     lines: list[str] = []
     warnings: list[Coded] = []
     problems: tuple[Problem, ...] = ()
-    code = RESOLVED
+    code = REACHED
     try:
         _check(config_file, overrides, offline, probe, lines.append, warnings)
     except AdaptiveEvalError as error:
-        code = exit_code_of(error)
+        code = error.exit_code
         one = Problem("", str(error), code=error.code)
         problems = error.problems if isinstance(error, ConfigError) else (one,)
     found = {

@@ -20,6 +20,7 @@ from adaptive_eval.config.codes import (
     unknown_name,
     unusable_prompt,
 )
+from adaptive_eval.config.decisions import read_goal
 from adaptive_eval.config.discovery_config import check_discovery
 from adaptive_eval.config.document import Place
 from adaptive_eval.config.limits_config import NO_LIMITS
@@ -28,7 +29,7 @@ from adaptive_eval.config.previous import check_references, reference_names
 from adaptive_eval.config.problems import did_you_mean
 from adaptive_eval.config.rubric_checks import check_rubric, rubric_name, score_range
 from adaptive_eval.config.secret_checks import shown
-from adaptive_eval.config.section import IN_INSPECT, IN_LITELLM, MIMIC, PYTHON, by_kind
+from adaptive_eval.config.section import IN_INSPECT, IN_LITELLM, MIMIC, PYTHON
 from adaptive_eval.config.server_config import check_limits
 from adaptive_eval.mimic.spec import like_problems
 from adaptive_eval.tasks.template import PromptTemplate, template_problem
@@ -52,6 +53,12 @@ def check_all(data: Any) -> Found:
     config = _mapping(data)
     for check in _CHECKS:
         yield from check(config)
+
+
+def check_decisions(data: Mapping[str, Any]) -> Found:
+    """Yield every mistake that concerns goal, stopping and allocation together."""
+    for check in (_goal, _stopping):
+        yield from check(data)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -274,7 +281,7 @@ def _spends(section: Mapping[str, Any]) -> bool:
 
 def _goals(value: Any, path: Place) -> Iterator[tuple[Place, Mapping[str, Any]]]:
     """Yield every goal with its place: the parts of a composed one, however deep, or the goal itself."""
-    goal = _mapping(by_kind(value))
+    goal = _mapping(read_goal(value))
     parts = goal.get("goals")
     if goal.get("kind") != "all":
         yield path, goal

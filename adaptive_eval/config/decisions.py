@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import BeforeValidator, Field
@@ -10,8 +10,41 @@ from pydantic import BeforeValidator, Field
 from adaptive_eval.config.codes import not_one_of
 from adaptive_eval.config.problems import did_you_mean
 from adaptive_eval.config.secret_checks import shown
-from adaptive_eval.config.section import Label, Section, by_kind
+from adaptive_eval.config.section import Label, Section
 from adaptive_eval.core.plugins import POLICY_GROUP, RULE_GROUP, installed
+
+_VALUES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "top-k": ("k", int),
+    "baseline": ("model", str),
+    "threshold": ("value", float),
+    "width": ("width", float),
+}
+"""The value of a goal that is written in one line, such as ``width=0.05``."""
+
+
+def read_goal(value: Any) -> Any:
+    """Return a goal that is written in one line, in a config or an option, in full.
+
+    Examples
+    --------
+    >>> read_goal("ranking"), read_goal("top-k=2")
+    ({'kind': 'ranking'}, {'kind': 'top-k', 'k': 2})
+    >>> read_goal("top-k and width=0.05")["goals"]
+    ({'kind': 'top-k'}, {'kind': 'width', 'width': 0.05})
+    """
+    if not isinstance(value, str):
+        return value
+    parts = value.split(" and ")
+    if len(parts) > 1:
+        return {"kind": "all", "goals": tuple(map(read_goal, parts))}
+    kind, given, text = (part.strip() for part in value.partition("="))
+    if not given or kind not in _VALUES:
+        return {"kind": value.strip()}
+    name, of = _VALUES[kind]
+    try:
+        return {"kind": kind, name: of(text)}
+    except ValueError:
+        return {"kind": kind, name: text}  # refused as what it is
 
 
 class RankingGoal(Section):
@@ -66,7 +99,7 @@ class _Composed(Section):
 
     goals: tuple[
         Annotated[
-            Goal, Field(discriminator="kind"), BeforeValidator(by_kind, json_schema_input_type=str | Goal)
+            Goal, Field(discriminator="kind"), BeforeValidator(read_goal, json_schema_input_type=str | Goal)
         ],
         ...,
     ] = Field(min_length=2, description="The goals, each written as under goal; any but budget.")
@@ -214,3 +247,11 @@ class RetryConfig(Section):
     requeue: int = Field(
         default=1, ge=0, le=100, description="How often a trial without an answer is put back into the queue."
     )
+
+
+class Decisions(Section):
+    """How a session decides, for commands that have no config."""
+
+    goal: Annotated[Goal, Field(discriminator="kind"), BeforeValidator(read_goal)] = RankingGoal()
+    stopping: StoppingConfig = StoppingConfig()
+    allocation: AllocationConfig = AllocationConfig()

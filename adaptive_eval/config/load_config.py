@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from adaptive_eval.config.benchmarks import written_out
-from adaptive_eval.config.checks import check_all
+from adaptive_eval.config.checks import check_all, check_decisions
 from adaptive_eval.config.codes import CONFLICT, no_dataset
+from adaptive_eval.config.decisions import Decisions
 from adaptive_eval.config.document import Document, Place, dotted, read_document, write_document
 from adaptive_eval.config.overrides import Override, apply_overrides, override_text, read_overrides
 from adaptive_eval.config.problems import did_you_mean, misspelt_keys, plain_problems
@@ -112,6 +113,34 @@ def config_from_data(data: Any, base_dir: str | Path | None = None) -> RunConfig
     """
     # Through its text: one way in, and something for the run file to keep.
     return parse_config(write_document(data), "config", base_dir)
+
+
+def decisions_from_data(data: Mapping[str, Any], overrides: Sequence[str], source: str) -> Decisions:
+    """Check goal, stopping and allocation; `data` has the names of models and rubrics of tasks too.
+
+    Examples
+    --------
+    >>> two = {"models": ({"name": "a"}, {"name": "b"}), "goal": "baseline=c"}
+    >>> decisions_from_data(two, ["stopping.confidence=0.9"], "options")
+    Traceback (most recent call last):
+        ...
+    adaptive_eval.errors.ConfigError: options: 1 problem
+      goal.model: 'c' is not a model of this config (a, b) [config/unknown-name]
+    """
+    given, unreadable = read_overrides(overrides, data)
+    changed = apply_overrides(data, given)
+    sections = {name: value for name, value in changed.items() if name not in ("models", "tasks", "budget")}
+    collected = _Collected(Document(changed), ())
+    decisions = Decisions()
+    try:
+        decisions = Decisions.model_validate(sections)
+    except ValidationError as error:
+        collected.add(plain_problems(error, Decisions), meant=misspelt_keys(error, Decisions))
+    collected.add(check_decisions(changed))
+    problems = collected.in_file_order(unreadable)
+    if problems:
+        raise ConfigError(problems, source)
+    return decisions
 
 
 class _Collected:

@@ -17,12 +17,13 @@ from adaptive_eval.config.decisions import (
     RankingGoal,
     RetryConfig,
     StoppingConfig,
+    read_goal,
 )
 from adaptive_eval.config.limits_config import BudgetConfig
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.previous import PriorConfig, ReferenceConfig
 from adaptive_eval.config.secret_checks import shown
-from adaptive_eval.config.section import EnvName, Label, RunName, Seconds, Section, by_kind
+from adaptive_eval.config.section import EnvName, Label, RunName, Seconds, Section
 from adaptive_eval.config.server_config import ServerConfig
 from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.mimic.spec import (
@@ -102,7 +103,7 @@ class ExecutorConfig(Section):
     patience: Seconds = Field(
         default=300.0,
         gt=0,
-        description="Seconds without a worker after which the run ends; `resume` continues it.",
+        description="Seconds without a worker after which the run ends; `run RUN` continues it.",
     )
 
     @model_validator(mode="before")
@@ -178,8 +179,11 @@ class RunConfig(Section):
         "(pooled).",
     )
     goal: Annotated[
-        Goal, Field(discriminator="kind"), BeforeValidator(by_kind, json_schema_input_type=str | Goal)
-    ] = Field(default_factory=RankingGoal, description="The decision to reach.")
+        Goal, Field(discriminator="kind"), BeforeValidator(read_goal, json_schema_input_type=str | Goal)
+    ] = Field(
+        default_factory=RankingGoal,
+        description="The decision to reach: a section, or one line such as top-k=2 and width=0.05.",
+    )
     stopping: StoppingConfig = Field(
         default_factory=StoppingConfig, description="When a pair counts as decided."
     )

@@ -13,15 +13,13 @@ from typing import Any, Literal
 
 from adaptive_eval.core.frames import columns_of, frame_of
 from adaptive_eval.core.results_table import ResultsTable
+from adaptive_eval.stops import StopReason
 
 ModelState = Literal["active", "retired", "stopped", "reference"]
 BudgetScope = Literal["run", "model", "task", "scorer"]
 Verdict = Literal["open", "better", "worse", "tie"]
 Table = Literal["models", "pairs", "tasks", "budgets"]
 ContrastKind = Literal["pair", "threshold", "width"]
-StopReason = Literal["resolved", "partial", "budget", "max_passes", "endpoints", "unusable", "interrupted"]
-"""``partial``: every pair is decided that the answering models can decide; ``endpoints``: none could be.
-``unusable``: most answers could not be scored, or were cut off."""
 
 
 @dataclass(frozen=True, slots=True)

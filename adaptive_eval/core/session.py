@@ -30,10 +30,11 @@ from adaptive_eval.core.model_states import InFlightTrial, ModelStates
 from adaptive_eval.core.next_look import next_look
 from adaptive_eval.core.overview import results
 from adaptive_eval.core.references import FINISHED
-from adaptive_eval.core.results import Decision, Forecast, Results, StopReason, StopVerdict
+from adaptive_eval.core.results import Decision, Forecast, Results, StopVerdict
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.spec_checks import check_budgets
 from adaptive_eval.errors import SessionError
+from adaptive_eval.stops import StopReason
 from adaptive_eval.trial import TrialKey, TrialRequest
 
 READ_BATCH = 64

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from adaptive_eval.core.results import Decision, Results, StopReason, StopVerdict
+from adaptive_eval.core.results import Decision, Results, StopVerdict
+from adaptive_eval.stops import StopReason
 from adaptive_eval.store.records import AttemptRecord, EndpointHealth, TrialRecord
 from adaptive_eval.trial import TrialRequest
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from adaptive_eval.core.results import BudgetLine, Decision, Results, StopReason, StopVerdict
+from adaptive_eval.core.results import BudgetLine, Decision, Results, StopVerdict
+from adaptive_eval.stops import StopReason
 from adaptive_eval.store.records import AttemptRecord, SnapshotRecord, TrialRecord
 from adaptive_eval.trial import Completion, Message, Missing, Score, TrialKey, TrialOutcome, TrialRequest
 

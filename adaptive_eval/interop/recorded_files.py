@@ -114,7 +114,7 @@ def _category(log: Log, found: Found) -> int:
         return found.category
     if found.score not in (0.0, 1.0):
         raise OutcomesError(
-            f"{log.path}: {found.place}: score {found.score} is neither 0 nor 1; `adaptive-eval import` "
+            f"{log.path}: {found.place}: score {found.score} is neither 0 nor 1; `adaptive-eval analyze` "
             "makes a run of such scores, which can be read in its place"
         )
     return int(found.score == 1.0)

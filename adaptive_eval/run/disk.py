@@ -51,7 +51,7 @@ def room_warning(built: Built, directory: Path) -> str | None:
         "warning/disk",
         f"{directory} may need up to about {in_words(need.total)} more: {need.trials:,.0f} trials of "
         f"about {in_words(need.per_trial)} ({need.basis}). Only {in_words(free)} are free. A full disk "
-        "ends the run, and `adaptive-eval resume` continues where there is room",
+        "ends the run, and `adaptive-eval run` continues where there is room",
     )
 
 

@@ -381,7 +381,7 @@ def resume_run(
     observer: Callable[[Event], None] | None = None,
     progress: bool | None = None,
 ) -> Evaluation:
-    """Continue the run in a directory with the config stored there, as ``adaptive-eval resume`` does.
+    """Continue the run in a directory with the config stored there, as ``adaptive-eval run`` does.
 
     See :func:`run_config` for the parameters.
     """

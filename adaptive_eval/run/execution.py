@@ -1,6 +1,6 @@
 """One run: open or create, replay, audit, probe, pilot, check the disk, ask, watch and report.
 
-``adaptive-eval run`` and ``resume``, the pilot and :func:`adaptive_eval.evaluate` all come here.
+``adaptive-eval run``, the pilot and :func:`adaptive_eval.evaluate` all come here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM at every stage of a run; imports nothing, so that it holds from the first moment on.
+"""SIGINT and SIGTERM at every stage of a run; it imports next to nothing, to hold from the start.
 
 While a run starts or writes its report, a signal ends the process at once: nothing is in flight, and what is
 stored is safe. While it asks, the first signal drains the trials in flight and the second cancels them.
@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-INTERRUPTED = 130
-"""Exit code of an interrupted run."""
+from adaptive_eval.stops import INTERRUPTED
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _stops: list[Callable[[], object]] = []

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from adaptive_eval.core.goals import OPEN
 from adaptive_eval.core.spec import BudgetSpec, SessionSpec
 from adaptive_eval.simulate.result import SimulationResult
+from adaptive_eval.stops import StopReason
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +73,7 @@ completion_tokens=None))
     )
 
 
-def cut_at(result: SimulationResult, step: Floats, reason: str = "budget") -> SimulationResult:
+def cut_at(result: SimulationResult, step: Floats, reason: StopReason = "budget") -> SimulationResult:
     """Return the runs cut at a step each; verdicts that fell later are open again."""
     late = result.decided_at > step[:, None]
     cut = step < result.steps

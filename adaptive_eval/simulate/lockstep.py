@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.compare import Comparison
-from adaptive_eval.core.results import StopReason
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.coins import Stream
 from adaptive_eval.simulate.result import RunOutcome, scores_until
+from adaptive_eval.stops import StopReason
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.frames import frame_of
 from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE
-from adaptive_eval.core.results import StopReason
 from adaptive_eval.core.spec import SessionSpec
+from adaptive_eval.stops import StopReason
 
 Table = Literal["replicates", "pairs", "models"]
 Floats = NDArray[np.float64]
@@ -119,7 +119,7 @@ class SimulationResult:
     score: Floats
     steps: Ints
     time: Floats
-    reason: tuple[str, ...]
+    reason: tuple[StopReason, ...]
     exhausted: Bools
     one_by_one: bool
     drawn_gap: Floats | None = None
@@ -195,7 +195,7 @@ class SimulationResult:
         return float(chosen[verdict].mean()) if self.pairs else float("nan")
 
     @property
-    def reasons(self) -> dict[str, int]:
+    def reasons(self) -> dict[StopReason, int]:
         """Number of runs that stopped for each reason, the most frequent first."""
         return dict(Counter(self.reason).most_common())
 

@@ -47,7 +47,7 @@ _NOT_DATABASE = (RunDamaged, "the file is not a run file. Is the path right?")
 _CORRUPT = (
     RunDamaged,
     "the file is damaged. Keep a copy of it with its run.db-wal; "
-    "`adaptive-eval check-file RUN --salvage NEW` copies the undamaged trials to a new run",
+    "`adaptive-eval validate RUN --salvage NEW` copies the undamaged trials to a new run",
 )
 _NO_LOCKS = (
     RunFileError,

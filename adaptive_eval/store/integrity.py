@@ -242,5 +242,5 @@ def require_undamaged(db: sqlite3.Connection, path: Path) -> None:
     if damage:
         raise RunDamaged(
             f"{path} is damaged: {damage.in_words()}. Keep a copy of the file; "
-            f"`adaptive-eval check-file {path.parent} --salvage NEW` copies the undamaged trials to a new run"
+            f"`adaptive-eval validate {path.parent} --salvage NEW` copies the undamaged trials to a new run"
         )

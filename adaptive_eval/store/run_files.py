@@ -37,6 +37,11 @@ _RUNS_NAMED = 8
 _WAL_KEPT_BYTES = 64 * 1024 * 1024  # a log grown behind a slow reader is cut back to this
 
 
+def holds_runs(place: Path) -> bool:
+    """Return whether a directory is no run itself and holds runs."""
+    return not (place / RUN_FILE).exists() and any(place.glob(f"*/{RUN_FILE}"))
+
+
 @dataclass(frozen=True, slots=True)
 class RunFiles:
     """The paths of one run.
@@ -83,7 +88,7 @@ class RunFiles:
         if self.database.exists():
             raise RunExists(
                 f"{self.directory} already holds a run. Continue it with "
-                f"`adaptive-eval resume {self.directory}`, or choose another name"
+                f"`adaptive-eval run {self.directory}`, or choose another name"
             )
         for log in self.unmerged():  # SQLite would replay it into the new file
             raise RunExists(

@@ -235,7 +235,7 @@ completion_tokens=3, cached_tokens=0), answer=1825008443)]]
                 raise RunFileError(
                     f"{self._files.wal} was deleted while this process writes to it. All that was "
                     "committed is merged into run.db; nothing more is safe. Continue with "
-                    "`adaptive-eval resume`",
+                    "`adaptive-eval run`",
                     code="run/replaced",
                 )
             self._db.execute("BEGIN IMMEDIATE")
@@ -277,7 +277,7 @@ completion_tokens=3, cached_tokens=0), answer=1825008443)]]
 
 
 def salvage(source: Path | str, target: Path | str) -> Damage:
-    """Copy the undamaged rows of a run to a new run, which `resume` can continue; return the losses.
+    """Copy the undamaged rows of a run to a new run, which can be continued; return the losses.
 
     Trials, launches, attempts and the description are copied; decisions are made again on resume.
 

@@ -138,7 +138,7 @@ def _limits(results: Results) -> tuple[str, ...]:
     if results.rule_plugin is not None:
         proof = (
             f"Rule `{results.rule}` is a plug-in. Nothing here has proved or checked its error rate, which "
-            "every other promise about verdicts rests on; `adaptive-eval simulate` measures it. The "
+            "every other promise about verdicts rests on; `adaptive-eval plan` measures it. The "
             "intervals are those of `anytime` and hold whatever the rule."
         )
         if not results.rule_plugin.in_family:

@@ -20,11 +20,11 @@ def run_problems(
     Examples
     --------
     >>> run_problems("interrupted", (), (), truncated=0)
-    ['No process is running this run: continue it with adaptive-eval resume.']
+    ['No process is running this run: continue it with adaptive-eval run.']
     """
     found = []
     if state == "interrupted":
-        found.append("No process is running this run: continue it with adaptive-eval resume.")
+        found.append("No process is running this run: continue it with adaptive-eval run.")
     stopped = [line.model for line in models if line.state == "stopped"]
     if stopped:
         found.append(f"{listing(stopped)} {'was' if len(stopped) == 1 else 'were'} stopped by errors.")

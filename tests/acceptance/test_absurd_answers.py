@@ -45,6 +45,6 @@ def test_absurd_usage_counts_as_no_report_and_the_run_resumes(tmp_path: Path, bu
         spent = {line["name"]: line["spent"] for line in report(tmp_path / "run")["budgets"]}
         assert 0 < spent["tokens"] <= 1e6
         assert 0 < spent["usd"] < 1
-        again = in_process("resume", "run", "--display", "none", cwd=tmp_path)
+        again = in_process("run", "run", "--display", "none", cwd=tmp_path)
         assert again.code in (0, 3), again.said
         assert "Traceback" not in again.said

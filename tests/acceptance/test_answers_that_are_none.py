@@ -90,6 +90,6 @@ def test_what_was_counted_counts_on_after_a_resume(tmp_path: Path) -> None:
         assert first.code == 3
         assert of_bad(tmp_path)["trials"] < 20
         more = "budget.trials=400"
-        again = in_process("resume", "run", "-o", more, "--display", "none", cwd=tmp_path)
+        again = in_process("run", "run", "-o", more, "--display", "none", cwd=tmp_path)
     assert report(tmp_path / "run")["run"]["stop"]["reason"] == "endpoints", again.said
     assert 20 <= of_bad(tmp_path)["no_answer"]["empty"] < 60

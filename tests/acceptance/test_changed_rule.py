@@ -40,7 +40,7 @@ def test_a_stricter_rule_withdraws_what_it_would_not_have_decided(tmp_path: Path
     before = decisions(tmp_path, "pair")
     assert before
     again = in_process(
-        "resume",
+        "run",
         "runs/changed",
         "-o",
         "stopping.rule=anytime",
@@ -55,7 +55,7 @@ def test_a_stricter_rule_withdraws_what_it_would_not_have_decided(tmp_path: Path
     }
     assert all("withdrawn, since the settings were changed" in one["text"] for one in withdrawn)
     assert "withdrawn, since" in (tmp_path / "runs/changed/report.md").read_text(encoding="utf-8")
-    assert in_process("resume", "runs/changed", cwd=tmp_path).code in (0, 3)
+    assert in_process("run", "runs/changed", cwd=tmp_path).code in (0, 3)
     assert decisions(tmp_path, "withdrawn") == withdrawn, "once is enough"
 
 
@@ -65,6 +65,6 @@ def test_the_same_rule_withdraws_nothing(tmp_path: Path, rule: str) -> None:
     assert in_process("run", path, cwd=tmp_path).code in (0, 3)
     before = decisions(tmp_path, "pair")
     assert before
-    assert in_process("resume", "runs/changed", cwd=tmp_path).code in (0, 3)
+    assert in_process("run", "runs/changed", cwd=tmp_path).code in (0, 3)
     assert decisions(tmp_path, "pair") == before
     assert not decisions(tmp_path, "withdrawn")

@@ -1,4 +1,4 @@
-"""``simulate``, ``plan`` and ``analyze`` as a person uses them: installed command, files, exit codes."""
+"""``plan`` and ``analyze`` as a person uses them: installed command, files, exit codes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 class TestSimulate:
     def test_prints_errors_verdicts_and_trials(self, tmp_path: Path) -> None:
-        done = adaptive_eval("simulate", "--means", "0.8,0.5,0.2", *QUICK, "--fixed", "20", cwd=tmp_path)
+        done = adaptive_eval("plan", "--means", "0.8,0.5,0.2", *QUICK, "--fixed", "20", cwd=tmp_path)
         assert done.code == 0, done
         assert "12: 100.0 % resolved" in done.out
         assert "any wrong winner in a run" in done.out
@@ -49,7 +49,7 @@ class TestSimulate:
         assert list(tmp_path.iterdir()) == []
 
     def test_json_holds_the_same_and_does_not_depend_on_the_processes(self, tmp_path: Path) -> None:
-        arguments = ("simulate", "--models", "3", "--equivalence", "0.1", "--replicates", "10", "--json")
+        arguments = ("plan", "--models", "3", "--equivalence", "0.1", "--replicates", "10", "--json")
         one = as_json(in_process(*arguments, "--workers", "1", cwd=tmp_path))
         two = as_json(in_process(*arguments, "--workers", "2", cwd=tmp_path))
         assert one == two
@@ -61,7 +61,7 @@ class TestSimulate:
     def test_replays_recorded_outcomes_with_concurrency_and_latency(
         self, tmp_path: Path, outcomes: Path
     ) -> None:
-        arguments = ("simulate", "--recorded", outcomes, "--only", "high,low", *QUICK, "--json")
+        arguments = ("plan", "--recorded", outcomes, "--only", "high,low", *QUICK, "--json")
         plain = as_json(in_process(*arguments, cwd=tmp_path))
         flying = as_json(
             in_process(

@@ -68,7 +68,7 @@ def lm_eval_log(folder: Path, model: str, right: int, repeats: int, *, vary: boo
 @pytest.mark.parametrize("vary", [False, True])
 def test_repeats_of_a_log_that_are_copies_do_not_count(tmp_path: Path, vary: bool) -> None:
     logs = [lm_eval_log(tmp_path, name, right, 3, vary=vary) for name, right in (("good", 44), ("bad", 40))]
-    done = in_process("import", *logs, "--scorer", "contains", "--out", "run", "--json", cwd=tmp_path)
+    done = in_process("analyze", *logs, "--scorer", "contains", "--write", "run", "--json", cwd=tmp_path)
     assert done.code == 0, done
     found = json.loads(done.out)
     assert found["trials"] == (480 if vary else 160)
@@ -115,7 +115,7 @@ def test_epochs_of_an_inspect_log_that_are_copies_do_not_count(
     logs = [tmp_path / f"{name}.eval" for name in ("good", "bad")]
     for log in logs:
         log.write_bytes(b"PK")
-    done = in_process("import", *logs, "--out", "run", "--json", cwd=tmp_path)
+    done = in_process("analyze", *logs, "--write", "run", "--json", cwd=tmp_path)
     assert done.code == 0, done
     found = json.loads(done.out)
     assert (found["trials"], found["copies"]) == ((480, 0) if vary else (160, 320))
@@ -126,7 +126,7 @@ def test_a_table_of_copies_without_texts_gives_no_verdict(tmp_path: Path) -> Non
         f"{model},q{n},{int(n < right)}" for model, right in (("good", 44), ("bad", 40)) for n in range(80)
     ]
     (tmp_path / "table.csv").write_text("model,question,category\n" + "\n".join(rows * 48) + "\n")
-    done = in_process("import", "table.csv", "--out", "run", "--json", cwd=tmp_path)
+    done = in_process("analyze", "table.csv", "--write", "run", "--json", cwd=tmp_path)
     assert (json.loads(done.out)["trials"], json.loads(done.out)["copies"]) == (160, 160 * 47)
     in_process("report", "run", cwd=tmp_path)
     assert [pair["verdict"] for pair in report(tmp_path / "run")["pairs"]] == ["open"]

@@ -67,13 +67,12 @@ ELSEWHERE = {
 """Commands that are not run here, and what runs them."""
 HURRIED = {
     "run": ("--display", "none"),
-    "resume": ("--display", "none", "-o", "budget.trials=60"),
+    "run runs/": ("--display", "none", "-o", "budget.trials=60"),
     "monitor": ("--display", "none", "--until", "stopped"),
     "plan": ("--replicates", "2", "--workers", "1"),
-    "simulate": ("--replicates", "2", "--workers", "1"),
     "analyze": ("--workers", "1"),
 }
-ENDS = {"run": {0, 3}, "resume": {0, 3}, "monitor": {0, 3}, "check": {0, 3, 5}}
+ENDS = {"run": {0, 3}, "monitor": {0, 3}, "check": {0, 3, 5}}
 """Exit codes of commands whose answer is one."""
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 TRIALS = 6
@@ -191,10 +190,12 @@ def test_the_commands_of_the_docs_run(
                 continue
             if "inspect" in command and find_spec("inspect_ai") is None:
                 continue  # tests/interop/test_inspect_export.py has it
-            done = in_process(*command, *HURRIED.get(command[0], ()), cwd=here)
+            continues = command[0] == "run" and (here / command[1]).is_dir()
+            hurry = HURRIED["run runs/"] if continues else HURRIED.get(command[0], ())
+            done = in_process(*command, *hurry, cwd=here)
             assert done.code in ENDS.get(command[0], {0}), (line, done.said)
-            if "--out" in command:
-                assert (here / command[command.index("--out") + 1]).exists(), line
+            for option in {"--out", "--write"} & set(command):
+                assert (here / command[command.index(option) + 1]).exists(), line
             assert ("README.md" in files) == ("--push" in command), line
 
 
@@ -363,7 +364,7 @@ def make_earlier_run(data: Mapping[str, Any], folder: Path) -> None:
             for model in models for n in range(20) for k in (0, 1)
         ]  # fmt: skip
         write_rows(folder / "table.jsonl", rows)
-        assert in_process("import", "table.jsonl", "--out", place, cwd=folder).code == 0
+        assert in_process("analyze", "table.jsonl", "--write", place, cwd=folder).code == 0
 
 
 def stand_in_trackers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:

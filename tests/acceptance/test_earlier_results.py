@@ -77,7 +77,7 @@ def test_a_run_goes_on_as_it_was_when_the_earlier_one_is_gone(folder: Path) -> N
     path = write_config(folder, small)
     assert in_process("run", path, cwd=folder).code == 3
     shutil.rmtree(folder / "runs/first")
-    raised = in_process("resume", "runs/second", "-o", "budget.trials=400", cwd=folder)
+    raised = in_process("run", "runs/second", "-o", "budget.trials=400", cwd=folder)
     assert raised.code in (0, 3), raised
     broken = {models: verdict for models, verdict, *_ in pair_decisions(folder / "runs/second")}
     assert broken["student", "sage"] == "worse"

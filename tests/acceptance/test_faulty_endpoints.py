@@ -105,9 +105,9 @@ def test_one_model_refused_from_the_start(tmp_path: Path, mimic: MimicProcess) -
     assert "404" in done.out
     assert "Traceback" not in done.said
     assert served(mimic)["models"]["novice"]["requests"] <= 8
-    assert done.out.splitlines()[-1].endswith(": adaptive-eval resume run")
+    assert done.out.splitlines()[-1].endswith(": adaptive-eval run run")
     set_faults(mimic, model="novice")
-    assert in_process("resume", "run", cwd=tmp_path).code == 0
+    assert in_process("run", "run", cwd=tmp_path).code == 0
     assert report(tmp_path / "run")["counts"]["open"] == 0
 
 
@@ -138,7 +138,7 @@ def test_all_models_refused(tmp_path: Path, mimic: MimicProcess) -> None:
     assert report(tmp_path / "run")["run"]["stop"]["reason"] == "endpoints"
     assert trials(tmp_path / "run") == []
     set_faults(mimic)
-    assert in_process("resume", "run", "-o", "budget.trials=20", cwd=tmp_path).code == 3
+    assert in_process("run", "run", "-o", "budget.trials=20", cwd=tmp_path).code == 3
     assert len(trials(tmp_path / "run")) == 20
 
 

@@ -14,7 +14,7 @@ from command_line import Finished, in_process, trials
 
 def bring(folder: Path, source: str, *options: str) -> Finished:
     """Import a file."""
-    return in_process("import", source, "--out", "run", *options, cwd=folder)
+    return in_process("analyze", source, "--write", "run", *options, cwd=folder)
 
 
 def outcomes(folder: Path) -> set[tuple[str, str, int, int | None]]:
@@ -131,7 +131,7 @@ def test_details_of_opencompass(tmp_path: Path, replicas: int) -> None:
     assert outcomes(tmp_path) == expected
     assert {record.request.task for record in trials(tmp_path / "run")} == {"sums"}
     (folder / "sums.json").write_text('{"details": [{"example_abbr": "sums_0", "pred": [1]}]}', "utf-8")
-    seen = in_process("import", folder / "sums.json", "--preview", cwd=tmp_path)
+    seen = in_process("analyze", folder / "sums.json", "--preview", cwd=tmp_path)
     assert (seen.code, "has none of correct, is_correct" in seen.err) == (2, True)
 
 
@@ -181,7 +181,7 @@ def test_arrays_and_raw_answers_of_the_paper(tmp_path: Path) -> None:
         for n in (6, 7) for k, seed in enumerate((1261, 1262))
     ]  # fmt: skip
     (tmp_path / "raw.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
-    done = in_process("import", "raw.jsonl", "--out", "raw", cwd=tmp_path)
+    done = in_process("analyze", "raw.jsonl", "--write", "raw", cwd=tmp_path)
     assert done.code == 0, done.said
     kept = trials(tmp_path / "raw")
     assert {(r.request.question, r.request.repeat, r.score and r.score.category) for r in kept} == {
@@ -200,7 +200,7 @@ def test_any_table_by_a_map(tmp_path: Path) -> None:
         writer.writeheader()
         writer.writerows(rows)
     columns = ("--map", "question=task_id,model=agent,score=is_resolved,repeat=trial")
-    seen = in_process("import", "board.csv", "--preview", *columns, cwd=tmp_path)
+    seen = in_process("analyze", "board.csv", "--preview", *columns, cwd=tmp_path)
     assert seen.code == 0, seen.said
     assert "2 models, 2 questions, 8 trials" in seen.out
     assert not (tmp_path / "run").exists()

@@ -95,11 +95,11 @@ def test_a_run_without_servers_ends_with_one_error_and_is_resumed(
     assert "wait for a server, 5 s at most: servers/*.txt names none" in done.err
     assert done.err.count("wait for a server") == 1
     assert "there was no server for 5 s: servers/*.txt names none" in done.said
-    assert "adaptive-eval resume" in done.said
+    assert "adaptive-eval run" in done.said
     with MimicProcess(mimic_spec(latency=LATENCY)) as one:
         register(tmp_path, "job-1", one)
         patient = [part for model in COINS for part in ("-o", f"models[{model}].endpoints.patience=120")]
-        done = adaptive_eval("resume", "run", "--display", "none", *patient, cwd=tmp_path)
+        done = adaptive_eval("run", "run", "--display", "none", *patient, cwd=tmp_path)
     assert done.code == 0, done
     assert Reached.by(tmp_path / "run") == undisturbed
 

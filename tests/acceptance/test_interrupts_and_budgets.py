@@ -85,7 +85,7 @@ def test_one_signal_waits_for_the_answers_that_are_out(
     assert done.code == 130
     assert "answers in flight; Ctrl-C again cancels them." in done.err
     assert "Traceback" not in done.said
-    assert done.out.splitlines()[-1].endswith(": adaptive-eval resume run")
+    assert done.out.splitlines()[-1].endswith(": adaptive-eval run run")
     stored = {(record.request.key.model, record.request.seed) for record in trials(run)}
     assert stored == set(answered_seeds(mimic)), "an answer was paid for and is not stored"
     assert report(run)["run"]["stop"]["reason"] == "interrupted"
@@ -93,7 +93,7 @@ def test_one_signal_waits_for_the_answers_that_are_out(
 
     if number is signal.SIGINT:
         before = trials(run)
-        done = in_process("resume", "run", cwd=tmp_path)
+        done = in_process("run", "run", cwd=tmp_path)
         assert done.code == 0
         assert trials(run)[: len(before)] == before
         assert max(answered_seeds(mimic).values()) == 1
@@ -191,7 +191,7 @@ def test_a_second_signal_cancels_what_is_out(tmp_path: Path, mimic: MimicProcess
     with RunReader(run) as reader:
         assert served(mimic)["faults"]["hang"] <= len(reader.launched()) <= 40
     set_faults(mimic)
-    assert in_process("resume", "run", cwd=tmp_path).code == 0
+    assert in_process("run", "run", cwd=tmp_path).code == 0
     assert max(answered_seeds(mimic).values()) == 1
 
 
@@ -215,7 +215,7 @@ def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path: Path, mimic:
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     run = tmp_path / "run"
     for number, limit in enumerate((61, 130)):
-        command = ("resume", "run") if number else ("run", config, "--out", "run")
+        command = ("run", "run") if number else ("run", config, "--out", "run")
         done = in_process(*command, "-o", f"budget.trials={limit}", cwd=tmp_path)
         assert done.code == 3
         assert len(trials(run)) == limit
@@ -223,7 +223,7 @@ def test_a_budget_of_trials_is_used_up_and_never_exceeded(tmp_path: Path, mimic:
         assert report(run)["run"]["stop"]["reason"] == "budget"
         assert f"{limit} of {limit} trials" in done.out
         assert suggested(done.out, "budget.trials") > limit
-    assert in_process("resume", "run", cwd=tmp_path).code == 3, "the raised budget is part of the run"
+    assert in_process("run", "run", cwd=tmp_path).code == 3, "the raised budget is part of the run"
     assert len(trials(run)) == 130
 
 
@@ -259,10 +259,10 @@ def test_a_deadline_ends_the_run_and_counts_earlier_sittings(tmp_path: Path, mim
     assert "budget.wall_clock=" in done.out.splitlines()[-1]
     elapsed, count = report(run)["run"]["elapsed_seconds"], len(trials(run))
     assert elapsed >= 1.0
-    assert in_process("resume", "run", cwd=tmp_path).code == 3
+    assert in_process("run", "run", cwd=tmp_path).code == 3
     assert len(trials(run)) == count, "its time is used up, and another sitting gives it none"
     limit = report(run)["run"]["elapsed_seconds"] + 2.0
-    further = in_process("resume", "run", "-o", f"budget.wall_clock={limit:.1f}s", cwd=tmp_path)
+    further = in_process("run", "run", "-o", f"budget.wall_clock={limit:.1f}s", cwd=tmp_path)
     assert further.code == 3
     assert len(trials(run)) > count
     assert report(run)["run"]["elapsed_seconds"] >= limit - 0.1
@@ -293,7 +293,7 @@ def test_a_model_s_own_budget_ends_and_the_rest_goes_on(tmp_path: Path, mimic: M
     assert (line["name"], line["limit"], line["spent"]) == ("usd", 0.01, pytest.approx(dollars))
     assert "USD of guesser" in (run / "report.md").read_text("utf-8")
     assert suggested(done.out, "models[guesser].budget.usd") > 0.01
-    more = in_process("resume", "run", "-o", "models[guesser].budget.usd=5", cwd=tmp_path)
+    more = in_process("run", "run", "-o", "models[guesser].budget.usd=5", cwd=tmp_path)
     assert more.code == 0, more
     assert not [pair for pair in report(run)["pairs"] if pair["verdict"] == "open"]
 

@@ -50,7 +50,7 @@ class Killings:
     def sit(self) -> tuple[str, ...]:
         """Return a command that starts the run or goes on with it: one of the two that do."""
         if self.stored and self.random.random() < 0.5:
-            return ("resume", str(self.run))
+            return ("run", str(self.run))
         return ("run", str(self.config), "--out", str(self.run))
 
     def kill_during(self, more: int) -> None:
@@ -137,7 +137,7 @@ def test_what_was_in_flight_is_asked_again_first(tmp_path: Path) -> None:
         missing = {key for key in lost if any(k.model == key.model and k.index > key.index for k in stored)}
         assert missing
         budget = f"budget.trials={len(stored) + len(missing)}"
-        assert in_process("resume", killings.run, "-o", budget, cwd=tmp_path).code == 3
+        assert in_process("run", killings.run, "-o", budget, cwd=tmp_path).code == 3
     assert {record.request.key for record in trials(killings.run)} == stored | missing
 
 
@@ -150,5 +150,5 @@ def test_the_quickstart_s_own_mimic_is_no_obstacle(tmp_path: Path) -> None:
         running.process.kill()
         running.process.wait()
     before = trials(run)
-    assert in_process("resume", run, cwd=tmp_path).code == 0
+    assert in_process("run", run, cwd=tmp_path).code == 0
     assert trials(run)[: len(before)] == before

@@ -31,7 +31,7 @@ def run(folder: Path, change: int, resume: bool = False) -> str:
         done = in_process("run", config, "--out", "run", "--display", "none", cwd=folder)
         if resume:
             more = ("-o", "budget.trials=1000")
-            done = in_process("resume", "run", *more, "--display", "none", cwd=folder)
+            done = in_process("run", "run", *more, "--display", "none", cwd=folder)
     assert done.code == 3, done.said
     return done.said
 

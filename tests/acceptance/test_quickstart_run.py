@@ -109,7 +109,7 @@ def test_a_finished_run_is_not_run_again(home: Path, run: Path) -> None:
     assert "complete already" in again.out
     assert "Report  runs/quickstart/report.html" in again.out
     assert trials(run) == before
-    assert in_process("resume", "runs/quickstart", cwd=home).code == 0
+    assert in_process("run", "runs/quickstart", cwd=home).code == 0
     assert trials(run) == before
 
 

@@ -134,7 +134,7 @@ def test_the_key_appears_nowhere(
         running.process.kill()
         _, err = running.process.communicate()
     check_nowhere(tmp_path, err, *said)
-    done = in_process("resume", run, "-o", "budget.trials=150", "--metrics-file", "more.prom", cwd=tmp_path)
+    done = in_process("run", run, "-o", "budget.trials=150", "--metrics-file", "more.prom", cwd=tmp_path)
     assert done.code == 3, done
     said += [err, done.said]
     notes = {model["model"]: model["note"] for model in report(run)["models"]}
@@ -149,8 +149,8 @@ def test_the_key_appears_nowhere(
         ("report", run),
         *exports,
         ("rescore", run, "--scorer", "exact"),
-        ("runs", run.parent),
-        ("check-file", run),
+        ("monitor", run.parent),
+        ("validate", run),
     ):
         done = in_process(*command, cwd=tmp_path)
         assert done.code == 0 or "pip install" in done.err, done

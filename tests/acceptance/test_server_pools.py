@@ -98,7 +98,7 @@ def test_killed_runs_of_a_pool_are_resumed_with_other_servers(tmp_path: Path, un
             running.until_stored(run, 100)
             running.process.kill()
         kill(two)
-        done = in_process("resume", "run", "--display", "none", cwd=tmp_path)
+        done = in_process("run", "run", "--display", "none", cwd=tmp_path)
         assert done.code == 0, done
         assert f"{two.base_url}: connection refused" in done.err
         assert "the run begins without it" in done.err

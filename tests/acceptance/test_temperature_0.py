@@ -45,7 +45,7 @@ def test_a_pair_is_exact_after_one_pass(tmp_path: Path) -> None:
         assert "exact on these questions; on questions like these it lies between" in words
     (called,) = (one["text"] for one in found["decisions"] if one["kind"] == "pair")
     assert "trial" not in called
-    again = in_process("resume", "run", "--display", "none", cwd=tmp_path)
+    again = in_process("run", "run", "--display", "none", cwd=tmp_path)
     assert again.code == 0, again.said
     assert len(trials(tmp_path / "run")) <= 210
 

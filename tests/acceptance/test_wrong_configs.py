@@ -143,7 +143,7 @@ def test_a_wrong_key(folder: Path, monkeypatch: pytest.MonkeyPatch, key: str | N
 # Places
 
 
-@pytest.mark.parametrize("command", ["resume", "report", "monitor"])
+@pytest.mark.parametrize("command", ["run", "report", "monitor"])
 def test_a_run_that_is_not_there(folder: Path, command: str) -> None:
     for place in (folder / "nowhere", folder / "data"):
         check_refused(in_process(command, place, cwd=folder), 2, f"no run at {place}")
@@ -170,7 +170,7 @@ def test_what_is_there_where_no_run_is(tmp_path: Path, place: str, words: str) -
         (tmp_path / name).write_text("x")
     (tmp_path / "pipe").mkdir()
     os.mkfifo(tmp_path / "pipe" / "run.db")  # opening it would wait for ever
-    assert in_process("resume", place, cwd=tmp_path).err == f"error: {words} [run/not-found]\n"
+    assert in_process("samples", place, cwd=tmp_path).err == f"error: {words} [run/not-found]\n"
 
 
 def test_a_run_that_another_process_is_writing(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_run_that_another_process_is_writing(tmp_path: Path) -> None:
             for command in (
                 ("run", config, "--out", run),
                 ("run", config, "--out", run, "--new"),
-                ("resume", run),
+                ("run", run),
             ):
                 done = in_process(*command, cwd=tmp_path)
                 check_refused(done, 2, str(run), f"process {running.process.pid}")
@@ -208,12 +208,12 @@ def test_a_config_that_would_change_what_is_stored(tmp_path: Path) -> None:
         before, asked = trials(run), served(server)["requests"]
         further = ("-o", "budget.trials=40")
         changes = [word for change in CHANGES for word in ("-o", change)]
-        done = in_process("resume", run, *changes, *further, cwd=tmp_path)
+        done = in_process("run", run, *changes, *further, cwd=tmp_path)
         check_refused(done, 2, "asks for other trials than those stored", "--new", *CHANGES.values())
         assert len(done.err.splitlines()) == 1 + len(CHANGES) + 2
         assert served(server)["requests"] == asked
         assert trials(run) == before
-        done = in_process("resume", run, *further, "-o", "stopping.confidence=0.9", cwd=tmp_path)
+        done = in_process("run", run, *further, "-o", "stopping.confidence=0.9", cwd=tmp_path)
         assert done.code == 3
         assert trials(run)[:20] == before
         assert len(trials(run)) == 40

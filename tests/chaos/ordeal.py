@@ -60,7 +60,7 @@ class Ordeal:
     def command(self) -> tuple[str, ...]:
         """Return one of the two commands that go on with the run."""
         if stored_trials(self.run) and self.random.random() < 0.5:
-            return ("resume", str(self.run), "--display", "none")
+            return ("run", str(self.run), "--display", "none")
         return ("run", str(self.config), "--out", str(self.run), "--display", "none")
 
     def disturbed(self, kind: str, more: int) -> None:

@@ -113,13 +113,13 @@ def test_a_newer_file_is_refused_with_what_to_do(stopped_run: Path, figures: lis
     with closing(sqlite3.connect(stopped_run / "run.db")) as db:
         (version,) = db.execute("PRAGMA user_version").fetchone()
         db.execute("PRAGMA user_version = 99")
-    for command in ("resume", "report", "monitor"):
+    for command in ("run", "report", "monitor"):
         words = ("file version 99", f"up to {version}", "Upgrade adaptive-eval")
         refused(stopped_run.parent, command, stopped_run, words=words)
     with closing(sqlite3.connect(stopped_run / "run.db")) as db:
         db.execute(f"PRAGMA user_version = {version}")
     assert len((stopped_run / "run.db").read_bytes()) == len(before)
-    assert adaptive_eval("resume", stopped_run, *GO_ON, cwd=stopped_run.parent).code == 3
+    assert adaptive_eval("run", stopped_run, *GO_ON, cwd=stopped_run.parent).code == 3
     books.look()
     books.figures.faults["newer file"] += 1
     figures.append(books.figures)
@@ -134,11 +134,11 @@ def test_a_run_that_another_program_has_locked_is_named_and_goes_on_later(
     with closing(sqlite3.connect(stopped_run / "run.db", isolation_level=None)) as db:
         db.execute("BEGIN EXCLUSIVE")
         words = ("run.db", "lock", "try again")
-        refused(stopped_run.parent, "resume", stopped_run, *GO_ON, words=words)
+        refused(stopped_run.parent, "run", stopped_run, *GO_ON, words=words)
     with RunWriter.open(stopped_run):
         words = ("is being written by process", str(os.getpid()))
-        refused(stopped_run.parent, "resume", stopped_run, *GO_ON, words=words)
-    assert adaptive_eval("resume", stopped_run, *GO_ON, cwd=stopped_run.parent).code == 3
+        refused(stopped_run.parent, "run", stopped_run, *GO_ON, words=words)
+    assert adaptive_eval("run", stopped_run, *GO_ON, cwd=stopped_run.parent).code == 3
     books.look()
     assert len(trials(stopped_run)) == 60
     books.figures.faults["locked file"] += 2
@@ -187,7 +187,7 @@ def test_a_disk_that_fills_up_ends_the_run_in_words(tmp_path: Path, figures: lis
     books.look()
     assert books.figures.answers > 50
     more = f"budget.trials={books.figures.answers + 20}"
-    assert adaptive_eval("resume", "kept", "-o", more, cwd=tmp_path).code == 3
+    assert adaptive_eval("run", "kept", "-o", more, cwd=tmp_path).code == 3
     books.look()
     books.figures.faults["full disk"] += 1
     figures.append(books.figures)
@@ -220,7 +220,7 @@ def test_an_older_file_is_upgraded_and_goes_on(stopped_run: Path, figures: list[
             db.execute(f"DROP TABLE {table}")
         db.execute("PRAGMA user_version = 1")
     assert adaptive_eval("monitor", stopped_run, "--once", cwd=stopped_run.parent).code == 0
-    assert adaptive_eval("resume", stopped_run, *GO_ON, cwd=stopped_run.parent).code == 3
+    assert adaptive_eval("run", stopped_run, *GO_ON, cwd=stopped_run.parent).code == 3
     with closing(sqlite3.connect(stopped_run / "run.db")) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (now,)
     with RunReader(stopped_run) as reader:

@@ -196,7 +196,7 @@ def test_a_killed_run_is_resumed_and_leaves_no_workers(
             running.process.wait()
             set_faults(mimic)
         until(lambda: not workers())
-        done = adaptive_eval("resume", run, "--display", "none", cwd=tmp_path)
+        done = adaptive_eval("run", run, "--display", "none", cwd=tmp_path)
         assert done.code == 0, done
     balance(run, killed=True)
     assert Reached.by(run) == undisturbed
@@ -239,7 +239,7 @@ def test_a_node_that_dies_is_replaced_by_another_and_the_head_ends_the_run(
         assert done.code == 4, done
         assert "has died" in done.err
         assert "raylet) has ended; resume continues the run" in done.said
-        done = adaptive_eval("resume", run, "-o", "executor.kind=local", "--display", "none", cwd=tmp_path)
+        done = adaptive_eval("run", run, "-o", "executor.kind=local", "--display", "none", cwd=tmp_path)
         assert done.code == 0, done
     balance(run, killed=True)
     assert Reached.by(run) == undisturbed
@@ -263,7 +263,7 @@ def test_rays_own_process_on_this_machine_ends(
         set_faults(mimic)
         assert done.code == 4, done
         assert "raylet) has ended; resume continues the run" in done.said
-        done = adaptive_eval("resume", run, "-o", "executor.kind=local", "--display", "none", cwd=tmp_path)
+        done = adaptive_eval("run", run, "-o", "executor.kind=local", "--display", "none", cwd=tmp_path)
         assert done.code == 0, done
     balance(run, killed=True)
     assert Reached.by(run) == undisturbed
@@ -347,7 +347,7 @@ def test_a_rate_is_one_of_all_workers(tmp_path: Path, cluster: Cluster) -> None:
 @pytest.mark.ray
 @pytest.mark.timeout(900)
 def test_simulations_and_studies_on_a_cluster_give_the_same(tmp_path: Path, cluster: Cluster) -> None:
-    command = ("simulate", "--models", 2, "--questions", 10, "--replicates", 12, "--seed", 4, "--json")
+    command = ("plan", "--models", 2, "--questions", 10, "--replicates", 12, "--seed", 4, "--json")
     here = adaptive_eval(*command, "--workers", 1, cwd=tmp_path)
     there = adaptive_eval(*command, "--ray", cluster.address, cwd=tmp_path)
     assert there.code == here.code == 0, there

@@ -80,7 +80,7 @@ def test_the_warning_is_in_every_view_and_about_the_cached_model_alone(run: tupl
 def test_a_continued_run_takes_up_the_audit_from_what_is_stored(run: tuple[Path, str]) -> None:
     folder, _ = run
     before = warnings_of(folder)
-    done = adaptive_eval("resume", folder, "--display", "none", "-o", "budget.trials=243", cwd=folder.parent)
+    done = adaptive_eval("run", folder, "--display", "none", "-o", "budget.trials=243", cwd=folder.parent)
     assert done.returncode == 3, done
     (after,) = warnings_of(folder)
     pairs = [int(text.split(" of ")[1].split(" ")[0].replace(",", "")) for text in (before[0], after)]

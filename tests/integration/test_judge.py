@@ -353,7 +353,7 @@ def test_the_judges_budget_is_its_own_line_and_holds_and_a_raised_one_goes_on(tm
     assert not any(record.missing for record in stored(out))
     with RunWriter.open(out) as writer:  # as a process that was killed while this answer was judged
         writer.launch([stored(out)[0].request], 1.0)
-    again = command("resume", out, "-o", "tasks[arithmetic].scorer.budget.tokens=2M", "--display", "none")
+    again = command("run", out, "-o", "tasks[arithmetic].scorer.budget.tokens=2M", "--display", "none")
     assert again.exit_code in (0, 3), again
     lines = budgets(out)
     spent = [record.score.signals for record in stored(out)]

@@ -32,10 +32,10 @@ def begun(tmp_path, request):
 def test_own_rounds_are_kept(begun):
     assert identity(begun)["rounds"] == ["arithmetic"]
     assert questions_words(["arithmetic"], 1) in (begun / "report.md").read_text("utf-8")
-    result = command("resume", begun, "-o", "budget.trials=160", "--display", "none")
+    result = command("run", begun, "-o", "budget.trials=160", "--display", "none")
     assert result.exit_code in (0, 3), result
     assert identity(begun)["rounds"] == ["arithmetic"]
-    refused = command("resume", begun, "-o", "stopping.rule=zscore", "--display", "none")
+    refused = command("run", begun, "-o", "stopping.rule=zscore", "--display", "none")
     assert refused.exit_code == 2
     assert "run/mismatch" in refused.stderr
 
@@ -44,9 +44,9 @@ def test_own_rounds_are_kept(begun):
 def test_a_run_along_the_schedule_stays_there(begun):
     assert "rounds" not in identity(begun)
     assert questions_words([], 1) in (begun / "report.md").read_text("utf-8")
-    refused = command("resume", begun, "-o", "allocation.questions=rounds", "--display", "none")
+    refused = command("run", begun, "-o", "allocation.questions=rounds", "--display", "none")
     assert refused.exit_code == 2
     assert "rounds is new" in refused.stderr
     on = ("-o", "budget.trials=160", "-o", "allocation.questions=auto")
-    assert command("resume", begun, *on, "--display", "none").exit_code in (0, 3)
+    assert command("run", begun, *on, "--display", "none").exit_code in (0, 3)
     assert "rounds" not in identity(begun)

@@ -79,7 +79,7 @@ def test_the_pilot_is_part_of_the_runs_budget(tmp_path):
     with RunReader(out) as reader:
         tokens = sum(record.completion.usage.total_tokens for record in reader.trials())
     assert spent["tokens"] == tokens
-    again = command("resume", out, "-o", "budget.trials=240", "--display", "none")
+    again = command("run", out, "-o", "budget.trials=240", "--display", "none")
     assert again.exit_code == 3, again
     with RunReader(out) as reader:
         assert reader.count() == 240
@@ -90,7 +90,7 @@ def test_the_pilot_is_part_of_the_runs_budget(tmp_path):
 
 def test_a_resumed_run_keeps_its_thresholds(piloted):
     before = frozen(piloted)
-    result = command("resume", piloted, "-o", "stopping.confidence=0.99", "--display", "none")
+    result = command("run", piloted, "-o", "stopping.confidence=0.99", "--display", "none")
     assert result.exit_code == 0, result
     assert frozen(piloted) == before
     values = {name: entry["value"] for name, entry in before["arithmetic"].items()}
@@ -100,7 +100,7 @@ def test_a_resumed_run_keeps_its_thresholds(piloted):
 
 
 def test_going_on_under_another_rubric_is_refused(piloted):
-    result = command("resume", piloted, "-o", "tasks[arithmetic].rubric=format-aware")
+    result = command("run", piloted, "-o", "tasks[arithmetic].rubric=format-aware")
     assert result.exit_code == 2
     assert "rubric.schema was 'concision-high-conf' and is now 'format-aware'" in result.stderr
     assert "rescore" in result.stderr

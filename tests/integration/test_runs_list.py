@@ -15,17 +15,24 @@ def test_runs_are_listed_with_state_and_trials(tmp_path: Path) -> None:
     assert command("run", config, "--out", tmp_path / "runs" / "one", "--display", "none").exit_code == 3
     (tmp_path / "runs" / "broken").mkdir()
     (tmp_path / "runs" / "broken" / "run.db").write_text("no database")
-    done = command("runs", tmp_path / "runs", "--json")
+    done = command("monitor", tmp_path / "runs", "--json")
     found = {row["run"]: row for row in map(json.loads, done.output.splitlines())}
     assert (found["one"]["stop"], found["one"]["trials"]) == ("budget", 10)
     assert "error" in found["broken"]
-    assert "one: budget, 10 trials" in command("runs", tmp_path / "runs").output
-    compared = command("compare", tmp_path / "runs" / "one", tmp_path / "runs" / "one")
+    assert "one: budget, 10 trials" in command("monitor", tmp_path / "runs").output
+    compared = command("report", tmp_path / "runs" / "one", tmp_path / "runs" / "one")
     assert (compared.exit_code, compared.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"), [("reprot", "report"), ("validat", "validate"), ("runz", "run")]
+    ("written", "meant"),
+    [
+        ("reprot", "report"),
+        ("validat", "validate"),
+        ("resume", "run"),
+        ("simulate", "plan"),
+        ("import", "analyze --write"),
+    ],
 )
 def test_an_unknown_command_suggests_the_nearest(written: str, meant: str) -> None:
     done = command(written)

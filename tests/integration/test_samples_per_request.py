@@ -159,7 +159,7 @@ def test_a_killed_run_goes_on_and_pays_for_no_stored_answer_twice(
         process.kill()
         process.wait()
     kept = stored(folder)
-    done = adaptive_eval("resume", folder, cwd=tmp_path)
+    done = adaptive_eval("run", folder, cwd=tmp_path)
     assert done.returncode == 3, done
     whole = stored(folder)
     assert len(whole) == 2 * 12 * 9

@@ -80,10 +80,10 @@ def test_markdown_and_html_show_the_same_table_and_the_page_a_drawing(run):
 
 def test_a_run_that_goes_on_ranks_again_and_one_that_does_not_stores_nothing_new(tmp_path):
     out, _ = run_config(tmp_path, config_of(track=["exact-match"]))
-    assert command("resume", out, "--display", "none").exit_code == 3
+    assert command("run", out, "--display", "none").exit_code == 3
     with RunReader(out) as reader:
         assert len(reader.scorings()) == 1
-    again = command("resume", out, "-o", "budget.trials=120", "--display", "none")
+    again = command("run", out, "-o", "budget.trials=120", "--display", "none")
     assert again.exit_code == 3, again
     assert {one["trials"] for one in rankings(out)} == {120}
     with RunReader(out) as reader:

@@ -192,7 +192,7 @@ def test_what_a_pilot_has_had_verified_is_not_verified_again(tmp_path, serve):
 
     assert asked() == len(records) + 1  # and one for the baseline
     again = command(
-        "resume", out, "-o", "stopping.confidence=0.999", "-o", "budget.trials=110", "--display", "none"
+        "run", out, "-o", "stopping.confidence=0.999", "-o", "budget.trials=110", "--display", "none"
     )
     assert again.exit_code in (0, 3), again
     more = stored(out)

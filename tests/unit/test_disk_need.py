@@ -129,9 +129,9 @@ def test_resume_looks_too(unfinished, free, built, monkeypatch):
     monkeypatch.setattr("adaptive_eval.build.assembly.config_of_run", lambda *_: some.config)
     monkeypatch.setattr(Built, "session", lambda *_: sys.exit(0))
     free(0)
-    done = CliRunner().invoke(cli, ["resume", str(unfinished)])
+    done = CliRunner().invoke(cli, ["run", str(unfinished)])
     assert "only 0 B are free on its disk" in str(done.exception)
-    assert CliRunner().invoke(cli, ["resume", str(unfinished), "--no-disk-check"]).exception is None
+    assert CliRunner().invoke(cli, ["run", str(unfinished), "--no-disk-check"]).exception is None
 
 
 @pytest.mark.parametrize(

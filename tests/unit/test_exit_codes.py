@@ -10,8 +10,7 @@ import pytest
 
 import adaptive_eval.cli.main  # noqa: F401 - for its module: the package's own `main` is a function
 from adaptive_eval import errors
-from adaptive_eval.cli.exit_codes import exit_code_of, exit_code_of_stop
-from adaptive_eval.core.results import StopReason
+from adaptive_eval.stops import STOPS, StopReason
 
 MAIN = sys.modules["adaptive_eval.cli.main"]
 OF_ERROR = {
@@ -53,7 +52,7 @@ def test_an_error_ends_the_program_with_its_code_and_its_words(name, code, monke
         raise made(name)
 
     monkeypatch.setattr(MAIN, "cli", SimpleNamespace(main=fails))
-    assert MAIN._exit_code([]) == code == exit_code_of(made(name))
+    assert MAIN._exit_code([]) == code == made(name).exit_code
     said = capsys.readouterr().err
     assert said.startswith("error: ")
     assert name == "ConfigError" or f"[{getattr(errors, name).code}]\n" in said
@@ -83,4 +82,4 @@ def test_so_does_what_the_command_line_itself_raises(error, code, monkeypatch, c
 
 @pytest.mark.parametrize(("reason", "code"), OF_STOP.items())
 def test_a_run_ends_with_the_code_of_its_reason(reason, code):
-    assert exit_code_of_stop(reason) == code
+    assert STOPS[reason].exit_code == code

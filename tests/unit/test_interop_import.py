@@ -128,7 +128,7 @@ class TestWhatARunIsGoodFor:
             ("monitor", run, "--once"),
             ("samples", run, "--model", "a", "--json"),
             ("analyze", run, "--replicates", "2", "--workers", "1"),
-            ("simulate", "--recorded", run, "--replicates", "2", "--workers", "1"),
+            ("plan", "--recorded", run, "--replicates", "2", "--workers", "1"),
         ):
             result = command(*arguments)
             assert result.exit_code == 0, (arguments, result.output, result.exception)
@@ -160,12 +160,12 @@ def test_the_command_says_what_it_did(tmp_path):
         tmp_path / "x.csv", *[f"{m},q{q},{int(m == 'old')}" for m in ("old", "new") for q in range(40)]
     )
     out = tmp_path / "runs" / "table"
-    result = command("import", table, "--out", out, "--rename", "new=newer", "--goal", "baseline=old")
+    result = command("analyze", table, "--write", out, "--rename", "new=newer", "--goal", "baseline=old")
     assert result.exit_code == 0, result.output
     assert "80 trials, from 1 log." in result.output
     assert "that no log has" not in result.output  # no repeats are expected where there are none
     assert "newer" in result.output
-    data = json.loads(command("import", table, "--out", tmp_path / "other", "--json").output)
+    data = json.loads(command("analyze", table, "--write", tmp_path / "other", "--json").output)
     assert data["models"] == {"old": 1.0, "new": 0.0}
 
 
@@ -187,7 +187,7 @@ def test_a_million_rows_stay_below_a_gigabyte(tmp_path):
         "try: main(sys.argv[1:])\n"
         "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
-    arguments = ["import", str(tmp_path / "x.csv"), "--out", str(tmp_path / "run")]
+    arguments = ["analyze", str(tmp_path / "x.csv"), "--write", str(tmp_path / "run")]
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
     )

@@ -127,7 +127,7 @@ def test_the_command_prints_plain_lines_when_piped(run):
 def test_the_command_says_how_to_continue_a_dead_run(tmp_path):
     runs.make_run(tmp_path / "forest", rounds=3)
     result = CliRunner().invoke(monitor, [str(tmp_path / "forest")], catch_exceptions=False)
-    assert f"adaptive-eval resume {tmp_path / 'forest'}" in result.stderr
+    assert f"adaptive-eval run {tmp_path / 'forest'}" in result.stderr
     assert " end interrupted " in result.stdout
 
 

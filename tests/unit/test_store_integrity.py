@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 import run_examples as runs
-from click.testing import CliRunner
-
 from adaptive_eval.cli.check_file import command
 from adaptive_eval.cli.resume import command as resume
+from click.testing import CliRunner
+
 from adaptive_eval.errors import RunDamaged, RunFileError
 from adaptive_eval.store import pending
 from adaptive_eval.store.reader import RunReader

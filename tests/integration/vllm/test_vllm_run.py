@@ -216,7 +216,7 @@ def test_a_killed_run_is_resumed_without_asking_anything_stored_again(first, con
     # In flight, or answered and waiting to be stored while others were sent in their places.
     assert 1 <= len(lost) <= 2 * CONCURRENCY * len(MODELS)
 
-    resumed = carry_out(directory, "resume", str(directory))
+    resumed = carry_out(directory, "run", str(directory))
     assert resumed.exit_code == 3, resumed.output
     trials = resumed.trials
     assert {key: trials[key] for key in kept} == kept

@@ -1,17 +1,17 @@
-"""``adaptive-eval import``: results of other tools become a run."""
+"""``adaptive-eval analyze --write``: results of other tools become a run."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.options import Number, WholeNumber, choices_of, examples, log_options
-from adaptive_eval.cli.simulating import decision_options, numbers, progress_bar
+from adaptive_eval.cli.decisions import numbers, session_spec
+from adaptive_eval.cli.options import choices_of
+from adaptive_eval.cli.simulating import progress_bar
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.spec import SessionSpec, TaskSpec
@@ -22,54 +22,28 @@ _PREVIEWED = 10
 """Trials that a preview shows of each log."""
 
 
-@click.command(
-    "import",
-    epilog=examples(
-        "adaptive-eval import lm_eval_out/ logs/*.eval --out runs/imported",
-        "adaptive-eval import trials.csv --out runs/table --goal baseline=old --equivalence 0.02",
-        "adaptive-eval import leaderboard.jsonl --map question=task_id,score=passed --model mine --preview",
-    ),
-)
-@click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SOURCES…")
-@click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), metavar="RUN",
-    help="The run's directory, which must not exist.",
-)  # fmt: skip
-@log_options
-@click.option("--right-from", type=Number(0.0, 1.0), metavar="X", help="Lowest score that counts as right.")
-@click.option("--preview", is_flag=True, help="Show how the first trials are read, and import nothing.")
-@click.option("--seed", type=WholeNumber(min=0), default=0, help="Seed of the order of questions.")
-@decision_options(watched=False, some_models=False)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(**options: Any) -> None:
-    """Write results of other tools as a run that report, monitor, analyze and the others take.
+def preview(options: Mapping[str, Any]) -> None:
+    """Show how the first trials are read."""
+    from adaptive_eval.interop.detect import open_logs
 
-    SOURCES are files, or the folders that a tool writes to; their format is recognised by content:
-    samples of lm-evaluation-harness (--log_samples), Inspect logs (.eval, .json), lighteval details,
-    evalscope reviews, promptfoo results, results.json of Terminal-Bench, runs.jsonl of METR, meta.json of
-    MCPMark, per_instance_stats.json of HELM, results of OpenCompass with details, tables with a row a trial
-    (CSV, JSON, JSONL, Parquet, npz; --map names their columns), runs of adaptive-eval. Several become one
-    table of models, questions and trials. A mistake in one of them is an error, and nothing is imported.
-    """
+    _preview(open_logs(options["recorded"], choices_of(options)))
+
+
+def write_run(options: Mapping[str, Any]) -> None:
+    """Write the results as a run."""
     from adaptive_eval.interop.detect import open_logs
     from adaptive_eval.interop.import_run import import_logs
 
     weights = None if options["weights"] is None else numbers(options["weights"], "--weights")
     choices = choices_of(options)
-    if options["out"] is None and not options["preview"]:
-        raise click.UsageError("say where to with --out RUN, or look at it first with --preview")
-    logs = open_logs(options["sources"], choices)
-    if options["preview"]:
-        _preview(logs)
-        return
-    decide = partial(_session, {**options, "recorded": True}, choices)
+    logs = open_logs(options["recorded"], choices)
     with progress_bar() as report:
         imported = import_logs(
             logs,
-            options["out"],
+            options["write"],
             right_from=options["right_from"],
             weights=weights,
-            decide=decide,
+            decide=partial(_session, options, choices),
             progress=report,
         )
     _show(imported, len(logs), as_json=options["as_json"])
@@ -111,11 +85,10 @@ def _session(
     options: Mapping[str, Any], choices: Choices, models: tuple[str, ...], tasks: tuple[TaskSpec, ...]
 ) -> SessionSpec:
     """Return the session that decides; one model alone is only estimated, unless something else is asked."""
-    from adaptive_eval.cli.simulated_run import session_spec
     from adaptive_eval.interop.import_run import default_spec
 
     choices.require_renamed(models)
-    if len(models) == 1 and options["goal"] == "ranking":
+    if len(models) == 1 and options["goal"] in (None, "ranking"):
         return default_spec(models, tasks)
     return session_spec(options, models, tasks)
 

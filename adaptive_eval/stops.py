@@ -1,0 +1,46 @@
+"""Why a run stops, and the exit code of every command: the one table of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+REACHED, UNEXPECTED, USAGE, ENDED_FIRST, ENDPOINTS, FAILED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+"""Exit codes: as it should be; unexpected; wrong usage; a limit came first; no endpoint; a claim fails;
+interrupted."""
+
+StopReason = Literal["resolved", "partial", "budget", "max_passes", "endpoints", "unusable", "interrupted"]
+"""``partial``: every pair is decided that the answering models can decide; ``endpoints``: none could be.
+``unusable``: most answers could not be scored, or were cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """One reason for which a run stops."""
+
+    exit_code: int
+    replayed: str  # what it means where recorded answers are replayed
+    to_continue: str = ""  # what to say before the command that continues the run
+
+
+_AGAIN = "When the endpoints answer again, continue with"
+
+STOPS: Mapping[StopReason, Stop] = MappingProxyType(
+    {
+        "resolved": Stop(REACHED, "everything decided"),
+        "partial": Stop(ENDED_FIRST, "trials ran out, some pairs undecided", _AGAIN),
+        "budget": Stop(ENDED_FIRST, "budget", "Raise the budget and continue"),
+        "max_passes": Stop(ENDED_FIRST, "trials ran out", "Allow more passes and continue"),
+        "endpoints": Stop(ENDPOINTS, "trials ran out, nothing decided", _AGAIN),
+        "unusable": Stop(ENDPOINTS, "most answers could not be scored"),
+        "interrupted": Stop(INTERRUPTED, "interrupted", "Continue with"),
+    }
+)
+
+EXIT_CODES_HELP = (
+    "Exit codes: 0 goal reached; 3 a budget or cap ended first, the partial ranking is valid; 4 endpoints or "
+    "answers unusable; 5 a claim does not hold (check); 2 wrong usage or config; 130 interrupted; "
+    "1 unexpected."
+)
