@@ -17,6 +17,13 @@ from types import MappingProxyType
 from typing import Any
 
 from adaptive_eval import __version__
+from adaptive_eval.build.changed_settings import (
+    CHANGES,
+    Change,
+    change_warnings,
+    changes_of,
+    dump_changes,
+)
 from adaptive_eval.build.grading import (
     Grading,
     ScorersAllowance,
@@ -99,6 +106,7 @@ class Built:
     rubrics: Mapping[str, Rubric]  # thresholds that a pilot has to find are open
     stored: StoredAnswers | None = None  # answers of the pilot
     continued: Mapping[str, str] | None = None  # description of the run file that is continued
+    looked_at: int = 0  # its trials
     discoveries: Mapping[str, Discovery] = field(default_factory=dict)
     functions: Mapping[str, Answerer] = field(default_factory=dict)  # models that are functions
     solvers: Solvers = field(default_factory=dict)
@@ -117,6 +125,11 @@ class Built:
     def previous(self) -> Previous:
         """The models and priors from previous runs."""
         return previous_of(self.config, self.tasks, self.rubrics, self.continued)
+
+    @cached_property
+    def changes(self) -> list[Change]:
+        """The settings that were changed after answers had been looked at."""
+        return changes_of(self.config, self.continued, self.looked_at, time.time())
 
     @cached_property
     def identity(self) -> dict[str, Any]:
@@ -158,7 +171,8 @@ class Built:
 
     def session(self, remarks: Callable[[], tuple[str, ...]] = tuple) -> Session:
         """Return a fresh session that shows `remarks` with its own warnings."""
-        return Session(self.spec, remarks)
+        changed = tuple(change_warnings(self.changes))
+        return Session(self.spec, lambda: (*changed, *remarks()))
 
     def meta(self) -> dict[str, str]:
         """Return the description of a run for its run file."""
@@ -175,6 +189,7 @@ class Built:
             "identity": json.dumps(self.identity),
             "scoring": json.dumps({task.name: self._scoring_identity(task) for task in config.tasks}),
             "thresholds": dump_thresholds(self.rubrics),
+            CHANGES: dump_changes(self.changes),
             **self.previous.meta(),
             "seed": str(config.seed),
             STARTED_AT: str(self.started_at),

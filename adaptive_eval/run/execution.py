@@ -132,7 +132,7 @@ class _Run:
     ) -> None:
         if (directory / RUN_FILE).exists():
             with RunReader(directory) as reader:
-                built = replace(built, continued=reader.meta())
+                built = replace(built, continued=reader.meta(), looked_at=reader.count())
         self.built, self.directory, self.options = built, directory, options
         self._outlets, self._stack = outlets, stack
         self._audit, self._past = built.audit(), _Past()

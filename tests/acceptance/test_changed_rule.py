@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,17 @@ def test_a_stricter_rule_withdraws_what_it_would_not_have_decided(tmp_path: Path
         cwd=tmp_path,
     )
     assert again.code in (0, 3), again
+    written = report(tmp_path / "runs/changed")
+    changes = json.loads(written["meta"]["changes"])
+    assert [(one["setting"], one["before"], one["now"]) for one in changes] == [
+        ("stopping.rule", "zscore", "anytime"),
+        ("stopping.confidence", 0.9, 0.95),
+    ]
+    assert all(one["trials"] > 0 for one in changes)
+    said = "stopping.confidence was changed from 0.9 to 0.95"
+    assert said in " ".join(again.out.split())
+    assert any(said in text for text in written["warnings"])
+    assert said in (tmp_path / "runs/changed/report.md").read_text(encoding="utf-8")
     withdrawn = decisions(tmp_path, "withdrawn")
     assert {tuple(one["models"]) for one in before} <= {
         tuple(one["models"]) for one in withdrawn if one["verdict"] != "retired"
@@ -57,6 +69,7 @@ def test_a_stricter_rule_withdraws_what_it_would_not_have_decided(tmp_path: Path
     assert "withdrawn, since" in (tmp_path / "runs/changed/report.md").read_text(encoding="utf-8")
     assert in_process("run", "runs/changed", cwd=tmp_path).code in (0, 3)
     assert decisions(tmp_path, "withdrawn") == withdrawn, "once is enough"
+    assert json.loads(report(tmp_path / "runs/changed")["meta"]["changes"]) == changes, "the change stays"
 
 
 @pytest.mark.parametrize("rule", ["anytime", "exact"])
@@ -65,6 +78,7 @@ def test_the_same_rule_withdraws_nothing(tmp_path: Path, rule: str) -> None:
     assert in_process("run", path, cwd=tmp_path).code in (0, 3)
     before = decisions(tmp_path, "pair")
     assert before
-    assert in_process("run", "runs/changed", cwd=tmp_path).code in (0, 3)
+    assert in_process("run", "runs/changed", "-o", "budget.trials=301", cwd=tmp_path).code in (0, 3)
     assert decisions(tmp_path, "pair") == before
+    assert json.loads(report(tmp_path / "runs/changed")["meta"]["changes"]) == []
     assert not decisions(tmp_path, "withdrawn")
