@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from adaptive_eval.build.model_clients import prompt_bound
@@ -62,7 +63,7 @@ class GradingModelClient:
         parameters |= self._scorer.extra_body or {}
         try:
             answer = await with_retries(
-                lambda: self._attempt(sent, bill, seed, parameters),
+                partial(self._attempt, sent, bill, seed, parameters),
                 RETRY,
                 sleep=asyncio.sleep,
                 jitter=random.random,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -55,17 +54,15 @@ class AnsweringFromStore:
 
     async def attempt(
         self, endpoint: Endpoint, messages: Sequence[Message], requests: Sequence[TrialRequest]
-    ) -> Sequence[Completion]:
-        """Return the stored answers to these requests; ask where the first has none.
+    ) -> Sequence[Completion | None]:
+        """Return the stored answers to these requests; ask where none has one.
 
-        Where only some have one, fewer answers are returned than requests: the others are asked one by one.
+        Where only some have one, the others are asked one by one.
         """
         body = stored_body(endpoint.body(messages, seed=requests[0].seed), messages)
         found = [self._stored.find(one.key.model, one.seed, body) for one in requests]
         if any(found):
-            return [answer for answer in takewhile(bool, found) if answer] or await self._executor.attempt(
-                endpoint, messages, requests[:1]
-            )
+            return found
         return await self._executor.attempt(endpoint, messages, requests)
 
     def score(self, request: TrialRequest, completion: Completion) -> Coroutine[Any, Any, Score]:

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
 from adaptive_eval.engine.dispatch import Dispatch
-from adaptive_eval.engine.pool import Member
+from adaptive_eval.engine.pool import Member, Slot
 from adaptive_eval.engine.protocols import Clock, Endpoint, Executor, Scoring
 from adaptive_eval.engine.retry import with_retries
 from adaptive_eval.engine.solving import Solver, call_seed, total
-from adaptive_eval.engine.trial_task import Phase, TrialTask
+from adaptive_eval.engine.trial_task import Prompt, Sending, State, TrialTask
 from adaptive_eval.errors import EndpointError, ScorerUnavailable
 from adaptive_eval.store.records import FEWER_CHOICES, AttemptRecord
 from adaptive_eval.trial import Completion, Conversation, Message, Score, TrialRequest
 
-_GLANCE = 1.0
-"""Seconds after which a wait for a scorer checks whether it is still wanted."""
+Result: TypeAlias = Sequence[Completion | None] | EndpointError
+"""The answers of one request, in the order of its trials, or how it failed."""
 
-AttemptObserver: TypeAlias = Callable[
-    [TrialTask, Member, Sequence[AttemptRecord], Sequence[Completion] | EndpointError], None
-]
+AttemptObserver: TypeAlias = Callable[[Sending, Member, Sequence[AttemptRecord], Result], None]
 
-
-_Sample: TypeAlias = Callable[..., Awaitable[Sequence[Completion]]]
+_Sample: TypeAlias = Callable[..., Awaitable[Sequence[Completion | None]]]
 
 
 class TrialRunner:
     """Runs trials, one asyncio task each."""
+
+    glance = 1.0  # seconds after which a wait for a scorer checks whether it is still wanted
 
     def __init__(
         self,
@@ -52,16 +50,13 @@ class TrialRunner:
     async def run(self, trial: TrialTask) -> None:
         """Run `trial` to its end; only bugs raise."""
         try:
+            if trial.completion is None and trial.sending.sender is not trial:
+                await trial.sending.wait()
             if trial.completion is None:
-                trial.completion = await _shared_answer(trial)
-            if trial.completion is None:
-                with _sending(trial):
-                    solver = trial.client.solvers.get(trial.request.task)
-                    if solver is None:
-                        trial.completion = await self._answer(trial)
-                    else:
-                        trial.completion = await self._solve(trial, solver)
-            trial.phase = "scoring"
+                solver = trial.client.solvers.get(trial.request.task)
+                asked = self._answer(trial) if solver is None else self._solve(trial, solver)
+                trial.completion = await asked
+            trial.enter(State.SCORING)
             await self._score(trial, trial.completion)
         except ScorerUnavailable as error:
             trial.failure = error
@@ -80,151 +75,130 @@ class TrialRunner:
             trial.client.retry,
             sleep=partial(self._pause, trial),
             jitter=self._jitter,
-            unwanted=lambda: trial.last_attempt,
+            unwanted=lambda: not trial.wanted,
         )
 
     async def _solve(self, trial: TrialTask, solver: Solver) -> Completion:
         """Have the user's function answer; each of its calls takes the way of a trial's own request."""
-        bound = trial.client.prompt_tokens
+        bound, first = trial.client.prompt_tokens, trial.sending.prompt
 
         async def ask(messages: Conversation, number: int) -> Completion:
-            trial.messages, trial.prompt_tokens = messages, bound(messages)
-            trial.call_seed = call_seed(trial.request.seed, number)
+            trial.completion = None
+            trial.sending.prompt = Prompt(messages, bound(messages), call_seed(trial.request.seed, number))
             answer = await self._answer(trial)
             trial.spent = total((trial.spent, answer.paid))
             return answer
 
-        first = trial.messages, trial.prompt_tokens
         answer = None
         try:
-            answer = await solver.solve(ask, trial.messages, bound)
+            answer = await solver.solve(ask, first.messages, bound)
         finally:
             if answer is None:  # it is queued again, or dropped
-                (trial.messages, trial.prompt_tokens), trial.call_seed = first, None
+                trial.sending.prompt, trial.completion = first, None
         return answer
 
     async def _pause(self, trial: TrialTask, seconds: float) -> None:
-        _enter("waiting", trial)
+        trial.sending.enter(State.WAITING)
         await self._clock.sleep(seconds)
 
     async def _score(self, trial: TrialTask, completion: Completion) -> None:
         """Score an answer, with the retries of an endpoint where the scorer asks another model."""
-        lacking: EndpointError | None = None
 
-        async def attempt() -> Completion:
-            nonlocal lacking
+        async def attempt() -> EndpointError | None:
             try:
                 trial.score = await self._executor.score(trial.request, completion)
             except ScorerUnavailable:
                 raise
             except EndpointError as error:  # the answer lacks something; only another answer helps
-                lacking = error
-            return completion
+                return error
+            return None
 
         async def wait(seconds: float) -> None:
-            while seconds > 0.0 and not trial.last_attempt:
-                await self._clock.sleep(min(seconds, _GLANCE))
-                seconds -= _GLANCE
+            while seconds > 0.0 and trial.wanted:
+                await self._clock.sleep(min(seconds, self.glance))
+                seconds -= self.glance
 
-        await with_retries(
+        lacking = await with_retries(
             attempt,
             trial.client.retry,
             sleep=wait,
             jitter=self._jitter,
-            unwanted=lambda: trial.last_attempt,
+            unwanted=lambda: not trial.wanted,
         )
         if lacking is not None:
             raise lacking
 
     async def _attempt(self, trial: TrialTask) -> Completion:
-        """Ask once; ask another server where the failure is the server's."""
+        """Ask once; ask another server where the failure is the server's, alone where others got answers."""
         failed: set[Member] = set()
         while True:
-            if trial.recorded is not None:
-                await trial.recorded.wait()
-            member = await self._dispatch.admit(trial)
-            _enter("asking", trial, member)
-            started_at, started = self._clock.time(), self._clock.now()
+            sending = trial.sending
+            if sending.recorded is not None:
+                await sending.recorded.wait()
+            slot = await self._dispatch.admit(sending)
             used: int | None = None
             try:
-                requests = [one.asked_as for one in trial.group]
-                answers = await self._executor.attempt(member.endpoint, trial.messages, requests)
-                self._report(trial, member, started_at, started, answers)
-                if trial.shared is not None:
-                    trial.shared.answered(answers)
-                used = sum(answer.paid.total_tokens for answer in answers) or None
-                return answers[0]
+                answers = await self._send(trial, sending, slot)
+                used = sum(answer.paid.total_tokens for answer in answers if answer is not None) or None
+                sending.hand_out(answers)
+                if trial.completion is not None:
+                    return trial.completion
             except EndpointError as error:
-                self._report(trial, member, started_at, started, error)
                 used = None if error.billed else 0
-                failed.add(member)
-                trial.failed_at.add(member)
-                if trial.last_attempt or not self._dispatch.elsewhere(trial, member, error, failed):
+                failed.add(slot.member)
+                sending.failed_at.add(slot.member)
+                if not trial.wanted or not self._dispatch.elsewhere(sending, slot.member, error, failed):
                     raise
-                _enter("waiting", trial)
+                sending.enter(State.WAITING)
             finally:
-                self._dispatch.release(trial, used)
+                self._dispatch.release(sending, used)
+
+    async def _send(self, trial: TrialTask, sending: Sending, slot: Slot) -> Sequence[Completion | None]:
+        """Send a request to the server of its slot, and report how that ended."""
+        member, slot.task = slot.member, trial.task
+        sending.last = member
+        sending.enter(State.ASKING)
+        started_at, started = self._clock.time(), self._clock.now()
+        result: Result
+        try:
+            result = await self._executor.attempt(
+                member.endpoint, sending.prompt.messages, sending.requests()
+            )
+        except EndpointError as error:
+            result = error
+        except asyncio.CancelledError:
+            if slot.given_up is None or trial.abandoned or trial.task is None:
+                raise
+            trial.task.uncancel()
+            result = slot.given_up
+        slot.task = None
+        self._report(sending, member, started_at, started, result)
+        if isinstance(result, EndpointError):
+            raise result
+        return result
 
     def _report(
-        self,
-        trial: TrialTask,
-        member: Member,
-        started_at: float,
-        started: float,
-        result: Sequence[Completion] | EndpointError,
+        self, sending: Sending, member: Member, started_at: float, started: float, result: Result
     ) -> None:
         """Report an attempt for every trial of its request."""
-        latency = self._clock.now() - started
+        latency, url = self._clock.now() - started, member.endpoint.url
         records = []
-        for place, one in enumerate(trial.group):
-            one.attempts += 1
-            status, error, message = _outcome(result, place, len(trial.group))
-            key, url = one.request.key, member.endpoint.url
-            records.append(AttemptRecord(key, one.attempts, url, started_at, latency, status, error, message))
-        self._on_attempt(trial, member, records, result)
+        for number, trial in enumerate(sending.trials):
+            trial.attempts += 1
+            status, error, message = _outcome(result, number, len(sending.trials))
+            key, attempt = trial.request.key, trial.attempts
+            records.append(AttemptRecord(key, attempt, url, started_at, latency, status, error, message))
+        self._on_attempt(sending, member, records, result)
 
 
-async def _shared_answer(trial: TrialTask) -> Completion | None:
-    """Return the answer from the request of another trial; None where `trial` sends its own request."""
-    if trial.shared is None or trial.shared.sender is trial:
-        return None
-    try:
-        return await trial.shared.wait(trial)
-    finally:
-        trial.shared = None
-
-
-@contextmanager
-def _sending(trial: TrialTask) -> Iterator[None]:
-    """Tell the trials that share the request of `trial` where it ends without an answer."""
-    failure: EndpointError | None = None
-    try:
-        yield
-    except EndpointError as error:
-        failure = error
-        raise
-    finally:
-        if trial.shared is not None and trial.completion is None:
-            trial.shared.failed(failure)
-        trial.shared = None
-
-
-def _outcome(
-    result: Sequence[Completion] | EndpointError, place: int, group: int
-) -> tuple[int | None, str | None, str]:
-    """Return status, kind of failure and message of an attempt for the trial at `place` of its group."""
+def _outcome(result: Result, number: int, trials: int) -> tuple[int | None, str | None, str]:
+    """Return status, kind of failure and message of an attempt for one of the `trials` of its request."""
     if isinstance(result, EndpointError):
         return result.status, result.kind, str(result)
-    if place < len(result):
+    if number < len(result) and result[number] is not None:
         return None, None, ""
-    return None, FEWER_CHOICES, f"{len(result)} answers came where {group} were asked for; asked singly"
-
-
-def _enter(phase: Phase, trial: TrialTask, member: Member | None = None) -> None:
-    """Set the phase of a trial and of those that share its request."""
-    for one in trial.group:
-        one.phase = phase
-        one.asked = member if member is not None else one.asked
+    given = sum(answer is not None for answer in result)
+    return None, FEWER_CHOICES, f"{given} answers came where {trials} were asked for; asked singly"
 
 
 class InProcess:
@@ -235,7 +209,7 @@ class InProcess:
 
     async def attempt(
         self, endpoint: Endpoint, messages: Sequence[Message], requests: Sequence[TrialRequest]
-    ) -> Sequence[Completion]:
+    ) -> Sequence[Completion | None]:
         """Ask `endpoint` once for the answers to `requests`."""
         seed = requests[0].seed
         # Not isinstance: with a protocol that takes Python 3.11 a tenth of the time of the whole trial.

@@ -50,14 +50,18 @@ class HealthMonitor:
     def __init__(self, model: str, endpoint: str) -> None:
         self._model = model
         self._endpoint = endpoint
+        self.answers = 0
+        self.longest = 0.0  # seconds of the longest answer
+        self.last = -math.inf  # monotonic seconds of the last answer
         self._first: float | None = None
         self._seconds: deque[_Second] = deque()
-        self._answered = 0
         self._errors: Counter[str] = Counter()
 
     def answered(self, completion: Completion, *, now: float) -> None:
         """Count an answer that came at time `now`."""
-        self._answered += 1
+        self.answers += 1
+        self.longest = max(self.longest, completion.latency)
+        self.last = now
         second = self._second(now)
         second.answers += 1
         second.tokens += completion.paid.total_tokens
@@ -93,7 +97,7 @@ class HealthMonitor:
             endpoint=self._endpoint,
             in_flight=in_flight,
             limit=limit,
-            answered=self._answered,
+            answered=self.answers,
             requests_per_second=sum(second.answers for second in self._seconds) / span,
             tokens_per_second=sum(second.tokens for second in self._seconds) / span,
             p50=_percentile(latencies, 0.50),
@@ -134,28 +138,20 @@ def _percentile(classes: Counter[int], share: float) -> float | None:
 State: TypeAlias = Literal["in", "probation", "out", "refused"]
 """In use; available again and on probation; out and probed; refuses this model permanently."""
 
-FAILURES = 8
-"""Consecutive failed trials that take a server out."""
-
-PROBATION_SLOTS = 4
-"""Requests that a server on probation may have in flight."""
-
-_LONGEST_WAIT = 30.0
-"""Most seconds between two probes of a server that is out."""
-
 _LOST = frozenset({"connection", "dropped"})
 """Failures that take a server out at once: no connection, or one that broke."""
 
-_COUNTED = frozenset({"server", "timeout", "too_large"})
+_COUNTED = frozenset({"server", "timeout", "too_large", "malformed"})
 """Failures that take a server out when there are many: it answers, but not usefully."""
 
 
 class Presence:
     """The state of one server towards one model.
 
-    A failed connection takes it out at once; the first probe follows without a wait. Errors and timeouts of
-    several consecutive trials take it out too. A server that answers a probe is on probation until it answers
-    a request: it gets few requests, and one failure takes it out again, with longer waits between probes.
+    A failed connection takes it out at once; the first probe follows without a wait. Errors, timeouts and
+    unreadable answers of several consecutive trials take it out too. A server that answers a probe is on
+    probation until it answers a request: it gets few requests, and one failure takes it out again, with
+    longer waits between probes.
 
     Examples
     --------
@@ -174,6 +170,10 @@ class Presence:
     'in'
     """
 
+    failures = 8  # consecutive failed trials that take a server out
+    on_probation = 4  # requests that a server on probation may have in flight
+    longest_wait = 30.0  # most seconds between two probes of a server that is out
+
     def __init__(self) -> None:
         self.state: State = "in"
         self.out_since: float | None = None
@@ -189,7 +189,12 @@ class Presence:
     @property
     def probe_wait(self) -> float:
         """Seconds to wait before the next probe: none at first, then 1, 2, 4, up to half a minute."""
-        return 0.0 if self._probes == 0 else min(_LONGEST_WAIT, 2.0 ** (self._probes - 1))
+        return 0.0 if self._probes == 0 else min(self.longest_wait, 2.0 ** (self._probes - 1))
+
+    @property
+    def slots(self) -> float:
+        """Requests that it may have in flight, as far as its presence is concerned."""
+        return math.inf if self.state == "in" else self.on_probation
 
     def answered(self) -> None:
         """Count an answer; one from before the server went out changes nothing."""
@@ -206,11 +211,15 @@ class Presence:
             self._failed.add(trial)
         elif error.kind not in _LOST:
             return False
-        if error.kind not in _LOST and self.state == "in" and len(self._failed) < FAILURES:
+        if error.kind not in _LOST and self.state == "in" and len(self._failed) < self.failures:
             return False
-        self.state, self.reason = "out", str(error)
-        self.out_since = now if self.out_since is None else self.out_since
+        self.leave(str(error), now=now)
         return True
+
+    def leave(self, reason: str, *, now: float) -> None:
+        """Take it out."""
+        self.state, self.reason = "out", reason
+        self.out_since = now if self.out_since is None else self.out_since
 
     def refused(self, error: EndpointError) -> None:
         """Note that the server refuses this model permanently."""

@@ -249,7 +249,7 @@ class AuditedExecutor:
 
     async def attempt(
         self, endpoint: Endpoint, messages: Sequence[Message], requests: Sequence[TrialRequest]
-    ) -> Sequence[Completion]:
+    ) -> Sequence[Completion | None]:
         """Ask `endpoint` once for the answers to `requests`."""
         why = self._audit.pointless(requests[0].key.model) if requests[0].repeat else None
         if why is not None:

@@ -54,7 +54,7 @@ class Ledger:
             score=trial.score,
             missing=missing,
             after_stop=after_stop,
-            sent=trial.body(),
+            sent=trial.sending.body(),
             charged=trial.spent if trial.spent.total_tokens else None,
         )
         if not self._recorder.outcome(record):
@@ -84,6 +84,10 @@ class Ledger:
         await self._committer.commit(self._recorder.commit)
         self._committed_at = self._clock.now()
         self._cost += self._committed_at - started
+
+    def close(self) -> None:
+        """Release the committer."""
+        self._committer.close()
 
     async def gather(self) -> None:
         """Wait for more results before the next commit, in proportion to the cost of the last ones."""

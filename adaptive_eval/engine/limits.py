@@ -63,7 +63,7 @@ class BatchRounds:
 class Gate:
     """Counts a model's trials in flight and says how many more may start.
 
-    A trial that waits before its next attempt keeps its place: a server in trouble gets fewer requests.
+    A trial that waits before its next attempt keeps its slot: a server in trouble gets fewer requests.
 
     Examples
     --------
@@ -280,7 +280,7 @@ class Server:
 
     def free(self, tokens: int, *, now: float) -> float:
         """Return how many requests of `tokens` each may start at time `now`."""
-        return max(0, min(self.slots - self.in_flight, self.rates.room(tokens, now=now)))
+        return max(0, min(self.slots - self.in_flight, self.rates.free(tokens, now=now)))
 
     def enter(self, tokens: int, *, now: float) -> None:
         """Count a request that starts and takes `tokens` at most."""

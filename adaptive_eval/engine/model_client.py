@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from adaptive_eval.engine.discovery import Discovery
-from adaptive_eval.engine.health import HealthMonitor
-from adaptive_eval.engine.limits import AdaptiveConcurrency, ConcurrencyLimit, ServerLimits, Servers
-from adaptive_eval.engine.pool import Member, Pool
-from adaptive_eval.engine.protocols import Clock, Endpoint, SamplingEndpoint
+from adaptive_eval.engine.limits import ConcurrencyLimit
+from adaptive_eval.engine.pool import Pool
+from adaptive_eval.engine.protocols import Endpoint, SamplingEndpoint
 from adaptive_eval.engine.rates import RateLimit
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.solving import Solvers
@@ -30,7 +29,7 @@ class ModelClient:
     # trials in flight. None: as many as its servers can take; a server without a limit gets an adaptive
     # one.
     limit: ConcurrencyLimit | None
-    # how long one trial is attempted before it frees its place
+    # how long one trial is attempted before it frees its slot
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     requeues: int = 1  # how often a trial without an answer is queued again; after that it is missing
     # after this many consecutive missing trials the model is stopped: a server without usable answers must
@@ -60,40 +59,6 @@ class ModelClient:
     def patience(self) -> float:
         """Seconds for which no server may be there before the model is stopped."""
         return self.retry.total_wait if self.discovery is None else self.discovery.patience
-
-
-class Pools:
-    """The pool of every model as a run begins; models that name the same address share the server."""
-
-    def __init__(
-        self, clients: Mapping[str, ModelClient], limits: Mapping[str, ServerLimits], clock: Clock
-    ) -> None:
-        self._clients = dict(clients)
-        self._servers = Servers(limits)
-        self.of = {
-            model: Pool(
-                [self.member(model, endpoint) for endpoint in client.endpoints],
-                client.rate,
-                open_since=None if client.discovery is None else clock.now(),
-            )
-            for model, client in clients.items()
-        }
-
-    @property
-    def discoveries(self) -> dict[str, Discovery]:
-        """The search for servers, for the models that have one."""
-        return {
-            model: client.discovery for model, client in self._clients.items() if client.discovery is not None
-        }
-
-    def member(self, model: str, endpoint: Endpoint) -> Member:
-        """Return the pool member that asks `model` through `endpoint`."""
-        client = self._clients[model]
-        limits = ServerLimits if client.discovery is None else client.discovery.limits
-        server = self._servers.at(endpoint.url, limits)
-        if client.limit is None and server.concurrency is None:
-            server.concurrency = AdaptiveConcurrency()
-        return Member(endpoint, server, HealthMonitor(model, endpoint.url))
 
 
 @dataclass(frozen=True, slots=True)

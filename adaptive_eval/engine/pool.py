@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from adaptive_eval.engine.health import PROBATION_SLOTS, HealthMonitor, Presence
+from adaptive_eval.engine.health import HealthMonitor, Presence
 from adaptive_eval.engine.limits import AdaptiveConcurrency, Server
 from adaptive_eval.engine.protocols import Clock, Endpoint, QueueingEndpoint
 from adaptive_eval.engine.rates import RateLimit, Rates
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
 from adaptive_eval.trial import Completion
+
+
+@dataclass(eq=False, slots=True)
+class Slot:
+    """A request's slot at a server."""
+
+    member: Member
+    tokens: int  # the most tokens of the request
+    since: float  # monotonic seconds when it was given
+    task: asyncio.Task[None] | None = None  # the trial that asks, while its request is in flight
+    given_up: EndpointError | None = None  # why its request was given up together with its server
 
 
 @dataclass(eq=False, slots=True)
@@ -23,11 +34,16 @@ class Member:
     server: Server  # what the models served there share
     monitor: HealthMonitor  # how it has been doing
     presence: Presence = field(default_factory=Presence)  # whether it is there
-    in_flight: int = 0  # requests of the model in flight there
+    slots: set[Slot] = field(default_factory=set)  # of the model's requests in flight there
     # monotonic seconds before which nothing may start: the server asked for a pause
     held_until: float = -math.inf
     last_chosen: int = 0  # number of the last choice that fell on it, so that equal servers take turns
     left_at: float | None = None  # monotonic seconds when it left the pool; None while it belongs to it
+
+    @property
+    def in_flight(self) -> int:
+        """Requests of the model in flight there."""
+        return len(self.slots)
 
     @property
     def usable(self) -> bool:
@@ -49,19 +65,44 @@ class Member:
 
     def free(self, now: float) -> float:
         """Return how many requests may start there at time `now`, as far as the model is concerned."""
-        if not self.open(now):
-            return 0
-        return math.inf if self.presence.state == "in" else max(0, PROBATION_SLOTS - self.in_flight)
+        return self.presence.slots - len(self.slots) if self.open(now) else 0
+
+    def give_up(self, failure: EndpointError) -> None:
+        """Let the requests in flight there fail."""
+        for slot in self.slots:
+            if slot.task is not None:
+                slot.given_up = failure
+                slot.task.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """When a server of a pool counts as silent: its health decides, never one answer that takes long.
+
+    Enough requests together have been in flight there for `times` as long as the longest answer that the
+    other servers of the pool gave, and at least for `least` seconds.
+    """
+
+    requests: int = 4
+    times: float = 4.0
+    least: float = 10.0
+    answers: int = 8  # that the others must have given
 
 
 class Pool:
     """The servers of one model, and how many requests and tokens a minute it may take."""
 
     def __init__(
-        self, members: Sequence[Member], rate: RateLimit | None = None, *, open_since: float | None = None
+        self,
+        members: Sequence[Member],
+        rate: RateLimit | None = None,
+        *,
+        open_since: float | None = None,
+        silence: Silence | None = None,
     ) -> None:
         self.members = tuple(members)
         self.rates = Rates(rate or RateLimit())
+        self._silence = silence or Silence()
         self._choices = 0
         self._changed_at = open_since
 
@@ -87,29 +128,34 @@ class Pool:
         """Requests that all servers together may have in flight; every one of them must have a limit."""
         return int(sum(member.server.slots for member in self.members))
 
-    def choose(self, tokens: int, *, now: float, failed_at: Collection[Member] = ()) -> Member | None:
-        """Return the free server with the fewest requests in flight, those of other models included."""
-        if self.rates.room(tokens, now=now) < 1:
+    @property
+    def usable(self) -> bool:
+        """Whether any server can be asked."""
+        return any(member.usable for member in self.members)
+
+    def take(self, tokens: int, *, now: float, failed_at: Collection[Member] = ()) -> Slot | None:
+        """Take a slot at the free server with the fewest requests in flight, whichever models they are of."""
+        if self.rates.free(tokens, now=now) < 1:
             return None
         free = [one for one in self.members if one.free(now) >= 1 and one.server.free(tokens, now=now) >= 1]
         if not free:
             return None
-        chosen = min(free, key=lambda one: (one in failed_at, one.server.in_flight, one.last_chosen))
+        chosen = free[0]
+        if len(free) > 1:
+            chosen = min(free, key=lambda one: (one in failed_at, one.server.in_flight, one.last_chosen))
         self._choices += 1
         chosen.last_chosen = self._choices
-        return chosen
-
-    def enter(self, member: Member, tokens: int, *, now: float) -> None:
-        """Count a request at `member` that starts and takes `tokens` at most."""
-        member.in_flight += 1
-        member.server.enter(tokens, now=now)
+        slot = Slot(chosen, tokens, now)
+        chosen.slots.add(slot)
+        chosen.server.enter(tokens, now=now)
         self.rates.start(tokens, now=now)
+        return slot
 
-    def leave(self, member: Member, tokens: int, used: int, *, now: float) -> None:
-        """Count a request at `member` that has ended and `used` so many of its `tokens`."""
-        member.in_flight -= 1
-        member.server.leave(tokens, used, now=now)
-        self.rates.end(tokens, used, now=now)
+    def leave(self, slot: Slot, used: int, *, now: float) -> None:
+        """Free a slot whose request has `used` so many tokens."""
+        slot.member.slots.remove(slot)
+        slot.member.server.leave(slot.tokens, used, now=now)
+        self.rates.end(slot.tokens, used, now=now)
 
     def free_at(self, tokens: int, *, now: float) -> float:
         """Return when time alone lets a request of `tokens` start; infinity where it does not."""
@@ -133,9 +179,9 @@ class Pool:
         if isinstance(error, PermanentEndpointError):
             others_left = self.grows or any(other.presence.state != "refused" for other in others)
             return error.kind != "bad_request" and others_left
-        return member.left_at is not None or (
-            not member.open(now) and any(other.open(now) for other in others)
-        )
+        if member.left_at is not None:
+            return True
+        return not member.open(now) and any(other.open(now) for other in others)
 
     def answered(self, member: Member, answers: Sequence[Completion], *, now: float, longest: float) -> None:
         """Take note of answers at `member`, and of a pause that they ask for (at most `longest` seconds)."""
@@ -149,7 +195,7 @@ class Pool:
     def failed(
         self, member: Member, error: EndpointError, trial: Hashable, *, now: float, longest: float
     ) -> bool:
-        """Take note that a request of `trial` has failed at `member`."""
+        """Take note that a request of `trial` has failed at `member`; return whether that takes it out."""
         member.monitor.failed(error)
         if isinstance(error, PermanentEndpointError):
             if error.kind != "bad_request":
@@ -160,12 +206,28 @@ class Pool:
             member.hold(now + min(error.retry_after, longest))
         return member.presence.failed(error, trial, now=now)
 
+    def silent(self, now: float) -> Iterator[tuple[Member, float]]:
+        """Yield the servers that answer nothing while the others of the pool do, and for how many seconds."""
+        if len(self.members) < 2:
+            return
+        rule = self._silence
+        for member in self.members:
+            if not member.usable or member.in_flight < rule.requests:
+                continue
+            others = [other.monitor for other in self.members if other is not member]
+            if sum(other.answers for other in others) < rule.answers:
+                continue
+            bound = max(rule.least, rule.times * max(other.longest for other in others))
+            since = sorted(slot.since for slot in member.slots)[rule.requests - 1]
+            if now - since > bound and now - member.monitor.last > bound:
+                yield member, now - since
+
     def lost(self, now: float, patience: float, further: Sequence[str] = ()) -> str | None:
         """Return why the model cannot be asked any more, None while it can be, or may be again soon.
 
         All servers are refused, or out for more than `patience` seconds; or for so long there has been none.
         """
-        if any(member.usable for member in self.members):
+        if self.usable:
             return None
         out = [member.presence for member in self.members if member.presence.state == "out"]
         moments = [presence.out_since or now for presence in out]
@@ -204,15 +266,13 @@ class Prober:
         self._on_return()
 
 
-_EVERY = 5.0
-"""Seconds between two requests."""
-
-_SILENT = 3
-"""A server that did not say it this many times in succession is not asked again."""
-
-
 class QueueWatch:
-    """Tells each adaptive limit how many requests wait at its server."""
+    """Tells each adaptive limit how many requests wait at its server: asked every 5 s.
+
+    A server that did not say it three times in succession is not asked again.
+    """
+
+    every, most_silent = 5.0, 3
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -232,8 +292,8 @@ class QueueWatch:
 
     async def _watch(self, server: Server, limit: AdaptiveConcurrency, endpoint: QueueingEndpoint) -> None:
         silent = 0
-        while silent < _SILENT:
-            await self._clock.sleep(_EVERY)
+        while silent < self.most_silent:
+            await self._clock.sleep(self.every)
             if server.in_flight:
                 waiting = await endpoint.waiting()
                 silent = silent + 1 if waiting is None else 0

@@ -30,7 +30,7 @@ class Controller(Protocol):
         Parameters
         ----------
         capacity : mapping of str to int
-            Free places of every model that is not stopped, 0 included.
+            Free slots of every model that is not stopped, 0 included.
 
         Returns
         -------
@@ -104,8 +104,12 @@ class SamplingEndpoint(Endpoint, Protocol):
     def body(self, messages: Sequence[Message], *, seed: int | None, n: int = 1) -> Mapping[str, Any]:
         """Return the request's body as :meth:`complete` or, for `n` answers, :meth:`sample` sends it."""
 
-    async def sample(self, messages: Sequence[Message], *, seed: int | None, n: int) -> Sequence[Completion]:
+    async def sample(
+        self, messages: Sequence[Message], *, seed: int | None, n: int
+    ) -> Sequence[Completion | None]:
         """Ask once for `n` answers with the seeds `seed`, `seed` + 1, …; return at least one of them.
+
+        Each stands in the place of its seed; None stands for one that did not come.
 
         Raises
         ------
@@ -139,13 +143,13 @@ class Scoring(Protocol):
 class Executor(Protocol):
     """Makes attempts and scores answers, here or elsewhere; the engine decides when, where and how often.
 
-    A request has its place at a server for as long as :meth:`attempt` takes: so limits hold wherever it is
+    A request has its slot at a server for as long as :meth:`attempt` takes: so limits hold wherever it is
     made. A cancelled call leaves nothing that would arrive later.
     """
 
     async def attempt(
         self, endpoint: Endpoint, messages: Sequence[Message], requests: Sequence[TrialRequest]
-    ) -> Sequence[Completion]:
+    ) -> Sequence[Completion | None]:
         """Ask `endpoint` once for the answers to one or more trials.
 
         Parameters
@@ -159,8 +163,9 @@ class Executor(Protocol):
 
         Returns
         -------
-        sequence of Completion
-            The answers in the order of `requests`: at least one, and maybe fewer than were asked for.
+        sequence of Completion or None
+            The answers in the order of `requests`: at least one; None, or nothing at the end, for one that
+            did not come.
 
         Raises
         ------

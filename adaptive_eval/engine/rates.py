@@ -39,10 +39,10 @@ class SlidingWindow:
     --------
     >>> window = SlidingWindow(100, 60.0)
     >>> window.reserve(80)
-    >>> window.room(now=0.0)
+    >>> window.free(now=0.0)
     20
     >>> window.use(30, reserved=80, now=5.0)
-    >>> window.room(now=5.0), window.room(now=64.9), window.room(now=65.0)
+    >>> window.free(now=5.0), window.free(now=64.9), window.free(now=65.0)
     (70, 70, 100)
     """
 
@@ -53,14 +53,14 @@ class SlidingWindow:
         self._used = 0
         self._uses: deque[tuple[float, int]] = deque()
 
-    def room(self, now: float) -> int:
+    def free(self, now: float) -> int:
         """Return the amount free at time `now`; below 0 where more was used than reserved."""
         self._forget(now)
         return self.limit - self._used - self._reserved
 
     def free_at(self, amount: int, now: float) -> float:
         """Return when `amount` may be reserved: `now`, or later; infinity where uses have to end first."""
-        lacking = amount - self.room(now)
+        lacking = amount - self.free(now)
         if lacking <= 0:
             return now
         for at, used in self._uses:
@@ -99,7 +99,7 @@ class Rates:
     >>> rates = Rates(RateLimit(requests_per_minute=120))
     >>> rates.start(0, now=0.0)
     >>> rates.start(0, now=0.0)
-    >>> rates.room(0, now=0.5), rates.free_at(0, now=0.5), rates.room(0, now=1.0)
+    >>> rates.free(0, now=0.5), rates.free_at(0, now=0.5), rates.free(0, now=1.0)
     (0.0, 1.0, 2.0)
     """
 
@@ -116,12 +116,12 @@ class Rates:
         if limit.tokens_per_minute is not None:
             self._tokens = SlidingWindow(limit.tokens_per_minute, MINUTE)
 
-    def room(self, tokens: int, *, now: float) -> float:
+    def free(self, tokens: int, *, now: float) -> float:
         """Return how many requests of `tokens` each may start at time `now`."""
-        room = [float(window.room(now)) for window in self._requests]
+        free = [float(window.free(now)) for window in self._requests]
         if self._tokens is not None:
-            room.append(self._tokens.room(now) // self._bounded(tokens))
-        return max(0.0, min(room, default=math.inf))
+            free.append(self._tokens.free(now) // self._bounded(tokens))
+        return max(0.0, min(free, default=math.inf))
 
     def free_at(self, tokens: int, *, now: float) -> float:
         """Return when a request of `tokens` may start; infinity where others have to end first."""

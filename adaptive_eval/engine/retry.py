@@ -1,14 +1,16 @@
-"""When a failed request is sent again: a pure decision, and the one retry layer that is built from it."""
+"""When a failed request is sent again: a pure decision, and tenacity's retries with it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
-from adaptive_eval.errors import EndpointError, TransientEndpointError, UsageError
-from adaptive_eval.trial import Completion
+from adaptive_eval.errors import TransientEndpointError, UsageError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +23,12 @@ class RetryPolicy:
 
     Examples
     --------
-    >>> RetryPolicy(attempts=3).attempts
-    3
+    >>> policy = RetryPolicy(attempts=5, base=1.0, cap=10.0, total_wait=100.0)
+    >>> busy = TransientEndpointError("busy", kind="server")
+    >>> [policy.wait(busy, attempt, jitter=0.5) for attempt in range(1, 6)]
+    [0.5, 1.0, 2.0, 4.0, 5.0]
+    >>> policy.allows(attempt=4, waited=95.0), policy.allows(attempt=5, waited=0.0)
+    (True, False)
     """
 
     attempts: int = 10  # most attempts, the first included
@@ -41,41 +47,28 @@ class RetryPolicy:
             if not getattr(self, name) >= 0.0:
                 raise UsageError(f"{name} is {getattr(self, name)}; it must be 0 or more seconds")
 
-
-def next_wait(
-    policy: RetryPolicy, error: EndpointError, *, attempt: int, waited: float, jitter: float
-) -> float | None:
-    """Decide whether and when a trial is tried again.
-
-    Examples
-    --------
-    >>> policy = RetryPolicy(attempts=5, base=1.0, cap=10.0, total_wait=100.0)
-    >>> busy = TransientEndpointError("busy", kind="server")
-    >>> [next_wait(policy, busy, attempt=k, waited=0.0, jitter=0.5) for k in range(1, 6)]
-    [0.5, 1.0, 2.0, 4.0, None]
-    >>> limited = TransientEndpointError("slow down", kind="rate_limit", retry_after=30.0)
-    >>> next_wait(policy, limited, attempt=1, waited=0.0, jitter=0.0)
-    30.0
-    """
-    if not isinstance(error, TransientEndpointError) or attempt >= policy.attempts:
-        return None
-    if error.retry_after is not None:
-        wait = error.retry_after + jitter * policy.base
-    else:
+    def wait(self, error: BaseException | None, attempt: int, jitter: float) -> float:
+        """Return the seconds to wait after attempt number `attempt` has failed with `error`."""
+        asked = error.retry_after if isinstance(error, TransientEndpointError) else None
+        if asked is not None:
+            return asked + jitter * self.base
         # 2^(k − 1) overflows a float beyond k = 1024; the cap is reached long before.
-        wait = jitter * min(policy.cap, policy.base * 2.0 ** min(attempt - 1, 64))
-    return wait if waited + wait <= policy.total_wait else None
+        return jitter * min(self.cap, self.base * 2.0 ** min(attempt - 1, 64))
+
+    def allows(self, attempt: int, waited: float) -> bool:
+        """Return whether another attempt may follow attempt number `attempt`, after so many seconds."""
+        return attempt < self.attempts and waited <= self.total_wait
 
 
-async def with_retries(
-    attempt: Callable[[], Awaitable[Completion]],
+def with_retries(
+    attempt: Callable[[], Awaitable[T]],
     policy: RetryPolicy,
     *,
     sleep: Callable[[float], Awaitable[None]],
     jitter: Callable[[], float],
     unwanted: Callable[[], bool],
-) -> Completion:
-    """Make attempts until one succeeds or no further one is wanted.
+) -> Coroutine[Any, Any, T]:
+    """Make attempts until one succeeds or no further one is wanted; `attempt` is a function with ``async``.
 
     Examples
     --------
@@ -89,47 +82,15 @@ async def with_retries(
     Traceback (most recent call last):
     adaptive_eval.errors.TransientEndpointError: busy
     """
-    # Nearly every trial ends with its first attempt; the layer is built for those that do not, which saves
-    # a twentieth of the cost of a request.
-    first: TransientEndpointError | None
-    try:
-        return await attempt()
-    except TransientEndpointError as error:
-        first = error
 
-    async def next_attempt() -> Completion:
-        nonlocal first
-        if first is None:
-            return await attempt()
-        failure, first = first, None
-        raise failure
+    def wait(state: RetryCallState) -> float:
+        error = None if state.outcome is None else state.outcome.exception()
+        return policy.wait(error, state.attempt_number, jitter())
 
-    return await _layer(policy, sleep, jitter, unwanted)(next_attempt)
+    def stop(state: RetryCallState) -> bool:
+        return unwanted() or not policy.allows(state.attempt_number, state.idle_for + state.upcoming_sleep)
+
+    return AsyncRetrying(retry=_TRANSIENT, wait=wait, stop=stop, sleep=sleep, reraise=True)(attempt)
 
 
-def _layer(
-    policy: RetryPolicy,
-    sleep: Callable[[float], Awaitable[None]],
-    jitter: Callable[[], float],
-    unwanted: Callable[[], bool],
-) -> AsyncRetrying:
-    """Build the retry layer of one trial. Not to be shared: tenacity keeps the state of a call in it."""
-    wait: float | None = None
-
-    def decide(state: RetryCallState) -> float:
-        nonlocal wait
-        error = state.outcome.exception() if state.outcome is not None else None
-        assert isinstance(error, EndpointError)
-        wait = None
-        if not unwanted():
-            attempt, waited = state.attempt_number, state.idle_for
-            wait = next_wait(policy, error, attempt=attempt, waited=waited, jitter=jitter())
-        return wait or 0.0
-
-    return AsyncRetrying(
-        retry=retry_if_exception_type(TransientEndpointError),
-        wait=decide,
-        stop=lambda _: wait is None,
-        sleep=sleep,
-        reraise=True,
-    )
+_TRANSIENT = retry_if_exception_type(TransientEndpointError)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
 from adaptive_eval.core.results import Decision, Results, StopVerdict
 from adaptive_eval.engine.answer_watch import AnswerWatch
-from adaptive_eval.engine.clock import LONGEST_PAUSE, Deadlines, Stopwatch, SystemClock
+from adaptive_eval.engine.clock import Deadlines, SystemClock
 from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.events import (
     Attempted,
@@ -26,34 +26,18 @@ from adaptive_eval.engine.events import (
     Remarked,
     Stopped,
 )
-from adaptive_eval.engine.in_flight import InFlightTrials
+from adaptive_eval.engine.in_flight import InFlightTrials, Unlogged
 from adaptive_eval.engine.ledger import Committer, Ledger, ThreadCommitter
 from adaptive_eval.engine.limits import ServerLimits
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.no_answers import NoAnswers
+from adaptive_eval.engine.pace import Pace
 from adaptive_eval.engine.protocols import Allowance, Clock, Controller, Executor, Prompts, Recorder
 from adaptive_eval.engine.trial_task import TrialTask, share
-from adaptive_eval.errors import Coded, SessionError, UsageError
+from adaptive_eval.engine.watches import Watches
+from adaptive_eval.errors import SessionError, UsageError
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import Score, TrialKey, TrialRequest
-
-_TICK = 1.0
-"""Seconds after which the loop looks at the time, whatever happens."""
-
-_LEAST_TICK = 0.001
-"""A deadline may be nearer than a clock that has run for months can tell; the loop must not spin then."""
-
-_SNAPSHOT_SHARE = 20.0
-"""A snapshot takes at most a twentieth of the time."""
-
-_LONGEST_BETWEEN = 30.0
-"""Most seconds between two snapshots, whatever they cost."""
-
-_BUSY = 10.0
-"""Seconds by which the event loop is late where a view warns of it."""
-
-_BURST = 16
-"""Requests started before others get their turn: building hundreds at once would hold up the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +49,10 @@ class RunnerOptions:
     # what happens to requests in flight when the time of the run is up
     at_deadline: Literal["drain", "cancel"] = "drain"
     elapsed: float = 0.0  # seconds of running time of previous sessions of the run
+    allow_missing: bool = False  # whether to go on without a model whose very first request is refused
+    reached: frozenset[str] = frozenset()  # models that have answered in previous sessions
+    tick: float = 1.0  # seconds after which the loop looks at the time, whatever happens
+    burst: int = 16  # requests started before others get their turn: hundreds would hold up the event loop
 
     def __post_init__(self) -> None:
         if not self.snapshot_every > 0.0:
@@ -108,10 +96,10 @@ class Runner:
         self._options = options or RunnerOptions()
         self._observer = observer
         self._allowance = allowance
-        self._drift = drift or DriftWatch()
-        self._answers = answers or AnswerWatch()
-        self._committer = committer or ThreadCommitter()
-        self._ledger = Ledger(recorder, self._clock, self._committer)
+        self._watches = Watches(
+            drift or DriftWatch(), no_answers or NoAnswers(), answers or AnswerWatch()
+        )
+        self._ledger = Ledger(recorder, self._clock, committer or ThreadCommitter())
         self._wake = asyncio.Event()
         self._in_flight = InFlightTrials(
             clients,
@@ -121,19 +109,14 @@ class Runner:
             jitter=jitter,
             on_change=self._wake.set,
             presume_billed=controller.presume_billed,
-            no_answers=no_answers or NoAnswers(),
+            proven=self._options.reached,
         )
         self._ending: StopVerdict | None = None
-        self._trials = 0
-        self._running = Stopwatch(self._clock, self._options.elapsed)
-        self._snapshot_due = self._clock.now()
-        self._snapshot_cost = 0.0
-        self._lag = 0.0
+        self._pace = Pace(self._clock, self._options.snapshot_every, self._options.elapsed)
 
     async def run(self) -> StopVerdict:
         """Run to the end; once."""
-        self._running.start()
-        self._snapshot_due = self._clock.now()
+        self._pace.start()
         try:
             async with asyncio.TaskGroup() as tasks:
                 ticker = tasks.create_task(self._tick())
@@ -147,7 +130,7 @@ class Runner:
             first = failures.exceptions[0]
             raise first from first.__cause__
         finally:
-            self._committer.close()
+            self._ledger.close()
 
     def request_stop(self) -> None:
         """Launch nothing more and let requests in flight finish; a second call cancels them."""
@@ -169,7 +152,8 @@ class Runner:
                     if self._ending is not None:
                         return await self._finish()
                     self._require_progress()
-                await self._snapshot_when_due()
+                if self._pace.due:
+                    await self._snapshot()
                 await self._wake.wait()
                 if self._in_flight.running:
                     await self._ledger.gather()
@@ -189,19 +173,21 @@ class Runner:
         """Wake the loop for what depends on time alone: snapshots, deadlines, the end of a pause."""
         while True:
             remaining = self._until_deadline()
-            pause = min(_TICK, self._options.snapshot_every)
-            seconds = max(min(pause, remaining), _LEAST_TICK) if remaining > 0.0 else pause
+            seconds = min(self._options.tick, self._options.snapshot_every)
+            if (
+                remaining > 0.0
+            ):  # nearer than a clock that has run for months can tell: the loop must not spin
+                seconds = max(min(seconds, remaining), 0.001)
             due = self._clock.now() + seconds
             await self._clock.sleep(seconds)
-            late = self._clock.now() - due
-            if late <= LONGEST_PAUSE:  # more is the stopwatch's matter: it may have been asleep
-                self._lag = max(self._lag, late)
+            self._pace.late(self._clock.now() - due)
+            self._in_flight.fleet.give_up_silent()
             self._wake.set()
 
     async def _launch(self) -> None:
-        """Fill the free places, queued trials first, then those that the session asks for.
+        """Fill the free slots, queued trials first, then those that the session asks for.
 
-        Places that one model leaves free at a shared server are offered to the others.
+        Slots that one model leaves free at a shared server are offered to the others.
         """
         self._in_flight.relaunch()
         content: set[str] = set()
@@ -213,9 +199,9 @@ class Runner:
             asked = await self._launch_some(dict(capacity))
             self._check_verdict()
             content |= {model for model, free in capacity.items() if asked[model] < free}
-            if not self._in_flight.constrained:
+            if not (self._in_flight.constrained or self._in_flight.opening):
                 break
-        self._in_flight.wake_when_free()
+        self._in_flight.ring_when_free()
 
     async def _launch_some(self, capacity: dict[str, int]) -> Counter[str]:
         """Launch the trials that the session asks for; return their number by model."""
@@ -234,12 +220,12 @@ class Runner:
                 self._in_flight.drop(trial)
                 continue
             self._in_flight.start(trial)
-            if number % _BURST == _BURST - 1:
+            if (number + 1) % self._options.burst == 0:
                 await asyncio.sleep(0)
         return asked
 
     def _affordable(self, capacity: dict[str, int]) -> dict[str, int]:
-        """Return the free places whose answers can be scored within the allowance, the same for every model.
+        """Return the free slots whose answers can be scored within the allowance, the same for every model.
 
         Where not even one answer of each model can be, and nothing is in flight, the run ends.
         """
@@ -259,20 +245,21 @@ class Runner:
         if request.key in self._in_flight:
             raise SessionError(f"the session asked for {request.key}, which is in flight")
         if capacity[model] < 1:
-            raise SessionError(f"the session asked for {request.key}, but the model has no free place")
+            raise SessionError(f"the session asked for {request.key}, but the model has no free slot")
         capacity[model] -= 1
-        messages = self._prompts.messages(request)
-        return TrialTask(request, client, messages, client.prompt_tokens(messages))
+        return TrialTask.of(request, client, self._prompts.messages(request))
 
     async def _absorb(self) -> None:
         """Store completed trials, commit once, and only then tell the session."""
         after_stop = self._controller.stopped is not None
         records: list[TrialRecord] = []
         servers: dict[TrialKey, str] = {}
-        refusals: dict[str, str] = {}
+        refused: dict[str, str] = {}
         for trial in self._in_flight.ended():
             model = trial.request.key.model
-            servers[trial.request.key] = trial.url
+            servers[trial.request.key] = trial.sending.url
+            if trial.failure is None and trial.score is not None:
+                self._watches.no_answers.add(model, trial.score)
             match self._in_flight.settle(trial):
                 case "scored":
                     records.append(self._ledger.outcome(trial, missing=None, after_stop=after_stop))
@@ -281,35 +268,44 @@ class Runner:
                     records.append(self._ledger.outcome(trial, missing=why, after_stop=after_stop))
                     if self._in_flight.answers_nothing(model):
                         # An answer that no scorer can use is not the server's fault.
-                        words = (
-                            _said(trial, f"no answer for trial after trial: {why}")
-                            if end == "missing"
-                            else f"no score for trial after trial: {why}"
-                        )
-                        refusals.setdefault(model, words)
+                        words = f"no score for trial after trial: {why}"
+                        if end == "missing":
+                            words = _said(trial, f"no answer for trial after trial: {why}")
+                        refused.setdefault(model, words)
                 case "refused":
-                    refusals.setdefault(model, _said(trial, str(trial.failure)))
-        self._log_attempts()
-        unrecorded = self._in_flight.take_unrecorded()
+                    refused.setdefault(model, _said(trial, str(trial.failure)))
+        self._end_where_refused_first(refused)
+        unlogged = self._log_attempts()
         await self._ledger.commit()
-        for event in unrecorded:
+        for event in unlogged.recorded:
             event.set()
-        self._report_dropped()
+        self._report_dropped(unlogged)
         # Before the session gets outcomes: it must not call a ranking resolved that rests on such a model.
         for model in {record.request.key.model for record in records}:
-            reason = self._in_flight.no_answers.refusal(model)
+            reason = self._watches.no_answers.refusal(model)
             if reason is not None:
                 self._stop_model(model, reason)
         self._watch_answers(records)
         if records:
             self._emit(lambda: Finished(tuple(records)))
             self._decided(self._controller.tell([record.outcome for record in records]))
-            self._watch_drift(records, servers)
+            self._remark(self._watches.changed(records, servers))
             self._size_rounds()
-        self._report_servers()
+        self._decided(self._in_flight.fleet.changes.take_decisions(self._pace.trials))
+        self._remark(self._in_flight.fleet.take_news())
         lost = self._in_flight.lost() if self._ending is None else {}
-        for model, reason in {**lost, **refusals}.items():
+        for model, reason in {**lost, **refused}.items():
             self._stop_model(model, reason)
+
+    def _end_where_refused_first(self, refused: dict[str, str]) -> None:
+        """End the run where a model was never reached: its address is wrong, and the others cost money.
+
+        Such a model is not stopped: the run may continue with another address.
+        """
+        never = [model for model in refused if not self._in_flight.proven(model)]
+        if never and self._ending is None and not self._options.allow_missing:
+            words = "; ".join(f"{model}: {refused.pop(model)}" for model in never)
+            self._end(StopVerdict("endpoints", words, {"refused": never}))
 
     def _size_rounds(self) -> None:
         """Let the next batches be as large as the forecast says."""
@@ -323,31 +319,14 @@ class Runner:
     def _watch_answers(self, records: Sequence[TrialRecord]) -> None:
         """Say what is wrong with answers, and end the run where most of them cannot be used."""
         for record in records:
-            self._answers.add(record)
-        for text in self._answers.take_news():
-            self._emit(partial(Remarked, self._clock.time(), text))
-        verdict = self._answers.verdict()
+            self._watches.answers.add(record)
+        self._remark(self._watches.answers.take_news())
+        verdict = self._watches.answers.verdict()
         if verdict is not None and self._controller.stopped is None:
             self._decided(self._controller.end(verdict.reason, verdict.text, verdict.evidence))
 
-    def _watch_drift(self, records: Sequence[TrialRecord], servers: Mapping[TrialKey, str]) -> None:
-        for record in records:
-            request = record.request
-            category = None if record.score is None else record.score.category
-            self._drift.add(
-                request.key,
-                (request.task, request.question),
-                category,
-                at=record.finished_at,
-                server=servers[request.key],
-            )
-        for text in self._drift.take_news():
-            self._emit(partial(Remarked, self._clock.time(), text))
-
-    def _report_servers(self) -> None:
-        """Store which servers joined or left, and emit new warnings about them."""
-        self._decided(self._in_flight.pool_changes.take_decisions(self._trials))
-        for text in self._in_flight.pool_changes.news():
+    def _remark(self, texts: Iterable[str]) -> None:
+        for text in texts:
             self._emit(partial(Remarked, self._clock.time(), text))
 
     def _stop_model(self, model: str, reason: str, *, spent: bool = False) -> None:
@@ -356,9 +335,9 @@ class Runner:
             self._in_flight.stop_model(model)
             self._decided(self._controller.stop_model(model, reason, spent=spent))
 
-    def _report_dropped(self) -> None:
+    def _report_dropped(self, unlogged: Unlogged) -> None:
         """Tell the session which trials were dropped."""
-        for key, billed in self._in_flight.take_dropped():
+        for key, billed in unlogged.dropped:
             self._controller.abandon(key, billed=billed)
 
     def _check_verdict(self) -> None:
@@ -369,7 +348,7 @@ class Runner:
     def _check_deadline(self) -> None:
         if self._ending is not None:
             return
-        deadlines, elapsed = self._options.deadlines, self._running.read()
+        deadlines, elapsed = self._options.deadlines, self._pace.elapsed()
         over = deadlines.over(elapsed)
         if over is not None:
             self._end(StopVerdict("budget", evidence=over))
@@ -390,8 +369,7 @@ class Runner:
     async def _finish(self) -> StopVerdict:
         assert self._ending is not None
         ending = self._ending
-        self._log_attempts()
-        self._report_dropped()
+        self._report_dropped(self._log_attempts())
         self._decided(self._controller.end(ending.reason, ending.text, ending.evidence))
         verdict = self._controller.stopped
         if verdict is None:
@@ -405,7 +383,7 @@ class Runner:
         if not self._in_flight.held:
             raise SessionError(
                 "the session asks for nothing, nothing is in flight and it has not stopped: it would wait "
-                "for ever. Every open model had a free place"
+                "for ever. Every open model had a free slot"
             )
 
     def _decided(self, decisions: Sequence[Decision]) -> None:
@@ -413,69 +391,40 @@ class Runner:
             at = self._ledger.decisions(decisions)
             self._emit(lambda: Decided(at, tuple(decisions)))
 
-    async def _snapshot_when_due(self) -> None:
-        if self._clock.now() >= self._snapshot_due:
-            await self._snapshot()
-
     async def _snapshot(self) -> None:
-        started, every = self._clock.now(), self._options.snapshot_every
-        self._snapshot_due = started + every
-        elapsed = self._running.read()
+        self._pace.begin()
+        elapsed = self._pace.elapsed()
         results = self._with_engine_state(self._controller.results(), elapsed)
-        lag, self._lag = self._lag, 0.0
-        self._trials = results.trials
+        lag = self._pace.end_of_lag()
         endpoints = self._in_flight.health()
         at = await self._ledger.snapshot(results, endpoints, elapsed=elapsed)
-        # A snapshot of hundreds of models takes a good part of a second. One alone says nothing: the first
-        # forecast of a process loads what it computes with.
-        cost, before = self._clock.now() - started, self._snapshot_cost
-        self._snapshot_cost = cost
-        self._snapshot_due = started + max(every, min(_SNAPSHOT_SHARE * min(cost, before), _LONGEST_BETWEEN))
+        self._pace.end(results.trials)
         self._emit(lambda: Progress(at, elapsed, results, endpoints, lag))
 
     def _with_engine_state(self, results: Results, elapsed: float) -> Results:
         """Add the budgets of time and scoring, and the engine's warnings."""
         time = self._options.deadlines.lines(elapsed)
         scoring = () if self._allowance is None else tuple(self._allowance.lines())
-        remarks = self._in_flight.remarks()
-        no_answers = self._in_flight.no_answers
+        no_answers, drift = self._watches.no_answers, self._watches.drift
+        servers = self._in_flight.fleet.remarks()
+        warnings = (*servers, *self._watches.remarks(), *self._pace.warnings())
         return replace(
             results,
             models=tuple(replace(line, no_answer=no_answers.count(line.model)) for line in results.models),
-            changes=tuple(self._drift.changes),
+            changes=tuple(drift.changes),
             budgets=(*results.budgets, *time, *scoring),
-            warnings=(
-                *results.warnings,
-                *remarks,
-                *self._answers.remarks(),
-                *self._drift.remarks,
-                *self._stall(),
-            ),
+            warnings=(*results.warnings, *warnings),
         )
 
-    def _stall(self) -> Iterator[str]:
-        if self._lag >= _BUSY:
-            yield Coded(
-                "warning/busy",
-                f"this process is busy: its event loop was late by {self._lag:.1f} s; fewer requests in "
-                "flight, or workers (executor), help",
-            )
-        stall = self._running.longest_stall
-        if stall:
-            yield Coded(
-                "warning/busy",
-                f"this process was held up for {stall:.0f} s, so a limit of running time may have been "
-                "exceeded by as much",
-            )
-
     def _until_deadline(self) -> float:
-        return self._options.deadlines.remaining(self._running.read(), self._in_flight.open_models)
+        return self._options.deadlines.remaining(self._pace.elapsed(), self._in_flight.open_models)
 
-    def _log_attempts(self) -> None:
-        attempts = self._in_flight.take_attempts()
-        self._ledger.attempts(attempts)
-        if attempts:
-            self._emit(lambda: Attempted(tuple(attempts)))
+    def _log_attempts(self) -> Unlogged:
+        unlogged = self._in_flight.take_unlogged()
+        self._ledger.attempts(unlogged.attempts)
+        if unlogged.attempts:
+            self._emit(lambda: Attempted(tuple(unlogged.attempts)))
+        return unlogged
 
     def _emit(self, event: Callable[[], Event]) -> None:
         if self._observer is not None:
@@ -493,4 +442,4 @@ def _why_missing(trial: TrialTask, end: Literal["missing", "unscored"]) -> str:
 
 def _said(trial: TrialTask, words: str) -> str:
     """Return `words` about where `trial` was sent last."""
-    return words if trial.asked is None else trial.asked.says(words)
+    return words if trial.sending.last is None else trial.sending.last.says(words)

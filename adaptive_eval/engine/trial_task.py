@@ -1,19 +1,49 @@
-"""One trial in flight, and the request that several of them may share."""
+"""One trial in flight as a state machine, and the request that is sent for it and maybe for others."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, cast
+from enum import Enum
+from typing import Any, NamedTuple, cast
 
 from adaptive_eval.engine.model_client import ModelClient
-from adaptive_eval.engine.pool import Member
+from adaptive_eval.engine.pool import Member, Slot
 from adaptive_eval.engine.protocols import SamplingEndpoint
-from adaptive_eval.errors import EndpointError
+from adaptive_eval.errors import EndpointError, SessionError
 from adaptive_eval.trial import Completion, Message, Score, TrialRequest, Usage, stored_body
 
-Phase: TypeAlias = Literal["asking", "waiting", "scoring"]
+
+class State(Enum):
+    """The state of a trial."""
+
+    QUEUED = "queued"  # it waits for its model to have a free slot
+    WAITING = "waiting"  # for a slot at a server, or for its next attempt
+    ASKING = "asking"  # its request is in flight
+    SCORING = "scoring"  # it is answered and paid for: nothing cancels it now
+    ENDED = "ended"  # with a score, or with a failure
+    WITHDRAWN = "withdrawn"  # cancelled while nothing was in flight
+    CANCELLED = "cancelled"  # cancelled while its request was in flight
+
+
+_NEXT: Mapping[State, frozenset[State]] = {
+    State.QUEUED: frozenset({State.WAITING, State.ASKING, State.SCORING, State.ENDED, State.WITHDRAWN}),
+    State.WAITING: frozenset({State.WAITING, State.ASKING, State.SCORING, State.ENDED, State.WITHDRAWN}),
+    State.ASKING: frozenset({State.WAITING, State.ASKING, State.SCORING, State.ENDED, State.CANCELLED}),
+    State.SCORING: frozenset({State.SCORING, State.ENDED}),
+    State.ENDED: frozenset({State.QUEUED}),
+    State.WITHDRAWN: frozenset(),
+    State.CANCELLED: frozenset(),
+}
+
+
+class Prompt(NamedTuple):
+    """What is asked: the messages, the most tokens that they can be, and the seed."""
+
+    messages: Sequence[Message]
+    tokens: int
+    seed: int
 
 
 @dataclass(slots=True, eq=False)
@@ -22,119 +52,151 @@ class TrialTask:
 
     request: TrialRequest  # the trial
     client: ModelClient  # how its model is asked
-    messages: Sequence[Message]  # what is asked
-    prompt_tokens: int = 0  # most tokens of what is asked
+    sending: Sending = field(init=False)  # the request that is sent for it
+    state: State = State.QUEUED
+    wanted: bool = True  # whether another attempt is wanted after the present one
     attempts: int = 0  # attempts made so far
     requeued: int = 0  # how often it was queued again
-    # A request is in flight; it waits for a place or for the next attempt; the answer is being scored
-    phase: Phase = "asking"
-    last_attempt: bool = False  # true when no attempt beyond the one under way is wanted
-    abandoned: bool = False  # true when it was cancelled and leaves no outcome
-    # the answer and its score. An answer whose scorer is out of reach is kept while the trial waits.
-    completion: Completion | None = None
-    score: Score | None = None
-    failure: EndpointError | None = None  # why it has no answer
-    place: Member | None = None  # where it has a place now
-    reserved: int = 0  # tokens that are counted for it there
-    asked: Member | None = None  # where it was sent last
-    # where it has failed: the next attempt goes to another server, if there is one
-    failed_at: set[Member] = field(default_factory=set)
-    # set once the last attempt, which may have been billed, is stored; the next attempt waits for it
-    recorded: asyncio.Event | None = None
-    # the request that asks for it and for others, until its answer is there
-    shared: SharedRequest | None = None
-    # seed and number of answers of the shared request that has answered it
-    sent_with: tuple[int, int] | None = None
-    task: asyncio.Task[None] | None = None
-    spent: Usage = field(default_factory=Usage)  # what the calls of its solver have cost so far
-    call_seed: int | None = None  # of the last call of its solver
+    completion: Completion | None = None  # the answer, which is kept while its scorer is out of reach
+    score: Score | None = None  # the score of the answer
+    failure: EndpointError | None = None  # why it has no answer, or no score
+    spent: Usage = field(default_factory=Usage)  # the cost of the calls of its solver so far
+    task: asyncio.Task[None] | None = None  # runs it
+
+    @classmethod
+    def of(cls, request: TrialRequest, client: ModelClient, messages: Sequence[Message]) -> TrialTask:
+        """Return a trial that asks with `messages`."""
+        trial = cls(request, client)
+        trial.sending = Sending((trial,), Prompt(messages, client.prompt_tokens(messages), request.seed))
+        return trial
+
+    def enter(self, state: State) -> None:
+        """Change the state.
+
+        Raises
+        ------
+        SessionError
+            The present state cannot lead to that one.
+        """
+        if state not in _NEXT[self.state]:
+            raise SessionError(f"trial {self.request.key} is {self.state.value}; it cannot be {state.value}")
+        self.state = state
 
     @property
-    def asked_as(self) -> TrialRequest:
-        """The trial with the seed of the request that is sent for it."""
-        return self.request if self.call_seed is None else replace(self.request, seed=self.call_seed)
+    def abandoned(self) -> bool:
+        """Whether it was cancelled and leaves no outcome."""
+        return self.state in (State.WITHDRAWN, State.CANCELLED)
 
-    @property
-    def sends(self) -> bool:
-        """Whether this trial sends a request itself, for itself alone or for others too."""
-        return self.shared is None or self.shared.sender is self
-
-    @property
-    def group(self) -> Sequence[TrialTask]:
-        """All trials for which its request is sent, itself first."""
-        return (self,) if self.shared is None else self.shared.trials
-
-    @property
-    def tokens(self) -> int:
-        """Most tokens that its request can take, prompt and answers."""
-        return self.prompt_tokens + len(self.group) * self.client.answer_tokens
-
-    @property
-    def url(self) -> str:
-        """Address of its last or first server; empty where none is known."""
-        if self.asked is not None:
-            return self.asked.endpoint.url
-        return self.client.endpoints[0].url if self.client.endpoints else ""
-
-    def body(self) -> Mapping[str, Any]:
-        """Return the body of its request, as it is stored."""
-        if self.asked is None:  # its solver made no call
-            return stored_body({"messages": [message.sent for message in self.messages]}, self.messages)
-        endpoint = self.asked.endpoint
-        if self.sent_with is None:
-            return stored_body(endpoint.body(self.messages, seed=self.asked_as.seed), self.messages)
-        seed, n = self.sent_with
-        body = cast(SamplingEndpoint, endpoint).body(self.messages, seed=seed, n=n)
-        return stored_body(body, self.messages)
+    def queue_again(self) -> None:
+        """Return to the queue, where it asks for itself alone."""
+        self.requeued += 1
+        self.enter(State.QUEUED)
+        if self.completion is None:
+            self.sending = self.sending.alone(self)
 
     def abandon(self) -> None:
         """Cancel it, unless it is answered: an answer that was paid for is kept."""
-        self.last_attempt = True
-        if self.phase != "scoring" and self.task is not None:
-            self.abandoned = True
+        self.wanted = False
+        if self.state in (State.WAITING, State.ASKING) and self.task is not None:
+            self.enter(State.CANCELLED if self.state is State.ASKING else State.WITHDRAWN)
             self.task.cancel()
 
     def finish_attempt(self) -> None:
         """Let the request in flight finish, and make no further attempt."""
-        self.last_attempt = True
-        if self.phase == "waiting":
+        self.wanted = False
+        if self.state is State.WAITING:
             self.abandon()
 
 
-class SharedRequest:
-    """A request that the first of several trials sends for all of them."""
+@dataclass(slots=True, eq=False)
+class Sending:
+    """One request, for a trial alone or for several of a question that share it; the first one sends it."""
 
-    def __init__(self, trials: Sequence[TrialTask]) -> None:
-        self.trials = tuple(trials)
-        self._done = asyncio.Event()
-        self._failure: EndpointError | None = None
+    trials: tuple[TrialTask, ...]
+    prompt: Prompt  # a call of a solver replaces it
+    slot: Slot | None = None  # its slot at a server, from when it is given until it is free again
+    last: Member | None = None  # where it was sent last
+    failed_at: set[Member] = field(default_factory=set)  # the next attempt goes elsewhere, if possible
+    # set once the last attempt, which may have been billed, is stored; the next attempt waits for it
+    recorded: asyncio.Event | None = None
+    # the end of a shared request: None, or why it failed
+    end: asyncio.Future[EndpointError | None] | None = None
 
     @property
     def sender(self) -> TrialTask:
         """The trial that sends."""
         return self.trials[0]
 
-    def answered(self, answers: Sequence[Completion]) -> None:
-        """Hand out the answers in order; a trial without one sends its own request."""
-        with_seed = (self.sender.request.seed, len(self.trials))
-        for trial, answer in zip(self.trials, answers, strict=False):
-            trial.completion, trial.sent_with = answer, with_seed
-            trial.phase = "scoring"  # it is paid for: nothing may break it off now
-        for trial in self.trials[len(answers) :]:
-            trial.phase = "waiting"
-        self._done.set()
+    @property
+    def model(self) -> str:
+        """The model that is asked."""
+        return self.trials[0].request.key.model
 
-    def failed(self, failure: EndpointError | None) -> None:
-        """End the wait without an answer: the other trials fail too, or (None) send their own requests."""
-        self._failure = failure
-        self._done.set()
+    @property
+    def tokens(self) -> int:
+        """Most tokens that it can take, prompt and answers."""
+        return self.prompt.tokens + len(self.trials) * self.sender.client.answer_tokens
 
-    async def wait(self, trial: TrialTask) -> Completion | None:
-        """Return the answer for `trial`, or None where it has to send its own request."""
-        await self._done.wait()
-        if self._failure is not None:
-            raise self._failure
-        return trial.completion
+    @property
+    def url(self) -> str:
+        """Address of its last or first server; empty where none is known."""
+        if self.last is not None:
+            return self.last.endpoint.url
+        endpoints = self.sender.client.endpoints
+        return endpoints[0].url if endpoints else ""
+
+    def requests(self) -> list[TrialRequest]:
+        """Return its trials, with the seed that is sent."""
+        first = self.sender.request
+        if len(self.trials) == 1 and first.seed != self.prompt.seed:
+            return [replace(first, seed=self.prompt.seed)]
+        return [trial.request for trial in self.trials]
+
+    def body(self) -> Mapping[str, Any]:
+        """Return its body, as it is stored."""
+        messages, seed = self.prompt.messages, self.prompt.seed
+        if self.last is None:  # a solver made no call
+            return stored_body({"messages": [message.sent for message in messages]}, messages)
+        endpoint, n = self.last.endpoint, len(self.trials)
+        if n == 1:
+            return stored_body(endpoint.body(messages, seed=seed), messages)
+        return stored_body(cast(SamplingEndpoint, endpoint).body(messages, seed=seed, n=n), messages)
+
+    def enter(self, state: State) -> None:
+        """Change the state of its trials."""
+        for trial in self.trials:
+            trial.enter(state)
+
+    def alone(self, trial: TrialTask) -> Sending:
+        """Return the request that `trial` sends for itself."""
+        prompt = self.prompt if self.sender is trial else self.prompt._replace(seed=trial.request.seed)
+        return Sending((trial,), prompt, None, self.last, set(self.failed_at), self.recorded)
+
+    def hand_out(self, answers: Sequence[Completion | None]) -> None:
+        """Give each trial the answer with its number; one without an answer sends its own request."""
+        if len(self.trials) == 1:
+            self.sender.completion = answers[0]
+            return
+        for number, trial in enumerate(self.trials):
+            trial.completion = answers[number] if number < len(answers) else None
+            if trial.completion is None:
+                trial.enter(State.WAITING)
+                trial.sending = self.alone(trial)
+            else:
+                trial.enter(State.SCORING)
+        self.close(None)
+
+    def close(self, failure: EndpointError | None) -> None:
+        """End the wait of the trials that do not send: with their answers, or with a failure."""
+        if self.end is not None and not self.end.done():
+            self.end.set_result(failure)
+
+    async def wait(self) -> None:
+        """Wait for the end of a request that another trial sends; raise its failure."""
+        assert self.end is not None
+        failure = await asyncio.shield(self.end)
+        if failure is not None:
+            raise failure
 
 
 def share(trials: Iterable[TrialTask]) -> None:
@@ -152,17 +214,17 @@ def share(trials: Iterable[TrialTask]) -> None:
 
 
 def _joins(trial: TrialTask, together: Sequence[TrialTask]) -> bool:
-    last, new = together[-1].request, trial.request
-    return (
-        trial.client is together[-1].client
-        and len(together) < trial.client.samples
-        and (new.task, new.question, new.seed) == (last.task, last.question, last.seed + 1)
-        and trial.messages == together[-1].messages
-    )
+    last, client = together[-1], trial.client
+    if client is not last.client or len(together) >= client.samples or trial.request.task in client.solvers:
+        return False
+    new, before = trial.request, last.request
+    follows = (new.task, new.question, new.seed) == (before.task, before.question, before.seed + 1)
+    return follows and trial.sending.prompt.messages == last.sending.prompt.messages
 
 
 def _close(together: Sequence[TrialTask]) -> None:
     if len(together) > 1:
-        request = SharedRequest(together)
+        sending = Sending(tuple(together), together[0].sending.prompt)
+        sending.end = asyncio.get_running_loop().create_future()
         for trial in together:
-            trial.shared = request
+            trial.sending = sending

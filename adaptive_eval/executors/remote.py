@@ -62,7 +62,7 @@ class _PendingJob:
     """A job and the futures of its results."""
 
     job: Job
-    answers: asyncio.Future[Sequence[Completion] | Exception]
+    answers: asyncio.Future[Sequence[Completion | None] | Exception]
     scores: Sequence[_FutureScore]
     slot: _Slot | None = None
 
@@ -78,6 +78,9 @@ class _PendingJob:
         elif isinstance(event, Answered):
             _resolve(self.answers, event.answers)
             self.scores = self.scores[: len(event.answers)]
+            for score, answer in zip(self.scores, event.answers, strict=False):
+                if answer is None:
+                    _resolve(score, LookupError("there is no answer to be scored"))
         elif isinstance(event, Failed):
             self.fail(event.error)
         else:
@@ -165,7 +168,7 @@ class RemoteExecutor:
 
     async def attempt(
         self, endpoint: Endpoint, messages: Sequence[Message], requests: Sequence[TrialRequest]
-    ) -> Sequence[Completion]:
+    ) -> Sequence[Completion | None]:
         """Have `endpoint` asked once for the answers to `requests`."""
         scored = len(requests) if requests[0].task in self._scored else 0
         pending = self._enqueue(endpoint.url, tuple(messages), tuple(requests), None, scored)
@@ -177,7 +180,8 @@ class RemoteExecutor:
         if isinstance(answers, Exception):
             raise answers
         for request, answer, score in zip(requests, answers, pending.scores, strict=False):
-            self._scores[request.key] = answer, score
+            if answer is not None:
+                self._scores[request.key] = answer, score
         return answers
 
     async def score(self, request: TrialRequest, completion: Completion) -> Score:

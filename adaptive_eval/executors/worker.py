@@ -107,7 +107,8 @@ class Worker:
             return
         self._tell(Answered(job.number, tuple(answers)))
         if job.requests[0].task in self._graded:
-            await asyncio.gather(*(self._score(job, place, one) for place, one in enumerate(answers)))
+            given = [(place, one) for place, one in enumerate(answers) if one is not None]
+            await asyncio.gather(*(self._score(job, place, one) for place, one in given))
 
     async def _score(self, job: Job, place: int, answer: Completion) -> None:
         score: Score | EndpointError

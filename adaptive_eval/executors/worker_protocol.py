@@ -45,7 +45,7 @@ class Answered(NamedTuple):
     """The answers to a job's request."""
 
     number: int
-    answers: Sequence[Completion]
+    answers: Sequence[Completion | None]
 
 
 class Scored(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from owned_clock import OwnedClock
@@ -290,6 +290,7 @@ class Scene:
     observer: Any = None
     commit_seconds: float = 0.0
     clock: Any = field(default_factory=OwnedClock)
+    fresh: bool = False  # whether no model has answered in an earlier session
 
     def __post_init__(self) -> None:
         self.journal: Journal = []
@@ -330,7 +331,7 @@ class Scene:
             executor=InProcess(self.scoring),
             clock=self.clock,
             jitter=self.jitter,
-            options=self.options,
+            options=self.options if self.fresh else replace(self.options, reached=frozenset(self.steps)),
             observer=self.observer,
             committer=VirtualCommitter(self.commit_seconds),
         )

@@ -6,14 +6,19 @@ from hypothesis import strategies as st
 from owned_runs import answered_once, elapsed, run
 from scripted import Scene, ScriptedEndpoint, broken, busy
 
-from adaptive_eval.engine.events import Progress
-from adaptive_eval.engine.health import PROBATION_SLOTS
+from adaptive_eval.engine.events import Progress, Remarked
+from adaptive_eval.engine.health import Presence
+from adaptive_eval.engine.pool import Silence
 from adaptive_eval.engine.retry import RetryPolicy
-from adaptive_eval.errors import PermanentEndpointError
+from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 
 
 def server(number, script=lambda step, attempt: 1.0, **changes):
     return ScriptedEndpoint(script, url=f"http://gpu{number}/v1", **changes)
+
+
+def timed_out():
+    return TransientEndpointError("no answer within 600 s", kind="timeout")
 
 
 # Balance
@@ -75,7 +80,7 @@ def test_it_is_probed_back_in_and_begins_with_few_requests():
     returned = next(at for at in back.probes if at >= 30.0)
     first = [at for at, _ in back.calls if at >= 30.0]
     assert min(first) == pytest.approx(returned, abs=1.01)
-    assert sum(at < returned + 1.0 for at in first) <= PROBATION_SLOTS
+    assert sum(at < returned + 1.0 for at in first) <= Presence.on_probation
     assert len(first) > 100
 
 
@@ -206,3 +211,50 @@ def test_whatever_happens_to_servers_the_books_are_right(seed, servers, concurre
     )
 
     answered_once(scene, 120, stop_at)
+
+
+def test_a_server_that_hangs_and_seems_to_be_there_costs_a_few_requests_and_little_time():
+    """It is given up by its health: several requests together, far beyond the longest answer elsewhere."""
+    hanging = server(2, lambda step, attempt: (600.0, timed_out()))
+    scene = Scene(steps={"a": 900}, concurrency=32, others={"a": [hanging]})
+    remarks = []
+    scene.observer = lambda event: remarks.append(event.text) if isinstance(event, Remarked) else None
+    verdict, seconds = elapsed(scene)
+    assert verdict.reason == "resolved"
+    assert not scene.missing()
+    assert seconds <= 900 / 32 + 4 * Silence().least
+    assert len(hanging.calls) <= 16 + 4 * Presence.on_probation
+    assert [text.partition(";")[0].partition(": ")[2].partition(" for ")[0] for text in remarks] == [
+        "http://gpu2/v1: silent"
+    ]
+
+
+def test_one_answer_that_takes_long_is_never_given_up():
+    slow = server(2, lambda step, attempt: 500.0 if step % 50 == 0 else 1.0)
+    scene = Scene(steps={"a": 300}, concurrency=8, others={"a": [slow]})
+    scene.endpoints["a"].script = slow.script
+    assert run(scene).reason == "resolved"
+    assert {record.error for record in scene.recorder.of("attempt")} == {None}
+
+
+def test_a_server_that_answers_nonsense_is_taken_out():
+    page = TransientEndpointError("malformed answer: JSON was expected, not: <html>", kind="malformed")
+    sick = server(2, lambda step, attempt: (0.1, page))
+    scene = Scene(steps={"a": 300}, concurrency=8, others={"a": [sick]})
+    assert run(scene).reason == "resolved"
+    assert not scene.missing()
+    probation = 7 * Presence.on_probation  # seven returns within 40 s
+    assert len(sick.calls) <= Presence.failures + 4 + probation
+
+
+def test_it_is_said_when_a_server_leaves_when_none_is_left_and_when_it_is_back():
+    scene = Scene(steps={"a": 100}, concurrency=4)
+    scene.endpoints["a"].up = dies(5.05, back=30.0)
+    remarks = []
+    scene.observer = lambda event: remarks.append(event.text) if isinstance(event, Remarked) else None
+    run(scene)
+    assert len(remarks) == 3
+    left, none_left, back = remarks
+    assert left.startswith("a: http://a/v1: the connection was reset")
+    assert none_left.startswith("a: no server is left")
+    assert back == "a: http://a/v1 answers again"

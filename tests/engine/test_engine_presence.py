@@ -2,7 +2,7 @@
 
 import pytest
 
-from adaptive_eval.engine.health import FAILURES, Presence
+from adaptive_eval.engine.health import Presence
 from adaptive_eval.errors import TransientEndpointError
 
 
@@ -19,11 +19,11 @@ def test_a_lost_connection_takes_it_out_at_once(kind):
     assert presence.out_since == 5.0
 
 
-@pytest.mark.parametrize("kind", ["server", "timeout"])
+@pytest.mark.parametrize("kind", ["server", "timeout", "malformed"])
 def test_errors_of_many_trials_in_a_row_take_it_out(kind):
     presence = Presence()
-    went = [presence.failed(failure(kind), trial, now=0.0) for trial in range(FAILURES)]
-    assert went == [False] * (FAILURES - 1) + [True]
+    went = [presence.failed(failure(kind), trial, now=0.0) for trial in range(Presence.failures)]
+    assert went == [False] * (Presence.failures - 1) + [True]
 
 
 def test_one_question_that_it_cannot_answer_does_not():
@@ -35,12 +35,12 @@ def test_one_question_that_it_cannot_answer_does_not():
 def test_an_answer_in_between_starts_the_count_anew():
     presence = Presence()
     for trial in range(100):
-        if trial % (FAILURES - 1) == 0:
+        if trial % (Presence.failures - 1) == 0:
             presence.answered()
         assert not presence.failed(failure("server"), trial, now=0.0)
 
 
-@pytest.mark.parametrize("kind", ["rate_limit", "malformed", "aborted"])
+@pytest.mark.parametrize("kind", ["rate_limit", "aborted"])
 def test_a_server_that_speaks_is_there(kind):
     presence = Presence()
     assert not any(presence.failed(failure(kind), trial, now=0.0) for trial in range(100))

@@ -14,7 +14,7 @@ def test_no_span_has_more_than_the_limit(limit, waits):
     window, now, taken = SlidingWindow(limit, 60.0), 0.0, []
     for wait in waits:
         now += wait
-        if window.room(now) >= 1:
+        if window.free(now) >= 1:
             window.use(1, reserved=0, now=now)
             taken.append(now)
     for at in taken:
@@ -36,8 +36,8 @@ def test_the_moment_it_names_is_the_first_at_which_there_is_room(limit, uses, am
         assert at == math.inf
         return
     if at > now + 1e-5:
-        assert window.room(at - 1e-5) < amount
-    assert window.room(at) >= amount
+        assert window.free(at - 1e-5) < amount
+    assert window.free(at) >= amount
 
 
 def test_what_is_in_use_is_waited_for():
@@ -55,7 +55,7 @@ def test_requests_go_out_evenly_and_all_of_them(per_minute, start):
     """Somebody who sends whenever it is allowed sends what is allowed, and never more in a minute."""
     rates, now, sent = Rates(RateLimit(requests_per_minute=per_minute)), start, []
     while now < start + 3 * MINUTE:
-        if rates.room(0, now=now) >= 1:
+        if rates.free(0, now=now) >= 1:
             rates.start(0, now=now)
             sent.append(now)
         else:
@@ -71,15 +71,15 @@ def test_requests_go_out_evenly_and_all_of_them(per_minute, start):
 def test_a_request_that_could_take_more_than_a_minute_has_waits_until_it_is_alone():
     rates = Rates(RateLimit(tokens_per_minute=1000))
     rates.start(400, now=0.0)
-    assert rates.room(5000, now=0.0) == 0
+    assert rates.free(5000, now=0.0) == 0
     rates.end(400, 100, now=2.0)
     assert rates.free_at(5000, now=2.0) == 62.0
-    assert rates.room(5000, now=62.0) == 1
+    assert rates.free(5000, now=62.0) == 1
 
 
 def test_without_limits_there_is_room_for_all():
     rates = Rates(RateLimit())
-    assert rates.room(10**9, now=0.0) == math.inf
+    assert rates.free(10**9, now=0.0) == math.inf
     assert rates.free_at(10**9, now=3.0) == 3.0
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from owned_clock import OwnedClock, run_owned
 from scripted import Scene, broken, busy, refused
 
-from adaptive_eval.engine.retry import RetryPolicy, next_wait, with_retries
+from adaptive_eval.engine.retry import RetryPolicy, with_retries
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 
 POLICY = RetryPolicy(attempts=6, base=1.0, cap=10.0, total_wait=100.0)
@@ -46,8 +46,9 @@ POLICY = RetryPolicy(attempts=6, base=1.0, cap=10.0, total_wait=100.0)
     ],
 )
 def test_the_decision(error, attempt, waited, jitter, wait):
-    found = next_wait(POLICY, error, attempt=attempt, waited=waited, jitter=jitter)
-    assert found == (None if wait is None else pytest.approx(wait))
+    found = POLICY.wait(error, attempt, jitter)
+    again = isinstance(error, TransientEndpointError) and POLICY.allows(attempt, waited + found)
+    assert (found if again else None) == (None if wait is None else pytest.approx(wait))
 
 
 @given(
@@ -60,11 +61,10 @@ def test_the_decision(error, attempt, waited, jitter, wait):
 )
 def test_no_wait_breaks_a_promise(attempt, waited, jitter, retry_after, attempts, total):
     policy = RetryPolicy(attempts=attempts, base=1.0, cap=60.0, total_wait=total)
-    wait = next_wait(policy, busy(retry_after), attempt=attempt, waited=waited, jitter=jitter)
-    if wait is None:
-        return
-    assert attempt < attempts
-    assert waited + wait <= total
+    wait = policy.wait(busy(retry_after), attempt, jitter)
+    if policy.allows(attempt, waited + wait):
+        assert attempt < attempts
+        assert waited + wait <= total
     assert wait >= (retry_after or 0.0)
     if retry_after is None:
         assert wait <= 60.0
@@ -102,6 +102,22 @@ def test_giving_up_is_asked_for_after_every_failure():
     result, starts = layer_in_time([broken()] * 6, unwanted=lambda: next(verdicts))
     assert isinstance(result, TransientEndpointError)
     assert len(starts) == 2
+
+
+@pytest.mark.parametrize(
+    ("errors", "policy", "attempts"),
+    [
+        ([broken()] * 6, POLICY, 6),
+        ([refused()], POLICY, 1),
+        ([busy(40.0)] * 6, POLICY, 3),  # 40 + 40 s, and a third wait would be too much
+        ([busy(100.1)], POLICY, 1),
+        ([broken()] * 2, RetryPolicy(attempts=1), 1),
+    ],
+)
+def test_the_end_of_the_attempts(errors, policy, attempts):
+    result, starts = layer_in_time(errors, policy, jitter=lambda: 0.0)
+    assert result in errors
+    assert len(starts) == attempts
 
 
 def test_trials_that_retry_at_once_do_not_mix_their_states():

@@ -13,6 +13,7 @@ from scripted import JournalRecorder, Scene, ScriptedController, broken, busy, r
 
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.events import Decided, Draining, Finished, Launched, Progress, Stopped
+from adaptive_eval.engine.in_flight import Unlogged
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import RunFileError, SessionError
 from adaptive_eval.trial import Score, TrialKey, TrialOutcome, TrialRequest, Usage
@@ -146,7 +147,7 @@ def request(model="a", step=0):
     ("ask_for", "words"),
     [
         (list, "wait for ever"),
-        (lambda: [request(step=step) for step in range(5)], "no free place"),
+        (lambda: [request(step=step) for step in range(5)], "no free slot"),
         (lambda: [request(model="x")], "unknown"),
         (lambda: [request(), request()], "twice"),
     ],
@@ -308,8 +309,8 @@ def test_nothing_is_kept_of_finished_trials():
     trials = runner._in_flight
     assert not trials._running
     assert not trials._ended
-    assert not trials._attempts
-    assert not any(trials._queues.values())
+    assert trials.unlogged == Unlogged()
+    assert not any(lane.queue for lane in trials._lanes.values())
 
 
 # However it goes

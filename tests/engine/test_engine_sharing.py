@@ -81,8 +81,8 @@ class Shared(Scene):
 
     def runner(self) -> Runner:
         runner = super().runner()
-        for model, client in list(runner._in_flight._open.items()):
-            runner._in_flight._open[model] = replace(client, samples=self.samples)
+        for lane in runner._in_flight._lanes.values():
+            lane.client = replace(lane.client, samples=self.samples)
         return runner
 
     @property

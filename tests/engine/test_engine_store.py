@@ -13,7 +13,7 @@ from adaptive_eval.engine.ledger import ThreadCommitter
 from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.retry import RetryPolicy
-from adaptive_eval.engine.runner import Runner
+from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.mimic.spec import (
     FaultSpec,
@@ -139,7 +139,12 @@ def test_over_http_against_servers_that_misbehave(tmp_path):
                 chat = await connections.enter_async_context(OpenAIChat(url, name, concurrency=16))
                 clients[name] = ModelClient([chat], FixedConcurrency(16), QUICK)
             return await Runner(
-                controller, writer, clients, prompts=CowPrompts(), executor=InProcess(ScoreByStep())
+                controller,
+                writer,
+                clients,
+                prompts=CowPrompts(),
+                executor=InProcess(ScoreByStep()),
+                options=RunnerOptions(allow_missing=True),
             ).run()
 
     with MimicProcess(spec) as mimic, RunWriter.create(tmp_path / "run", meta={}) as writer:

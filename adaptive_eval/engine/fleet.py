@@ -1,0 +1,188 @@
+"""The servers of all models: pools, limits, health, and what is said about them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+from adaptive_eval.engine.clock import Alarm
+from adaptive_eval.engine.discovery import PoolChanges
+from adaptive_eval.engine.dispatch import Dispatch
+from adaptive_eval.engine.health import HealthMonitor
+from adaptive_eval.engine.limits import AdaptiveConcurrency, ServerLimits, Servers
+from adaptive_eval.engine.model_client import ModelClient
+from adaptive_eval.engine.pool import Member, Pool, Prober, QueueWatch
+from adaptive_eval.engine.protocols import Clock, Endpoint
+from adaptive_eval.engine.trial_task import Sending
+from adaptive_eval.errors import Coded, EndpointError, TransientEndpointError
+from adaptive_eval.store.records import EndpointHealth
+from adaptive_eval.trial import Completion
+
+
+class Fleet:
+    """All servers; models that name the same address share the server. Nothing here awaits."""
+
+    def __init__(
+        self,
+        clients: Mapping[str, ModelClient],
+        limits: Mapping[str, ServerLimits],
+        clock: Clock,
+        on_slots: Callable[[], None],
+    ) -> None:
+        self._clients = dict(clients)
+        self._clock = clock
+        self._announce = on_slots
+        self._servers = Servers(limits)
+        self._pools = {
+            model: Pool(
+                [self._member(model, endpoint) for endpoint in client.endpoints],
+                client.rate,
+                open_since=None if client.discovery is None else clock.now(),
+            )
+            for model, client in clients.items()
+        }
+        self.dispatch = Dispatch(self._pools, clock)
+        discoveries = {name: one.discovery for name, one in clients.items() if one.discovery is not None}
+        self.changes = PoolChanges(discoveries, self._pools, self._enrol, clock, self._on_slots)
+        self._prober = Prober(clock, self._on_slots)
+        self._alarm = Alarm(clock, self._on_slots)
+        self._queue_watch = QueueWatch(clock)
+        self._tasks: asyncio.TaskGroup | None = None
+        self._news: list[str] = []
+
+    def begin(self, tasks: asyncio.TaskGroup) -> None:
+        """Watch the servers in `tasks`."""
+        self._tasks = tasks
+        for pool in self._pools.values():
+            for member in pool.members:
+                self._queue_watch.watch(member, tasks)
+        self.changes.begin(tasks)
+
+    def close(self) -> None:
+        """Watch no server any more."""
+        for watch in (self.changes, self._queue_watch, self._prober, self._alarm):
+            watch.close()
+
+    def pool(self, model: str) -> Pool:
+        """Return the servers of a model."""
+        return self._pools[model]
+
+    def ring_when_free(self, models: Collection[str]) -> None:
+        """Announce slots when the rate limit or pause ends that delays one of `models`."""
+        assert self._tasks is not None
+        self._alarm.set(self.dispatch.free_at(models), self._tasks)
+
+    def ended(
+        self,
+        sending: Sending,
+        member: Member,
+        result: Sequence[Completion | None] | EndpointError,
+        latency: float,
+    ) -> None:
+        """Take note of the end of a request at `member`."""
+        now, model, server = self._clock.now(), sending.model, member.server
+        pool = self._pools[model]
+        was_out = member.presence.out_since
+        # No longer than a trial would wait: a server that says "tomorrow" is asked again before.
+        longest = sending.sender.client.retry.total_wait
+        if isinstance(result, EndpointError):
+            server.failed(result, sent_at=now - latency, now=now)
+            if pool.failed(member, result, sending.sender.request.key, now=now, longest=longest):
+                self._left(model, member, first=was_out is None)
+            return
+        answers = [answer for answer in result if answer is not None]
+        tokens = sum(answer.usage.completion_tokens for answer in answers)
+        server.answered(sent_at=now - latency, now=now, tokens=tokens)
+        pool.answered(member, answers, now=now, longest=longest)
+        member.monitor.withheld(len(sending.trials) - len(answers))
+        if was_out is not None and member.presence.out_since is None:
+            self._news.append(f"{model}: {member.endpoint.url} answers again")
+
+    def give_up_silent(self) -> None:
+        """Take out the servers that answer nothing while others of their pool do, with their requests."""
+        now = self._clock.now()
+        for model, pool in self._pools.items():
+            for member, seconds in list(pool.silent(now)):
+                first = member.presence.out_since is None
+                words = f"silent for {seconds:.0f} s while other servers of the model answer"
+                member.presence.leave(words, now=now)
+                self._left(model, member, first=first)
+                member.give_up(TransientEndpointError(member.says(words), kind="timeout"))
+
+    def take_news(self) -> list[str]:
+        """Return which servers have left or answer again since the last call, and new warnings."""
+        news, self._news = self._news, []
+        return [*news, *self.changes.news()]
+
+    def lost(self, clients: Mapping[str, ModelClient]) -> dict[str, str]:
+        """Return the models without a server for longer than their patience, and why."""
+        now = self._clock.now()
+        found = {}
+        for model, client in clients.items():
+            reason = self._pools[model].lost(now, client.patience, self.changes.lacking(model))
+            if reason is not None:
+                found[model] = reason
+        return found
+
+    def remarks(self) -> Iterator[str]:
+        """Yield warnings about servers."""
+        yield from self.changes.remarks()
+        for model, pool in self._pools.items():
+            for member in pool.members:
+                count = member.monitor.impossible_usages
+                if count:
+                    answers = "an answer" if count == 1 else f"{count:,} answers"
+                    yield Coded(
+                        "warning/usage-impossible",
+                        f"{model}: {member.endpoint.url} reported more tokens than can be for {answers}; "
+                        "this counts as no report, at the worst case where a budget limits tokens or money",
+                    )
+
+    def health(self, slots: Mapping[str, int]) -> tuple[EndpointHealth, ...]:
+        """Return how every server of every model is doing; `slots` are those that the models may use."""
+        now = self._clock.now()
+        found = [
+            member.monitor.health(
+                now=now,
+                in_flight=member.in_flight,
+                limit=int(min(slots[model], member.server.slots)),
+                state=member.presence.state,
+            )
+            for model, pool in self._pools.items()
+            for member in pool.members
+        ]
+        return (*found, *self.changes.health())
+
+    def _left(self, model: str, member: Member, *, first: bool) -> None:
+        """Probe a server that has gone out, and say so once until it answers again."""
+        assert self._tasks is not None
+        self._prober.watch(member, self._tasks)
+        if not first:
+            return
+        said = member.says(member.presence.reason)
+        self._news.append(f"{model}: {said}; it gets no requests until it is back")
+        pool = self._pools[model]
+        if not pool.usable:
+            self._news.append(
+                f"{model}: no server is left to ask; waiting {self._clients[model].patience:g} s at most"
+            )
+
+    def _member(self, model: str, endpoint: Endpoint) -> Member:
+        """Return the pool member that asks `model` through `endpoint`."""
+        client = self._clients[model]
+        limits = ServerLimits if client.discovery is None else client.discovery.limits
+        server = self._servers.at(endpoint.url, limits)
+        if client.limit is None and server.concurrency is None:
+            server.concurrency = AdaptiveConcurrency()
+        return Member(endpoint, server, HealthMonitor(model, endpoint.url))
+
+    def _enrol(self, model: str, endpoint: Endpoint) -> Member:
+        """Return the member for a newly discovered server."""
+        assert self._tasks is not None
+        member = self._member(model, endpoint)
+        self._queue_watch.watch(member, self._tasks)
+        return member
+
+    def _on_slots(self) -> None:
+        self.dispatch.serve()
+        self._announce()
