@@ -280,10 +280,12 @@ class Built:
         observer: Observer | None = None,
         audit: IndependenceAudit | None = None,
         executor: Executor | None = None,
+        allow_missing: bool = False,
     ) -> Runner:
         """Return the runner that drives `session` against `endpoints` and stores everything in `writer`.
 
-        The `executor` makes the attempts and scores the answers; default: this process.
+        The `executor` makes the attempts and scores the answers; default: this process. With `allow_missing`
+        a model whose very first request is refused does not end the run.
         """
         executor = executor or InProcess(self.grading)
         if self.stored is not None:
@@ -312,6 +314,8 @@ class Built:
                 deadlines=deadlines_of(self.config),
                 at_deadline=self.config.budget.at_deadline,
                 elapsed=elapsed,
+                allow_missing=allow_missing,
+                reached=no_answers.answered,
             ),
             observer=observer,
             no_answers=no_answers,

@@ -32,6 +32,11 @@ _OF_CONFIGS = (".yaml", ".yml", ".json")
     help="The run's directory. Default: runs/NAME, with the config's name.",
 )
 @click.option("--new", is_flag=True, help="Start over; a previous run is kept as NAME-1, NAME-2, ….")
+@click.option(
+    "--allow-missing",
+    is_flag=True,
+    help="Go on without a model whose very first request is refused. Default: end the run before it spends.",
+)
 @disk_option
 @display_option
 @metrics_options
@@ -85,6 +90,7 @@ def run_to_the_end(
     metrics_file: Path | None,
     disk_check: bool,
     new: bool = False,
+    allow_missing: bool = False,
 ) -> int:
     """Run or continue the run in `directory` on this terminal; return the exit code."""
     from adaptive_eval.build.assembly import build
@@ -101,7 +107,10 @@ def run_to_the_end(
                 click.echo(f"The previous run is kept as {kept}.")
         terminal = Terminal(display)
         options = RunOptions(
-            console=terminal, metrics=MetricsOptions(metrics_port, metrics_file), disk_check=disk_check
+            console=terminal,
+            metrics=MetricsOptions(metrics_port, metrics_file),
+            disk_check=disk_check,
+            allow_missing=allow_missing,
         )
         ended = asyncio.run(execute(built, directory, options))
         return terminal.show_end(directory, config, ended)

@@ -101,6 +101,10 @@ class Terminal:
         self._console.print(render_summary(view, ended.reports.html))
         if STOPS[reason].to_continue:
             words, overrides = _continuing(view, config, reason)
+            if ended.verdict.evidence.get("refused"):
+                words = "Mend the address and continue (--allow-missing goes on without the model)"
+                (model, *_) = ended.verdict.evidence["models"]
+                overrides = [f"models[{model}].endpoints=[URL]"]
             command = ["adaptive-eval", "run", str(directory)]
             for override in overrides:
                 command += ["-o", override]

@@ -51,6 +51,11 @@ ranks it
             if name.startswith(NO_ANSWER):
                 self._causes.setdefault(model, Counter())[name.removeprefix(NO_ANSWER)] += 1
 
+    @property
+    def answered(self) -> frozenset[str]:
+        """The models that have given an answer."""
+        return frozenset(self._answers)
+
     def count(self, model: str) -> int:
         """Return how many answers of `model` are none."""
         return self._causes.get(model, Counter()).total()

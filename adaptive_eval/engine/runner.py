@@ -96,9 +96,7 @@ class Runner:
         self._options = options or RunnerOptions()
         self._observer = observer
         self._allowance = allowance
-        self._watches = Watches(
-            drift or DriftWatch(), no_answers or NoAnswers(), answers or AnswerWatch()
-        )
+        self._watches = Watches(drift or DriftWatch(), no_answers or NoAnswers(), answers or AnswerWatch())
         self._ledger = Ledger(recorder, self._clock, committer or ThreadCommitter())
         self._wake = asyncio.Event()
         self._in_flight = InFlightTrials(
@@ -304,8 +302,8 @@ class Runner:
         """
         never = [model for model in refused if not self._in_flight.proven(model)]
         if never and self._ending is None and not self._options.allow_missing:
-            words = "; ".join(f"{model}: {refused.pop(model)}" for model in never)
-            self._end(StopVerdict("endpoints", words, {"refused": never}))
+            reasons = {model: refused.pop(model) for model in never}
+            self._end(StopVerdict("endpoints", evidence={"models": reasons, "refused": True}))
 
     def _size_rounds(self) -> None:
         """Let the next batches be as large as the forecast says."""

@@ -58,6 +58,7 @@ class RunOptions:
     metrics: MetricsOptions = field(default_factory=MetricsOptions)  # where Prometheus metrics go
     disk_check: bool = True  # whether to refuse a run on a full disk, and to warn where it may not fit
     report: bool = True  # whether to write the report
+    allow_missing: bool = False  # whether to go on without a model whose very first request is refused
 
 
 @dataclass(frozen=True)
@@ -184,6 +185,7 @@ class _Run:
                     observer=observe,
                     audit=self._audit,
                     executor=executor,
+                    allow_missing=self.options.allow_missing,
                 )
                 with console.stoppable(runner.request_stop), collector_frozen():
                     return await runner.run()

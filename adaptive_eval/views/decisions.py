@@ -207,6 +207,8 @@ def _max_passes(found: Mapping[str, Any]) -> str:
 
 
 def _endpoints(found: Mapping[str, Any]) -> str:
+    if found.get("refused"):
+        return f"the very first request was refused ({_by_model(found['models'])})"
     return f"no pair can be decided with the endpoints that answer ({_by_model(found['models'])})"
 
 

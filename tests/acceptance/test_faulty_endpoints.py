@@ -96,10 +96,15 @@ def test_what_fails_for_good_is_missing_and_never_scored(tmp_path: Path, mimic: 
 
 
 def test_one_model_refused_from_the_start(tmp_path: Path, mimic: MimicProcess) -> None:
-    """It lists its models, and then refuses: the rest goes on, and the end says what is missing."""
+    """It lists its models, and then refuses: nothing more is spent unless it may be missing."""
     set_faults(mimic, {"kind": "status", "status": 404}, model="novice")
     config = write_config(tmp_path, quickstart(base_url=mimic.base_url))
     done = in_process("run", config, "--out", "run", cwd=tmp_path)
+    assert done.code == 4
+    assert "404" in done.out
+    assert done.out.splitlines()[-1].endswith("run run -o 'models[novice].endpoints=[URL]'")
+    assert all(model["requests"] <= 8 for model in served(mimic)["models"].values())
+    done = in_process("run", "run", "--allow-missing", cwd=tmp_path)
     assert done.code == 3
     check_without_novice(tmp_path / "run", 404)
     assert "404" in done.out

@@ -27,8 +27,8 @@ def test_a_refusal_of_the_very_first_request_ends_the_run_before_the_others_cost
     found = scene(lambda step, attempt: (2.0, refused()))
     verdict = run(found)
     assert verdict.reason == "endpoints"
-    assert verdict.evidence == {"refused": ["wrong"]}
-    assert "401" in verdict.text
+    assert verdict.evidence["refused"]
+    assert "401" in verdict.evidence["models"]["wrong"]
     assert found.controller.stopped_models == {}
     assert len(found.endpoints["wrong"].calls) <= InFlightTrials.unproven
     for model in ("a", "b"):
