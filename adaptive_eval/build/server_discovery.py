@@ -14,11 +14,10 @@ from adaptive_eval.config import RunConfig
 from adaptive_eval.config.discovery_config import (
     CommandDiscovery,
     DiscoveryConfig,
-    DnsDiscovery,
     FileDiscovery,
 )
 from adaptive_eval.config.model import ModelConfig
-from adaptive_eval.discovery.server_sources import AddressForm, CommandSource, DnsSource, FileSource
+from adaptive_eval.discovery.server_sources import command_source, file_source
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.engine.discovery import Discovery, Source
@@ -85,21 +84,14 @@ def source_of(section: DiscoveryConfig, folder: Path, secrets: Iterable[str] = (
     >>> source_of(section, Path("/data")).name
     'servers/*.txt'
     """
-    form = AddressForm(section.scheme, section.prefix)
     match section:
         case FileDiscovery():
-            return FileSource(section.path, folder, form, every=section.every)
+            return file_source(section.path, folder, every=section.every)
         case CommandDiscovery():
-            return CommandSource(
-                section.run,
-                folder,
-                form,
-                every=section.every,
-                timeout=section.timeout,
-                redact=Redactor(secrets),
+            redact = Redactor(secrets)
+            return command_source(
+                section.run, folder, every=section.every, timeout=section.timeout, redact=redact
             )
-        case DnsDiscovery():
-            return DnsSource(section.name, section.port, form, every=section.every, timeout=section.timeout)
     raise TypeError(f"{type(section).__name__} is no kind of source")
 
 

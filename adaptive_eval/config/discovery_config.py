@@ -1,34 +1,16 @@
-"""A model's ``endpoints`` where they are found: in files, by a command, in the DNS."""
+"""A model's ``endpoints`` where they are found: in files, or by a command."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
 from adaptive_eval.config.document import Place
 from adaptive_eval.config.limits_config import Concurrency, RateLimitConfig
-from adaptive_eval.config.secret_checks import shown
 from adaptive_eval.config.section import Endpoint, Seconds, Section
-
-_PREFIX = re.compile(r"(?:/[\w.~%+-]+)*", re.ASCII)
-_HOST = re.compile(r"(?!-)[\w-]{1,63}(?:\.[\w-]{1,63})*\.?", re.ASCII)
-
-
-def _prefix(value: str) -> str:
-    path = value.rstrip("/")
-    if not _PREFIX.fullmatch(path):
-        raise ValueError(f"{shown(value)} is not a path such as /v1, or empty")
-    return path
-
-
-def _host(value: str) -> str:
-    if len(value) > 253 or not _HOST.fullmatch(value):
-        raise ValueError(f"{shown(value)} is not a name such as vllm.example.com; the port goes into port")
-    return value
 
 
 class EachServerConfig(Section):
@@ -52,12 +34,6 @@ class DiscoveryConfig(Section):
         ge=0,
         le=8_640_000,
         description="Seconds without any server, the first one included, after which the model is stopped.",
-    )
-    scheme: Literal["http", "https"] = Field(
-        default="http", description="What comes before host and port in an address."
-    )
-    prefix: Annotated[str, AfterValidator(_prefix)] = Field(
-        default="/v1", description="What comes after host and port in an address."
     )
     each: EachServerConfig = Field(
         default_factory=EachServerConfig,
@@ -94,29 +70,13 @@ class CommandDiscovery(DiscoveryConfig):
     )
 
 
-class DnsDiscovery(DiscoveryConfig):
-    """All addresses of a name, each with the same port."""
-
-    discover: Literal["dns"] = Field(description="They are the addresses of a name.")
-    name: Annotated[str, AfterValidator(_host)] = Field(
-        description="The name whose addresses (A and AAAA) are the servers."
-    )
-    port: int = Field(ge=1, le=65_535, description="Where the servers listen.")
-    every: Seconds = Field(default=30.0, gt=0, le=86_400, description="Seconds from one look-up to the next.")
-    timeout: Seconds = Field(
-        default=10.0, gt=0, le=3600, description="Seconds after which a look-up counts as failed."
-    )
-
-
 def _how(value: Any) -> str:
     return "found" if isinstance(value, dict | Section) else "listed"
 
 
 Endpoints: TypeAlias = Annotated[
     Annotated[tuple[Endpoint, ...], Field(min_length=1), Tag("listed")]
-    | Annotated[
-        FileDiscovery | CommandDiscovery | DnsDiscovery, Field(discriminator="discover"), Tag("found")
-    ],
+    | Annotated[FileDiscovery | CommandDiscovery, Field(discriminator="discover"), Tag("found")],
     Discriminator(_how),
 ]
 

@@ -161,8 +161,8 @@ class ModelConfig(Section):
     )
     endpoints: Endpoints = Field(
         description="Base URLs of its servers (a pool), mimic for the local biased coins, or "
-        "python:FILE.py:FUNCTION for a function of yours, litellm for LiteLLM's library; or discover: file, "
-        "command or dns, where servers come and go.",
+        "python:FILE.py:FUNCTION for a function of yours, litellm for LiteLLM's library; or discover: file "
+        "or command, where servers come and go.",
     )
     api: Literal["chat", "completions", "responses", "messages"] = Field(
         default="chat",

@@ -29,16 +29,6 @@ from adaptive_eval.config import parse_config
             {"discover": "command", "run": ["squeue", "--me"], "timeout": 5, "each": {"concurrency": "auto"}},
         ),
         (
-            "models.0.endpoints",
-            {
-                "discover": "dns",
-                "name": "vllm.svc.cluster.local",
-                "port": 8000,
-                "scheme": "https",
-                "prefix": "",
-            },
-        ),
-        (
             "models.0",
             {"name": "a", "endpoints": ["http://a/v1"], "api": "completions", "sampling": {"max_tokens": 5}},
         ),

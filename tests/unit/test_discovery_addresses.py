@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_eval.config.section import check_url
-from adaptive_eval.discovery.server_sources import AddressForm
+from adaptive_eval.discovery.server_sources import read_addresses
 
 
 @pytest.mark.parametrize(
@@ -22,22 +22,14 @@ from adaptive_eval.discovery.server_sources import AddressForm
     ],
 )
 def test_what_a_line_may_hold(line, url):
-    assert AddressForm().read(line) == (url,)
+    assert read_addresses(line) == (url,)
 
 
 @given(st.text())
 def test_any_text_is_a_list_of_addresses_or_is_refused(text):
     try:
-        found = AddressForm().read(text)
+        found = read_addresses(text)
     except ValueError:
         return
     assert len(set(found)) == len(found)
     assert all(check_url(url) == url for url in found)
-
-
-@given(st.ip_addresses(), st.integers(1, 65_535))
-def test_hosts_and_ports_are_read_back(host, port):
-    form = AddressForm("https", "/x")
-    url = form.url(str(host), port)
-    assert check_url(url) == url
-    assert form.read(url.removeprefix("https://").removesuffix("/x")) == (url,)
