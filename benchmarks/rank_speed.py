@@ -31,6 +31,7 @@ METHODS: dict[str, list[float | str]] = {
     for name in (
         *("bradley_terry", "bradley_terry_map", "bradley_terry_davidson", "rao_kupper", "plackett_luce"),
         *("borda", "copeland", "win_rate", "schulze", "pagerank", "rank_centrality", "elo", "rasch"),
+        *("rasch_map", "bradley_terry_davidson_map"),
     )
 }
 

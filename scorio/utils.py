@@ -55,8 +55,7 @@ def rank_scores(
     scores_in_id_order : array_like, shape (L,)
         Higher is better.
     tol : float
-        Neighbours tie up to this difference, relative to the largest absolute score (the published package
-        takes it as absolute).
+        Neighbours tie up to this difference.
     sigmas_in_id_order : array_like, shape (L,), optional
         Standard deviations of the scores; adds ranks in which neighbours tie that are not separated.
     confidence : float
@@ -85,7 +84,9 @@ def rank_scores(
     """
     if np.ndim(scores_in_id_order) != 1:
         raise ValueError(f"scores must be 1D, one a model; got shape {np.shape(scores_in_id_order)}")
-    ranks: dict[str, Ranks] = {method: ranks_of(scores_in_id_order, method, tol) for method in _METHODS}
+    ranks: dict[str, Ranks] = {
+        method: ranks_of(scores_in_id_order, method, tol, scale=1.0) for method in _METHODS
+    }
     if sigmas_in_id_order is None:
         return ranks
     mu = np.asarray(scores_in_id_order, dtype=np.float64)

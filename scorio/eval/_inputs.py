@@ -47,6 +47,11 @@ class CategoryTrials(NamedTuple):
     w: FloatArray
     question_weights: FloatArray | None
 
+    @property
+    def size(self) -> float:
+        """The largest absolute reward: what the rounding of a mean is relative to."""
+        return float(np.abs(self.w).max())
+
     def draws(self, k: Any) -> int:
         """Check a number of trials to draw from those of every question."""
         return _draws(k, _uniform(row_sums(self.counts)))
@@ -99,11 +104,16 @@ def read_categories(
 
 def read_outcomes(R: Given) -> Integers:
     """Read complete outcomes 0 and 1 of at least two models, shape (L, M, N)."""
-    outcomes, _ = _read_outcomes("R", R, None, models=True)
+    return read_observed(R, None)[0]
+
+
+def read_observed(R: Given, missing: Missing) -> tuple[Integers, NDArray[np.bool_] | None]:
+    """Read outcomes 0 and 1 of at least two models, 0 where missing, and the mask of missing ones or None."""
+    outcomes, absent = _read_outcomes("R", R, missing, models=True)
     _check_categories("R", outcomes, 1, "a ranking of pairs takes 0 and 1 only")
     if len(outcomes) < 2:
         raise ValueError(f"R must have at least two models; got shape {outcomes.shape}")
-    return outcomes
+    return outcomes, absent
 
 
 def read_trials(

@@ -157,12 +157,27 @@ def minimum(
 
     # Bounds are those of 2PL, whose flat valleys take thousands of iterations to the last digits.
     accuracy = 1e-15 if bounds is None else 1e-12
-    options: Any = {"maxiter": whole("max_iter", max_iter), "ftol": accuracy, "gtol": 1e-9}
-    found = minimize(scaled, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    # A line search that cannot improve any more ends at the minimum too, without success.
-    if not found.success and found.nit >= max_iter:
-        raise RuntimeError(f"{method} has not converged in max_iter = {max_iter} iterations; allow more")
-    return np.asarray(found.x)
+    left, x, value = whole("max_iter", max_iter), start, np.inf
+    while left > 0:
+        options: Any = {"maxiter": left, "ftol": accuracy, "gtol": 1e-9}
+        found = minimize(scaled, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        # A line search that fails at the minimum finds nothing better from there either.
+        if found.success or (found.status == 2 and value - found.fun <= 10.0 * accuracy):
+            return np.asarray(found.x)
+        x, value, left = found.x, found.fun, left - max(found.nit, 1)
+    raise RuntimeError(f"{method} has not converged in max_iter = {max_iter} iterations; allow more")
+
+
+def quadratic(prior: Prior, models: int) -> tuple[Matrix, float] | None:
+    """Return the centre (L,) and the precision of a normal prior, 0 of a flat one; None of others."""
+    if isinstance(prior, UniformPrior):
+        return np.zeros(models), 0.0
+    if isinstance(prior, GaussianPrior):
+        return np.full(models, prior.mean), 1.0 / prior.var
+    if isinstance(prior, EmpiricalPrior):
+        prior.penalty(np.zeros(models))
+        return prior.prior_mean, 1.0 / prior.var
+    return None
 
 
 def penalised(likelihood: Objective, prior: Prior, models: int, *, centred: bool = True) -> Objective:

@@ -7,24 +7,14 @@ from typing import TypeAlias
 import numpy as np
 
 from scorio._labels import Outcomes
-from scorio.eval._arguments import positive
-from scorio.eval._inputs import read_outcomes
-from scorio.rank._fitting import (
-    Matrix,
-    Prior,
-    UniformPrior,
-    minimum,
-    penalised,
-    read_prior_penalty,
-    require_connected,
-)
+from scorio.eval._arguments import positive, whole
+from scorio.eval._inputs import Missing, read_observed
+from scorio.rank._fitting import Matrix, Prior, UniformPrior, read_prior_penalty, require_connected
+from scorio.rank._item_fit import ItemFit
 from scorio.rank._ranked import Ranking, documented, fitted
 from scorio.rank._ties import Ranks, TieMethod
 
 ItemRanking: TypeAlias = Ranking | tuple[Ranks, Matrix, dict[str, Matrix]]
-
-_LOG_DISCRIMINATION = 4.0
-"""Log-discriminations are kept within plus and minus this: exp(4) = 55 is a step function."""
 
 
 @documented
@@ -34,6 +24,8 @@ def rasch(
     return_scores: bool = False,
     max_iter: int = 500,
     return_item_params: bool = False,
+    *,
+    missing: Missing = None,
 ) -> ItemRanking:
     r"""Rank models by the abilities of the Rasch model (1PL) of joint maximum likelihood [1]_.
 
@@ -51,7 +43,7 @@ def rasch(
     >>> rasch([[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]])
     array([1, 2, 2])
     """
-    return _items(R, UniformPrior(), method, return_scores, max_iter, return_item_params)
+    return _items(R, missing, UniformPrior(), method, return_scores, max_iter, return_item_params)
 
 
 @documented
@@ -62,6 +54,8 @@ def rasch_map(
     return_scores: bool = False,
     max_iter: int = 500,
     return_item_params: bool = False,
+    *,
+    missing: Missing = None,
 ) -> ItemRanking:
     """Rank models by :func:`rasch` with a prior of the abilities.
 
@@ -78,7 +72,7 @@ def rasch_map(
     array([1, 2, 2])
     """
     penalty = read_prior_penalty(prior)
-    return _items(R, penalty, method, return_scores, max_iter, return_item_params)
+    return _items(R, missing, penalty, method, return_scores, max_iter, return_item_params)
 
 
 @documented
@@ -89,6 +83,8 @@ def rasch_2pl(
     max_iter: int = 500,
     return_item_params: bool = False,
     reg_discrimination: float = 0.01,
+    *,
+    missing: Missing = None,
 ) -> ItemRanking:
     r"""Rank models by the abilities of the two-parameter logistic model (2PL) [1]_.
 
@@ -111,7 +107,9 @@ def rasch_2pl(
     >>> rasch_2pl([[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]])
     array([1, 2, 2])
     """
-    return _items(R, UniformPrior(), method, return_scores, max_iter, return_item_params, reg_discrimination)
+    return _items(
+        R, missing, UniformPrior(), method, return_scores, max_iter, return_item_params, reg_discrimination
+    )
 
 
 @documented
@@ -123,6 +121,8 @@ def rasch_2pl_map(
     max_iter: int = 500,
     return_item_params: bool = False,
     reg_discrimination: float = 0.01,
+    *,
+    missing: Missing = None,
 ) -> ItemRanking:
     """Rank models by :func:`rasch_2pl` with a prior of the abilities.
 
@@ -139,11 +139,14 @@ def rasch_2pl_map(
     array([1, 2, 2])
     """
     penalty = read_prior_penalty(prior)
-    return _items(R, penalty, method, return_scores, max_iter, return_item_params, reg_discrimination)
+    return _items(
+        R, missing, penalty, method, return_scores, max_iter, return_item_params, reg_discrimination
+    )
 
 
 def _items(
     R: Outcomes,
+    missing: Missing,
     prior: Prior,
     method: TieMethod,
     return_scores: bool,
@@ -153,9 +156,10 @@ def _items(
 ) -> ItemRanking:
     """Fit the Rasch model, or with `regularisation` of its discriminations 2PL."""
     name = "rasch" if regularisation is None else "rasch_2pl"
-    right, trials = _counts(R, prior, name)
+    right, made = _counts(R, missing, prior, name)
     weight = None if regularisation is None else positive("reg_discrimination", regularisation)
-    theta, difficulty, log_a = _fit(right, trials, prior, max_iter, weight, name)
+    fit = ItemFit(right, made, weight, prior)
+    theta, difficulty, log_a = fit.solve(whole("max_iter", max_iter), name)
     ranking = fitted(theta, theta, method, return_scores or items)
     parameters = {"difficulty": difficulty}
     if weight is not None:
@@ -163,12 +167,15 @@ def _items(
     return (*ranking, parameters) if items else ranking
 
 
-def _counts(R: Outcomes, prior: Prior, name: str) -> tuple[Matrix, int]:
-    """Return right answers (L, M) and the trials of each, after checking that the fit is finite."""
-    outcomes = read_outcomes(R)
-    right, trials = outcomes.sum(axis=2, dtype=np.float64), outcomes.shape[2]
+def _counts(R: Outcomes, missing: Missing, prior: Prior, name: str) -> tuple[Matrix, Matrix]:
+    """Return right answers and trials, (L, M) each, after checking that the fit is finite."""
+    outcomes, absent = read_observed(R, missing)
+    right = outcomes.sum(axis=2, dtype=np.float64)
+    made = np.full(right.shape, float(outcomes.shape[2]))
+    if absent is not None:
+        made -= absent.sum(axis=2)
     totals = right.sum(axis=0)
-    constant = np.flatnonzero((totals == 0) | (totals == trials * len(right)))
+    constant = np.flatnonzero((totals == 0) | (totals == made.sum(axis=0)))
     if constant.size:
         raise ValueError(
             f"R must have a right and a wrong answer to every question: question {constant[0]} has no finite "
@@ -178,39 +185,6 @@ def _counts(R: Outcomes, prior: Prior, name: str) -> tuple[Matrix, int]:
         # The model is Bradley-Terry between models and questions: a right answer is a win of the model.
         models, questions = right.shape
         wins = np.zeros((models + questions,) * 2)
-        wins[:models, models:], wins[models:, :models] = right, (trials - right).T
+        wins[:models, models:], wins[models:, :models] = right, (made - right).T
         require_connected(wins, name)
-    return right, trials
-
-
-def _fit(
-    right: Matrix, trials: int, prior: Prior, max_iter: int, regularisation: float | None, name: str
-) -> tuple[Matrix, Matrix, Matrix]:
-    """Abilities, difficulties with mean 0, and log-discriminations (0 without `regularisation`)."""
-    models, questions = right.shape
-
-    def likelihood(x: Matrix) -> tuple[float, Matrix]:
-        theta, b, log_a = np.split(x, [models, models + questions])
-        a = np.exp(log_a) if regularisation else np.ones(questions)
-        gap = theta[:, None] - (b - b.mean())
-        logit = a * gap
-        error = trials * np.exp(-np.logaddexp(0.0, -logit)) - right
-        value = (trials * np.logaddexp(0.0, logit) - right * logit).sum()
-        slope_b = -a * error.sum(axis=0)
-        parts = [(error * a).sum(axis=1), slope_b - slope_b.mean()]
-        if regularisation:
-            value += regularisation * (log_a**2).sum()
-            parts.append((error * logit).sum(axis=0) + 2.0 * regularisation * log_a)
-        return float(value), np.concatenate(parts)
-
-    share = (right + 0.5) / (trials + 1.0)
-    ability, ease = share.mean(axis=1), share.mean(axis=0)
-    start = np.concatenate([np.log(ability / (1.0 - ability)), np.log((1.0 - ease) / ease)])
-    bounds: list[tuple[float | None, float | None]] | None = None
-    if regularisation:
-        start = np.concatenate([start, np.zeros(questions)])
-        bounds = [(None, None)] * (models + questions)
-        bounds += [(-_LOG_DISCRIMINATION, _LOG_DISCRIMINATION)] * questions
-    x = minimum(penalised(likelihood, prior, models, centred=False), start, max_iter, name, bounds)
-    theta, b, log_a = np.split(x, [models, models + questions])
-    return theta, b - b.mean(), log_a
+    return right, made

@@ -370,7 +370,7 @@ def max_at_k(
     """
     trials = read_categories(R, w, counts, missing, question_weights, models=True)
     scores = _categories.max_at_k(trials.counts, trials.draws(k), trials.w, trials.question_weights)
-    return ranked(scores, method, return_scores)
+    return ranked(scores, method, return_scores, trials.size)
 
 
 @documented
@@ -395,9 +395,8 @@ def avg(
     """
     trials = read_categories(R, w, counts, missing, question_weights, models=True)
     trials.require_trials("avg")
-    return ranked(
-        _categories.avg_mean(trials.counts, trials.w, trials.question_weights), method, return_scores
-    )
+    scores = _categories.avg_mean(trials.counts, trials.w, trials.question_weights)
+    return ranked(scores, method, return_scores, trials.size)
 
 
 @documented
@@ -452,13 +451,11 @@ def bayes(
     trials = read_categories(R, w, counts, missing, question_weights, models=True)
     prior = read_prior(R0, prior_counts, trials, missing)
     if quantile is None:
-        return ranked(
-            _categories.bayes_mean(trials.counts, trials.w, prior, trials.question_weights),
-            method,
-            return_scores,
-        )
-    mu, sigma = _categories.bayes(trials.counts, trials.w, prior, trials.question_weights)
-    return ranked(mu + _normal_quantile(quantile) * sigma, method, return_scores)
+        scores = _categories.bayes_mean(trials.counts, trials.w, prior, trials.question_weights)
+    else:
+        mu, sigma = _categories.bayes(trials.counts, trials.w, prior, trials.question_weights)
+        scores = mu + _normal_quantile(quantile) * sigma
+    return ranked(scores, method, return_scores, trials.size)
 
 
 def _normal_quantile(quantile: Any) -> float:

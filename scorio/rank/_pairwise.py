@@ -11,7 +11,7 @@ import numpy as np
 
 from scorio._labels import Outcomes
 from scorio.eval._arguments import finite, positive
-from scorio.eval._inputs import read_outcomes
+from scorio.eval._inputs import Missing, read_observed
 from scorio.rank._fitting import (
     Matrix,
     Prior,
@@ -25,12 +25,17 @@ from scorio.rank._ranked import Ranking, documented, fitted
 from scorio.rank._ties import TieMethod
 
 
-def pair_counts(R: Outcomes) -> tuple[Matrix, Matrix]:
-    """Return wins[i, j], where i is right and j wrong, and ties[i, j], both (L, L)."""
-    outcomes = read_outcomes(R)
+def pair_counts(R: Outcomes, missing: Missing = None) -> tuple[Matrix, Matrix]:
+    """Return wins[i, j], where i is right and j wrong, and ties[i, j], of trials that both made, (L, L)."""
+    outcomes, absent = read_observed(R, missing)
     right = outcomes.reshape(len(outcomes), -1).astype(np.float64)
-    wins = right @ (1.0 - right).T
-    ties = right.shape[1] - wins - wins.T
+    if absent is None:
+        wins = right @ (1.0 - right).T
+        ties = right.shape[1] - wins - wins.T
+    else:
+        made = 1.0 - absent.reshape(right.shape)
+        wins = right @ (made - right).T
+        ties = made @ made.T - wins - wins.T
     np.fill_diagonal(ties, 0.0)
     return wins, ties
 
@@ -80,7 +85,12 @@ def _davidson(wins: Matrix, ties: Matrix, prior: Prior, max_iter: int, name: str
 
 @documented
 def bradley_terry(
-    R: Outcomes, method: TieMethod = "competition", return_scores: bool = False, max_iter: int = 500
+    R: Outcomes,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    max_iter: int = 500,
+    *,
+    missing: Missing = None,
 ) -> Ranking:
     r"""Rank models by Bradley-Terry strengths of maximum likelihood [1]_.
 
@@ -98,7 +108,7 @@ def bradley_terry(
     >>> ranks, strengths.round(4)
     (array([1, 2, 2]), array([1.5874, 0.7937, 0.7937]))
     """
-    theta = _threshold(pair_counts(R)[0], 1.0, UniformPrior(), max_iter, "bradley_terry")
+    theta = _threshold(pair_counts(R, missing)[0], 1.0, UniformPrior(), max_iter, "bradley_terry")
     return fitted(theta, np.exp(theta), method, return_scores)
 
 
@@ -109,6 +119,8 @@ def bradley_terry_map(
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,
+    *,
+    missing: Missing = None,
 ) -> Ranking:
     """Rank models by Bradley-Terry strengths with a prior of their logarithms (maximum a posteriori).
 
@@ -120,13 +132,18 @@ def bradley_terry_map(
     array([1, 2, 3])
     """
     penalty = read_prior_penalty(prior)
-    theta = _threshold(pair_counts(R)[0], 1.0, penalty, max_iter, "bradley_terry")
+    theta = _threshold(pair_counts(R, missing)[0], 1.0, penalty, max_iter, "bradley_terry")
     return fitted(theta, np.exp(theta), method, return_scores)
 
 
 @documented
 def bradley_terry_davidson(
-    R: Outcomes, method: TieMethod = "competition", return_scores: bool = False, max_iter: int = 500
+    R: Outcomes,
+    method: TieMethod = "competition",
+    return_scores: bool = False,
+    max_iter: int = 500,
+    *,
+    missing: Missing = None,
 ) -> Ranking:
     r"""Rank models by Davidson's extension of Bradley-Terry to ties [1]_.
 
@@ -143,7 +160,7 @@ def bradley_terry_davidson(
     >>> bradley_terry_davidson([[[1, 1], [1, 0]], [[1, 0], [0, 0]]])
     array([1, 2])
     """
-    theta = _davidson(*pair_counts(R), UniformPrior(), max_iter, "bradley_terry_davidson")
+    theta = _davidson(*pair_counts(R, missing), UniformPrior(), max_iter, "bradley_terry_davidson")
     return fitted(theta, np.exp(theta), method, return_scores)
 
 
@@ -154,6 +171,8 @@ def bradley_terry_davidson_map(
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,
+    *,
+    missing: Missing = None,
 ) -> Ranking:
     """Rank models by :func:`bradley_terry_davidson` with a prior of the log-strengths.
 
@@ -163,7 +182,7 @@ def bradley_terry_davidson_map(
     array([1, 2])
     """
     penalty = read_prior_penalty(prior)
-    theta = _davidson(*pair_counts(R), penalty, max_iter, "bradley_terry_davidson")
+    theta = _davidson(*pair_counts(R, missing), penalty, max_iter, "bradley_terry_davidson")
     return fitted(theta, np.exp(theta), method, return_scores)
 
 
@@ -174,6 +193,8 @@ def rao_kupper(
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,
+    *,
+    missing: Missing = None,
 ) -> Ranking:
     r"""Rank models by the Rao-Kupper model of ties with a given threshold [1]_.
 
@@ -194,7 +215,7 @@ def rao_kupper(
     >>> rao_kupper([[[1, 1], [1, 0]], [[1, 0], [0, 0]]])
     array([1, 2])
     """
-    return _rao_kupper(R, tie_strength, UniformPrior(), method, return_scores, max_iter)
+    return _rao_kupper(R, missing, tie_strength, UniformPrior(), method, return_scores, max_iter)
 
 
 @documented
@@ -205,6 +226,8 @@ def rao_kupper_map(
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,
+    *,
+    missing: Missing = None,
 ) -> Ranking:
     """Rank models by :func:`rao_kupper` with a prior of the log-strengths.
 
@@ -218,16 +241,22 @@ def rao_kupper_map(
     >>> rao_kupper_map([[[1, 1], [1, 0]], [[1, 0], [0, 0]]], prior=0.5)
     array([1, 2])
     """
-    return _rao_kupper(R, tie_strength, read_prior_penalty(prior), method, return_scores, max_iter)
+    return _rao_kupper(R, missing, tie_strength, read_prior_penalty(prior), method, return_scores, max_iter)
 
 
 def _rao_kupper(
-    R: Outcomes, tie_strength: Any, prior: Prior, method: TieMethod, return_scores: bool, max_iter: int
+    R: Outcomes,
+    missing: Missing,
+    tie_strength: Any,
+    prior: Prior,
+    method: TieMethod,
+    return_scores: bool,
+    max_iter: int,
 ) -> Ranking:
     kappa = finite("tie_strength", tie_strength)
     if kappa < 1.0:
         raise ValueError(f"tie_strength must be at least 1; got {tie_strength!r}")
-    wins, ties = pair_counts(R)
+    wins, ties = pair_counts(R, missing)
     # A tie is a pair of which neither beats the other: it contributes the factors of both wins.
     counted = wins if kappa == 1.0 or not wins.any() else wins + ties
     theta = _threshold(counted, kappa, prior, max_iter, "rao_kupper")
@@ -241,6 +270,8 @@ def plackett_luce(
     return_scores: bool = False,
     max_iter: int = 10_000,
     tol: float = 1e-8,
+    *,
+    missing: Missing = None,
 ) -> Ranking:
     """Rank models by Plackett-Luce strengths of the decisive pairs [1]_.
 
@@ -264,7 +295,7 @@ def plackett_luce(
     array([0.5 , 0.25, 0.25])
     """
     positive("tol", tol)
-    theta = _threshold(pair_counts(R)[0], 1.0, UniformPrior(), max_iter, "plackett_luce")
+    theta = _threshold(pair_counts(R, missing)[0], 1.0, UniformPrior(), max_iter, "plackett_luce")
     strengths = np.exp(theta - theta.max())
     return fitted(theta, strengths / strengths.sum(), method, return_scores)
 
@@ -276,6 +307,8 @@ def plackett_luce_map(
     method: TieMethod = "competition",
     return_scores: bool = False,
     max_iter: int = 500,
+    *,
+    missing: Missing = None,
 ) -> Ranking:
     """Rank models by Plackett-Luce strengths with a prior: :func:`bradley_terry_map`.
 
@@ -284,4 +317,4 @@ def plackett_luce_map(
     >>> plackett_luce_map([[1, 1, 1], [0, 1, 0], [0, 0, 0]])
     array([1, 2, 3])
     """
-    return bradley_terry_map(R, prior, method, return_scores, max_iter)
+    return bradley_terry_map(R, prior, method, return_scores, max_iter, missing=missing)

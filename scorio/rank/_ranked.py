@@ -75,9 +75,11 @@ Ranking: TypeAlias = Plain | NamedRanking
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def ranked(scores: NDArray[np.float64], method: TieMethod, return_scores: bool) -> Plain:
-    """Return the ranks of `scores`, with the scores themselves where `return_scores`."""
-    ranks = rank_scores(scores, method)
+def ranked(
+    scores: NDArray[np.float64], method: TieMethod, return_scores: bool, scale: float | None = None
+) -> Plain:
+    """Return the ranks of `scores`, made from numbers of size `scale`, and the scores if `return_scores`."""
+    ranks = rank_scores(scores, method, scale=scale)
     return (ranks, scores) if return_scores else ranks
 
 
@@ -85,7 +87,7 @@ def fitted(
     theta: NDArray[np.float64], scores: NDArray[np.float64], method: TieMethod, return_scores: bool
 ) -> Plain:
     """Return the ranks of the abilities of an iterative fit, tied up to its accuracy, and the scores."""
-    ranks = rank_scores(theta, method, 1e-6)
+    ranks = rank_scores(theta, method, 1e-6, scale=max(1.0, float(np.abs(theta).max())))
     return (ranks, scores) if return_scores else ranks
 
 

@@ -63,7 +63,7 @@ def elo(
         expected = 1.0 / (1.0 + 10.0 ** ((ratings - ratings[:, None]) / 400.0))
         change = 0.5 * (1.0 + right[:, None] - right) - expected
         ratings = ratings + step * np.where(same & ~np.broadcast_to(drawn, same.shape), 0.0, change).sum(1)
-    return ranked(ratings, method, return_scores)
+    return ranked(ratings, method, return_scores, max(abs(ratings_before), step))
 
 
 @documented

@@ -11,12 +11,18 @@ TieMethod: TypeAlias = Literal["competition", "competition_max", "dense", "avg",
 Ranks: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 
 TIE_TOLERANCE = 1e-12
-"""Neighbouring scores tie when they differ by at most this times the largest absolute score."""
+"""Neighbouring scores tie when they differ by at most this times the size of what they were computed from."""
 
 _METHODS = get_args(TieMethod)
 
 
-def rank_scores(scores: ArrayLike, method: TieMethod = "competition", tol: float = TIE_TOLERANCE) -> Ranks:
+def rank_scores(
+    scores: ArrayLike,
+    method: TieMethod = "competition",
+    tol: float = TIE_TOLERANCE,
+    *,
+    scale: float | None = None,
+) -> Ranks:
     """Rank models by their scores: 1 is the highest score.
 
     Parameters
@@ -34,11 +40,13 @@ def rank_scores(scores: ArrayLike, method: TieMethod = "competition", tol: float
         ``ordinal``               1, 2, 3, 4: ties broken by the order of the input
         ========================  ====================================================
     tol : float
-        Neighbours in the sorted order tie when their difference is at most `tol` times the largest
-        absolute score of the ranking. The default, 1e-12, is far above the rounding of a sum of
-        thousands of terms and far below what one trial changes; it is relative, so that scores far below
-        1, such as Pass^k at large k, are told apart. Ties chain: a group may span more than the
-        tolerance. ``0`` ties equal numbers only.
+        Neighbours in the sorted order tie when their difference is at most `tol` times `scale`. The default,
+        1e-12, is far above the rounding of a sum of thousands of terms and far below what one trial changes.
+        Ties chain: a group may span more than the tolerance. ``0`` ties equal numbers only.
+    scale : float, optional
+        Size of the numbers that the scores were computed from, whose rounding they carry: scores near 0 may
+        be differences of much larger ones. Default: the largest absolute score, so that scores far below 1,
+        such as Pass^k at large k, are told apart.
 
     Returns
     -------
@@ -70,7 +78,7 @@ def rank_scores(scores: ArrayLike, method: TieMethod = "competition", tol: float
         raise ValueError(f"tol must be a finite number of at least 0, got {tol}")
     order = np.argsort(-values, axis=-1, kind="stable")
     descending = np.take_along_axis(values, order, axis=-1)
-    margin = tol * np.abs(values).max(axis=-1, keepdims=True)
+    margin = tol * (np.abs(values).max(axis=-1, keepdims=True) if scale is None else scale)
     apart = descending[..., :-1] - descending[..., 1:] > margin
     return rank_groups(order, apart, method)
 

@@ -173,7 +173,7 @@ def transfer(
             before[known], trials.w, trials.question_weights
         )
     found = transfer_posterior(mean, sigma**2, earlier, earlier_sigma**2, float(np.ptp(trials.w)) or 1.0)
-    return ranked(found.mu, method, return_scores)
+    return ranked(found.mu, method, return_scores, trials.size)
 
 
 def _check(x: FloatArray, v: FloatArray, x0: FloatArray, v0: FloatArray, scale: float) -> None:
