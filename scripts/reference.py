@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+from pydantic import BaseModel
 
 from adaptive_eval.cli.main import COMMANDS, cli
 from adaptive_eval.config.load_config import json_schema
+from adaptive_eval.config.section import Section
+from adaptive_eval.mimic.spec import ServerOptions
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -79,6 +83,27 @@ def main() -> None:
     (DOCS / "cli-reference.md").write_text(cli_page(), encoding="utf-8")
 
 
+CLASSES: dict[str, type[BaseModel]] = {}
+"""The classes of the sections, by name."""
+
+
+def find_classes(section: type[BaseModel]) -> None:
+    """Note a class of sections and all below it."""
+    CLASSES[section.__name__] = section
+    for below in section.__subclasses__():
+        find_classes(below)
+
+
+def definer(name: str, key: str) -> type[BaseModel]:
+    """Return the class that defines a key of a section, itself or one that it inherits from."""
+    owner = CLASSES[name]
+    fields = [one for one in owner.__mro__ if key in inspect.get_annotations(one)]
+    aliased = [one for one, field in owner.model_fields.items() if field.alias == key]
+    if not fields and aliased:
+        return definer(name, aliased[0])
+    return fields[0]
+
+
 def sections() -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield every section of a config by its path, a parent before its parts."""
     schema = json_schema()
@@ -119,22 +144,66 @@ def example(path: str, key: str, value: Mapping[str, Any]) -> Any:
 def config_page() -> str:
     """Return the reference of the config."""
     parts = [HEAD]
-    for path, section in sections():
+    find_classes(Section)
+    find_classes(ServerOptions.__base__)
+    every = list(sections())
+    shared = shared_keys(every)
+    said_already: set[type[BaseModel]] = set()
+    for path, section in every:
+        name = section.get("title", "RunConfig") if path else "RunConfig"
+        own = []
+        for key in section["properties"]:
+            if "const" in section["properties"][key]:
+                continue  # the title says it
+            base = definer(name, key)
+            if base.__name__ == name or base not in shared:
+                own.append(key)
+            elif base not in said_already:
+                said_already.add(base)
+                keys = [one for one in section["properties"] if definer(name, one) is base]
+                parts.append(f"## {shared[base]}\n\n{_cell(_first_part(base.__doc__ or ''))}\n")
+                parts.append(_table(path, section, keys))
         parts.append(f"## {f'`{path}`' if path else 'Top level'}\n")
         if path and section.get("description"):
             parts.append(f"{_cell(_first_part(section['description']))}\n")
-        rows = ["| key | value | default | example | meaning |", "| :-- | :-- | :-- | :-- | :-- |"]
-        required = section.get("required", ())
-        for key, value in section["properties"].items():
-            default = DEFAULTS.get(f"{path}.{key}", value.get("default"))
-            nothing = "" if any(_references(value)) else "none"
-            said = "needed" if key in required else _value(_written(value, default), nothing)
-            shown = example(path, key, value)
-            rows.append(
-                f"| `{key}` | {_type(value)} | {said} | {_value(shown, '')} | {_cell(_meaning(key, value))} |"
-            )
-        parts.append("\n".join(rows) + "\n")
+        if own:
+            parts.append(_table(path, section, own))
     return "\n".join(parts)
+
+
+def shared_keys(every: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[type[BaseModel], str]:
+    """Return the classes whose keys several sections have, each with the title of their table."""
+    owners: dict[type[BaseModel], list[str]] = {}
+    for path, section in every[1:]:
+        for key in section["properties"]:
+            base = definer(section["title"], key)
+            if path not in owners.setdefault(base, []):
+                owners[base].append(path)
+    return {base: _title(paths) for base, paths in owners.items() if len(paths) > 1}
+
+
+def _title(paths: Sequence[str]) -> str:
+    """Return the title of keys that the sections at `paths` share."""
+    place, comma, _ = paths[0].partition(", ")
+    kinds = [path.partition(", ")[2].rpartition(" ")[2] for path in paths]
+    if comma and all(path.startswith(f"{place}, ") for path in paths):
+        return f"`{place}`, of {', '.join(kinds)}"
+    return ", ".join(f"`{path}`" for path in paths)
+
+
+def _table(path: str, section: Mapping[str, Any], keys: Sequence[str]) -> str:
+    rows = ["| key | value | default | example | meaning |", "| :-- | :-- | :-- | :-- | :-- |"]
+    required = section.get("required", ())
+    for key in keys:
+        value = section["properties"][key]
+        default = DEFAULTS.get(f"{path}.{key}", value.get("default"))
+        nothing = "" if any(_references(value)) else "none"
+        said = "needed" if key in required else _value(_written(value, default), nothing)
+        shown = example(path, key, value)
+        rows.append(
+            f"| `{key}` | {_type(value)} | {said} | {_value(shown, '')} | {_cell(_meaning(key, value))} |"
+        )
+    return "\n".join(rows) + "\n"
 
 
 def cli_page() -> str:

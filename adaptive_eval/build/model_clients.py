@@ -13,11 +13,9 @@ from adaptive_eval.build.open_files import concurrency_within, most_connections
 from adaptive_eval.build.samples_per_prompt import MOST as MOST_SAMPLES
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.decisions import RetryConfig
-from adaptive_eval.config.discovery_config import EachServerConfig
-from adaptive_eval.config.limits_config import RateLimitConfig
+from adaptive_eval.config.limits_config import RateLimitConfig, SharedLimits
 from adaptive_eval.config.model import AUTO_CONCURRENCY, HeaderConfig, ModelConfig
 from adaptive_eval.config.section import MIMIC
-from adaptive_eval.config.server_config import ServerConfig
 from adaptive_eval.endpoints.anthropic_messages import AnthropicMessages
 from adaptive_eval.endpoints.batches import BatchOptions
 from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
@@ -53,6 +51,10 @@ _MOST_THREADS = 128
 
 ModelEndpoint: TypeAlias = OpenAIEndpoint | FunctionEndpoint
 """The endpoint of a model of a config."""
+
+
+CONNECT_SECONDS = 10.0
+"""Time to establish a connection."""
 
 
 def endpoints_of(
@@ -133,7 +135,7 @@ def server_limits(config: RunConfig, endpoints: Mapping[str, Sequence[Endpoint]]
     return {asked.get(server.url, server.url): limits_of(server) for server in config.servers}
 
 
-def limits_of(server: ServerConfig | EachServerConfig) -> ServerLimits:
+def limits_of(server: SharedLimits) -> ServerLimits:
     """Return fresh limits for a server, as a section has them."""
     limit: ConcurrencyLimit | None = None
     if server.concurrency is not None:
@@ -200,11 +202,10 @@ def endpoint_at(model: ModelConfig, address: str, run: str = "", notes: Path | N
         headers=headers,
         send_seed=model.send_seed,
         api_key_env=model.api_key_env,
-        connect_timeout=model.timeout.connect,
+        connect_timeout=min(CONNECT_SECONDS, model.timeout.total),
         total_timeout=model.timeout.total,
         idle_timeout=model.timeout.idle if model.stream else None,
         concurrency=_most_in_flight(model),
-        most_bytes=model.max_response_bytes,
         most_answers=MOST_SAMPLES if model.samples_per_request == "auto" else model.samples_per_request,
         batch=batch,
     )

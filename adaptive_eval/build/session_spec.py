@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import NormalDist
 from typing import Any, Final
 
 from adaptive_eval.build.model_clients import prompt_bound
 from adaptive_eval.config import RunConfig
-from adaptive_eval.config.decisions import Decisions
+from adaptive_eval.config.decisions import Decisions, StoppingConfig
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.core.spec import (
@@ -47,7 +48,7 @@ def session_spec(config: RunConfig, tasks: Sequence[Task], samples_per_prompt: i
             for task in tasks
         ),
         goal=_goal_spec(config.goal.model_dump()),
-        stopping=StoppingSpec(**{**stopping.model_dump(), "max_passes": _max_passes(config)}),
+        stopping=_stopping_spec(stopping, _max_passes(config)),
         allocation=AllocationSpec(
             config.allocation.models,
             config.allocation.questions,
@@ -77,7 +78,7 @@ def decided_spec(
         models=tuple(ModelSpec(name) for name in names),
         tasks=tasks,
         goal=_goal_spec(decisions.goal.model_dump()),
-        stopping=StoppingSpec(**{**stopping.model_dump(), "max_passes": limit}),
+        stopping=_stopping_spec(stopping, limit),
         allocation=AllocationSpec(
             decisions.allocation.models, decisions.allocation.questions, early_repeats=early_repeats
         ),
@@ -112,6 +113,12 @@ def _max_passes(config: RunConfig) -> int | None:
     """Return the cap on passes; a goal that is to spend a budget has none that the config does not name."""
     named = "max_passes" in config.stopping.model_fields_set
     return config.stopping.max_passes if named or config.goal.kind != "budget" else None
+
+
+def _stopping_spec(stopping: StoppingConfig, max_passes: int | None) -> StoppingSpec:
+    """Return the rule; where it is zscore, its z belongs to the confidence: 1.645 at 0.95."""
+    z = round(NormalDist().inv_cdf(stopping.confidence), 3)
+    return StoppingSpec(**{**stopping.model_dump(), "max_passes": max_passes}, threshold=z)
 
 
 def _goal_spec(goal: Mapping[str, Any]) -> GoalSpec:

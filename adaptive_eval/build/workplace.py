@@ -26,6 +26,9 @@ _PACE = 0.005
 
 _LONGEST_PACE = 0.1
 
+JOBS_PER_ACTOR = 256
+"""Most requests and scores of one worker at a time."""
+
 
 class Workplace(Protocol):
     """Opens the executors of a run: one for its pilot, one for the run."""
@@ -60,7 +63,7 @@ class _OnRay:
             RemoteExecutor(
                 WorkerActors(setup).start,
                 size=section.actors,
-                most=section.jobs_per_actor,
+                most=JOBS_PER_ACTOR,
                 patience=section.patience,
                 scored={task.name for task in setup.tasks},
                 scoring=grading,

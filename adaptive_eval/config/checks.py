@@ -136,7 +136,7 @@ def _function(
             yield (*here, key), f"is for servers; {said}"
 
 
-_OF_A_SERVER = ("api", "api_key_env", "headers", "send_seed", "stream", "batch", "max_response_bytes")
+_OF_A_SERVER = ("api", "api_key_env", "headers", "send_seed", "stream", "batch")
 
 
 def _requests(config: Mapping[str, Any]) -> Found:
@@ -157,9 +157,6 @@ def _requests(config: Mapping[str, Any]) -> Found:
             elif key in sampling:
                 yield (*here, "extra_body", key), "is also in sampling; keep one of the two"
         timeout = _mapping(model.get("timeout"))
-        connect, total = timeout.get("connect"), timeout.get("total")
-        if isinstance(connect, int | float) and isinstance(total, int | float) and connect > total:
-            yield (*here, "timeout", "connect"), f"{connect} is longer than the total of {total}"
         if "idle" in timeout and model.get("stream") is not True:
             yield (*here, "timeout", "idle"), "needs stream: true; an answer that arrives whole is silent"
         if model.get("api") == "messages" and model.get("stream") is True:
@@ -199,7 +196,7 @@ def _of_the_api(api: Any, sampling: Mapping[str, Any], path: Place) -> Found:
             yield (*path, name), "belongs to api: chat; with api: completions servers ignore it"
 
 
-_IN_CHATS_ONLY = ("presence_penalty", "frequency_penalty", "logit_bias", "logprobs", "top_logprobs")
+_IN_CHATS_ONLY = ("logprobs", "top_logprobs")
 _LACKS: Mapping[Any, tuple[tuple[str, ...], str]] = {
     "responses": (("stop", *_IN_CHATS_ONLY), "the Responses API"),
     "messages": (("reasoning_effort", *_IN_CHATS_ONLY), "Anthropic's Messages API"),
@@ -348,9 +345,6 @@ def _known_model(name: str, names: list[str], path: Place) -> Found:
 def _stopping(config: Mapping[str, Any]) -> Found:
     stopping = _mapping(config.get("stopping"))
     rule = stopping.get("rule", "anytime")
-    if "threshold" in stopping and rule != "zscore":
-        words = f"belongs to the rule zscore; the rule {rule} follows from confidence"
-        yield ("stopping", "threshold"), words
     if rule in ("exact", "zscore") and _mapping(config.get("allocation")).get("questions") == "rounds":
         reason = f"{rule} reads passes that ask every question equally often, and rounds ask some more often"
         yield ("stopping", "rule"), f"{reason}; use questions: schedule, or the rule anytime"

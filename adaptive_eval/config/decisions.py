@@ -184,9 +184,6 @@ class StoppingConfig(Section):
         default="benchmark",
         description="About these very questions, or about the questions they were drawn from.",
     )
-    threshold: float = Field(
-        default=1.645, gt=0, description="For the rule zscore: the z at which a pair counts as decided."
-    )
 
 
 def _run_ahead(value: Any) -> Any:

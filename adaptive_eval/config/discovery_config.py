@@ -9,19 +9,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Discriminator, Field, Tag
 
 from adaptive_eval.config.document import Place
-from adaptive_eval.config.limits_config import Concurrency, RateLimitConfig
+from adaptive_eval.config.limits_config import SharedLimits
 from adaptive_eval.config.section import Endpoint, Seconds, Section
-
-
-class EachServerConfig(Section):
-    """Limits of each server that is found, unless ``servers`` has its address."""
-
-    concurrency: Concurrency | None = Field(
-        default=None, description="Requests in flight there at once, of all models."
-    )
-    rate_limit: RateLimitConfig | None = Field(
-        default=None, description="Requests and tokens a minute at this server, of all models."
-    )
 
 
 class DiscoveryConfig(Section):
@@ -35,8 +24,8 @@ class DiscoveryConfig(Section):
         le=8_640_000,
         description="Seconds without any server, the first one included, after which the model is stopped.",
     )
-    each: EachServerConfig = Field(
-        default_factory=EachServerConfig,
+    each: SharedLimits = Field(
+        default_factory=SharedLimits,
         description="Limits of each server that is found, unless servers has its address.",
     )
 

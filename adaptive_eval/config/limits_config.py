@@ -69,3 +69,14 @@ class RateLimitConfig(Section):
     tokens_per_minute: Count | None = Field(
         default=None, description="Tokens a minute, prompt and answer together."
     )
+
+
+class SharedLimits(Section):
+    """Limits of one server, for all models that name it together; those of each model hold as well."""
+
+    concurrency: Concurrency | None = Field(
+        default=None, description="Requests in flight there at once, of all models."
+    )
+    rate_limit: RateLimitConfig | None = Field(
+        default=None, description="Requests and tokens a minute at this server, of all models."
+    )

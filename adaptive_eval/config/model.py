@@ -43,7 +43,7 @@ def _header(value: Any) -> Any:
 class SamplingConfig(Section):
     """Parameters of the request, sent exactly as written; absent ones are not sent.
 
-    Parameters that only some servers know (``top_k``, ``min_p``, …) go under ``extra_body``. The seed of each
+    All others (``top_k``, ``presence_penalty``, …) go under ``extra_body``. The seed of each
     trial is derived from the run's ``seed``.
     """
 
@@ -59,12 +59,6 @@ class SamplingConfig(Section):
         ge=1,
         description="Longest answer in tokens, reasoning included, for servers that want it by this name.",
     )
-    presence_penalty: float | None = Field(
-        default=None, ge=-2, le=2, description="Penalty for tokens seen before."
-    )
-    frequency_penalty: float | None = Field(
-        default=None, ge=-2, le=2, description="Penalty by the frequency of a token so far."
-    )
     stop: Annotated[str | tuple[str, ...] | None, BeforeValidator(_stop)] = Field(
         default=None, description="Text or texts at which the answer ends."
     )
@@ -76,7 +70,6 @@ class SamplingConfig(Section):
     top_logprobs: int | None = Field(
         default=None, ge=0, le=20, description="Number of alternatives per token to ask for."
     )
-    logit_bias: dict[str, float] | None = Field(default=None, description="Bias by token id.")
     reasoning_effort: str | None = Field(
         default=None, min_length=1, description="How long a reasoning model thinks."
     )
@@ -118,7 +111,6 @@ class BatchConfig(Section):
 class TimeoutConfig(Section):
     """Time after which a request is cancelled: seconds, or a duration such as 10m."""
 
-    connect: Seconds = Field(default=10.0, gt=0, le=86_400, description="Time to establish the connection.")
     total: Seconds = Field(
         default=600.0, gt=0, le=864_000, description="Time from sending the request to its last byte."
     )
@@ -214,13 +206,6 @@ class ModelConfig(Section):
     )
     timeout: TimeoutConfig = Field(
         default_factory=TimeoutConfig, description="Time after which a request is cancelled."
-    )
-    max_response_bytes: int | None = Field(
-        default=None,
-        ge=1024,
-        le=2**34,
-        description="Most bytes of a response, decompressed; a larger one is a failed request. Default: what "
-        "max_tokens and the answers of a request can need, at least 4 MB.",
     )
     rate_limit: RateLimitConfig | None = Field(
         default=None, description="Requests and tokens a minute, over all its servers."

@@ -15,14 +15,13 @@ _LARGEST: Mapping[str, int] = {
     "limit": 10**9,
     "max_passes": 10**6,
     "depth": 10**6,
-    "context_length": 10**9,
     "completion_median": 10**7,
     "prompt_overhead": 10**7,
     "seed": 2**63 - 1,
     "shuffle": 2**63 - 1,
 }
 _OTHERWISE = 10**15
-_FREE = ("extra_body", "logit_bias")  # what only the server understands
+_FREE = ("extra_body",)  # what only the server understands
 
 
 def check_numbers(config: Mapping[str, Any], path: Place = ()) -> Iterator[tuple[Place, str]]:

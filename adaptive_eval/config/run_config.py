@@ -97,9 +97,6 @@ class ExecutorConfig(Section):
         gt=0,
         description="CPUs that a worker takes on its node: it scores as many answers at once.",
     )
-    jobs_per_actor: int = Field(
-        default=256, ge=1, description="Most requests and scores of one worker at a time."
-    )
     patience: Seconds = Field(
         default=300.0,
         gt=0,

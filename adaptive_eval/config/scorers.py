@@ -52,18 +52,39 @@ class _AnswerScorer(_Scorer):
     )
 
 
-class ExactScorerConfig(_AnswerScorer):
-    """Right when the answer is the target after normalising both."""
+class _ExtractingScorer(_AnswerScorer):
+    """Scorers of a stated answer."""
 
-    kind: Literal["exact"] = "exact"
     extract: Literal["auto", "boxed", "stated", "whole"] = Field(
         default="auto",
         description="Where the answer is: auto takes a box, else a stated answer, else the whole text.",
     )
+
+
+class _TextScorer(_AnswerScorer):
+    """Scorers that compare texts."""
+
     ignore_case: bool = Field(default=True, description="Letter case does not matter.")
-    ignore_punctuation: bool = Field(
-        default=True, description="Punctuation around the answer does not matter."
+
+
+class _GradedScorer(_Scorer):
+    """Scorers whose score from 0 to 1 counts as right from some value on."""
+
+    right_from: float = Field(default=0.5, gt=0, le=1, description="Least score that counts as right.")
+
+
+class _ToolScorer(_GradedScorer):
+    """Scorers of tasks of other tools."""
+
+    metric: str | None = Field(
+        default=None, min_length=1, description="The task's scorer or metric, where it has several."
     )
+
+
+class ExactScorerConfig(_ExtractingScorer, _TextScorer):
+    """Right when the answer is the target after normalising both."""
+
+    kind: Literal["exact"] = "exact"
 
 
 class NumericScorerConfig(_AnswerScorer):
@@ -97,18 +118,14 @@ class ChoiceScorerConfig(_AnswerScorer):
     )
 
 
-class MathScorerConfig(_AnswerScorer):
+class MathScorerConfig(_ExtractingScorer):
     """Right when the answer is mathematically equal to the target (math-verify)."""
 
     kind: Literal["math"] = "math"
-    extract: Literal["auto", "boxed", "stated", "whole"] = Field(
-        default="auto",
-        description="Where the answer is: auto takes a box, else a stated answer, else the whole text.",
-    )
     time_limit: float = Field(default=5.0, gt=0, le=600, description="Seconds of CPU time of one comparison.")
 
 
-class RegexScorerConfig(_AnswerScorer):
+class RegexScorerConfig(_TextScorer):
     """Right when a regular expression finds the target, or the target as an expression matches."""
 
     kind: Literal["regex"] = "regex"
@@ -117,14 +134,12 @@ class RegexScorerConfig(_AnswerScorer):
         min_length=1,
         description="Regular expression; its last match (group 1) must be the target. Default: the target.",
     )
-    ignore_case: bool = Field(default=True, description="Letter case does not matter.")
 
 
-class ContainsScorerConfig(_AnswerScorer):
+class ContainsScorerConfig(_TextScorer):
     """Right when the target is somewhere in the answer."""
 
     kind: Literal["contains"] = "contains"
-    ignore_case: bool = Field(default=True, description="Letter case does not matter.")
     whole_words: bool = Field(default=True, description="The target must not begin or end within a word.")
 
 
@@ -154,18 +169,16 @@ class ToolCallsScorerConfig(_Scorer):
     ordered: bool = Field(default=False, description="Whether the calls must come in the target's order.")
 
 
-class F1ScorerConfig(_AnswerScorer):
+class F1ScorerConfig(_GradedScorer, _AnswerScorer):
     """Word-overlap F1 with the target, logged as the signal score."""
 
     kind: Literal["f1"] = "f1"
-    right_from: float = Field(default=0.5, gt=0, le=1, description="Least score that counts as right.")
 
 
-class RougeScorerConfig(_AnswerScorer):
+class RougeScorerConfig(_GradedScorer, _AnswerScorer):
     """ROUGE F-measure with the target, logged as the signal score."""
 
     kind: Literal["rouge"] = "rouge"
-    right_from: float = Field(default=0.5, gt=0, le=1, description="Least score that counts as right.")
     measure: Literal["rouge1", "rouge2", "rougeL"] = Field(
         default="rougeL", description="Words, pairs of words, or the longest common subsequence."
     )
@@ -200,8 +213,6 @@ class CodeScorerConfig(_Scorer):
         ge=64 * 2**20,
         description="Bytes of memory of all its processes together; also of address space of one.",
     )
-    disk: Count = Field(default=16 * 2**20, ge=2**20, description="Bytes of all its files.")
-    processes: int = Field(default=16, ge=1, le=1000, description="Its processes and threads at once.")
     python: str | None = Field(
         default=None, min_length=1, description="The interpreter; default: the one of adaptive-eval itself."
     )
@@ -216,19 +227,18 @@ class CodeScorerConfig(_Scorer):
         return self.model_dump(mode="json", exclude={"require_sandbox", *unused})
 
 
-class CallableScorerConfig(_ReadsReasoning):
+class CallableScorerConfig(_GradedScorer, _ReadsReasoning):
     """A user function."""
 
     kind: Literal["python"] = "python"
     function: str = Field(
         pattern=r"^[\w.]+:\w+$", description="module:function; modules in the config's folder are found."
     )
-    right_from: float = Field(default=0.5, gt=0, le=1, description="Least score that counts as right.")
     time_limit: float = Field(default=60.0, gt=0, le=3600, description="Seconds that one answer may take.")
 
 
 class ScorerPriceConfig(Section):
-    """Prices of a judge or verifier in USD per million tokens."""
+    """Prices in USD per million tokens."""
 
     input: float = Field(ge=0, description="USD per million prompt tokens.")
     output: float = Field(ge=0, description="USD per million answer tokens.")
@@ -268,19 +278,13 @@ class _ModelGradedScorer(_ReadsReasoning):
 _OF_THE_SERVER = {"endpoint", "api_key_env", "timeout", "concurrency", "price", "budget"}
 
 
-class JudgeScorerConfig(_ModelGradedScorer):
+class JudgeScorerConfig(_GradedScorer, _ModelGradedScorer):
     """Another model says whether the answer is right, or as good as the reference."""
 
     kind: Literal["judge"] = "judge"
     compare: Literal["reference", "pairwise"] = Field(
         default="reference",
         description="Is the answer right, given the reference; or which of both is better, either order.",
-    )
-    right_from: float = Field(
-        default=0.5,
-        gt=0,
-        le=1,
-        description="For pairwise: least share of wins (ties: half) to be right.",
     )
     criteria: str = Field(default="", description="What counts as right or better, in words.")
     votes: Literal[1, 3, 5, 7, 9] = Field(
@@ -332,27 +336,19 @@ class VerifierScorerConfig(_ModelGradedScorer):
     )
 
 
-class InspectScorerConfig(_Scorer):
+class InspectScorerConfig(_ToolScorer):
     """The scores of an Inspect task's scorers."""
 
     kind: Literal["inspect"] = "inspect"
-    metric: str | None = Field(
-        default=None, min_length=1, description="The task's scorer, where it has several."
-    )
-    right_from: float = Field(default=0.5, gt=0, le=1, description="Least score that counts as right.")
 
 
-class LmEvalScorerConfig(_Scorer):
+class LmEvalScorerConfig(_ToolScorer):
     """The filters and the metric of a task of lm-evaluation-harness."""
 
     kind: Literal["lm-eval"] = "lm-eval"
-    metric: str | None = Field(
-        default=None, min_length=1, description="The task's metric, where it has several."
-    )
     filter: str | None = Field(
         default=None, min_length=1, description="The task's filter, where it has several."
     )
-    right_from: float = Field(default=0.5, gt=0, le=1, description="Least value that counts as right.")
 
 
 ScorerConfig: TypeAlias = (

@@ -9,22 +9,16 @@ from pydantic import Field
 
 from adaptive_eval.config.codes import out_of_range, twice, unheld, unknown_name
 from adaptive_eval.config.document import Place
-from adaptive_eval.config.limits_config import Concurrency, RateLimitConfig
+from adaptive_eval.config.limits_config import SharedLimits
 from adaptive_eval.config.problems import did_you_mean
 from adaptive_eval.config.secret_checks import shown
-from adaptive_eval.config.section import Endpoint, Section
+from adaptive_eval.config.section import Endpoint
 
 
-class ServerConfig(Section):
+class ServerConfig(SharedLimits):
     """Limits of one server, for all models that name it together; those of each model hold as well."""
 
     url: Endpoint = Field(description="Its base URL, as in the models' endpoints.")
-    concurrency: Concurrency | None = Field(
-        default=None, description="Requests in flight there at once, of all models."
-    )
-    rate_limit: RateLimitConfig | None = Field(
-        default=None, description="Requests and tokens a minute at this server, of all models."
-    )
 
 
 def check_limits(

@@ -330,7 +330,7 @@ def from_connection(
             case aiohttp.InvalidURL():
                 return permanent("bad_request", "not an address that can be asked over HTTP")
             case BodyTooLarge():
-                return transient("too_large", f"{cause}; max_response_bytes sets the limit")
+                return transient("too_large", f"{cause}; max_tokens sets the limit")
             case Undecodable():
                 return transient("malformed", f"the answer cannot be decoded: {cause}")
             case aiohttp.ClientHttpProxyError():

@@ -144,15 +144,6 @@ class ModelOptions(_Spec):
     tokens: TokenSpec | None = Field(
         default=None, description="How long prompts and answers are; default: the server's."
     )
-    faults: tuple[FaultSpec, ...] = Field(
-        default=(), description="Faults of this model, tried before the server's."
-    )
-    context_length: int = Field(
-        default=131_072, ge=1, description="Most tokens of prompt and answer together; more is an error 400."
-    )
-    ignores: tuple[Literal["seed", "n", "max_tokens", "stop", "logprobs"], ...] = Field(
-        default=(), description="Parameters that are accepted and have no effect."
-    )
     cached: bool = Field(
         default=False, description="Whether a prompt always gets the same text, as from a caching proxy."
     )
@@ -181,6 +172,15 @@ class ModelSpec(ModelOptions):
     name: Name
     latency: LatencySpec = LatencySpec()
     tokens: TokenSpec = TokenSpec()
+    faults: tuple[FaultSpec, ...] = Field(
+        default=(), description="Faults of this model, tried before the server's."
+    )
+    context_length: int = Field(
+        default=131_072, ge=1, description="Most tokens of prompt and answer together; more is an error 400."
+    )
+    ignores: tuple[Literal["seed", "n", "max_tokens", "stop", "logprobs"], ...] = Field(
+        default=(), description="Parameters that are accepted and have no effect."
+    )
 
 
 class DatasetSpec(_Spec):
@@ -227,10 +227,6 @@ class ServerOptions(_Spec):
         description="Correlation between models of how hard a question is; 1: the same questions are hard "
         "for every model.",
     )
-    faults: tuple[FaultSpec, ...] = Field(default=(), description="Faults of the whole server.")
-    slow_start: float = Field(
-        default=0.0, ge=0, description="Seconds after the start during which every answer is HTTP 503."
-    )
     answer: str = Field(
         default="The answer is \\boxed{{answer}}.",
         description="The last sentence of an answer, with {answer} in it.",
@@ -256,6 +252,10 @@ class MimicSpec(ServerOptions):
     ['a', 'b']
     """
 
+    slow_start: float = Field(
+        default=0.0, ge=0, description="Seconds after the start during which every answer is HTTP 503."
+    )
+    faults: tuple[FaultSpec, ...] = Field(default=(), description="Faults of the whole server.")
     models: tuple[ModelSpec, ...] = Field(min_length=1)
     datasets: tuple[DatasetSpec, ...] = ()
     questions: tuple[KnownQuestion, ...] = ()

@@ -52,7 +52,7 @@ class Ordeal:
         data = quickstart(base_url=mimic.base_url, equivalence=0.01 if budget else 0.15)
         data["budget"] = budget
         for model in data["models"]:
-            model |= {"price": PRICE, "concurrency": 6, "timeout": {"connect": 20, "total": 20}}
+            model |= {"price": PRICE, "concurrency": 6, "timeout": {"total": 20}}
         data["retry"] = {"attempts": 4, "max_seconds": 20, "requeue": 3}
         self.config = write_config(folder, data)
         self.paid: Counter[tuple[str, int]] = Counter()

@@ -34,7 +34,7 @@ GOOD = {
             },
             "extra_body": {"top_k": 5},
             "concurrency": 4,
-            "timeout": {"connect": 1, "total": 2.5},
+            "timeout": {"total": 2.5},
         },
         {"name": "b", "endpoints": ["mimic"], "sampling": {"max_tokens": 5}},
     ],
@@ -58,7 +58,7 @@ GOOD = {
     "retry": {"attempts": 2, "max_seconds": 5, "requeue": 0},
     "mimic": {
         "seed": 1,
-        "models": {"b": {"mean": 0.5, "faults": [{"kind": "status", "requests": [1, 2]}], "like": None}},
+        "models": {"b": {"mean": 0.5, "like": None}},
     },
 }
 

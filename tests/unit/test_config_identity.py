@@ -89,7 +89,6 @@ def test_a_change_of_what_a_trial_is_is_told_in_words(place, value, words):
         ("budget", {"trials": 5}),
         ("retry", {"attempts": 1}),
         ("mimic.latency", {"median": 1}),
-        ("mimic.models.coin.faults", [{"kind": "hang", "first": 1}]),
         ("mimic.models.other", {"mean": 0.1}),
     ],
 )

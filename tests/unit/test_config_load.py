@@ -27,7 +27,7 @@ models:
     sampling: &sampling {temperature: 0.6, top_p: 0.95, max_tokens: 32768, stop: ["</s>", "\\n\\n"]}
     extra_body: {top_k: 20}
     concurrency: 64
-    timeout: {connect: 5, total: 1200}
+    timeout: {total: 1200}
   - <<: *qwen
     name: qwen3-8b
     model: Qwen/Qwen3-8B
@@ -46,7 +46,7 @@ tasks:
     limit: 30
     shuffle: true
 goal: ranking
-stopping: {rule: zscore, confidence: 0.95, family: holm, equivalence: 0.02, max_passes: 80, threshold: 1.96}
+stopping: {rule: zscore, confidence: 0.975, family: holm, equivalence: 0.02, max_passes: 80}
 allocation: {models: uniform, questions: schedule}
 budget: {trials: 20k, tokens: 50M, wall_clock: 2h}
 retry: {attempts: 3, max_seconds: 60, requeue: 0}
@@ -59,8 +59,8 @@ mimic:
 
 
 def test_seconds_may_have_a_unit():
-    config = parse_config(with_changes({"models.0.timeout": {"total": "1h30m", "connect": 2.5}}))
-    assert (config.models[0].timeout.total, config.models[0].timeout.connect) == (5400.0, 2.5)
+    config = parse_config(with_changes({"models.0.timeout": {"total": "1h30m", "idle": 2.5}}))
+    assert (config.models[0].timeout.total, config.models[0].timeout.idle) == (5400.0, 2.5)
 
 
 def test_a_full_config_is_read(tmp_path):
@@ -90,7 +90,7 @@ def test_a_full_config_is_read(tmp_path):
     assert task.rubric.category_weights == (0.0, 1.0)
     assert task.shuffle_seed(config.seed) == 1234
     assert isinstance(config.goal, RankingGoal)
-    assert (config.stopping.rule, config.stopping.threshold) == ("zscore", 1.96)
+    assert (config.stopping.rule, config.stopping.confidence) == ("zscore", 0.975)
     assert (config.budget.trials, config.budget.tokens, config.budget.wall_clock) == (
         20_000,
         50_000_000,
@@ -110,7 +110,6 @@ def test_a_minimal_config_has_the_documented_defaults():
     stopping = config.stopping
     assert (stopping.rule, stopping.confidence, stopping.family) == ("anytime", 0.95, "holm")
     assert (stopping.equivalence, stopping.max_passes, stopping.target) == (None, 80, "benchmark")
-    assert stopping.threshold == 1.645
     assert (config.allocation.models, config.allocation.questions) == ("round-robin", "auto")
     assert (config.retry.attempts, config.retry.max_seconds, config.retry.requeue) == (6, 300.0, 1)
     assert config.mimic is None
