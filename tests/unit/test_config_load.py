@@ -54,12 +54,14 @@ mimic:
   seed: 3
   latency: {median: 0.01}
   models:
-    coin: {mean: 0.7, spread: 20, latency: {median: 0.02}, faults: [{kind: status, status: 429, attempts: 1}]}
+    coin: {mean: 0.7, spread: 20, latency: {median: 0.02}}
 """
 
 
 def test_seconds_may_have_a_unit():
-    config = parse_config(with_changes({"models.0.timeout": {"total": "1h30m", "idle": 2.5}}))
+    config = parse_config(
+        with_changes({"models.0.stream": True, "models.0.timeout": {"total": "1h30m", "idle": 2.5}})
+    )
     assert (config.models[0].timeout.total, config.models[0].timeout.idle) == (5400.0, 2.5)
 
 
