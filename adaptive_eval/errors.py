@@ -13,7 +13,7 @@
     │       ├── RunNotFound         no run file at this path
     │       ├── RunLocked           another process is writing to this run
     │       ├── RunMismatch         the config would change what a stored trial is
-    │       ├── RunTooNew           written by a newer version of this package
+    │       ├── RunOfOtherVersion   written by another version of this package
     │       ├── RunDiskFull         no space left; what was committed is safe
     │       ├── RunNotWritable      the directory, file or file system cannot be written to
     │       └── RunDamaged          not a run file, or its contents are corrupted
@@ -192,10 +192,10 @@ class RunMismatch(RunFileError):
     code = "run/mismatch"
 
 
-class RunTooNew(RunFileError):
-    """The file was written by a newer version of this package."""
+class RunOfOtherVersion(RunFileError):
+    """The file was written by another version of this package."""
 
-    code = "run/too-new"
+    code = "run/other-version"
 
 
 class RunDiskFull(RunFileError):

@@ -34,7 +34,6 @@ from watching import MODELS, NAMES, QUESTIONS, STARTED, Moments, make, store
 
 from adaptive_eval.store.disk_space import in_words, stored_bytes, trial_bytes
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
-from adaptive_eval.store.trainer import DICTIONARY_BYTES, SAMPLE_BYTES
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 
@@ -93,20 +92,15 @@ def peak_memory() -> float:
 def packing() -> None:
     """Compare ways to pack one answer."""
     texts = [text.encode() for text in answers(2500)]
-    first = SAMPLE_BYTES // ANSWER_CHARACTERS
-    samples: list[bytes | bytearray | memoryview] = [*texts[:first]]
-    timed("training the dictionary", lambda: zstandard.train_dictionary(DICTIONARY_BYTES, samples))
-    dictionary = zstandard.train_dictionary(DICTIONARY_BYTES, samples)
-    dictionary.precompute_compress(level=3)
     ways: dict[str, Callable[[bytes], bytes]] = {
         "zlib 1": lambda data: zlib.compress(data, 1),
         "zstd 3": zstandard.ZstdCompressor(level=3).compress,
-        "zstd 3 with dictionary": zstandard.ZstdCompressor(level=3, dict_data=dictionary).compress,
+        "zstd 6": zstandard.ZstdCompressor(level=6).compress,
     }
     for name, pack in ways.items():
         began = time.process_time()
-        size = sum(len(pack(text)) for text in texts[first:]) / len(texts[first:])
-        micros = 1e6 * (time.process_time() - began) / len(texts[first:])
+        size = sum(len(pack(text)) for text in texts) / len(texts)
+        micros = 1e6 * (time.process_time() - began) / len(texts)
         print(f"  {name:<24} {size:6.0f} B of {ANSWER_CHARACTERS}   {micros:5.1f} µs", flush=True)
 
 
@@ -134,7 +128,7 @@ def with_answers(folder: Path, count: int) -> None:
     """Measure writing, reading and exporting trials with answers."""
     texts = list(answers(count))
     timed("writing, empty answers", lambda: write(folder / "empty", iter([""] * count)), count)
-    with patch("adaptive_eval.store.pending.pack", lambda text, _=None: text):
+    with patch("adaptive_eval.store.pending.pack", lambda text: text):
         timed("writing, answers uncompressed", lambda: write(folder / "plain", iter(texts)), count)
     timed("writing, answers compressed", lambda: write(folder / "full", iter(texts)), count)
     empty, plain, full = (stored_bytes(folder / name) / count for name in ("empty", "plain", "full"))
@@ -183,19 +177,19 @@ COPIES = (
     INSERT INTO outcomes
     SELECT id + :to, model, step + :steps, question, repeat + :passes, seed, category, prompt_tokens,
            completion_tokens, cached_tokens, latency + abs(random() % 1000) / 1000.0, finished_at,
-           finish_reason, missing, after_stop, NULL
+           finish_reason, missing, after_stop, answer
     FROM outcomes WHERE id < :many
     """,
     """
     INSERT INTO answers
-    SELECT outcome + :to, body, sent_seed, '', served_model, response_id, usage, logprobs, extracted, reason,
-           signal_set, signals, NULL
+    SELECT outcome + :to, body, sent_seed, checksum, '', NULL, NULL, NULL, served_model, response_id, usage,
+           logprobs, extracted, reason, signal_set, signals
     FROM answers WHERE outcome < :many
     """,
 )
 REST = (
-    "INSERT INTO launches SELECT id, model, step, question, repeat, seed, finished_at, NULL FROM outcomes",
-    "INSERT INTO attempts SELECT id, model, step, 1, 0, finished_at, 1.5, 200, NULL, '', NULL FROM outcomes",
+    "INSERT INTO launches SELECT id, model, step, question, repeat, seed, finished_at FROM outcomes",
+    "INSERT INTO attempts SELECT id, model, step, 1, 0, finished_at, 1.5, 200, NULL, '' FROM outcomes",
     "INSERT INTO endpoints (id, name) VALUES (0, 'http://127.0.0.1:8000/v1')",
 )
 

@@ -21,7 +21,7 @@ from adaptive_eval.interop.imported_runs import IMPORTED
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.scoring.rubric import Rubric
 from adaptive_eval.simulate.recorded import NO_TRIAL, RecordedOutcomes
-from adaptive_eval.store.columns import OutcomeColumns
+from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.tasks.task import Task
 

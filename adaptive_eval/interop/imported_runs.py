@@ -9,7 +9,7 @@ from pathlib import Path
 from adaptive_eval.config import parse_config
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.found import Choices, Found, Log, Piece, content_of
-from adaptive_eval.store.columns import OutcomeColumns
+from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import sent_messages, shown_message
 

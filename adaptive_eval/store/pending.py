@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
-from functools import lru_cache
 from typing import Any
 
 from adaptive_eval.errors import RunMismatch
 from adaptive_eval.store.cells import COUNTED
 from adaptive_eval.store.codec import Packed, dump_json, pack, pack_optional
-from adaptive_eval.store.pending_rows import Bodies, Names, Table, real, row_checksum, whole
 from adaptive_eval.store.records import AttemptRecord, DecisionRecord, SnapshotRecord, TrialRecord
+from adaptive_eval.store.tables import Bodies, Names, Table, real, whole
 from adaptive_eval.store.thinning import KEEP_ALL, expired_by, kept_with
-from adaptive_eval.store.trainer import Trainer
-from adaptive_eval.store.trial_rows import checksum_of
-from adaptive_eval.trial import Completion, TrialRequest, Usage
+from adaptive_eval.store.trial_rows import (
+    OUTCOME,
+    TEXTS,
+    Texts,
+    checksum_of,
+    outcome_row,
+    sent_parts,
+    texts_of,
+)
+from adaptive_eval.trial import TrialRequest
 
 TALLY_EVERY = 50_000
 """Outcomes that are counted together: the most that a reader has to count itself."""
@@ -43,20 +49,14 @@ def tally(db: sqlite3.Connection, end: int) -> None:
 
 _ASKED = "SELECT question, repeat, seed FROM outcomes WHERE model = ? AND step = ?"
 
-_INSERT_ANSWER = """
-INSERT INTO answers (outcome, body, sent_seed, text, served_model, response_id, usage, logprobs, extracted,
-                     reason, signal_set, signals, checksum)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+_INSERT_ANSWER = f"""
+INSERT INTO answers (outcome, body, sent_seed, checksum, {TEXTS})
+VALUES (?, ?, ?, ?{", ?" * (TEXTS.count(",") + 1)})
 ON CONFLICT (outcome) DO NOTHING
-"""
-
-_INSERT_REASONING = """
-INSERT INTO reasoning (outcome, text, tokens, tool_calls) VALUES (?, ?, ?, ?) ON CONFLICT (outcome) DO NOTHING
-"""
+"""  # noqa: S608 - our own words
 
 _UPSERT_META = (
-    "INSERT INTO meta (key, value, checksum) VALUES (?, ?, ?) "
-    "ON CONFLICT (key) DO UPDATE SET value = excluded.value, checksum = excluded.checksum"
+    "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 )
 
 
@@ -75,29 +75,21 @@ class Pending:
         self._endpoints = Names(db, "endpoints")
         self._signal_sets = Names(db, "signal_sets")
         self._bodies = Bodies(db)
-        self._launches = Table(db, "launches", "model, step, question, repeat, seed, at")
+        asked = "model, step, question, repeat, seed"
+        self._launches = Table(db, "launches", f"{asked}, at")
         self._attempts = Table(
             db, "attempts", "model, step, attempt, endpoint, started_at, latency, status, error, message"
         )
-        self._outcomes = Table(
-            db,
-            "outcomes",
-            "model, step, question, repeat, seed, category, prompt_tokens, completion_tokens, cached_tokens, "
-            "latency, finished_at, finish_reason, missing, after_stop, answer",
-            checked=False,  # its answer has a checksum of both
-        )
-        self._dictionaries = Table(db, "dictionaries", "body")
-        self._trainer = Trainer(db, self._dictionaries)
+        self._outcomes = Table(db, "outcomes", f"{asked}, {OUTCOME}")
         self._decisions = Table(db, "decisions", "at, trials, body")
         self._snapshots = Table(db, "snapshots", "at, elapsed, trials, body")
         self._answers: list[tuple[Any, ...]] = []
-        self._reasoning: list[tuple[Any, ...]] = []
         self._meta: dict[Packed, Packed] = {}
         self._asked: dict[tuple[int, int], tuple[int, int, int]] = {}
         self._keep = KEEP_ALL
         names = (self._models, self._tasks, self._questions, self._endpoints, self._signal_sets, self._bodies)
         logs = (self._launches, self._attempts, self._outcomes, self._decisions, self._snapshots)
-        self._tables: tuple[Table, ...] = (*names, *logs, self._dictionaries)
+        self._tables: tuple[Table, ...] = (*names, *logs)
 
     def __bool__(self) -> bool:
         return bool(self._meta) or any(table.rows for table in self._tables)
@@ -137,37 +129,12 @@ class Pending:
             return False
         if before is not None:
             raise self._mismatch(record.request, before, asked)
-        answer, score = record.completion, record.score
-        row = (
-            *key,
-            *asked,
-            None if score is None or score.category is None else whole("category", score.category),
-            *_tokens(record.usage),
-            None if answer is None else real("latency", answer.latency),
-            real("finished_at", record.finished_at),
-            None if answer is None else pack(answer.finish_reason),
-            pack_optional(record.missing),
-            int(record.after_stop),
-            None if answer is None else answer.digest,
-        )
-        body, sent_seed = _sent(record.sent)
-        plain = _plain(record)
-        thought = _thought(answer)
-        request = record.request
-        asked_for = (request.key.model, request.task, request.question)
-        ended = (None if answer is None else answer.finish_reason, record.missing)
-        checksum = checksum_of(
-            (key[1], *asked[1:], *row[5:11], row[-2], sent_seed),
-            (*asked_for, *ended, body, *plain),
-            thought,
-        )
-        cold = (self._bodies.id(body), sent_seed, *self._packed(plain), checksum)
-        number = self._outcomes.add(*row)
-        self._answers.append((number, *cold))
-        if thought is not None:
-            text, tokens, *calls = thought
-            packed = pack(text, self._trainer.compress)
-            self._reasoning.append((number, packed, tokens, pack_optional(next(iter(calls), None))))
+        outcome, texts = outcome_row(record), texts_of(record)
+        body, seed = sent_parts(record.sent)
+        checksum = checksum_of(record.request, outcome, (body, seed), texts)
+        answer = (self._bodies.id(body), seed, checksum, *self._packed(texts))
+        number = self._outcomes.add(*key, *asked, *_packed_words(outcome))
+        self._answers.append((number, *answer))
         self._asked[key] = asked
         return True
 
@@ -195,22 +162,20 @@ class Pending:
 
     def write(self) -> None:
         """Write every row, inside the caller's transaction; writing the same rows again changes nothing."""
-        self._trainer.train()  # here and not where answers are added: an event loop would wait for it
         for table in self._tables:
             table.write()
         self._db.executemany(_INSERT_ANSWER, self._answers)
-        self._db.executemany(_INSERT_REASONING, self._reasoning)
         tally(self._db, self._outcomes.next_id)
-        self._db.executemany(_UPSERT_META, ((*row, row_checksum(row)) for row in self._meta.items()))
-        expired = [(number,) for row in self._snapshots.rows for number in expired_by(row[0], self._keep)]
-        self._db.executemany("DELETE FROM snapshots WHERE id = ?", expired)
+        self._db.executemany(_UPSERT_META, self._meta.items())
+        for row in self._snapshots.rows:
+            expired = ((number,) for number in expired_by(row[0], self._keep))
+            self._db.executemany("DELETE FROM snapshots WHERE id = ?", expired)
 
     def written(self) -> None:
         """Forget the rows: they are committed."""
         for table in self._tables:
             table.written()
         self._answers.clear()
-        self._reasoning.clear()
         self._meta.clear()
         self._asked.clear()
 
@@ -224,27 +189,23 @@ class Pending:
             whole("seed", request.seed),
         )
 
-    def _packed(self, plain: tuple[str | None, ...]) -> tuple[Any, ...]:
-        text, *rest, names, signals = plain
-        return (
-            None if text is None else pack(text, self._trainer.compress),
-            *map(pack_optional, rest),
-            None if names is None else self._signal_sets.id(names),
-            pack_optional(signals),
-        )
+    def _packed(self, texts: Texts) -> list[Any]:
+        *words, _, signals = _packed_words(texts)
+        signal_set = None if texts[-2] is None else self._signal_sets.id(str(texts[-2]))
+        return [*words, signal_set, signals]
 
     def _mismatch(
         self, request: TrialRequest, before: tuple[int, int, int], now: tuple[int, int, int]
     ) -> RunMismatch:
+        task, question = self._questions.identity(before[0])
+        compared = (
+            ("question", question, request.question),
+            ("task", self._tasks.identity(int(task))[0], request.task),
+            ("repeat", before[1], now[1]),
+            ("seed", before[2], now[2]),
+        )
         differences = [
-            f"{field} {old!r} is stored, {new!r} is given"
-            for field, old, new in (
-                ("question", self._questions.name(before[0]), request.question),
-                ("task", self._tasks.name(self._questions.parent(before[0])), request.task),
-                ("repeat", before[1], now[1]),
-                ("seed", before[2], now[2]),
-            )
-            if old != new
+            f"{name} {old!r} is stored, {new!r} is given" for name, old, new in compared if old != new
         ]
         return RunMismatch(
             f"trial {request.key.index} of model {request.key.model!r} would change: "
@@ -252,54 +213,6 @@ class Pending:
         )
 
 
-def _tokens(usage: Usage) -> tuple[int, int, int]:
-    return (
-        whole("prompt_tokens", usage.prompt_tokens),
-        whole("completion_tokens", usage.completion_tokens),
-        whole("cached_tokens", usage.cached_tokens),
-    )
-
-
-def _sent(sent: Mapping[str, Any]) -> tuple[str, int | None]:
-    """Return a request's body without its seed, as JSON text, and the seed."""
-    seed = sent.get("seed")
-    if type(seed) is int and 0 <= seed < 2**63:
-        return dump_json({name: value for name, value in sent.items() if name != "seed"}), seed
-    return dump_json(sent), None
-
-
-def _thought(answer: Completion | None) -> tuple[Any, ...] | None:
-    """Return the reasoning of an answer, its tokens, and calls where there are any; None for none of them."""
-    if answer is None or not (
-        answer.reasoning or answer.reasoning_tokens or answer.tool_calls or answer.calls
-    ):
-        return None
-    thought = (answer.reasoning, whole("reasoning_tokens", answer.reasoning_tokens))
-    called: Any = list(answer.tool_calls)
-    if answer.calls:
-        called = {"tool_calls": called, "calls": list(answer.calls)}
-    return (*thought, dump_json(called)) if called else thought
-
-
-def _plain(record: TrialRecord) -> tuple[str | None, ...]:
-    """Return the texts of an answer and its score, in the order of their columns."""
-    answer, score = record.completion, record.score
-    if answer is None or score is None:
-        return (None,) * 9
-    return (
-        answer.text,
-        answer.model,
-        answer.response_id,
-        None if answer.usage == record.usage else dump_json(_tokens(answer.usage)),
-        None if answer.logprobs is None else dump_json(answer.logprobs),
-        score.extracted,
-        score.reason,
-        _names_json(tuple(score.signals)),
-        dump_json(list(score.signals.values())),
-    )
-
-
-@lru_cache(maxsize=256)
-def _names_json(names: tuple[str, ...]) -> str:
-    """Return the names of signals, which are the same for all answers of a scorer, as JSON."""
-    return dump_json(list(names))
+def _packed_words(values: Sequence[Any]) -> list[Any]:
+    """Return values with their texts packed."""
+    return [pack(value) if isinstance(value, str) else value for value in values]

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from adaptive_eval.errors import RunDamaged
-from adaptive_eval.store.codec import Packed, load_json, unpack
+from adaptive_eval.store.codec import Packed, load_json, unpack, unpack_optional
 from adaptive_eval.store.file_errors import decoding
 from adaptive_eval.store.integrity import Damage, RunContents, find_damage, require_undamaged
-from adaptive_eval.store.pending_rows import intact
 from adaptive_eval.store.records import (
     AttemptRecord,
     DecisionRecord,
@@ -22,29 +21,26 @@ from adaptive_eval.store.records import (
 )
 from adaptive_eval.store.run_files import RunFiles, open_for_reading
 from adaptive_eval.store.scorings import Rescored, ScoringRecord, read_rescored, read_scorings
+from adaptive_eval.store.tables import largest_id
 from adaptive_eval.store.thinning import spread
 from adaptive_eval.store.trial_rows import (
-    ANSWERS_BY_SIGNALS,
-    ATTEMPTS,
-    ERROR_COUNTS,
+    TRIALS,
+    TRIALS_NEWEST_FIRST,
     TrialDecoder,
     attempt_of,
-    has_calls,
+    calls_in,
     id_of,
     ids_of,
     question_ids,
-    trials_query,
 )
 from adaptive_eval.store.unanswered import read_lost, read_unanswered
-from adaptive_eval.store.zstd import Dictionaries
 from adaptive_eval.trial import NO_ANSWER, Completion, Missing, TrialKey, TrialOutcome, TrialRequest, Usage
 
 if TYPE_CHECKING:  # numpy takes longer to import than all else here, and few readers need it
     import numpy as np
     import numpy.typing as npt
 
-    from adaptive_eval.store.cells import OutcomeCells
-    from adaptive_eval.store.columns import OutcomeColumns
+    from adaptive_eval.store.cells import OutcomeCells, OutcomeColumns
 
 
 class Description(dict[str, str]):
@@ -71,15 +67,14 @@ class RunReader:
     Parameters
     ----------
     directory : path
-        The run's directory. It may be read-only, left by a crash, or of an older version of this package:
-        its bytes stay as they are.
+        The run's directory. It may be read-only or left by a crash: its bytes stay as they are.
 
     Raises
     ------
     RunNotFound
         If there is no run.
-    RunTooNew
-        If a newer version of this package wrote it.
+    RunOfOtherVersion
+        If another version of this package wrote it.
     RunFileError
         If it cannot be read, is damaged, or is no run file.
 
@@ -97,7 +92,6 @@ class RunReader:
     def __init__(self, directory: Path | str) -> None:
         self._files = RunFiles(Path(directory))
         self._db, self._scratch = open_for_reading(self._files)
-        self._dictionaries = Dictionaries(self._db)
 
     @property
     def directory(self) -> Path:
@@ -138,8 +132,8 @@ class RunReader:
     def meta(self) -> dict[str, str]:
         """Return the run's description."""
         with self._reading():
-            rows = _intact(self._rows("SELECT * FROM meta"), 2, "an entry of its description")
-            return Description(self._files.directory, {unpack(row[0]): unpack(row[1]) for row in rows})
+            rows = self._rows("SELECT key, value FROM meta")
+            return Description(self._files.directory, {unpack(key): unpack(value) for key, value in rows})
 
     def count(self) -> int:
         """Return how many trials have an outcome, missing and after-stop ones included. Takes no time."""
@@ -162,9 +156,7 @@ class RunReader:
         """
         parameters = {"end": self._newest("outcomes"), "after_stop": after_stop, "batch": _batch(batch)}
         models = self._names("models")
-        with self._reading():
-            (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        for rows in self._batches(_LOG.format(answer="answer" if version >= 6 else "NULL"), parameters):
+        for rows in self._batches(_LOG, parameters):
             with self._reading():
                 outcomes = [
                     Missing(TrialKey(models[model], step), unpack(missing), Usage(*tokens))
@@ -176,7 +168,7 @@ class RunReader:
 
     def outcomes(self) -> OutcomeColumns:
         """Return all outcomes as NumPy columns, in commit order; 500,000 take under a second."""
-        from adaptive_eval.store.columns import OutcomeColumns, read_columns
+        from adaptive_eval.store.cells import OutcomeColumns, read_columns
 
         with self._reading():
             arrays = read_columns(self._db)
@@ -195,7 +187,7 @@ class RunReader:
         -------
         OutcomeCells
             From the start it takes as long for a million outcomes as for 50,000: the writer has counted the
-            others. A file that an earlier version wrote is counted whole, a second for a million.
+            others.
         """
         from adaptive_eval.store.cells import read_cells
 
@@ -221,7 +213,7 @@ class RunReader:
         int64 array, shape (n, 3)
             The question as its number among those of :meth:`cells`.
         """
-        from adaptive_eval.store.columns import read_in_sequence
+        from adaptive_eval.store.cells import read_in_sequence
 
         number = id_of(self._names("models"), model)
         with self._reading():
@@ -229,7 +221,7 @@ class RunReader:
 
     def latencies(self, most: int) -> dict[str, npt.NDArray[np.float64]]:
         """Return the seconds that scored answers took, by model, from about `most` trials of all the run."""
-        from adaptive_eval.store.columns import read_latencies
+        from adaptive_eval.store.cells import read_latencies
 
         every = max(1, -(-self.count() // most))
         with self._reading():
@@ -277,7 +269,7 @@ class RunReader:
         """
         end = self._newest("outcomes")
         models, questions = self._names("models"), self._questions()
-        decode = TrialDecoder(models, questions, self._names("signal_sets"), self._dictionaries)
+        decode = TrialDecoder(models, questions, self._names("signal_sets"))
         parameters = {
             "models": ids_of(models, model),
             "questions": question_ids(questions, task, question),
@@ -303,8 +295,7 @@ class RunReader:
             if place is None:
                 return
             first, parameters["end"], newest_first = place - 1, min(place, end), False
-        with self._reading():
-            query = trials_query(self._db, newest_first=newest_first)
+        query = TRIALS_NEWEST_FIRST if newest_first else TRIALS
         for rows in self._batches(query, parameters, first=first):
             with self._reading():
                 records = [decode(row) for row in rows[:left]]
@@ -335,7 +326,7 @@ class RunReader:
         end = self._newest("attempts")
         models, endpoints = self._names("models"), self._names("endpoints")
         parameters = {"model": id_of(models, model), "step": step, "errors_only": errors_only, "end": end}
-        for rows in self._batches(ATTEMPTS, parameters):
+        for rows in self._batches(_ATTEMPTS, parameters):
             with self._reading():
                 records = [attempt_of(models, endpoints, row) for row in rows]
             yield from records
@@ -344,7 +335,7 @@ class RunReader:
         """Return how many attempts failed, by model and kind of failure; models without any are left out."""
         counts: dict[str, dict[str, int]] = {}
         with self._reading():
-            rows, models = self._rows(ERROR_COUNTS), self._names("models")
+            rows, models = self._rows(_ERROR_COUNTS), self._names("models")
             for model, error, count in rows:
                 counts.setdefault(models[model], {})[unpack(error)] = count
         return counts
@@ -360,7 +351,7 @@ class RunReader:
             for name in json.loads(names)
             if name.startswith(NO_ANSWER)
         }
-        rows = self._rows(ANSWERS_BY_SIGNALS)
+        rows = self._rows(_ANSWERS_BY_SIGNALS)
         models = self._names("models")
         counts: dict[str, tuple[int, dict[str, int]]] = {}
         for model, signal_set, count in rows:
@@ -373,8 +364,8 @@ class RunReader:
     def decisions(self) -> list[DecisionRecord]:
         """Return every decision in commit order."""
         with self._reading():
-            rows = _intact(self._rows("SELECT * FROM decisions ORDER BY id"), 4, "a decision")
-            return [DecisionRecord(at, trials, load_json(body)) for _, at, trials, body, *_ in rows]
+            rows = self._rows("SELECT at, trials, body FROM decisions ORDER BY id")
+            return [DecisionRecord(at, trials, load_json(body)) for at, trials, body in rows]
 
     def snapshots(self, since: float | None = None, most: int | None = None) -> Iterator[SnapshotRecord]:
         """Yield the snapshots that are kept, oldest first: all recent ones, older ones ever more sparsely.
@@ -397,7 +388,7 @@ class RunReader:
         parameters = {"since": since, "chosen": chosen, "end": self._newest("snapshots")}
         for rows in self._batches(_SNAPSHOTS, parameters):
             with self._reading():
-                records = [_snapshot(*row[1:5]) for row in _intact(rows, 5, "a snapshot")]
+                records = [_snapshot(*row[1:]) for row in rows]
             yield from records
 
     def running_time(self) -> float:
@@ -414,7 +405,7 @@ class RunReader:
         """Return the latest snapshot, or None where there is none."""
         with self._reading():
             rows = self._rows("SELECT * FROM snapshots ORDER BY id DESC LIMIT 1")
-            return _snapshot(*_intact(rows, 5, "a snapshot")[0][1:5]) if rows else None
+            return _snapshot(*rows[0][1:]) if rows else None
 
     def answers(self, most: int) -> Iterator[tuple[str, tuple[str, str], Completion]]:
         """Yield model, question (task and id) and answer of about `most` trials, in commit order.
@@ -424,13 +415,11 @@ class RunReader:
         """
         models, questions, count = self._names("models"), self._questions(), self.count()
         parameters = {"end": count - 1, "every": max(1, -(-count // most)), "batch": _TRIALS_AT_ONCE}
-        with self._reading():
-            calls = _CALLS if has_calls(self._db) else "NULL"
-        for rows in self._batches(_ANSWERS.format(calls=calls), parameters):
+        for rows in self._batches(_ANSWERS, parameters):
             with self._reading():
                 found = [
-                    (models[model], questions[question], _answer(unpack(text, self._dictionaries), *rest))
-                    for _, model, question, text, *rest in rows
+                    (models[model], questions[question], _answer(*answer))
+                    for _, model, question, *answer in rows
                 ]
             yield from found
 
@@ -488,8 +477,8 @@ class RunReader:
             last = rows[-1][0]
 
     def _newest(self, table: str) -> int:
-        ((newest,),) = self._rows(f"SELECT max(id) FROM {table}")  # noqa: S608 - our own names
-        return -1 if newest is None else int(newest)
+        with self._reading():
+            return largest_id(self._db, table)
 
     def _names(self, table: str) -> list[str]:
         """Return the names of a table; ids count from 0, so they index the list."""
@@ -507,14 +496,30 @@ class RunReader:
 _TRIALS_AT_ONCE = 64
 
 _LOG = """
-SELECT id, model, step, category, missing, {answer}, prompt_tokens, completion_tokens, cached_tokens
+SELECT id, model, step, category, missing, answer, prompt_tokens, completion_tokens, cached_tokens
 FROM outcomes WHERE id > :last AND id <= :end AND after_stop = :after_stop ORDER BY id LIMIT :batch
 """
 
-_CALLS = "(SELECT tool_calls FROM reasoning WHERE outcome = o.id)"
+_ATTEMPTS = """
+SELECT id, model, step, attempt, endpoint, started_at, latency, status, error, message FROM attempts
+WHERE id > :last AND id <= :end AND (:model IS NULL OR model = :model) AND (:step IS NULL OR step = :step)
+  AND (NOT :errors_only OR error IS NOT NULL)
+ORDER BY id LIMIT 4096
+"""
+
+_ANSWERS_BY_SIGNALS = """
+SELECT o.model, a.signal_set, count(*) FROM answers AS a JOIN outcomes AS o ON o.id = a.outcome
+WHERE a.signal_set IS NOT NULL GROUP BY o.model, a.signal_set
+"""
+
+_ERROR_COUNTS = """
+SELECT model, error, count(*) FROM attempts
+WHERE error IS NOT NULL AND error NOT IN ('cancelled', 'withdrawn')
+GROUP BY model, error ORDER BY model, error
+"""
 
 _ANSWERS = """
-SELECT o.id, o.model, o.question, a.text, a.response_id, {calls}
+SELECT o.id, o.model, o.question, a.text, a.response_id, a.calls
 FROM outcomes AS o CROSS JOIN answers AS a ON a.outcome = o.id
 WHERE o.id > :last AND o.id <= :end AND o.question % :every = 0 AND a.text IS NOT NULL
 ORDER BY o.id LIMIT :batch
@@ -546,22 +551,15 @@ WHERE NOT EXISTS (SELECT 1 FROM outcomes AS o WHERE o.model = l.model AND o.step
 """
 
 
-def _intact(rows: list[tuple[Any, ...]], columns: int, shown: str) -> list[tuple[Any, ...]]:
-    if not all(intact(row, columns) for row in rows):
-        raise ValueError(f"{shown} does not match its checksum")
-    return rows
-
-
 def _batch(batch: int) -> int:
     if batch < 1:
         raise ValueError(f"batch is {batch!r}: give at least 1")
     return batch
 
 
-def _answer(text: str, name: Packed, calls: Packed | None) -> Completion:
-    called = [] if calls is None else load_json(calls)
-    called = called["tool_calls"] if isinstance(called, dict) else called
-    return Completion(text, "", response_id=unpack(name), tool_calls=tuple(called))
+def _answer(text: Packed, response_id: Packed, calls: Packed | None) -> Completion:
+    called = calls_in(unpack_optional(calls)).get("tool_calls", ())
+    return Completion(unpack(text), "", response_id=unpack(response_id), tool_calls=called)
 
 
 def _snapshot(at: float, elapsed: float, trials: int, packed: Packed) -> SnapshotRecord:

@@ -14,14 +14,14 @@ import sqlite3
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files as resources
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from adaptive_eval.errors import RunExists, RunFileError, RunNotFound
+from adaptive_eval.errors import RunDamaged, RunExists, RunFileError, RunNotFound, RunOfOtherVersion
 from adaptive_eval.store.codec import pack
 from adaptive_eval.store.file_errors import translated
-from adaptive_eval.store.migrations import READABLE_FROM, file_version, migrate
-from adaptive_eval.store.pending_rows import row_checksum
 
 Durability: TypeAlias = Literal["full", "normal"]
 """``full``: a commit survives power loss. ``normal``: it survives the death of the process; power loss may
@@ -30,6 +30,15 @@ undo the last commits, never part of one."""
 RUN_FILE = "run.db"
 """The run file in a run's directory."""
 
+_SCHEMA = resources("adaptive_eval.store").joinpath("schema.sql").read_text(encoding="utf-8")
+
+APPLICATION_ID = 0x41455652
+"""``AEVR``: marks a SQLite file as a run file (see ``file(1)`` and ``PRAGMA application_id``)."""
+
+FILE_VERSION = int(_SCHEMA.partition("user_version = ")[2].partition(";")[0])
+"""The version of the schema, in the file's ``user_version``: no other one is read or written."""
+
+_OBJECTS = "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
 _BUSY_SECONDS = 5.0
 _ONE_THREAD_ONLY = sqlite3.threadsafety != 3  # 3: this SQLite serialises calls itself, as nearly all do
 _PAGE_BYTES = 8192  # on SQLite's 4096 two answers of 4 KB fit, compressed, and a fifth stays empty
@@ -155,16 +164,15 @@ def create_database(files: RunFiles, meta: Mapping[str, str]) -> None:
     nothing that looks like a run. The caller holds the run's lock.
     """
     rows = [(pack(key), pack(value)) for key, value in meta.items()]
-    checked = [(*row, row_checksum(row)) for row in rows]
     with translated(files.draft, "creating"):
         for leftover in (files.draft, files.draft.with_name("run.db.new-journal")):
             leftover.unlink(missing_ok=True)
         db = sqlite3.connect(_uri(files.draft, "mode=rwc"), uri=True, isolation_level=None)
         try:
             db.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
-            migrate(db)
+            db.executescript(f"BEGIN;\n{_SCHEMA}\nCOMMIT;")
             db.execute("BEGIN")
-            db.executemany("INSERT INTO meta (key, value, checksum) VALUES (?, ?, ?)", checked)
+            db.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", rows)
             db.execute("COMMIT")
             _use_wal(db, files.draft)
         finally:
@@ -186,7 +194,7 @@ def _use_wal(db: sqlite3.Connection, path: Path) -> None:
 
 
 def open_for_writing(files: RunFiles, durability: Durability) -> sqlite3.Connection:
-    """Open the run file for its one writer, upgrading an older one."""
+    """Open the run file for its one writer."""
     with translated(files.database, "opening"):
         uri = _uri(files.database, "mode=rw")
         db = sqlite3.connect(
@@ -197,14 +205,13 @@ def open_for_writing(files: RunFiles, durability: Durability) -> sqlite3.Connect
             check_same_thread=False,  # the writer's calls never overlap, whichever thread they come from
         )
         try:
-            file_version(db, files.database)
+            _require_run_file(db, files.database)
             _use_wal(db, files.database)
             db.execute(f"PRAGMA synchronous = {durability.upper()}")
             # macOS: fsync alone leaves data in the drive's cache; elsewhere these do nothing
             db.execute(f"PRAGMA fullfsync = {durability == 'full':d}")
             db.execute(f"PRAGMA checkpoint_fullfsync = {durability == 'full':d}")
             db.execute(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
-            migrate(db)
         except BaseException:
             db.close()
             raise
@@ -231,15 +238,14 @@ def merge_log(db: sqlite3.Connection) -> None:
 def open_for_reading(files: RunFiles) -> tuple[sqlite3.Connection, tempfile.TemporaryDirectory[str] | None]:
     """Open the run file read-only, whether it is live, finished, left by a crash or in a read-only place.
 
-    A file of an older version keeps its bytes. It is read as it is, and through an upgraded private copy only
-    where it is so old that this cannot be: a long run is too large to be copied for a look.
+    The file may be a stranger's: nothing in it is executed, and no query takes much longer than its size
+    explains.
     """
     files.require_present()
     with translated(files.database, "reading"):
         db, scratch = _open_anywhere(files)
         try:
-            if file_version(db, files.database) < READABLE_FROM:
-                db = _upgraded_copy(db)
+            _require_run_file(db, files.database)
         except BaseException:
             db.close()
             if scratch is not None:
@@ -275,18 +281,72 @@ def _connect(path: Path, query: str) -> sqlite3.Connection:
         isolation_level=None,
         timeout=_BUSY_SECONDS,
         check_same_thread=_ONE_THREAD_ONLY,
+        factory=_Bounded,
     )
     try:
+        db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA user_version").fetchone()  # opens file, log and shared memory, or fails here
+        db.bound(path)
     except BaseException:
         db.close()
         raise
     return db
 
 
-def _upgraded_copy(db: sqlite3.Connection) -> sqlite3.Connection:
-    copy = sqlite3.connect("", isolation_level=None, check_same_thread=_ONE_THREAD_ONLY)
-    db.backup(copy)
-    db.close()
-    migrate(copy)
-    return copy
+class _Bounded(sqlite3.Connection):
+    """A connection whose statements end with an error after far more steps than their file explains."""
+
+    _left = _most = 0
+
+    def bound(self, path: Path) -> None:
+        """Bound each further statement by the size of its file."""
+        self._most = _LEAST_TICKS + path.stat().st_size * _STEPS_A_BYTE // _TICK
+        self.set_progress_handler(self._tick, _TICK)
+
+    def execute(self, *query: Any) -> sqlite3.Cursor:
+        """Begin a statement."""
+        self._left = self._most
+        return super().execute(*query)
+
+    def _tick(self) -> bool:
+        self._left -= 1
+        return self._left < 0
+
+
+_TICK = 1_000_000
+"""Steps of SQLite's virtual machine between two looks at how many there were."""
+
+_LEAST_TICKS = 500
+_STEPS_A_BYTE = 100
+"""The most steps of a statement: some ten seconds, and thirty thousand for a trial of 300 bytes."""
+
+
+@lru_cache
+def _known_objects() -> frozenset[tuple[str, str]]:
+    """Return type and name of each table and index of a run file."""
+    db = sqlite3.connect(":memory:")
+    try:
+        db.executescript(_SCHEMA)
+        return frozenset(db.execute(_OBJECTS))
+    finally:
+        db.close()
+
+
+def _require_run_file(db: sqlite3.Connection, path: Path) -> None:
+    """Raise unless a file is a run file of this version, with its tables and indexes and nothing else."""
+    (application,) = db.execute("PRAGMA application_id").fetchone()
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION_ID:
+        raise RunDamaged(f"{path} is a SQLite file, but not a run file of adaptive-eval. Is the path right?")
+    if version != FILE_VERSION:
+        raise RunOfOtherVersion(
+            f"{path} has file version {version}; this adaptive-eval reads version {FILE_VERSION}. "
+            "Use the adaptive-eval that wrote it, or start a new run"
+        )
+    foreign = set(db.execute(_OBJECTS)) - _known_objects()
+    if foreign:
+        kind, name = min(foreign)
+        raise RunDamaged(
+            f"{path} holds a {kind} {name!r} that no run file has: it is damaged, or made to do something "
+            "else when it is opened"
+        )

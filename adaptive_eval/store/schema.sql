@@ -1,10 +1,11 @@
--- The run file, version 1. Applied once, in one transaction, by migrations.py; later changes are further scripts.
+-- The run file, version 10. Whoever changes it raises the version: a file of another version is refused.
 --
--- Append-only but for `meta` (upserts) and `snapshots` (thinned). Every id is given by the one writer and
+-- Append-only but for `meta` (upserts), `tallies` and `snapshots` (thinned). Every id is given by the one writer and
 -- counts from 0 without gaps, so that id order is commit order and repeating a commit changes nothing.
--- Columns marked `packed` hold TEXT, or a BLOB of zlib-compressed UTF-8 (codec.py).
+-- Columns marked `packed` hold TEXT, or a BLOB: UTF-8 in a Zstandard frame (codec.py).
 
 PRAGMA application_id = 1095063122;  -- 'AEVR'
+PRAGMA user_version = 10;
 
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY,          -- packed
@@ -91,6 +92,7 @@ CREATE TABLE outcomes (
     finish_reason     TEXT,          -- packed; NULL for a missing trial
     missing           TEXT,          -- packed; why there is no answer
     after_stop        INTEGER NOT NULL,
+    answer            INTEGER,       -- BLAKE2b-32 of the text, by which a replay tells answers apart; NULL for a missing trial
     UNIQUE (model, step)
 );
 
@@ -98,7 +100,11 @@ CREATE TABLE answers (
     outcome      INTEGER PRIMARY KEY REFERENCES outcomes (id),
     body         INTEGER NOT NULL REFERENCES bodies (id),
     sent_seed    INTEGER,            -- the `seed` of the body as sent; NULL where it had none
+    checksum     BLOB NOT NULL,      -- BLAKE2b-64 of the trial as it was given to the writer, names and request included
     text         TEXT,               -- packed; NULL for a missing trial, as are the following
+    reasoning    TEXT,               -- packed; the reasoning that the endpoint gave apart from the text
+    reasoning_tokens INTEGER,
+    calls        TEXT,               -- packed JSON: [{id, name, arguments}, …], or {tool_calls, calls} of a solver; NULL for none
     served_model TEXT,               -- packed
     response_id  TEXT,               -- packed
     usage        TEXT,               -- JSON [prompt, completion, cached]; NULL where it is what was charged
@@ -123,3 +129,42 @@ CREATE TABLE snapshots (
     trials  INTEGER NOT NULL,
     body    TEXT NOT NULL            -- packed JSON: standings and endpoints
 );
+
+-- The outcomes before number `upto` of `tallied`, counted, so that a look at a run of millions of trials reads thousands
+-- of rows. The writer moves `upto` on, in the transaction of the counts.
+
+CREATE TABLE tallies (
+    model     INTEGER NOT NULL REFERENCES models (id),
+    question  INTEGER NOT NULL REFERENCES questions (id),
+    category  INTEGER NOT NULL,      -- -1 for a missing trial
+    missing   TEXT NOT NULL,         -- packed; empty where there is a category
+    stored    INTEGER NOT NULL,      -- how many outcomes these are
+    truncated INTEGER NOT NULL,      -- those of them that were cut off at the token limit
+    PRIMARY KEY (model, question, category, missing)
+) WITHOUT ROWID;
+
+CREATE TABLE tallied (
+    id   INTEGER PRIMARY KEY CHECK (id = 0),
+    upto INTEGER NOT NULL
+);
+
+INSERT INTO tallied (id, upto) VALUES (0, 0);
+
+-- What stored answers are under other scorers and rubrics. The scoring that the run was decided by stays in `outcomes` and
+-- `answers`; each row of `scorings` is one look at the same answers afterwards.
+
+CREATE TABLE scorings (
+    id   INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,              -- packed
+    at   REAL NOT NULL,              -- Unix time, seconds
+    body TEXT NOT NULL               -- packed JSON: scorer, rubric, thresholds, weights of each task; standings
+);
+
+CREATE TABLE rescored (
+    scoring   INTEGER NOT NULL REFERENCES scorings (id),
+    outcome   INTEGER NOT NULL REFERENCES outcomes (id),
+    category  INTEGER,               -- NULL where the answer cannot be scored so
+    extracted TEXT,                  -- packed; NULL for none
+    reason    TEXT NOT NULL,         -- packed
+    PRIMARY KEY (scoring, outcome)
+) WITHOUT ROWID;

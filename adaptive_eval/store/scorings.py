@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adaptive_eval.store.codec import dump_json, load_json, pack, pack_optional, unpack, unpack_optional
-from adaptive_eval.store.pending_rows import real, row_checksum, whole
+from adaptive_eval.store.tables import largest_id, real, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +30,19 @@ class Rescored:
     reason: str  # why it got this category
 
 
+_INSERT_RESCORED = (
+    "INSERT INTO rescored (scoring, outcome, category, extracted, reason) VALUES (?, ?, ?, ?, ?)"
+)
+
+
 def add_scoring(db: sqlite3.Connection, record: ScoringRecord, rows: Iterable[Rescored]) -> int:
     """Add a scoring with its rows, in one transaction; return its id."""
     db.execute("BEGIN IMMEDIATE")
     try:
-        (newest,) = db.execute("SELECT max(id) FROM scorings").fetchone()
-        number = 0 if newest is None else int(newest) + 1
+        number = largest_id(db, "scorings") + 1
         head = (number, pack(record.name), real("at", record.at), pack(dump_json(record.body)))
-        checksum = row_checksum(head)
-        for row in sorted(rows, key=lambda row: row.outcome):
-            stored = _row(number, row)
-            checksum = row_checksum(stored, checksum)
-            db.execute(
-                "INSERT INTO rescored (scoring, outcome, category, extracted, reason) VALUES (?, ?, ?, ?, ?)",
-                stored,
-            )
-        db.execute(
-            "INSERT INTO scorings (id, name, at, body, checksum) VALUES (?, ?, ?, ?, ?)", (*head, checksum)
-        )
+        db.execute("INSERT INTO scorings (id, name, at, body) VALUES (?, ?, ?, ?)", head)
+        db.executemany(_INSERT_RESCORED, (_row(number, row) for row in rows))
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
@@ -57,12 +52,7 @@ def add_scoring(db: sqlite3.Connection, record: ScoringRecord, rows: Iterable[Re
 
 
 def read_scorings(db: sqlite3.Connection) -> list[ScoringRecord]:
-    """Return every scoring, oldest first; its place in the list is its id.
-
-    A file of version 1 has no table of them, and none.
-    """
-    if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'scorings'").fetchone():
-        return []
+    """Return every scoring, oldest first; its place in the list is its id."""
     rows = db.execute("SELECT name, at, body FROM scorings ORDER BY id").fetchall()
     return [ScoringRecord(unpack(name), at, load_json(body)) for name, at, body in rows]
 
@@ -72,17 +62,6 @@ def read_rescored(db: sqlite3.Connection, scoring: int) -> Iterator[Rescored]:
     query = "SELECT outcome, category, extracted, reason FROM rescored WHERE scoring = ? ORDER BY outcome"
     for outcome, category, extracted, reason in db.execute(query, (scoring,)).fetchall():
         yield Rescored(outcome, category, unpack_optional(extracted), unpack(reason))
-
-
-def damaged_scorings(db: sqlite3.Connection) -> int:
-    """Return how many scorings do not match the checksum of their head and rows."""
-    lost = 0
-    for *head, checksum in db.execute("SELECT id, name, at, body, checksum FROM scorings").fetchall():
-        found = row_checksum(head)
-        for row in db.execute("SELECT * FROM rescored WHERE scoring = ? ORDER BY outcome", head[:1]):
-            found = row_checksum(row, found)
-        lost += checksum is not None and found != checksum
-    return lost
 
 
 def _row(scoring: int, row: Rescored) -> tuple[Any, ...]:

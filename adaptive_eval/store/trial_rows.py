@@ -1,22 +1,37 @@
-"""The rows of trials and attempts: the queries that select them, and how they become records."""
+"""The rows of trials: how a record becomes one, the query that selects them, and how they become records."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, TypeAlias, TypeVar
 
-from adaptive_eval.store.codec import unpack, unpack_optional
+from adaptive_eval.store.codec import dump_json, unpack, unpack_optional
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
-from adaptive_eval.store.zstd import Dictionaries
+from adaptive_eval.store.tables import real, whole
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 
 Name = TypeVar("Name")
 ByNumber: TypeAlias = Sequence[Name] | Mapping[int, Name]
 """Names by their number in the file, which counts from 0."""
+
+Texts: TypeAlias = tuple[str | int | None, ...]
+"""An answer with its score, as :data:`TEXTS` orders its parts; all None for a missing trial."""
+
+OUTCOME = (
+    "category, prompt_tokens, completion_tokens, cached_tokens, latency, finished_at, finish_reason, "
+    "missing, after_stop, answer"
+)
+"""Columns of an outcome after what was asked."""
+
+TEXTS = (
+    "text, reasoning, reasoning_tokens, calls, served_model, response_id, usage, logprobs, extracted, "
+    "reason, signal_set, signals"
+)
+"""Columns of an answer."""
 
 
 def id_of(names: Sequence[str], name: str | None) -> int | None:
@@ -50,142 +65,149 @@ def question_ids(questions: Sequence[tuple[str, str]], task: str | None, questio
     """
     if task is None and question is None:
         return None
-    return json.dumps(
-        [
-            number
-            for number, (of, name) in enumerate(questions)
-            if task in (None, of) and question in (None, name)
-        ]
-    )
+    found = []
+    for number, (of, name) in enumerate(questions):
+        if task in (None, of) and question in (None, name):
+            found.append(number)
+    return json.dumps(found)
 
 
 # CROSS JOIN: outcomes first, in id order, filtered before any answer is looked up.
-_QUERY = """
+_QUERY = f"""
 SELECT o.id, o.model, o.step, o.question, o.repeat, o.seed,
-       o.category, o.prompt_tokens, o.completion_tokens, o.cached_tokens, o.latency, o.finished_at,
-       o.finish_reason, o.missing, o.after_stop,
-       b.body, a.sent_seed, a.text, a.served_model, a.response_id, a.usage, a.logprobs, a.extracted, a.reason,
-       a.signal_set, a.signals, {reasoning}, {digest}, {checksum}
+       {", ".join(f"o.{name}" for name in OUTCOME.split(", "))}, b.body, a.sent_seed, a.checksum,
+       {", ".join(f"a.{name}" for name in TEXTS.split(", "))}
 FROM outcomes AS o CROSS JOIN answers AS a ON a.outcome = o.id CROSS JOIN bodies AS b ON b.id = a.body
-{join}
-WHERE o.id {beyond} :last AND o.id <= :end
+WHERE o.id {{beyond}} :last AND o.id <= :end
   AND (:models IS NULL OR o.model IN (SELECT value FROM json_each(:models)))
   AND (:questions IS NULL OR o.question IN (SELECT value FROM json_each(:questions)))
   AND (:step IS NULL OR o.step = :step)
   AND (:category IS NULL OR o.category = :category)
   AND (:missing IS NULL OR (o.missing IS NOT NULL) = :missing)
   AND (:after_stop IS NULL OR o.after_stop = :after_stop)
-ORDER BY o.id {order} LIMIT :batch
-"""
+ORDER BY o.id {{order}} LIMIT :batch
+"""  # noqa: S608 - our own words
+TRIALS = _QUERY.format(beyond=">", order="ASC")
+"""Whole trials after id ``:last``, each filter NULL or a value; rows are for :class:`TrialDecoder`."""
+
+TRIALS_NEWEST_FIRST = _QUERY.format(beyond="<", order="DESC")
 
 
-_HAS_CHECKSUMS = "SELECT 1 FROM pragma_table_info('answers') WHERE name = 'checksum'"
-_REASONING = "SELECT name FROM pragma_table_info('reasoning')"
+def outcome_row(record: TrialRecord) -> tuple[Any, ...]:
+    """Return the columns :data:`OUTCOME` of a trial; its words are not packed."""
+    answer, score = record.completion, record.score
+    category = None
+    if score is not None and score.category is not None:
+        category = whole("category", score.category)
+    latency = finish_reason = digest = None
+    if answer is not None:
+        latency, finish_reason, digest = real("latency", answer.latency), answer.finish_reason, answer.digest
+    finished_at = real("finished_at", record.finished_at)
+    ended = (finish_reason, record.missing, int(record.after_stop))
+    return (category, *_tokens(record.usage), latency, finished_at, *ended, digest)
 
 
-def has_calls(db: sqlite3.Connection) -> bool:
-    """Return whether a run file keeps calls of tools: an older one does not."""
-    return ("tool_calls",) in db.execute(_REASONING).fetchall()
-
-
-def trials_query(db: sqlite3.Connection, *, newest_first: bool = False) -> str:
-    """Return the query for whole trials after id ``:last``, each filter NULL or a value.
-
-    Its rows are for :class:`TrialDecoder`. An older file has no checksums, reasoning or calls of tools.
-    """
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    # Both are asked, so that damage to one of them does not switch the checksums off.
-    checked = version >= 5 or db.execute(_HAS_CHECKSUMS).fetchone()
-    # Where one of them is lost to damage, the checksums tell.
-    thought, calls = db.execute(_REASONING).fetchone(), "t.tool_calls" if has_calls(db) else "NULL"
-    return _QUERY.format(
-        checksum="a.checksum" if checked else "NULL",
-        digest="o.answer" if version >= 6 else "NULL",
-        reasoning=f"t.text, t.tokens, {calls}" if thought else "NULL, NULL, NULL",
-        join="LEFT JOIN reasoning AS t ON t.outcome = o.id" if thought else "",
-        beyond="<" if newest_first else ">",
-        order="DESC" if newest_first else "ASC",
+def texts_of(record: TrialRecord) -> Texts:
+    """Return the columns :data:`TEXTS` of a trial; names of signals in place of their id, nothing packed."""
+    answer, score = record.completion, record.score
+    if answer is None or score is None:
+        return (None,) * 12
+    return (
+        answer.text,
+        *_thought(answer),
+        answer.model,
+        answer.response_id,
+        None if answer.usage == record.usage else dump_json(_tokens(answer.usage)),
+        None if answer.logprobs is None else dump_json(answer.logprobs),
+        score.extracted,
+        score.reason,
+        _names_json(tuple(score.signals)),
+        dump_json(list(score.signals.values())),
     )
 
 
-def checksum_of(
-    numbers: Sequence[float | None],
-    texts: Sequence[str | None],
-    thought: Sequence[str | int | None] | None = None,
-) -> bytes:
-    """Return the checksum of a trial: its numbers and its texts, names and request included."""
-    # SQLite gives 1 as 1.0 in a REAL column, and -0.0 as 0.0. No reasoning: as before there was any.
-    whole = [*map(_as_read, numbers), *texts, *(thought or ())]
-    return blake2b(json.dumps(whole).encode(), digest_size=8).digest()
+def sent_parts(sent: Mapping[str, Any]) -> tuple[str, int | None]:
+    """Return a request's body without its seed, as JSON text, and the seed."""
+    seed = sent.get("seed")
+    if type(seed) is int and 0 <= seed < 2**63:
+        return dump_json({name: value for name, value in sent.items() if name != "seed"}), seed
+    return dump_json(sent), None
 
 
-def _as_read(number: float | None) -> float | None:
-    if type(number) is int or number is None:  # nearly all
-        return number
-    whole = isinstance(number, bool) or (isinstance(number, float) and number.is_integer())
-    return int(number) if whole else number
+def checksum_of(request: TrialRequest, outcome: Sequence[Any], sent: Sequence[Any], texts: Texts) -> bytes:
+    """Return the checksum of a trial: all that was asked, sent, answered and scored."""
+    asked = (
+        request.key.model,
+        request.key.index,
+        request.task,
+        request.question,
+        request.repeat,
+        request.seed,
+    )
+    # SQLite gives 1 as 1.0 in a REAL column, and -0.0 as 0.0.
+    whole_trial = [*map(_as_read, (*asked, *outcome, *sent)), *texts]
+    return blake2b(json.dumps(whole_trial).encode(), digest_size=8).digest()
+
+
+def _as_read(value: Any) -> Any:
+    if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
+        return int(value)
+    return value
 
 
 class TrialDecoder:
-    """Turns rows of :func:`trials_query` into records; names are by number."""
+    """Turns rows of :data:`TRIALS` into records; names are by number."""
 
     def __init__(
         self,
         models: ByNumber[str],
         questions: ByNumber[tuple[str, str]],
         signal_sets: ByNumber[str],
-        dictionaries: Dictionaries,
     ) -> None:
         self._models = models
         self._questions = questions
         self._signal_sets = signal_sets
-        self._dictionaries = dictionaries
 
     def __call__(self, row: tuple[Any, ...]) -> TrialRecord:
-        """Return the trial of one row."""
+        """Return the trial of one row; ValueError where it does not match its checksum."""
         _, model, step, question, repeat, seed = row[:6]
-        category, prompt, completion, cached, latency, finished_at, finish_reason, missing, after_stop = row[
-            6:15
-        ]
-        body, sent_seed, packed, *rest, signal_set, signals = row[15:-5]
-        thought, thought_tokens, calls, digest, checksum = row[-5:]
-        text = unpack_optional(packed, self._dictionaries)
-        reasoning, calls = unpack_optional(thought, self._dictionaries), unpack_optional(calls)
-        names = None if text is None else self._signal_sets[signal_set]
-        plain = (text, *map(unpack_optional, rest), names, unpack_optional(signals))
+        *numbers, finish_reason, missing, after_stop, digest = row[6:16]
+        body, sent_seed, checksum = row[16:19]
+        text, reasoning, thought_tokens, calls, *rest, signal_set, signals = row[19:]
         task, name = self._questions[question]
         request = TrialRequest(TrialKey(self._models[model], step), task, name, repeat, seed)
-        tokens, sent = (prompt, completion, cached), unpack(body)
-        finish_reason, missing = unpack_optional(finish_reason), unpack_optional(missing)
-        if checksum is not None:
-            numbers = (step, repeat, seed, category, *tokens, latency, finished_at, after_stop, sent_seed)
-            asked = (request.key.model, request.task, request.question, finish_reason, missing, sent)
-            kept = (reasoning, thought_tokens, *(() if calls is None else (calls,)))
-            if checksum_of(numbers, (*asked, *plain), None if reasoning is None else kept) != checksum:
-                raise ValueError(f"trial {step} of {request.key.model} does not match its checksum")
-        sent_body = json.loads(sent)
-        if sent_seed is not None:
-            sent_body["seed"] = sent_seed
-        answer, score = None, None
-        if text is not None:
-            answer, score = _answer(category, Usage(*tokens), latency, finish_reason or "", plain)
-            if reasoning is not None:
-                answer = replace(
-                    answer, reasoning=reasoning, reasoning_tokens=thought_tokens, **_called(calls)
-                )
-            if digest is not None and digest != answer.digest:
-                raise ValueError(
-                    f"trial {step} of {request.key.model} does not match the digest of its answer"
-                )
-        return TrialRecord(
-            request, finished_at, answer, score, missing, bool(after_stop), sent_body, Usage(*tokens)
-        )
+        outcome = (*numbers, unpack_optional(finish_reason), unpack_optional(missing), after_stop, digest)
+        names = None if text is None else self._signal_sets[signal_set]
+        thought = (unpack_optional(reasoning), thought_tokens, unpack_optional(calls))
+        plain = map(unpack_optional, rest)
+        texts = (unpack_optional(text), *thought, *plain, names, unpack_optional(signals))
+        sent = unpack(body)
+        if checksum_of(request, outcome, (sent, sent_seed), texts) != checksum:
+            raise ValueError(f"trial {step} of {request.key.model} does not match its checksum")
+        return _record(request, outcome, (sent, sent_seed), texts)
+
+
+def _record(
+    request: TrialRequest, outcome: Sequence[Any], sent: tuple[str, int | None], texts: Texts
+) -> TrialRecord:
+    category, prompt, completion, cached, latency, finished_at, finish_reason, missing, after_stop, _ = (
+        outcome
+    )
+    charged = Usage(prompt, completion, cached)
+    sent_body = json.loads(sent[0])
+    if sent[1] is not None:
+        sent_body["seed"] = sent[1]
+    answer, score = None, None
+    if texts[0] is not None:
+        answer, score = _answer(category, charged, latency, finish_reason or "", texts)
+    return TrialRecord(request, finished_at, answer, score, missing, bool(after_stop), sent_body, charged)
 
 
 def _answer(
-    category: int | None, charged: Usage, latency: float, finish_reason: str, plain: tuple[Any, ...]
+    category: int | None, charged: Usage, latency: float, finish_reason: str, texts: Sequence[Any]
 ) -> tuple[Completion, Score]:
-    text, served_model, response_id, usage, logprobs, extracted, reason, names, signals = plain
+    text, reasoning, thought_tokens, calls, served_model, response_id, usage, logprobs = texts[:8]
+    extracted, reason, names, signals = texts[8:]
     reported = charged if usage is None else Usage(*json.loads(usage))
     completion = Completion(
         text,
@@ -197,41 +219,53 @@ def _answer(
         None if logprobs is None else json.loads(logprobs),
         charged if charged.total_tokens < reported.total_tokens else None,
     )
+    if reasoning is not None:
+        called = calls_in(calls)
+        completion = replace(
+            completion,
+            reasoning=reasoning,
+            reasoning_tokens=thought_tokens,
+            tool_calls=called.get("tool_calls", ()),
+            calls=called.get("calls", ()),
+        )
     values = dict(zip(json.loads(names), json.loads(signals), strict=True))
     return completion, Score(category, extracted, values, reason)
 
 
-def _called(packed: str | None) -> dict[str, Any]:
-    """Return the calls of tools, and of the model, that an answer holds."""
-    found = [] if packed is None else json.loads(packed)
+def calls_in(text: str | None) -> dict[str, tuple[Any, ...]]:
+    """Return the calls of tools, and of the model, that an answer holds, by the completion's fields."""
+    found = [] if text is None else json.loads(text)
     by_name = found if isinstance(found, dict) else {"tool_calls": found}
     return {name: tuple(calls) for name, calls in by_name.items()}
 
 
-ATTEMPTS = """
-SELECT id, model, step, attempt, endpoint, started_at, latency, status, error, message FROM attempts
-WHERE id > :last AND id <= :end AND (:model IS NULL OR model = :model) AND (:step IS NULL OR step = :step)
-  AND (NOT :errors_only OR error IS NOT NULL)
-ORDER BY id LIMIT 4096
-"""
-"""Attempts from id ``:last`` on, the filters being NULL or a value."""
+def _thought(answer: Completion) -> tuple[str | int | None, ...]:
+    """Return the reasoning of an answer, its tokens and its calls; all None where it has none of them."""
+    if not (answer.reasoning or answer.reasoning_tokens or answer.tool_calls or answer.calls):
+        return None, None, None
+    called: Any = list(answer.tool_calls)
+    if answer.calls:
+        called = {"tool_calls": called, "calls": list(answer.calls)}
+    calls = dump_json(called) if called else None
+    return answer.reasoning, whole("reasoning_tokens", answer.reasoning_tokens), calls
 
-ANSWERS_BY_SIGNALS = """
-SELECT o.model, a.signal_set, count(*) FROM answers AS a JOIN outcomes AS o ON o.id = a.outcome
-WHERE a.signal_set IS NOT NULL GROUP BY o.model, a.signal_set
-"""
-"""Answers by model and the names of their signals."""
 
-ERROR_COUNTS = """
-SELECT model, error, count(*) FROM attempts
-WHERE error IS NOT NULL AND error NOT IN ('cancelled', 'withdrawn')
-GROUP BY model, error ORDER BY model, error
-"""
-"""Failed attempts by model and kind of failure."""
+def _tokens(usage: Usage) -> tuple[int, int, int]:
+    return (
+        whole("prompt_tokens", usage.prompt_tokens),
+        whole("completion_tokens", usage.completion_tokens),
+        whole("cached_tokens", usage.cached_tokens),
+    )
+
+
+@lru_cache(maxsize=256)
+def _names_json(names: tuple[str, ...]) -> str:
+    """Return the names of signals, which are the same for all answers of a scorer, as JSON."""
+    return dump_json(list(names))
 
 
 def attempt_of(models: ByNumber[str], endpoints: ByNumber[str], row: Sequence[Any]) -> AttemptRecord:
-    """Return the attempt of one row of :data:`ATTEMPTS`; names are by id."""
+    """Return the attempt of one row of the table; names are by id."""
     _, model, step, attempt, endpoint, started_at, latency, status, error, message = row
     return AttemptRecord(
         TrialKey(models[model], step),

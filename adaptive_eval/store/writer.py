@@ -117,7 +117,7 @@ completion_tokens=3, cached_tokens=0), answer=1825008443)]]
 
     @classmethod
     def open(cls, directory: Path | str, *, durability: Durability = "full") -> RunWriter:
-        """Continue an existing run, upgrading a file of an older version.
+        """Continue an existing run.
 
         Parameters
         ----------
@@ -132,8 +132,8 @@ completion_tokens=3, cached_tokens=0), answer=1825008443)]]
             If there is no run.
         RunLocked
             If another live process writes to it; the message names it.
-        RunTooNew
-            If a newer version of this package wrote it.
+        RunOfOtherVersion
+            If another version of this package wrote it.
         RunFileError
             If the file cannot be written to, is damaged, or is no run file.
         """
@@ -302,7 +302,6 @@ def salvage(source: Path | str, target: Path | str) -> Damage:
                     writer.outcome(record)
                 if place % _SALVAGED_AT_ONCE == 0:
                     writer.commit()
-        contents.check_rows()
     return contents.damage
 
 

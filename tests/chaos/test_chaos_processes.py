@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sqlite3
 import subprocess
@@ -30,8 +29,6 @@ from command_line import (
 from ordeal import LATENCY, WEATHER, Ordeal
 
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.store.migrations import SCRIPTS
-from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 
 
@@ -106,7 +103,9 @@ GO_ON = ("-o", "budget.trials=60")
 
 
 @pytest.mark.slow
-def test_a_newer_file_is_refused_with_what_to_do(stopped_run: Path, figures: list[Figures]) -> None:
+def test_a_file_of_another_version_is_refused_with_what_to_do(
+    stopped_run: Path, figures: list[Figures]
+) -> None:
     books = Books(stopped_run)
     books.look()
     before = (stopped_run / "run.db").read_bytes()
@@ -114,7 +113,7 @@ def test_a_newer_file_is_refused_with_what_to_do(stopped_run: Path, figures: lis
         (version,) = db.execute("PRAGMA user_version").fetchone()
         db.execute("PRAGMA user_version = 99")
     for command in ("run", "report", "monitor"):
-        words = ("file version 99", f"up to {version}", "Upgrade adaptive-eval")
+        words = ("file version 99", f"reads version {version}")
         refused(stopped_run.parent, command, stopped_run, words=words)
     with closing(sqlite3.connect(stopped_run / "run.db")) as db:
         db.execute(f"PRAGMA user_version = {version}")
@@ -202,29 +201,3 @@ def test_a_place_that_may_not_be_written_to(tmp_path: Path, figures: list[Figure
     assert "cannot be written to" in done.stderr
     assert "Traceback" not in done.stderr
     figures.append(Figures(Counter({"read-only directory": 1})))
-
-
-@pytest.mark.slow
-def test_an_older_file_is_upgraded_and_goes_on(stopped_run: Path, figures: list[Figures]) -> None:
-    """A file of version 1: none of the tables that came later."""
-    books = Books(stopped_run)
-    books.look()
-    with closing(sqlite3.connect(stopped_run / "run.db", isolation_level=None)) as db:
-        (now,) = db.execute("PRAGMA user_version").fetchone()
-        later = "\n".join(SCRIPTS[1:])
-        dropped = re.findall(r"CREATE TABLE (\w+)", later)
-        for table, column in re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", later):
-            if table not in dropped:
-                db.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-        for table in reversed(dropped):
-            db.execute(f"DROP TABLE {table}")
-        db.execute("PRAGMA user_version = 1")
-    assert adaptive_eval("monitor", stopped_run, "--once", cwd=stopped_run.parent).code == 0
-    assert adaptive_eval("run", stopped_run, *GO_ON, cwd=stopped_run.parent).code == 3
-    with closing(sqlite3.connect(stopped_run / "run.db")) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (now,)
-    with RunReader(stopped_run) as reader:
-        assert reader.count() == 60
-    books.look()
-    books.figures.faults["older file"] += 1
-    figures.append(books.figures)

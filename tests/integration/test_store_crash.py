@@ -266,7 +266,7 @@ import os, sys
 from adaptive_eval.errors import RunNotWritable
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.store import columns
+from adaptive_eval.store import cells
 from test_store_crash import check_run
 
 if os.geteuid() == 0:  # root may write anywhere

@@ -16,7 +16,8 @@ MAIN = sys.modules["adaptive_eval.cli.main"]
 OF_ERROR = {
     "UsageError": 2, "ConfigError": 2, "DatasetError": 2, "OutcomesError": 2, "UserCodeError": 2,
     "RunFileError": 2, "RunExists": 2, "RunNotFound": 2,
-    "RunLocked": 2, "RunMismatch": 2, "RunTooNew": 2, "RunDiskFull": 2, "RunNotWritable": 2, "RunDamaged": 2,
+    "RunLocked": 2, "RunMismatch": 2, "RunOfOtherVersion": 2,
+    "RunDiskFull": 2, "RunNotWritable": 2, "RunDamaged": 2,
     "EndpointsUnusable": 4, "WorkersLost": 4, "Interrupted": 130, "SessionError": 1, "EndpointError": 1,
     "TransientEndpointError": 1, "ScorerUnavailable": 1, "PermanentEndpointError": 1, "AdaptiveEvalError": 1,
 }  # fmt: skip

@@ -22,7 +22,6 @@ PROMISED = (
         "deadline",
     ),
     *("kill -9", "power loss", "full disk", "read-only", "second process", "lock", "wall clock is set"),
-    *("sleeps", "newer version", "older version", "API key"),
 )
 
 

@@ -19,7 +19,6 @@ from adaptive_eval.errors import RunDamaged, RunFileError
 from adaptive_eval.store import pending
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
-from adaptive_eval.store.scorings import Rescored, ScoringRecord
 from adaptive_eval.store.writer import RunWriter, salvage
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
 from adaptive_eval.views.summary import summarise
@@ -118,47 +117,6 @@ def test_a_changed_trial_is_named_and_the_others_are_salvaged(whole, tmp_path, s
     assert trials_of(tmp_path / "new") == stored[:7] + stored[8:]
 
 
-@pytest.mark.parametrize(
-    ("sql", "table"),
-    [
-        ("UPDATE meta SET value = value || 'x' WHERE key = 'config'", "meta"),
-        ("UPDATE meta SET key = 'sourse' WHERE key = 'seed'", "meta"),
-        ("UPDATE launches SET step = step + 1 WHERE id = 9", "launches"),
-        ("DELETE FROM launches WHERE id = 9", "launches"),
-        (
-            "UPDATE attempts SET error = NULL WHERE id = (SELECT min(id) FROM attempts WHERE error > '')",
-            "attempts",
-        ),
-        ("UPDATE decisions SET body = replace(body, 'budget', 'goal') WHERE id = 0", "decisions"),
-        ("UPDATE snapshots SET elapsed = elapsed + 1 WHERE id = 0", "snapshots"),
-        ("UPDATE questions SET name = 'q99' WHERE id = 1", "questions"),
-        ("UPDATE endpoints SET name = 'http://127.0.0.1:9/v1'", "endpoints"),
-        ("UPDATE tallies SET stored = stored + 1 WHERE question = 0", "tallies"),
-        ("UPDATE rescored SET category = 1 - category WHERE outcome = 3", "scorings"),
-        ("UPDATE scorings SET name = 'other'", "scorings"),
-    ],
-)
-def test_a_changed_row_is_noticed_and_what_is_left_is_salvaged(whole, tmp_path, sql, table):
-    """The config, and what budgets and verdicts are counted from."""
-    run = put(tmp_path / "run", (whole / "run.db").read_bytes())
-    if table == "scorings":
-        with RunWriter.open(run, durability="normal") as writer:
-            rows = [Rescored(n, 1, "1", "stricter") for n in range(5)]
-            writer.scoring(ScoringRecord("stricter", 1.0, {"tasks": {}}), rows)
-    with RunReader(run) as reader:
-        assert not reader.damage()
-    change(run, sql)
-    with RunReader(run) as reader:
-        damage = reader.damage()
-    assert damage.rows.keys() - {"launches"} <= {table}
-    assert table in damage.rows
-    with pytest.raises(RunDamaged):
-        RunWriter.open(run)
-    salvage(run, tmp_path / "new")
-    with RunReader(tmp_path / "new") as reader:
-        assert not reader.damage()
-
-
 def test_damaged_reasoning_is_found(tmp_path):
     request = TrialRequest(TrialKey("a", 0), "t", "q", 0, 1)
     call = {"id": "1", "name": "add", "arguments": "{}"}
@@ -168,9 +126,9 @@ def test_damaged_reasoning_is_found(tmp_path):
     (stored,) = trials_of(tmp_path / "run")
     assert stored.completion == answer
     for damage in (
-        "UPDATE reasoning SET tool_calls = '[]'",
-        "UPDATE reasoning SET tool_calls = NULL, text = '2 + 3'",
-        "DROP TABLE reasoning",
+        "UPDATE answers SET calls = '[]'",
+        "UPDATE answers SET calls = NULL, reasoning = '2 + 3'",
+        "UPDATE answers SET reasoning = NULL",
     ):
         change(tmp_path / "run", damage)
         with RunReader(tmp_path / "run") as reader:

@@ -1,12 +1,10 @@
-"""Rows that wait for the next commit, with the ids they will have."""
+"""Tables of the run file as the writer fills them: rows that wait for the next commit, with their ids."""
 
 from __future__ import annotations
 
 import math
 import operator
 import sqlite3
-import zlib
-from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, SupportsIndex
 
@@ -48,44 +46,30 @@ def real(field: str, value: float) -> float:
     return number + 0.0  # -0.0 would be read back as 0.0
 
 
-def row_checksum(row: Sequence[Any], start: int = 0) -> int:
-    """Return the checksum of a row as it is stored; `start` is that of the rows before it.
-
-    Examples
-    --------
-    >>> row_checksum((0, "oak"))
-    2935090873
-    """
-    return zlib.crc32(ascii(tuple(row)).encode(), start)
-
-
-def intact(row: Sequence[Any], columns: int) -> bool:
-    """Say whether a row of so many columns matches the checksum after them, where it has one."""
-    return len(row) == columns or row[columns] is None or row[columns] == row_checksum(row[:columns])
+def largest_id(db: sqlite3.Connection, table: str) -> int:
+    """Return the largest id of a table, -1 where it is empty."""
+    (largest,) = db.execute(f"SELECT max(id) FROM {table}").fetchone()  # noqa: S608 - our own names
+    return -1 if largest is None else int(largest)
 
 
 class Table:
-    """One append-only table: rows added since the last commit, each with its checksum.
+    """One append-only table: rows added since the last commit.
 
     The writer gives every id itself, from the largest stored one on, so that writing the same rows twice
     changes nothing: a commit whose result is not known can be repeated.
     """
 
-    def __init__(self, db: sqlite3.Connection, name: str, columns: str, *, checked: bool = True) -> None:
+    def __init__(self, db: sqlite3.Connection, name: str, columns: str) -> None:
         self._db = db
-        self._checked = checked
-        columns += ", checksum" if checked else ""
         marks = ", ".join("?" * (2 + columns.count(",")))
         self._insert = f"INSERT INTO {name} (id, {columns}) VALUES ({marks}) ON CONFLICT (id) DO NOTHING"  # noqa: S608
-        (largest,) = db.execute(f"SELECT max(id) FROM {name}").fetchone()  # noqa: S608
-        self.next_id: int = 0 if largest is None else largest + 1
+        self.next_id = largest_id(db, name) + 1
         self.rows: list[tuple[Any, ...]] = []
 
     def add(self, *values: Any) -> int:
         """Add a row and return its id."""
         row_id = self.next_id
-        row = (row_id, *values)
-        self.rows.append((*row, row_checksum(row)) if self._checked else row)
+        self.rows.append((row_id, *values))
         self.next_id += 1
         return row_id
 
@@ -117,15 +101,8 @@ class Names(Table):
             known = self._ids[(*parent, name)] = self.add(*parent, pack(name))
         return known
 
-    def name(self, row_id: int) -> str:
-        """Return the name with this id; for messages, it searches."""
-        return str(self._identity(row_id)[-1])
-
-    def parent(self, row_id: int) -> int:
-        """Return the parent of the name with this id; for messages, it searches."""
-        return int(self._identity(row_id)[0])
-
-    def _identity(self, row_id: int) -> tuple[int | str, ...]:
+    def identity(self, row_id: int) -> tuple[int | str, ...]:
+        """Return parent, if any, and name of an id; for messages, it searches."""
         return next(identity for identity, known in self._ids.items() if known == row_id)
 
 

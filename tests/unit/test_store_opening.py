@@ -1,0 +1,104 @@
+"""Opening a run file: one version, its own tables only, and no query without an end."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+import run_examples as runs
+
+from adaptive_eval.errors import RunDamaged, RunFileError, RunOfOtherVersion
+from adaptive_eval.store import run_files
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.run_files import FILE_VERSION
+from adaptive_eval.store.writer import RunWriter, salvage
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None)
+
+
+def tables(db: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+@pytest.fixture
+def run(tmp_path) -> Path:
+    RunWriter.create(tmp_path / "run", meta={"seed": "1"}).close()
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def db(run):
+    db = connect(run / "run.db")
+    yield db
+    db.close()
+
+
+@pytest.mark.parametrize("use", [RunWriter.open, RunReader])
+@pytest.mark.parametrize("version", [1, FILE_VERSION - 1, FILE_VERSION + 1])
+def test_a_file_of_another_version_is_refused_with_what_to_do(run, db, use, version):
+    db.execute(f"PRAGMA user_version = {version}")
+    with pytest.raises(RunOfOtherVersion, match=rf"version {version}; .* {FILE_VERSION}\."):
+        use(run)
+    db.execute(f"PRAGMA user_version = {FILE_VERSION}")
+    use(run).close()  # nothing was changed, no lock was kept
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+
+
+@pytest.mark.parametrize("use", [RunWriter.open, RunReader, lambda run: salvage(run, run.with_name("new"))])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM outcomes; END",
+        f"CREATE VIEW more AS {ENDLESS}",
+        f"DROP TABLE attempts; CREATE VIEW attempts AS {ENDLESS}",
+        "CREATE TABLE more (id)",
+    ],
+)
+def test_a_file_with_foreign_tables_views_or_triggers_is_refused(run, db, use, sql):
+    db.executescript(sql)
+    with pytest.raises(RunDamaged, match="no run file has"):
+        use(run)
+
+
+def test_a_query_without_an_end_ends_with_an_error(run, monkeypatch):
+    monkeypatch.setattr(run_files, "_LEAST_TICKS", 2)
+    with RunReader(run) as reader:
+        with pytest.raises(RunFileError):
+            reader._rows(ENDLESS)
+        assert reader.count() == 0  # the next statement has all its time again
+
+
+def test_a_long_run_is_read_within_the_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_files, "_LEAST_TICKS", 0)
+    monkeypatch.setattr(run_files, "_TICK", 1000)
+    runs.make_run(tmp_path / "run", {"oak": 0.9, "elm": 0.3}, trials=2_000)
+    with RunReader(tmp_path / "run") as reader:
+        assert not reader.damage()
+        assert sum(1 for _ in reader.trials()) == reader.count() == len(reader.outcomes())
+        assert reader.cells().stored.sum() == reader.count()
+        reader.error_counts(), reader.no_answers(), reader.launched(), reader.unanswered()
+
+
+@pytest.mark.parametrize("use", [RunWriter.open, RunReader])
+def test_another_programs_database_is_refused_and_left_alone(tmp_path, use):
+    db = connect(tmp_path / "run.db")
+    db.execute("CREATE TABLE theirs (id INTEGER)")
+    with pytest.raises(RunDamaged, match="not a run file of adaptive-eval"):
+        use(tmp_path)
+    assert tables(db) == {"theirs"}
+    assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    db.close()
+
+
+@pytest.mark.parametrize("use", [RunWriter.open, RunReader])
+@pytest.mark.parametrize("content", [b"", b"name: first\nseed: 1234\n" * 50])
+def test_a_file_that_is_no_database_is_refused(tmp_path, use, content):
+    (tmp_path / "run.db").write_bytes(content)
+    with pytest.raises(RunDamaged, match="not a run file"):
+        use(tmp_path)
+    assert (tmp_path / "run.db").read_bytes() == content
