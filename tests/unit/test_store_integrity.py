@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 import run_examples as runs
-from adaptive_eval.cli.check_file import command
-from adaptive_eval.cli.resume import command as resume
 from click.testing import CliRunner
 
+from adaptive_eval.cli.run import command as resume
+from adaptive_eval.cli.validate import command
 from adaptive_eval.errors import RunDamaged, RunFileError
 from adaptive_eval.store import pending
 from adaptive_eval.store.reader import RunReader
@@ -110,7 +110,7 @@ def test_a_changed_trial_is_named_and_the_others_are_salvaged(whole, tmp_path, s
     with RunReader(run) as reader:
         damage = reader.damage()
     assert (damage.lost, damage.first) == (1, [7])
-    with pytest.raises(RunDamaged, match=r"1 of 60 stored trials .*numbers 7.*check-file"):
+    with pytest.raises(RunDamaged, match=r"1 of 60 stored trials .*numbers 7.*validate"):
         RunWriter.open(run)
     assert salvage(run, tmp_path / "new").lost == 1
     stored = trials_of(whole)
