@@ -25,7 +25,7 @@ class Named:
 
     def to_frame(self) -> Any:
         """Return a :class:`pandas.DataFrame`; needs pandas."""
-        return _optional("pandas", "to_frame").DataFrame(dict(self.rows()))
+        return needed("pandas", "to_frame").DataFrame(dict(self.rows()))
 
 
 def plain(value: Any) -> Any:
@@ -43,10 +43,16 @@ def plain(value: Any) -> Any:
 
 def plotting(axes: Any) -> Any:
     """Return `axes`, or new ones of matplotlib."""
-    return _optional("matplotlib.pyplot", "plot").subplots()[1] if axes is None else axes
+    return needed("matplotlib.pyplot", "plot").subplots()[1] if axes is None else axes
 
 
-def _optional(module: str, method: str) -> Any:
+def close_plot(axes: Any) -> None:
+    """Forget the figure of `axes`: pyplot keeps every figure until then."""
+    needed("matplotlib.pyplot", "plot").close(axes.figure)
+
+
+def needed(module: str, method: str) -> Any:
+    """Return an optional module; ImportError says who needs it and how to install it."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -32,6 +32,16 @@ if _PROFILE == "suite" and hasattr(providers, "_get_local_constants"):
     # depends on the tests that the same process has run before.
     providers._get_local_constants = lambda: providers._local_constants
 
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep skips and reruns where CI asks for it; the process that starts the workers hears of all."""
+    if "CI_LEDGER" in os.environ and not hasattr(config, "workerinput"):
+        sys.path.insert(0, str(Path(__file__).parent))
+        from ledger import Ledger
+
+        config.pluginmanager.register(Ledger(Path(os.environ["CI_LEDGER"])))
+
+
 _WITH_PROCESSES = ("acceptance", "chaos", "integration", "interop")
 """Folders of tests with real servers, browsers and processes."""
 

@@ -24,8 +24,17 @@ from adaptive_eval.cli.options import Number, WholeNumber
 )
 @click.option("--jobs", type=WholeNumber(1), default=2, help="Processes; they change no number.")
 @click.option("--seed", type=WholeNumber(), default=1, help="Seed of coins and runs.")
-def command(out: Path, scale: float, jobs: int, seed: int) -> None:
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="An npz file of your own outcomes, an array (models, questions, trials) a benchmark.",
+)
+@click.option("--png", is_flag=True, help="Also write every figure as PNG; needs matplotlib.")
+def command(out: Path, scale: float, jobs: int, seed: int, data: Path | None, png: bool) -> None:
     """Write the paper's simulated figures and tables (arXiv:2510.04265) as a page, next to ours."""
     from scorio.study.paper import write_page
 
-    click.echo(write_page(out, scale, jobs, seed))
+    try:
+        click.echo(write_page(out, scale, jobs, seed, data, png))
+    except (ValueError, ImportError) as error:
+        raise click.UsageError(str(error)) from error

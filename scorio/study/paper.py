@@ -2,7 +2,7 @@
 
 Writes ``paper.md`` and one SVG a figure. The paper [1]_ gives the mean success probabilities of its biased
 coins but not the coins, and the outcomes of its 20 models are not public: every section says what can be
-compared.
+compared. With ``--data R.npz`` the page shows Figures 4, 5, 6 and 9 and Table 2 of recorded outcomes.
 
 References
 ----------
@@ -17,14 +17,18 @@ import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
+from math import comb
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scorio._named import needed
+from scorio.eval import bayes
 from scorio.eval._arguments import positive, whole
-from scorio.study._svg import line_chart
+from scorio.rank import rank_with_confidence
+from scorio.study._charts import line_chart, save_png
 from scorio.study.coins import PAPER_MEANS, biased_coins
 from scorio.study.gold import GoldStandard
 from scorio.study.growth import convergence_growth, model_subsets
@@ -32,8 +36,8 @@ from scorio.study.metrics import Metric, paper_metrics
 from scorio.study.patterns import credible_patterns
 from scorio.study.priors import paper_originals, prior_study
 from scorio.study.separation import pair_separation
-from scorio.study.settling import convergence, worst_trajectory
-from scorio.study.sources import Bootstrap, IndependentRuns, Source
+from scorio.study.settling import Convergence, convergence, worst_trajectory
+from scorio.study.sources import Bootstrap, IndependentRuns, Resampling, Source
 from scorio.study.tau import tau_curves
 
 TRIALS = 80
@@ -42,6 +46,13 @@ TABLE_1 = (7, 6, 5, 5, 5, 4, 3, 3, 2, 2, 1)  # LLM 1..11, with credible interval
 TABLE_1_STRICT = (11, 10, 9, 8, 7, 6, 4, 5, 2, 3, 1)  # LLM 1..11, without
 # Means over the subsets of Tables 8, 9, 10 for AIME'24, AIME'25, HMMT'25, BrUMO'25.
 PAPER_GROWTH = {5: (20.6, 43.4, 16.1, 18.8), 10: (50.6, 75.4, 51.8, 61.1), 15: (67.2, 79.0, 70.5, 69.7)}
+SUBSETS = ((5, 50), (10, 20), (15, 20))
+"""Sizes of the subsets of models in Figure 6, and how many of each."""
+RESAMPLINGS: tuple[tuple[Resampling, str, str], ...] = (
+    ("columns", "columns with replacement", ""),
+    ("permuted-columns", "columns permuted", "-permuted"),
+)
+"""Ways to draw the trials of Figures 5 and 9, in words and in names of files."""
 DRAWS = 10
 """Draws of the coins that curves are averaged over: one draw may be far from their mean."""
 
@@ -54,6 +65,7 @@ class Page:
     scale: float
     seed: int
     executor: Executor
+    png: bool
     text: list[str]
 
     def replicates(self, number: int) -> int:
@@ -72,6 +84,8 @@ class Page:
     def figure(self, name: str, *chart: Any, **options: Any) -> None:
         """Draw a line chart and add it."""
         (self.folder / f"{name}.svg").write_text(line_chart(*chart, **options), encoding="utf-8")
+        if self.png:
+            save_png(self.folder / f"{name}.png", *chart, **options)
         self.write(f"![{chart[0]}]({name}.svg)")
 
     @property
@@ -210,71 +224,114 @@ def table_1(page: Page) -> None:
 
 
 def figures_5_and_9(page: Page) -> None:
-    """Worst trajectories and the distribution of convergence@n."""
-    source = Bootstrap(biased_coins(seed=page.seed).sample(TRIALS, seed=page.seed + 1))
-    results = {
-        metric.label: convergence(source, metric, replicates=page.replicates(100_000), **page.run)
-        for metric in (Metric("bayes"), *(Metric("pass_at_k", k=k) for k in (2, 4, 8)))
-    }
+    """Worst trajectories and the distribution of convergence@n of coins."""
     page.write(
-        "## Figures 5 and 9: convergence@n of 11 models, columns resampled, gold standard avg@80",
+        "## Figures 5 and 9: convergence@n of 11 models, gold standard avg@80",
         "Not comparable in numbers: the outcomes of the paper's models are not public. It states Bayes@N "
         "means of 44.2 (HMMT'25) and 27.1 (BrUMO'25) against 69.5 and 48.5 for the best Pass@k, and worst "
-        "replicates at 75, 78 and 68 trials or never.",
+        "replicates at 75, 78 and 68 trials. With replacement a replicate may never agree with the gold "
+        "standard; a permutation of the columns always ends with it.",
     )
-    worst = {label: worst_trajectory(source, result) for label, result in results.items()}
-    page.table(
-        ["metric", "never", "mean", "mean, never = 80", "P(n <= 20)", "P(n <= 40)", "worst replicate"],
-        (
-            [
-                label,
-                f"{result.never:.3f}",
-                f"{result.mean:.1f}",
-                f"{result.mean_at_least:.1f}",
-                f"{result.cdf()[19]:.3f}",
-                f"{result.cdf()[39]:.3f}",
-                worst[label].convergence(result.gold) or "never",
-            ]
-            for label, result in results.items()
-        ),
-    )
-    path = worst["Bayes@N"]
-    models = {f"LLM{m + 1}": (path.trials, path.ranks[:, m]) for m in range(path.ranks.shape[1])}
-    page.figure("figure-5", "Worst replicate of Bayes@N", "trials N", "rank", models, falling=True)
-    cdf = {label: (np.arange(1, TRIALS + 1), result.cdf()) for label, result in results.items()}
-    page.figure("figure-9", "Distribution of convergence@n", "n", "P(convergence@n <= n)", cdf)
+    _settling(page, biased_coins(seed=page.seed).sample(TRIALS, seed=page.seed + 1), "")
+
+
+def _settling(page: Page, outcomes: NDArray[np.integer], suffix: str) -> None:
+    """Add Figures 5 and 9 of recorded outcomes, columns drawn with and without replacement."""
+    trials = outcomes.shape[2]
+    metrics = [Metric("bayes"), *(Metric("pass_at_k", k=k) for k in (2, 4, 8) if k < trials)]
+    for resampling, words, mark in RESAMPLINGS:
+        source = Bootstrap(outcomes, resampling)
+        rows, cdf = [], {}
+        for metric in metrics:
+            result = convergence(source, metric, replicates=page.replicates(100_000), **page.run)
+            worst = worst_trajectory(source, result)
+            cdf[metric.label] = (np.arange(1, trials + 1), result.cdf())
+            rows.append(_settling_row(metric.label, result, worst.convergence(result.gold)))
+            if metric is metrics[0]:
+                page.figure(
+                    f"figure-5{mark}{suffix}",
+                    f"Worst replicate of Bayes@N, {words}",
+                    "trials N",
+                    "rank",
+                    {f"LLM{m + 1}": (worst.trials, ranks) for m, ranks in enumerate(worst.ranks.T)},
+                    falling=True,
+                )
+        page.table(
+            [words, "never", "mean", f"mean, never = {trials}", "P(n <= N/4)", "P(n <= N/2)", "worst"], rows
+        )
+        page.figure(f"figure-9{mark}{suffix}", f"Convergence@n, {words}", "n", "P(convergence@n <= n)", cdf)
+
+
+def _settling_row(label: str, result: Convergence, worst: int | None) -> list[Any]:
+    cdf, trials = result.cdf(), result.trials
+    shares = [result.never, cdf[max(trials // 4, 1) - 1], cdf[max(trials // 2, 1) - 1]]
+    never, quarter, half = (f"{share:.3f}" for share in shares)
+    return [
+        label,
+        never,
+        f"{result.mean:.1f}",
+        f"{result.mean_at_least:.1f}",
+        quarter,
+        half,
+        worst or "never",
+    ]
 
 
 def figure_6(page: Page) -> None:
     """Growth of convergence@n with the number of models."""
     coins = biased_coins(np.linspace(0.2, 0.8, 20), seed=page.seed)
-    source = Bootstrap(coins.sample(TRIALS, seed=page.seed + 1))
-    plan = ((5, 50), (10, 20), (15, 20), (20, 1))
-    subsets = [subset for size, number in plan for subset in model_subsets(20, size, number, seed=page.seed)]
-    result = convergence_growth(
-        source, subsets, Metric("avg"), replicates=page.replicates(100_000), **page.run
-    )
-    bounds = {size: np.sort(result.mean_at_least[result.sizes == size]) for size, _ in plan}
     page.write(
         "## Figure 6: convergence@n grows with the number of models",
         "20 coins spaced from 0.2 to 0.8. Only the trend compares with the paper's means of Tables 8 to 10 "
         "for AIME'24, AIME'25, HMMT'25 and BrUMO'25.",
     )
-    page.table(
-        ["models", "subsets", "mean", "lowest", "highest", "never", "paper"],
-        (
-            [
-                size,
-                bound.size,
-                *(f"{value:.1f}" for value in (bound.mean(), bound[0], bound[-1])),
-                f"{result.never[result.sizes == size].mean():.3f}",
-                ", ".join(map(str, PAPER_GROWTH.get(size, ()))) or "no convergence shown",
-            ]
-            for size, bound in bounds.items()
-        ),
+    _growth(page, coins.sample(TRIALS, seed=page.seed + 1), "")
+
+
+def _growth(page: Page, outcomes: NDArray[np.integer], suffix: str) -> None:
+    """Add Figure 6 of recorded outcomes."""
+    source, models = Bootstrap(outcomes), len(outcomes)
+    plan = [(size, min(number, comb(models, size))) for size, number in SUBSETS if size < models]
+    plan.append((models, 1))
+    subsets = [
+        subset for size, number in plan for subset in model_subsets(models, size, number, seed=page.seed)
+    ]
+    result = convergence_growth(
+        source, subsets, Metric("avg"), replicates=page.replicates(100_000), **page.run
     )
-    lines = {f"{s} models": (np.linspace(0, 1, b.size), b) for s, b in bounds.items() if b.size > 1}
-    page.figure("figure-6", "Subsets in order of their mean", "share of subsets", "mean convergence@n", lines)
+    rows, lines = [], {}
+    for size, _ in plan:
+        bound = np.sort(result.mean_at_least[result.sizes == size])
+        never = result.never[result.sizes == size].mean()
+        paper = ", ".join(map(str, PAPER_GROWTH.get(size, ()))) or "-"
+        means = [f"{value:.1f}" for value in (bound.mean(), bound[0], bound[-1])]
+        rows.append([size, bound.size, *means, f"{never:.3f}", paper])
+        if bound.size > 1:
+            lines[f"{size} models"] = (np.linspace(0, 1, bound.size), bound)
+    page.table(["models", "subsets", "mean", "lowest", "highest", "never", "paper"], rows)
+    if lines:
+        page.figure(
+            f"figure-6{suffix}", "Subsets in order of mean", "share of subsets", "mean convergence@n", lines
+        )
+
+
+def recorded(page: Page, name: str, outcomes: NDArray[np.integer]) -> None:
+    """Figures 4, 5, 6 and 9 and Table 2 of one set of recorded outcomes, shape (L, M, N)."""
+    models, questions, trials = outcomes.shape
+    page.write(f"## {name}: {models} models, {questions} questions, {trials} trials")
+    metrics = [metric for metric in paper_metrics() if metric.first <= trials]
+    curves = tau_curves(Bootstrap(outcomes), metrics, replicates=page.replicates(10_000), **page.run)
+    lines = {metric.label: (curves.trials, row) for metric, row in zip(metrics, curves.tau, strict=True)}
+    page.figure(f"figure-4-{name}", f"{name}: tau to avg@{trials}", "trials N", "mean Kendall's tau", lines)
+    _settling(page, outcomes, f"-{name}")
+    if models > 2:
+        _growth(page, outcomes, f"-{name}")
+    mu, sigma = np.array([bayes(matrix) for matrix in outcomes]).T
+    ranks = rank_with_confidence(mu, sigma)
+    rows = [
+        [ranks[m], f"LLM{m + 1}", f"{mu[m]:.4f}", f"{sigma[m]:.4f}"] for m in np.argsort(-mu, kind="stable")
+    ]
+    page.table(["rank with 95 % intervals", "model", "Bayes@N", "deviation"], rows)
 
 
 def not_public(page: Page) -> None:
@@ -282,8 +339,8 @@ def not_public(page: Page) -> None:
     page.write(
         "## Figures 4, 7 and 8, Table 2",
         "These show outcomes, signals and costs of the paper's 20 models on four benchmarks, which are not "
-        "public. With outcomes of one's models at hand, `scorio.study.tau_curves` makes Figure 4, "
-        "`scorio.categorical.evaluate_models` Figure 7 and `scorio.rank.rank_with_confidence` Table 2.",
+        "public. `--data R.npz` makes Figures 4, 5, 6 and 9 and Table 2 of your own outcomes; "
+        "`scorio.categorical.evaluate_models` makes Figure 7.",
     )
 
 
@@ -294,7 +351,14 @@ def _spread(values: NDArray[np.float64], digits: int) -> str:
 SECTIONS = (figure_1, figure_2, figure_3, table_1, figures_5_and_9, figure_6, not_public)
 
 
-def write_page(folder: Path, scale: float = 1.0, jobs: int = 2, seed: int = 1) -> Path:
+def write_page(
+    folder: Path,
+    scale: float = 1.0,
+    jobs: int = 2,
+    seed: int = 1,
+    data: Path | None = None,
+    png: bool = False,
+) -> Path:
     """Write page and figures to a folder; return the path of the page.
 
     Parameters
@@ -307,26 +371,53 @@ def write_page(folder: Path, scale: float = 1.0, jobs: int = 2, seed: int = 1) -
         Processes; they change no number.
     seed : int
         Seed of coins and runs.
+    data : Path, optional
+        An npz file of outcomes 0 and 1, an array of shape (L, M, N) a benchmark: the page is of these.
+    png : bool
+        Also write each figure as PNG; needs matplotlib.
 
     Raises
     ------
     ValueError
-        If `scale` is not positive or `jobs` less than 1.
+        If `scale` is not positive, `jobs` less than 1, or `data` holds something else.
+    ImportError
+        If matplotlib is missing for `png`.
     """
     positive("scale", scale), whole("jobs", jobs)
+    benchmarks = {} if data is None else read_outcomes(data)
+    if png:
+        needed("matplotlib.pyplot", "png")
     folder.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(jobs) as executor:
-        page = Page(folder, scale, seed, executor, [])
+        page = Page(folder, scale, seed, executor, png, [])
         page.write(
             "# \"Don't Pass@k\" (arXiv:2510.04265): the paper's simulations and ours",
             f"Made by `python -m scorio.study.paper --scale {scale:g} --seed {seed}`. Coins: "
             "30 questions, p ~ Beta(8 p, 8 (1 - p)) moved to the stated means.",
         )
-        for section in SECTIONS:
+        for name, outcomes in benchmarks.items():
+            recorded(page, name, outcomes)
+        for section in SECTIONS if data is None else ():
             section(page)
     written = folder / "paper.md"
     written.write_text("\n".join(page.text), encoding="utf-8")
     return written
+
+
+def read_outcomes(data: Path) -> dict[str, NDArray[np.integer]]:
+    """Return the outcomes of an npz file by name; ValueError where they are not 0 and 1 of two models."""
+    try:
+        with np.load(data, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError, AttributeError) as error:
+        raise ValueError(f"data must be an npz file of arrays; cannot read {data}: {error}") from error
+    for name, array in arrays.items():
+        if array.ndim != 3 or len(array) < 2 or array.shape[2] < 2 or not np.isin(array, (0, 1)).all():
+            raise ValueError(
+                f"data must have outcomes 0 and 1 of two models or more, shape (L, M, N), N at least 2; "
+                f"{name} of {data} has shape {array.shape} and dtype {array.dtype}"
+            )
+    return {name: array.astype(np.uint8) for name, array in arrays.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -339,11 +430,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("--scale", float, 1.0, "multiplies all numbers of replicates"),
         ("--jobs", int, 2, "processes; changes no number"),
         ("--seed", int, 1, "seed of coins and runs"),
+        ("--data", Path, None, "npz file of your outcomes, (L, M, N) each"),
     ):
         parser.add_argument(name, type=kind, default=default, help=f"{text} (default: {default})")
-    options = parser.parse_args(arguments)
+    parser.add_argument("--png", action="store_true", help="also write PNG files; needs matplotlib")
+    options = vars(parser.parse_args(arguments))
     try:
-        print(write_page(options.out, options.scale, options.jobs, options.seed))
+        print(write_page(options.pop("out"), **options))
     except ValueError as error:
         parser.error(str(error))
     return 0

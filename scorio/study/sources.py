@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,7 @@ from scorio.study._seeds import Seed, block_generator, block_length, seed_sequen
 from scorio.study.coins import Coins
 from scorio.study.gold import GoldStandard
 
-Resampling = Literal["columns", "columns-per-model", "rows"]
+Resampling = Literal["columns", "permuted-columns", "columns-per-model", "rows"]
 
 
 class Source(Protocol):
@@ -111,7 +111,7 @@ class IndependentRuns:
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Bootstrap:
-    """Every replicate resamples the N recorded trials with replacement.
+    """Every replicate resamples the N recorded trials, with replacement or in another order.
 
     The object keeps the trials' integer scores, trial by trial (:attr:`by_trial`, shape (N, L, M)) and added
     up over questions (:attr:`totals_by_trial`, shape (N, L)).
@@ -120,13 +120,14 @@ class Bootstrap:
     ----------
     outcomes : array_like of int, shape (L, M, N)
         Categories 0..C of every trial.
-    resampling : {'columns', 'columns-per-model', 'rows'}
+    resampling : {'columns', 'permuted-columns', 'columns-per-model', 'rows'}
         ``columns`` resamples trial numbers, the same ones for all questions and all models: the paper's
-        column-wise scheme, which keeps what trials of one seed have in common. ``columns-per-model``
-        draws them for each model by itself. ``rows`` resamples the answers of every question (of every
-        model) independently.
+        column-wise scheme, which keeps what trials of one seed have in common. ``permuted-columns`` draws
+        them without replacement, so that after N trials every replicate agrees with the recorded outcomes.
+        ``columns-per-model`` draws them for each model by itself. ``rows`` resamples the answers of every
+        question (of every model) independently.
     trials : int, optional
-        Trials of a replicate; default N.
+        Trials of a replicate; default N, which ``permuted-columns`` cannot exceed.
     weights : array_like, shape (C + 1,), optional
         Score of each category; default: outcomes are 0 or 1 and count as such. Weighted outcomes can be
         ranked by ``avg`` only.
@@ -160,13 +161,15 @@ class Bootstrap:
         weights: ArrayLike | None = None,
     ) -> None:
         tensor = _outcome_tensor(outcomes)
-        if resampling not in ("columns", "columns-per-model", "rows"):
+        if resampling not in get_args(Resampling):
             raise ValueError(
-                f"resampling must be 'columns', 'columns-per-model' or 'rows', got {resampling!r}"
+                f"resampling must be one of {', '.join(get_args(Resampling))}, got {resampling!r}"
             )
         length = tensor.shape[2] if trials is None else trials
         if length < 1:
             raise ValueError(f"trials must be at least 1, got {trials!r}")
+        if resampling == "permuted-columns" and length > tensor.shape[2]:
+            raise ValueError(f"trials must be at most the {tensor.shape[2]} recorded ones, got {trials!r}")
         scores, tolerance = _trial_scores(tensor, weights, length)
         # Trial-major, so that a drawn trial is one contiguous copy.
         by_trial = np.ascontiguousarray(scores.transpose(2, 0, 1))
@@ -222,14 +225,21 @@ class Bootstrap:
     def _columns(
         self, by_trial: NDArray[np.integer], rng: np.random.Generator, replicates: int
     ) -> Iterator[NDArray[np.integer]]:
-        if self.resampling == "columns":
-            drawn = rng.integers(0, self.recorded, (replicates, self.trials))
+        if self.resampling != "columns-per-model":
+            drawn = self._trial_numbers(rng, replicates)
             for step in range(self.trials):
                 yield by_trial[drawn[:, step]]
             return
         drawn = rng.integers(0, self.recorded, (replicates, self.trials, self.models))
         for step in range(self.trials):
             yield by_trial[drawn[:, step], np.arange(self.models)]
+
+    def _trial_numbers(self, rng: np.random.Generator, replicates: int) -> NDArray[np.integer]:
+        """Return the recorded trial that each trial of a replicate is, shape (replicates, trials)."""
+        if self.resampling == "columns":
+            return rng.integers(0, self.recorded, (replicates, self.trials))
+        recorded = np.broadcast_to(np.arange(self.recorded), (replicates, self.recorded))
+        return rng.permuted(recorded, axis=1)[:, : self.trials]
 
     def _rows(self, rng: np.random.Generator, replicates: int) -> Iterator[NDArray[np.integer]]:
         kind = np.min_scalar_type(self.recorded - 1)

@@ -61,7 +61,9 @@ def test_the_release_runs_scripts_that_exist_on_a_tag_that_is_the_version() -> N
     jobs = flow["jobs"]
     assert flow["on"]["push"]["tags"] == ["v*"]
     assert jobs["publish"]["needs"] in jobs
-    steps = [step for job in jobs.values() for step in job["steps"]]
+    assert jobs["build"]["needs"] == "tests"
+    assert (ROOT / jobs["tests"]["uses"]).is_file()
+    steps = [step for job in jobs.values() for step in job.get("steps", ())]
     assert all(("uses" in step) != ("run" in step) for step in steps)
     assert all("@" in step["uses"] for step in steps if "uses" in step)
     checked, *scripts = [step["run"] for step in steps if "run" in step]
@@ -76,3 +78,13 @@ def test_the_release_runs_scripts_that_exist_on_a_tag_that_is_the_version() -> N
     handed = [step["with"] for step in steps if step.get("with", {}).get("name") == "dist"]
     assert len(handed) == 2
     assert {one["path"] for one in handed} == {"dist/"}
+
+
+def test_the_suite_runs_on_every_push_and_pull_request_and_on_each_supported_python() -> None:
+    flow = YAML(typ="safe").load((ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8"))
+    assert {"push", "pull_request", "workflow_call"} <= set(flow["on"])
+    suite = flow["jobs"]["suite"]
+    assert "./scripts/test" in [step.get("run") for step in suite["steps"]]
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["classifiers"]
+    supported = {text.rpartition(" ")[2] for text in classifiers if re.search(r"Python :: 3\.\d+$", text)}
+    assert supported <= set(suite["strategy"]["matrix"]["python"])

@@ -124,10 +124,23 @@ def tried(folder: Path, mutant: Mutant) -> str:
     return "SURVIVED" if code == 0 else f"pytest ended with {code}: does it import, do its tests exist?"
 
 
+def sampled(mutants: list[Mutant], number: int) -> list[Mutant]:
+    """Return so many mutants, those of recently changed files first; another choice with each commit."""
+    head, changed = git("rev-parse", "HEAD"), set(git("log", "-20", "--name-only", "--format=").split())
+    order = random.Random(head).sample(mutants, len(mutants))
+    order.sort(key=lambda one: one.file not in changed)
+    return sorted(order[:number], key=lambda one: one.line)
+
+
+def git(*arguments: str) -> str:
+    """Return what git says about the project."""
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True).stdout
+
+
 def main() -> int:
     """Try the mutants that are asked for, and say what became of them."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--sample", type=int, help="try so many, by the hash of the commit")
+    parser.add_argument("--sample", type=int, help="try so many, of recently changed files first")
     parser.add_argument("--only", default="", help="try those whose line holds this text")
     parser.add_argument("--table", type=Path, default=Path(__file__).with_name("table.txt"))
     asked = parser.parse_args()
@@ -142,10 +155,7 @@ def main() -> int:
     if stale:
         return 1
     if asked.sample is not None:
-        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
-        chosen = sorted(
-            random.Random(head).sample(chosen, min(asked.sample, len(chosen))), key=lambda m: m.line
-        )
+        chosen = sampled(chosen, asked.sample)
     sys.dont_write_bytecode = True
     os.environ |= {"PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
     for name in WARM:

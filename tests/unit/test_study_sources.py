@@ -95,3 +95,15 @@ def test_gold_standard_ranks_and_ties() -> None:
     assert gold.competition_ranks().tolist() == [4, 1, 3, 1]
     assert gold.subset([0, 2]).order.tolist() == [1, 0]
     assert gold.subset([3, 1]).tied.tolist() == [True]
+
+
+def test_permuted_columns_hold_every_recorded_trial_once() -> None:
+    outcomes = (np.random.default_rng(2).random((3, 4, 6)) < 0.5).astype(int)
+    source = Bootstrap(outcomes, "permuted-columns")
+    found = replicate_trials(source, 3, seed=1)
+    columns = sorted(map(bytes, np.ascontiguousarray(found.transpose(2, 0, 1), dtype=np.uint8)))
+    assert columns == sorted(map(bytes, np.ascontiguousarray(outcomes.transpose(2, 0, 1), dtype=np.uint8)))
+    assert not np.array_equal(found, outcomes)
+    assert Bootstrap(outcomes, "permuted-columns", trials=2).trials == 2
+    with pytest.raises(ValueError, match="trials must be at most the 6 recorded ones"):
+        Bootstrap(outcomes, "permuted-columns", trials=7)

@@ -1,12 +1,15 @@
-"""Line charts as SVG, without a plotting package."""
+"""Line charts as SVG, without a plotting package, and as PNG with matplotlib."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from html import escape
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from scorio._named import close_plot, plotting
 
 _WIDTH, _HEIGHT = 640, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 170, 30, 45
@@ -60,6 +63,30 @@ def line_chart(
         parts.append(_line(right + 10, _TOP + 16 * number + 6, right + 28, _TOP + 16 * number + 6, colour))
         parts.append(_text(right + 33, _TOP + 16 * number + 10, name))
     return "".join(parts) + "</svg>\n"
+
+
+def save_png(
+    path: Path,
+    title: str,
+    x_label: str,
+    y_label: str,
+    lines: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    *,
+    levels: Iterable[float] = (),
+    falling: bool = False,
+) -> None:
+    """Write the chart of :func:`line_chart` as PNG; needs matplotlib."""
+    axes = plotting(None)
+    for name, (x, y) in lines.items():
+        axes.plot(*_finite(x, y), label=name)
+    for level in levels:
+        axes.axhline(level, color="#555555", linestyle="--")
+    if falling:
+        axes.invert_yaxis()
+    axes.set(title=title, xlabel=x_label, ylabel=y_label)
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.figure.savefig(path, dpi=150, bbox_inches="tight")
+    close_plot(axes)
 
 
 def _finite(x: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
