@@ -90,7 +90,8 @@ class GradingModelClient:
         # Without a budget of tokens or money a bound would only be a wrong figure.
         used: Amount | None = worst if self.account.limits.metered else NOTHING
         try:
-            (answer, *_) = await self._connected().sample(messages, seed=seed, n=1, parameters=parameters)
+            (answer,) = await self._connected().sample(messages, seed=seed, n=1, parameters=parameters)
+            assert answer is not None
             if answer.usage.total_tokens:
                 used = self._amount(answer.usage.prompt_tokens, answer.usage.completion_tokens)
             return answer

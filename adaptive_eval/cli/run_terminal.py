@@ -81,6 +81,8 @@ class Terminal:
             with stop_instead(lambda: loop.call_soon_threadsafe(stop)):
                 yield
         finally:
+            if isinstance(output, Stream):  # the loop is gone when the summary is written
+                output.on_lost = lambda: None
             if heeds_hangup:
                 loop.remove_signal_handler(signal.SIGHUP)
 

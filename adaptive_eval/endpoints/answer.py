@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from adaptive_eval.endpoints.failures import from_answer, malformed
@@ -102,8 +103,10 @@ def read_completions(
     limit: int | None = None,
     context: int | None = None,
     tools: bool = False,
-) -> tuple[Completion, ...]:
+) -> tuple[Completion | None, ...]:
     """Turn the JSON body of an answer into completions; calls are kept where `tools` were offered.
+
+    Each choice stands in the place of its index; None stands for one that was broken off or did not come.
 
     Examples
     --------
@@ -115,36 +118,53 @@ def read_completions(
     """
     if not isinstance(body, dict):
         raise malformed(f"a JSON object was expected, not {type(body).__name__}", redact=redact)
-    answers: list[Completion] = []
+    found: dict[int, Completion] = {}
     failure: TransientEndpointError | None = None
-    for choice in _choices(body, redact)[:most]:
+    choices = _choices(body, redact)
+    if most == 1:
+        choices = {0: choices[min(choices)]}
+    for index, choice in sorted(choices.items(), key=itemgetter(0)):
+        if index >= most:
+            break
         try:
             answer = _completion(choice, body, text_of=text_of, latency=latency, redact=redact)
             calls = _calls(choice.get("message"), redact) if tools else ()
-            answers.append(replace(answer, tool_calls=calls))
+            found[index] = replace(answer, tool_calls=calls) if calls else answer
         except TransientEndpointError as error:
             failure = failure or error
-    if failure is not None and not answers:
-        raise failure
+    if not found:
+        raise failure or malformed("no choice has an index that was asked for", redact=redact)
     reported = read_usage(body.get("usage"), context, most)
-    usage, impossible = (Usage(), True) if reported is None else (reported, False)
+    usage = Usage() if reported is None else reported
     thought = min(reasoning_tokens(body.get("usage")), usage.completion_tokens)
-    if len(answers) == 1:
-        return (replace(answers[0], usage=usage, impossible_usage=impossible, reasoning_tokens=thought),)
+    if most == 1:
+        only = replace(found[0], usage=usage, impossible_usage=reported is None, reasoning_tokens=thought)
+        return (only,)
+    shared = _shared(list(found.values()), usage, thought, limit)
+    for (index, answer), (alone, share, own) in zip(list(found.items()), shared, strict=True):
+        found[index] = replace(
+            answer,
+            usage=alone,
+            share=share,
+            impossible_usage=reported is None,
+            response_id=f"{answer.response_id}#{index}" if answer.response_id else "",
+            reasoning_tokens=own,
+        )
+    return tuple(found.get(index) for index in range(max(found) + 1))
+
+
+def _shared(
+    answers: Sequence[Completion], usage: Usage, thought: int, limit: int | None
+) -> list[tuple[Usage, Usage, int]]:
+    """Return the usage of each answer alone, its share of the bill, and its tokens of reasoning."""
     usage = whole_usage(usage, [answer.finish_reason for answer in answers], limit)
     shares = share_usage(usage, [len(answer.said) + len(answer.reasoning) for answer in answers], limit)
     thoughts = share_usage(Usage(0, thought), [len(answer.reasoning) for answer in answers])
-    return tuple(
-        replace(
-            answer,
-            usage=replace(usage, completion_tokens=share.completion_tokens),
-            share=share,
-            impossible_usage=impossible,
-            response_id=f"{answer.response_id}#{number}" if answer.response_id else "",
-            reasoning_tokens=min(own.completion_tokens, share.completion_tokens),
-        )
-        for number, (answer, share, own) in enumerate(zip(answers, shares, thoughts, strict=True))
-    )
+    found = []
+    for share, own in zip(shares, thoughts, strict=True):
+        alone = replace(usage, completion_tokens=share.completion_tokens)
+        found.append((alone, share, min(own.completion_tokens, share.completion_tokens)))
+    return found
 
 
 def chat_text(choice: dict[str, Any], redact: Redactor) -> str:
@@ -260,16 +280,32 @@ def _within(shares: Sequence[int], limit: int) -> list[int]:
     return moved
 
 
-def _choices(body: dict[str, Any], redact: Redactor) -> list[dict[str, Any]]:
-    """Return the choices by their indices, those without one in the order in which they came."""
+def _choices(body: dict[str, Any], redact: Redactor) -> dict[int, dict[str, Any]]:
+    """Return the choices by their indices; those without one have that of the order in which they came."""
     choices = body.get("choices")
-    found = [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
+    listed = [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
+    found: dict[int, dict[str, Any]] = {}
+    for number, choice in enumerate(listed):
+        index = index_of(choice, number, redact)
+        if index in found:
+            raise malformed(f"two choices have the index {index}", redact=redact)
+        found[index] = choice
     if found:
-        return sorted(found, key=lambda choice: _count(choice.get("index")))
+        return found
     reported = from_answer(body, redact=redact)
     if reported is not None:
         raise reported
     raise malformed("no choices in the answer", redact=redact)
+
+
+def index_of(choice: Mapping[str, Any], default: int, redact: Redactor) -> int:
+    """Return the index of a choice, `default` where it has none."""
+    index = choice.get("index")
+    if index is None:
+        return default
+    if type(index) is not int or index < 0:
+        raise malformed("a choice has the index", repr(index), redact=redact)
+    return index
 
 
 def _completion(

@@ -80,4 +80,5 @@ async def _ask(
         redact=redact,
         tools=bool(tools),
     )
+    assert completion is not None
     return completion

@@ -133,7 +133,9 @@ class OpenAIEndpoint(ABC):
 
     async def complete(self, messages: Sequence[Message], *, seed: int | None) -> Completion:
         """Ask once and return the answer."""
-        return (await self.sample(messages, seed=seed, n=1))[0]
+        (answer,) = await self.sample(messages, seed=seed, n=1)
+        assert answer is not None
+        return answer
 
     async def sample(
         self,
@@ -142,8 +144,8 @@ class OpenAIEndpoint(ABC):
         seed: int | None,
         n: int,
         parameters: Mapping[str, Any] | None = None,
-    ) -> tuple[Completion, ...]:
-        """Ask for `n` answers with one request, which pays the prompt once."""
+    ) -> tuple[Completion | None, ...]:
+        """Ask for `n` answers with one request, which pays the prompt once; None for one that lacks."""
         started = time.perf_counter()
         body = self.body(messages, seed=seed, n=n, parameters=parameters)
         if self._batches is not None:
@@ -162,9 +164,11 @@ class OpenAIEndpoint(ABC):
             context=self._context,
             tools="tools" in self.question(messages),
         )
-        tokens = sum(answer.paid.total_tokens for answer in answers)
+        if not limits:
+            return answers
+        tokens = sum(answer.paid.total_tokens for answer in answers if answer is not None)
         pause = pause_after(limits, tokens=tokens, now=time.time())
-        return tuple(replace(answer, pause=pause) for answer in answers) if pause else answers
+        return tuple(None if answer is None else replace(answer, pause=pause) for answer in answers)
 
     @property
     def _limit(self) -> int | None:
@@ -180,10 +184,14 @@ class OpenAIEndpoint(ABC):
         except PermanentEndpointError as error:
             if error.status in (404, 405):
                 await self._refuse_address_without_v1()
+                if not await self._answers_questions():
+                    raise PermanentEndpointError(
+                        f"{self.url}{self.path} is not there (HTTP 404){await self._hint()}",
+                        kind="not_found",
+                        status=404,
+                    ) from None
                 note = f"{self.url} does not list its models; whether it serves {self.model!r} is not known"
-                if await self._serves_at_v1():
-                    note += f", but {self._exchange.address.origin}/v1 does: is that the address?"
-                return Probe((), time.perf_counter() - started, note)
+                return Probe((), time.perf_counter() - started, note + await self._hint())
             if error.status == 401:
                 raise PermanentEndpointError(
                     self._about_the_key(error), kind=error.kind, status=error.status
@@ -238,10 +246,20 @@ class OpenAIEndpoint(ABC):
                 f"{self.url} has no /models, but {self.url}/v1 has: add /v1 to the address", kind="not_found"
             )
 
-    async def _serves_at_v1(self) -> bool:
-        """Return whether the model is listed where most servers have their API, which is not the address."""
+    async def _answers_questions(self) -> bool:
+        """Return whether requests can be sent there: an empty one is refused, and costs nothing."""
+        try:
+            await self._exchange.post(self.path, {})
+        except EndpointError as error:
+            return error.status not in (404, 405)
+        return True
+
+    async def _hint(self) -> str:
+        """Return where the model is listed, if that is where most servers have their API."""
         elsewhere = f"{self._exchange.address.origin}/v1"
-        return elsewhere != self.url and self.model in await self._listed_at(f"{elsewhere}/models")
+        if elsewhere != self.url and self.model in await self._listed_at(f"{elsewhere}/models"):
+            return f", but {elsewhere} serves {self.model!r}: is that the address?"
+        return ""
 
     async def _listed_at(self, path: str) -> tuple[str, ...]:
         """Return the models that are listed at another place; none where it cannot be asked."""

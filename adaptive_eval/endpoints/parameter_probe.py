@@ -88,11 +88,10 @@ class _Prober:
         """Ask once; return the answers or how it failed."""
         self.requests += 1
         try:
-            answers = await self._endpoint.sample(
-                _ASK, seed=seed, n=n, parameters={**self._parameters, **more}
-            )
+            found = await self._endpoint.sample(_ASK, seed=seed, n=n, parameters={**self._parameters, **more})
         except EndpointError as error:
             return error
+        answers = [answer for answer in found if answer is not None]
         for answer in answers:
             self.usage = Usage(
                 self.usage.prompt_tokens + answer.paid.prompt_tokens,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from adaptive_eval.endpoints.answer import reasoning_of, text_of_parts
+from adaptive_eval.endpoints.answer import index_of, reasoning_of, text_of_parts
 from adaptive_eval.endpoints.failures import from_answer, malformed
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.errors import TransientEndpointError
@@ -76,10 +76,15 @@ class Assembly:
         if event.get("usage") is not None:
             self._body["usage"] = event["usage"]
         choices = event.get("choices")
-        for choice in choices if isinstance(choices, list) else ():
-            if isinstance(choice, dict):
-                index = choice.get("index", 0)
-                self._join(self._choices.setdefault(index, {"index": index}), choice)
+        indices = set()
+        for part in choices if isinstance(choices, list) else ():
+            if isinstance(part, dict):
+                index = index_of(part, 0, self._redact)
+                choice = self._choices.setdefault(index, {"index": index})
+                if index in indices or (choice.get("finish_reason") and _says_something(part)):
+                    raise malformed(f"the stream repeats choice {index}", redact=self._redact)
+                indices.add(index)
+                self._join(choice, part)
 
     def _join(self, whole: dict[str, Any], part: dict[str, Any]) -> None:
         """Add a part to a choice."""
@@ -106,6 +111,15 @@ class Assembly:
                     joined[name] += values
                 elif joined.get(name) is None:
                     joined[name] = values
+
+
+def _says_something(part: dict[str, Any]) -> bool:
+    """Return whether a part of a choice holds text, reasoning or calls of tools."""
+    delta = part.get("delta")
+    said = [part.get("text")]
+    if isinstance(delta, dict):
+        said += [delta.get("content"), delta.get("refusal"), delta.get("tool_calls"), reasoning_of(delta)]
+    return any(said)
 
 
 def _join_calls(message: dict[str, Any], parts: Any) -> None:

@@ -404,7 +404,7 @@ class Runner:
         time = self._options.deadlines.lines(elapsed)
         scoring = () if self._allowance is None else tuple(self._allowance.lines())
         no_answers, drift = self._watches.no_answers, self._watches.drift
-        servers = self._in_flight.fleet.remarks()
+        servers = self._in_flight.remarks()
         warnings = (*servers, *self._watches.remarks(), *self._pace.warnings())
         return replace(
             results,

@@ -82,11 +82,14 @@ def test_a_wrong_path_is_noticed_where_the_model_is_found_under_another(
     config: Path, mimic: MimicProcess
 ) -> None:
     config.write_text(config.read_text().replace("/v1", "/v2"))
+    before = served(mimic)["models"]
     done = in_process("validate", config, cwd=config.parent)
-    assert done.code == 0, done
-    assert (
-        f"whether it serves 'good' is not known, but {mimic.base_url} does: is that the address?" in done.out
-    )
+    assert done.code == 4, done
+    assert f"{mimic.base_url} serves 'good': is that the address?" in done.said
+    done = in_process("run", config, cwd=config.parent)
+    assert done.code == 4
+    assert "is that the address?" in done.said
+    assert served(mimic)["models"] == before
 
 
 def test_every_key_that_is_missing_is_named_with_its_models(

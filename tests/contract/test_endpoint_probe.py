@@ -70,10 +70,20 @@ def test_probe_names_the_model_that_was_meant():
     )
 
 
+async def lists_nothing(request, writer):
+    await reply(404 if request.method == "GET" else 400, {"detail": "no"})(request, writer)
+
+
+def test_probe_of_an_address_where_nothing_is():
+    with pytest.raises(PermanentEndpointError) as found:
+        probe(reply(404, {"detail": "Not Found"}))
+    assert found.value.kind == "not_found"
+
+
 @pytest.mark.parametrize(
     "handler",
     [
-        reply(404, {"detail": "Not Found"}),
+        lists_nothing,
         reply(200, {"data": []}),
         reply(200, {"object": "list"}),
         reply(200, []),

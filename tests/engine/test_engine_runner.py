@@ -383,3 +383,19 @@ def test_the_journal_would_notice_a_telling_before_storing():
     scene.journal += [("launch", TrialKey("a", 0), 0.0), ("commit",), ("tell", [TrialKey("a", 0)])]
     with pytest.raises(AssertionError, match="before it was stored"):
         scene.check()
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), concurrency=st.integers(1, 16))
+def test_outcomes_are_told_in_the_order_in_which_the_store_has_them(seed, concurrency):
+    """The session reads outcome by outcome: a replay of the log must meet them in the same order."""
+
+    def seconds(step, attempt):
+        return 0.1 + (seed * 7919 + step * 104_729) % 97 / 10
+
+    scene = Scene(steps={"a": 30, "b": 20}, concurrency=concurrency, commit_seconds=0.3)
+    for endpoint in scene.endpoints.values():
+        endpoint.script = seconds
+    run(scene)
+    stored = [row[1] for row in scene.recorder.durable if row[0] == "outcome"]
+    assert [outcome.key for outcome in scene.controller.told] == stored

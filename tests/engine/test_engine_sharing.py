@@ -46,6 +46,7 @@ class Sampler(ScriptedEndpoint):
     """Gives `gives(n)` of n answers; a request is known to the script by the step of its first trial."""
 
     gives: object = staticmethod(lambda n: n)
+    lost: int | None = None
     sizes: list[tuple[int, int]] = field(default_factory=list)
 
     def body(self, messages, *, seed, n=1):
@@ -54,10 +55,11 @@ class Sampler(ScriptedEndpoint):
     async def sample(self, messages, *, seed, n):
         self.sizes.append((seed, n))
         first = await super().complete(messages, seed=seed)
-        return [
+        answers = [
             replace(first, text=f"answer {seed + i}", share=Usage(10 if i == 0 else 0, 5))
             for i in range(self.gives(n))
         ]
+        return [None if i == self.lost and n > 1 else answer for i, answer in enumerate(answers)]
 
     async def complete(self, messages, *, seed):
         self.sizes.append((seed, 1))
@@ -143,6 +145,15 @@ def test_answers_that_do_not_come_are_asked_for_singly_and_reported(given):
     assert scene.controller.presumed == []
     (health,) = (record.endpoints[0] for record in scene.recorder.of("snapshot")[-1:])
     assert health.errors == {"fewer_choices": len(lacking)}
+
+
+@pytest.mark.parametrize("lost", range(4))
+def test_a_choice_that_is_lost_is_asked_for_with_its_own_seed_and_shifts_no_other(lost):
+    scene = Shared(steps={"a": 8}, concurrency=8)
+    scene.endpoints["a"].lost = lost
+    run(scene)
+    assert scene.texts() == {step: f"answer {step}" for step in range(8)}
+    assert sorted(seed for seed, n in scene.sizes if n == 1) == [lost, lost + 4]
 
 
 def test_a_failed_request_is_tried_again_for_all():

@@ -343,6 +343,45 @@ def test_several_answers_in_the_order_of_their_indices():
     assert [answer.response_id for answer in answers] == ["cmpl-1#0", "cmpl-1#1", "cmpl-1#2"]
 
 
+@pytest.mark.parametrize("aborted", range(3))
+def test_a_choice_that_was_broken_off_shifts_no_other(aborted):
+    parts = [{"index": index, "text": "abc"[index], "finish_reason": "stop"} for index in range(3)]
+    parts[aborted]["finish_reason"] = "abort"
+    answers = several(*parts, prompt_tokens=9, completion_tokens=6)
+    texts = [None if answer is None else answer.text for answer in answers]
+    wanted = ["a", "b", "c"]
+    wanted[aborted] = None
+    assert [*texts, None][:3] == wanted
+    paid = [answer.paid for answer in answers if answer is not None]
+    assert sum(one.prompt_tokens for one in paid) == 9
+    assert sum(one.completion_tokens for one in paid) == 6
+
+
+@pytest.mark.parametrize("indices", [(0, 0), (-1, 0), ("0", "1"), (True, False)])
+def test_indices_that_are_no_indices_are_refused(indices):
+    with pytest.raises(TransientEndpointError) as found:
+        several(*({"index": index, "text": "a"} for index in indices))
+    assert found.value.kind == "malformed"
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [{"index": -1, "text": "a"}],
+        [{"index": 0, "text": "a", "finish_reason": "stop"}, {"index": 0, "text": "b"}],
+    ],
+    ids=["negative", "again after its end"],
+)
+def test_a_stream_with_a_choice_that_cannot_be_is_refused(events):
+    stream = Assembly(NO_SECRETS)
+    *before, last = [f"data: {json.dumps({'choices': [event]})}" for event in events]
+    for line in before:
+        stream.feed(line)
+    with pytest.raises(TransientEndpointError) as found:
+        stream.feed(last)
+    assert found.value.kind == "malformed"
+
+
 def test_a_usage_that_counts_one_answer_is_taken_for_each():
     """As llama.cpp's server reports it; certain only where the answers met a known limit."""
     cut = {"text": "abc", "finish_reason": "length"}
@@ -362,7 +401,9 @@ def test_of_several_answers_the_broken_ones_are_left_out_and_paid_for():
         prompt_tokens=5,
         completion_tokens=9,
     )
-    assert [(answer.text, answer.usage) for answer in answers] == [("b", Usage(5, 9))]
+    first, answer = answers
+    assert first is None
+    assert (answer.text, answer.usage) == ("b", Usage(5, 9))
     with pytest.raises(TransientEndpointError) as raised:
         several({"text": "gone", "finish_reason": "abort"}, {"text": 7})
     assert raised.value.kind == "aborted"
