@@ -121,7 +121,7 @@ def _push(run: Path, name: str, *, texts: bool, public: bool) -> None:
     from adaptive_eval.build.describe import describe_run
     from adaptive_eval.interop.hub import push_run
     from adaptive_eval.store.reader import RunReader
-    from adaptive_eval.views.summary import summarise
+    from adaptive_eval.views.reading import summarise
 
     with RunReader(run) as reader:
         reader.require_undamaged()
@@ -193,7 +193,7 @@ def _write_folder(reader: RunReader, form: str, out: Path) -> None:
 def _text(reader: RunReader, form: str) -> str:
     from adaptive_eval.interop.hub import model_card
     from adaptive_eval.views.paper_tables import paper_latex, paper_markdown
-    from adaptive_eval.views.summary import summarise
+    from adaptive_eval.views.reading import summarise
 
     summary = summarise(reader)
     if form == "model-card":

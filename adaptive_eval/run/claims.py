@@ -122,7 +122,7 @@ def compare_runs(before: str | PathLike[str], after: str | PathLike[str]) -> Com
     """
     from adaptive_eval.store.reader import RunReader
     from adaptive_eval.views.comparison import compare
-    from adaptive_eval.views.summary import summarise
+    from adaptive_eval.views.reading import summarise
 
     with RunReader(Path(before)) as one, RunReader(Path(after)) as two:
         return compare(summarise(one), summarise(two))

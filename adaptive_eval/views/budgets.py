@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from math import ceil
 
@@ -10,11 +11,24 @@ from adaptive_eval.config import RunConfig
 from adaptive_eval.core.results import BudgetLine, Decision, Results
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import Coded
-from adaptive_eval.views.numbers import duration, percent, short, usd
-from adaptive_eval.views.stored import stop_evidence
+from adaptive_eval.views.numbers import NOTHING, amount, percent
 
-_NOTHING = "–"
 _NAMES = {"wall_clock": "time", "usd": "USD"}
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetUse:
+    """One budget with its use."""
+
+    line: BudgetLine  # what is spent, reserved, and the limit
+    rate: float | None  # units spent per second of running time, None before anything is known
+    # running time until the limit at this rate, if nothing changes; None without a limit or a rate
+    seconds_left: float | None
+
+    @property
+    def fraction(self) -> float | None:
+        """Spent over limit, None without a limit."""
+        return self.line.spent / self.line.limit if self.line.limit else None
 
 
 def budget_name(line: BudgetLine) -> str:
@@ -38,24 +52,6 @@ def budget_name(line: BudgetLine) -> str:
     return f"{name} of {owner}"
 
 
-def amount_words(line: BudgetLine, value: float | None) -> str:
-    """Return an amount of a budget in its unit.
-
-    Examples
-    --------
-    >>> tokens, dollars = (BudgetLine(name, 0.0, 0.0, None) for name in ("tokens", "usd"))
-    >>> amount_words(tokens, 1_500_000.0)
-    '1.5M'
-    >>> amount_words(dollars, 1.5), amount_words(dollars, None)
-    ('$1.50', '–')
-    """
-    if value is None:
-        return _NOTHING
-    if line.name == "usd":
-        return usd(value)
-    return duration(value) if line.name == "wall_clock" else short(value)
-
-
 def used_words(line: BudgetLine) -> str:
     """Return how much of its limit a budget has used.
 
@@ -64,12 +60,12 @@ def used_words(line: BudgetLine) -> str:
     >>> used_words(BudgetLine("trials", 50.0, 0.0, 200.0)), used_words(BudgetLine("trials", 50.0, 0.0, None))
     ('25 %', '–')
     """
-    return percent(line.spent / line.limit) if line.limit else _NOTHING
+    return percent(line.spent / line.limit) if line.limit else NOTHING
 
 
-def limited_budgets(results: Results) -> list[BudgetLine]:
+def limited_budgets(uses: Iterable[BudgetUse]) -> list[BudgetUse]:
     """Return the budgets that have a limit, the run's first, and all that judges and verifiers spend."""
-    return [line for line in results.budgets if line.limit is not None or line.scope == "scorer"]
+    return [use for use in uses if use.line.limit is not None or use.line.scope == "scorer"]
 
 
 def presumed_words(lines: Sequence[BudgetLine]) -> str | None:
@@ -89,7 +85,7 @@ have been billed.
     def amounts(part: Callable[[BudgetLine], float]) -> str:
         units = ("" if line.name == "usd" else f" {budget_name(line)}" for line in concerned)
         return " and ".join(
-            f"{amount_words(line, part(line))}{unit}" for line, unit in zip(concerned, units, strict=True)
+            f"{amount(part(line), line.name)}{unit}" for line, unit in zip(concerned, units, strict=True)
         )
 
     return (
@@ -153,7 +149,7 @@ def raised_budgets(results: Results, decisions: Iterable[Decision], config: RunC
     if stop is None or stop.reason not in ("budget", "partial"):
         return []
     limits = [line for line in results.budgets if line.limit is not None]
-    found, factor = stop_evidence(stop), _factor(results)
+    found, factor = stop.evidence, _factor(results)
     scope, owner = found.get("scope"), found.get("owner", "")
     chosen = [line for line in limits if (line.scope, line.owner) == (scope, owner)]
     if scope == "run":

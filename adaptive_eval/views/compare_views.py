@@ -10,18 +10,19 @@ from adaptive_eval.views.charts import Scale
 from adaptive_eval.views.comparison import Comparison, ModelChange, PairChange, PairKind, comparison_words
 from adaptive_eval.views.escape import md, table
 from adaptive_eval.views.files import write_files
-from adaptive_eval.views.html import page
 from adaptive_eval.views.numbers import (
     NOTHING,
     decimals_for,
     fixed,
     interval,
     signed,
+    stamp,
     trimmed,
 )
-from adaptive_eval.views.phrases import pair_words, time_words
+from adaptive_eval.views.page import page
+from adaptive_eval.views.phrases import pair_words
 from adaptive_eval.views.plain_data import json_text, picked
-from adaptive_eval.views.ranks import Standings, standings
+from adaptive_eval.views.ranks import RankColumn, rank_column
 from adaptive_eval.views.summary import Summary
 
 _KIND_WORDS: dict[PairKind, str] = {
@@ -124,7 +125,7 @@ def _run_data(summary: Summary) -> dict[str, Any]:
         "started_at": summary.started,
         "finished": summary.results.stop is not None,
         "trials": summary.results.trials,
-        "verdict": summary.verdict,
+        "verdict": summary.headline,
     }
 
 
@@ -135,7 +136,7 @@ def _line_data(line: ModelResult | None) -> dict[str, Any] | None:
 
 def _runs(comparison: Comparison) -> list[str]:
     pairs = (("Before", comparison.before), ("Now", comparison.after))
-    return [f"{word}: {one.name}, started {time_words(one.started)}. {one.verdict}" for word, one in pairs]
+    return [f"{word}: {one.name}, started {stamp(one.started)}. {one.headline}" for word, one in pairs]
 
 
 def _warnings(comparison: Comparison) -> list[str]:
@@ -154,7 +155,7 @@ def _warnings(comparison: Comparison) -> list[str]:
 
 def _model_header(comparison: Comparison) -> list[str]:
     level = f"{trimmed(comparison.confidence * 100)} % interval, at least"
-    before, now = _standings(comparison)
+    before, now = _rank_columns(comparison)
     return [
         "model",
         f"{before.head} before",
@@ -170,14 +171,14 @@ def _model_header(comparison: Comparison) -> list[str]:
 def _model_rows(comparison: Comparison) -> list[list[str]]:
     lines = [line for one in comparison.models for line in (one.before, one.after) if line is not None]
     decimals = decimals_for(value for line in lines for value in (line.low, line.score, line.high))
-    places = [standing.of for standing in _standings(comparison)]
+    places = [ranks.of for ranks in _rank_columns(comparison)]
     return [
         _model_row(one, [of.get(one.model, NOTHING) for of in places], decimals) for one in comparison.models
     ]
 
 
-def _standings(comparison: Comparison) -> tuple[Standings, Standings]:
-    return standings(comparison.before.results), standings(comparison.after.results)
+def _rank_columns(comparison: Comparison) -> tuple[RankColumn, RankColumn]:
+    return rank_column(comparison.before.results), rank_column(comparison.after.results)
 
 
 def _model_row(one: ModelChange, places: list[str], decimals: int) -> list[str]:

@@ -149,10 +149,10 @@ def _differences(before: Summary, after: Summary) -> tuple[tuple[str, ...], bool
     settings = [(name, getattr(before.results, name), getattr(after.results, name)) for name in names]
     rules = [
         f"{name} was {_value(old)} and is now {_value(new)}"
-        for name, old, new in (*settings, ("target", before.target, after.target))
+        for name, old, new in (*settings, ("target", before.known.target, after.known.target))
         if old != new
     ]
-    same = not tasks and scoring[0] == scoring[1] and before.target == after.target
+    same = not tasks and scoring[0] == scoring[1] and before.known.target == after.known.target
     return (*words, *rules), same if known else None
 
 
@@ -164,7 +164,7 @@ def _value(value: str | float | None) -> str:
 
 def _stored(summary: Summary, key: str) -> dict[str, Any] | None:
     try:
-        value = json.loads(summary.meta.get(key, ""))
+        value = json.loads(summary.known.meta.get(key, ""))
     except ValueError:
         return None
     return value if isinstance(value, dict) else None

@@ -30,7 +30,7 @@ def models_csv(summary: Summary) -> str:
             latency_p50_seconds=account.latency_p50,
             latency_p95_seconds=account.latency_p95,
         )
-        for line, account in zip(summary.results.models, summary.models, strict=True)
+        for line, account in zip(summary.results.models, summary.known.models, strict=True)
     )
     return _csv(keys, (row.values() for row in rows))
 
@@ -53,7 +53,7 @@ def questions_csv(summary: Summary) -> str:
     names = [line.model for line in summary.results.models]
     rows = (
         (one.task, one.question, one.correct, one.spread, name, trials, correct)
-        for one in summary.questions or ()
+        for one in summary.known.questions or ()
         for name, (trials, correct) in zip(names, one.by_model, strict=True)
         if trials
     )

@@ -33,6 +33,7 @@ class Example:
     answer: str
     extracted: str | None
     reason: str
+    step: int  # of the model's trials
     expected: str | None = None  # None where it is not known
 
 
@@ -123,6 +124,7 @@ def _example(record: TrialRecord, top: int, target: TargetLookup) -> Example:
         excerpt(answer.text),
         None if score.extracted is None else excerpt(score.extracted),
         score.reason,
+        record.request.key.index,
         None if expected is None else excerpt(expected),
     )
 

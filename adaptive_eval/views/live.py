@@ -13,17 +13,16 @@ from rich.control import Control
 from rich.live import Live
 from rich.text import Text
 
-from adaptive_eval.views.budgets import amount_words, budget_name
+from adaptive_eval.views.budgets import budget_name
 from adaptive_eval.views.console import choose_display, make_console
 from adaptive_eval.views.decisions import describe
 from adaptive_eval.views.headline import resolved_words
 from adaptive_eval.views.inert import inert
-from adaptive_eval.views.lines import to_ascii
-from adaptive_eval.views.numbers import count, duration
+from adaptive_eval.views.numbers import amount, count, duration
 from adaptive_eval.views.outlook import outlook_parts
-from adaptive_eval.views.snapshot import RunView
-from adaptive_eval.views.terminal import run_display
-from adaptive_eval.views.verdicts import questions_words, waiting_words
+from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.terminal import run_display, to_ascii
+from adaptive_eval.views.verdicts import questions_words, rule_words, waiting_words
 
 _FIGURES = re.compile(r"[\d.,]+")
 
@@ -46,33 +45,33 @@ class PlainLines:
         self._warned: set[str] = set()
         self._last_progress = 0.0
 
-    def lines(self, view: RunView, now: float) -> list[str]:
-        """Return the lines that `view` adds."""
-        if view.state == "waiting":
+    def lines(self, summary: Summary, now: float) -> list[str]:
+        """Return the lines that `summary` adds."""
+        if summary.state == "waiting":
             return []
         said: list[str] = []
         if not self._started:
             self._started = True
             self._last_progress = now
-            said.append(f"start {view.name}: {_start_words(view)}")
+            said.append(f"start {summary.name}: {_start_words(summary)}")
         said += [
             f"decision at {count(d.trials, 'trial')}: {describe(d)}"
-            for d in view.decisions[self._decisions :]
+            for d in summary.decisions[self._decisions :]
         ]
-        self._decisions = len(view.decisions)
-        for text in view.warnings:
+        self._decisions = len(summary.decisions)
+        for text in summary.warnings:
             what = _FIGURES.sub("", text)  # a warning whose figures alone have moved is not a new one
             if what not in self._warned:
                 self._warned.add(what)
                 said.append(f"warning {text}")
-        running = view.state == "running"
+        running = summary.state == "running"
         if running and now - self._last_progress >= self._every:
             self._last_progress = now
-            said.append(f"progress {_progress_words(view)}")
+            said.append(f"progress {_progress_words(summary)}")
         if not running and not self._ended:
-            said.append(f"end {_end_words(view)}")
+            said.append(f"end {_end_words(summary)}")
         self._ended = not running
-        stamp = _stamp(view.at)
+        stamp = _stamp(summary.updated)
         return [inert(f"{stamp} {text}") for text in said]
 
 
@@ -80,33 +79,38 @@ def _stamp(at: float | None) -> str:
     return f"{datetime.fromtimestamp(at or 0.0, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _start_words(view: RunView) -> str:
-    models, questions = count(len(view.models), "model"), count(view.results.questions, "question")
-    asked = questions_words(view.results.in_rounds, len(view.results.tasks))
-    return f"goal {view.goal}; rule {view.rule}; {models}, {questions}{f'; {asked}' if asked else ''}"
+def _start_words(summary: Summary) -> str:
+    models, questions = (
+        count(len(summary.results.models), "model"),
+        count(summary.results.questions, "question"),
+    )
+    asked = questions_words(summary.results.in_rounds, len(summary.results.tasks))
+    also = f"; {asked}" if asked else ""
+    rule = rule_words(summary.results)
+    return f"goal {summary.results.goal}; rule {rule}; {models}, {questions}{also}"
 
 
-def _progress_words(view: RunView) -> str:
-    parts = [count(view.results.trials, "trial"), resolved_words(view.results)]
-    if view.trials_per_second is not None:
-        parts.append(f"{view.trials_per_second:.1f} trials/s")
+def _progress_words(summary: Summary) -> str:
+    parts = [count(summary.results.trials, "trial"), resolved_words(summary.results)]
+    if summary.rates.trials is not None:
+        parts.append(f"{summary.rates.trials:.1f} trials/s")
     parts += [
-        f"{amount_words(use.line, use.line.spent)} of {amount_words(use.line, use.line.limit)} "
+        f"{amount(use.line.spent, use.line.name)} of {amount(use.line.limit, use.line.name)} "
         f"{budget_name(use.line)}"
-        for use in view.budgets
+        for use in summary.rates.budgets
         if use.line.limit is not None and use.line.scope == "run" and use.line.name in _SPENDING
     ]
-    parts += [f"running {duration(view.elapsed)}", *waiting_words(view.results)]
-    if view.models and view.models[0].score is not None:
-        parts.append(f"highest score {view.models[0].model} {view.models[0].score:.3f}")
-    if view.outlook is not None:
-        parts.append(f"forecast (approximate): {'; '.join(outlook_parts(view.outlook))}")
+    parts += [f"running {duration(summary.elapsed)}", *waiting_words(summary.results)]
+    if summary.results.models and summary.results.models[0].score is not None:
+        parts.append(f"highest score {summary.results.models[0].model} {summary.results.models[0].score:.3f}")
+    if summary.outlook is not None:
+        parts.append(f"forecast (approximate): {'; '.join(outlook_parts(summary.outlook))}")
     return ", ".join(parts)
 
 
-def _end_words(view: RunView) -> str:
-    reason = view.stop.reason.replace("_", " ") if view.stop is not None else "interrupted"
-    return f"{reason} after {duration(view.elapsed)}: {view.headline}"
+def _end_words(summary: Summary) -> str:
+    reason = summary.stop.reason.replace("_", " ") if summary.stop is not None else "interrupted"
+    return f"{reason} after {duration(summary.elapsed)}: {summary.headline}"
 
 
 class LiveView:
@@ -114,9 +118,9 @@ class LiveView:
 
     Examples
     --------
-    >>> from adaptive_eval.views.snapshot import RunHeader, waiting_view
+    >>> from adaptive_eval.views.summary import RunHeader, waiting_summary
     >>> with LiveView("none") as live:
-    ...     live.update(waiting_view(RunHeader("demo")))
+    ...     live.update(waiting_summary(RunHeader("demo")))
     """
 
     def __init__(
@@ -136,7 +140,7 @@ class LiveView:
         self._refresh = refresh
         self._plain = PlainLines(progress_every)
         self._bayes = bayes
-        self._pending: RunView | None = None
+        self._pending: Summary | None = None
         self._drawn_at: float | None = None
         self._drawn_on = self.console.size
         self._live: Live | None = None
@@ -145,14 +149,14 @@ class LiveView:
 
     @property
     def due(self) -> bool:
-        """Whether an update would be drawn now; until then a caller need not build a view."""
+        """Whether an update would be drawn now; until then a caller need not build a summary."""
         if self.display == "none":
             return False
         return self._drawn_at is None or self._clock() - self._drawn_at >= self._refresh
 
-    def update(self, view: RunView) -> None:
-        """Take the newest view, and draw it when it is time."""
-        self._pending = view
+    def update(self, summary: Summary) -> None:
+        """Take the newest summary, and draw it when it is time."""
+        self._pending = summary
         if self.due:
             self._draw()
 
@@ -170,8 +174,8 @@ class LiveView:
                 self._live.stop()
 
     def _draw(self) -> None:
-        view, self._pending = self._pending, None
-        if view is None:
+        summary, self._pending = self._pending, None
+        if summary is None:
             return
         self._drawn_at = self._clock()
         if self._live is not None:
@@ -180,9 +184,8 @@ class LiveView:
                 self._drawn_on = self.console.size
                 self.console.control(Control.clear(), Control.home())
             compact = self.display == "compact"
-            self._live.update(run_display(view, compact=compact, bayes=self._bayes), refresh=True)
+            self._live.update(run_display(summary, compact=compact, bayes=self._bayes), refresh=True)
             return
-        for words in self._plain.lines(view, self._drawn_at):
-            text = Text(words)
-            shown = to_ascii(text) if self.console.options.ascii_only else text
-            self.console.print(shown, soft_wrap=True)
+        for words in self._plain.lines(summary, self._drawn_at):
+            shown = to_ascii(words) if self.console.options.ascii_only else words
+            self.console.print(Text(shown), soft_wrap=True)

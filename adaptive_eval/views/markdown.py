@@ -7,7 +7,7 @@ from functools import cache
 from jinja2 import Template
 
 from adaptive_eval.views.escape import fenced, md
-from adaptive_eval.views.html import environment, shared_context
+from adaptive_eval.views.page import environment, shared_context
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import pair_name
 

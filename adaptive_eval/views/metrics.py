@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 from adaptive_eval.core.results import ModelResult, PairResult, Results
 from adaptive_eval.errors import UsageError
 from adaptive_eval.store.records import EndpointHealth
-from adaptive_eval.views.snapshot import open_pair
+from adaptive_eval.views.summary import open_pair
 
 PREFIX = "adaptive_eval_"
 _BUDGET_LABELS = "budget scope owner"

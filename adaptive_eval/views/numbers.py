@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 NOTHING = "–"
 """Shown where there is no figure yet."""
@@ -60,6 +61,17 @@ def duration(seconds: float | None) -> str:
     if hours:
         return f"{hours} h {m:02d} min"
     return f"{minutes} min {s:02d} s" if minutes else f"{s} s"
+
+
+def stamp(at: float | None) -> str:
+    """Return a Unix time as people write it.
+
+    Examples
+    --------
+    >>> stamp(1_750_000_000.0), stamp(None)
+    ('2025-06-15 15:06:40 UTC', '–')
+    """
+    return NOTHING if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def decimals_for(values: Iterable[float | None]) -> int:
@@ -146,6 +158,21 @@ def usd(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return NOTHING
     return f"${value:.4f}" if 0 < value < 0.995 else f"${value:,.2f}"
+
+
+def amount(value: float | None, unit: str = "") -> str:
+    """Return an amount of a budget in its unit; a dash for None.
+
+    Examples
+    --------
+    >>> amount(1_500_000.0, "tokens"), amount(1.5, "usd"), amount(90, "wall_clock"), amount(None)
+    ('1.5M', '$1.50', '1 min 30 s', '–')
+    """
+    if value is None:
+        return NOTHING
+    if unit == "usd":
+        return usd(value)
+    return duration(value) if unit == "wall_clock" else short(value)
 
 
 def rank_interval(low: int, high: int) -> str:

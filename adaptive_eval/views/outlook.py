@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adaptive_eval.core.results import Forecast, Range, Results
-from adaptive_eval.views.numbers import count, duration, short, usd
+from adaptive_eval.views.numbers import amount, count
 
 _NOUNS = {"pair": "pair", "threshold": "model", "width": "score"}
 
@@ -59,12 +59,12 @@ def outlook_parts(view: Outlook) -> list[str]:
     forecast = view.forecast
     parts = [
         f"{chance(forecast.resolved_within_budget)} {_all(forecast)} in budget",
-        f"{short(forecast.trials.median)} more trials ({range_words(forecast.trials, 'trials')})",
+        f"{amount(forecast.trials.median)} more trials ({range_words(forecast.trials, 'trials')})",
     ]
     for value, unit in ((view.seconds, "wall_clock"), (forecast.usd, "usd")):
         if value is not None:
-            parts.append(f"{_amount(value.median, unit)} ({range_words(value, unit)})")
-    parts.append(f"{short(forecast.tokens.median)} tokens ({range_words(forecast.tokens, 'tokens')})")
+            parts.append(f"{amount(value.median, unit)} ({range_words(value, unit)})")
+    parts.append(f"{amount(forecast.tokens.median)} tokens ({range_words(forecast.tokens, 'tokens')})")
     return parts
 
 
@@ -110,7 +110,7 @@ def range_words(value: Range, unit: str = "trials") -> str:
     >>> range_words(Range(410, 1_203, 4_120)), range_words(Range(60, 90, 300), "wall_clock")
     ('410–4,120', '1 min 00 s–5 min 00 s')
     """
-    return f"{_amount(value.low, unit)}–{_amount(value.high, unit)}"
+    return f"{amount(value.low, unit)}–{amount(value.high, unit)}"
 
 
 def _all(forecast: Forecast) -> str:
@@ -132,9 +132,3 @@ def chance(probability: float) -> str:
     if probability < 0.01:
         return "< 1 %"
     return "> 99 %" if probability > 0.99 else f"{probability * 100:.0f} %"
-
-
-def _amount(value: float, unit: str) -> str:
-    if unit == "usd":
-        return usd(value)
-    return duration(value) if unit == "wall_clock" else short(value)

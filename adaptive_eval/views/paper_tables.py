@@ -9,7 +9,7 @@ from adaptive_eval.views.escape import md, table
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.numbers import NOTHING, fixed, interval
 from adaptive_eval.views.phrases import level_words, score_decimals
-from adaptive_eval.views.ranks import standings
+from adaptive_eval.views.ranks import rank_column
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import family_words
 
@@ -47,12 +47,12 @@ def tex(text: str) -> str:
 
 def paper_markdown(summary: Summary) -> str:
     """Return the table as Markdown, with a caption that says what its figures are."""
-    standing = standings(summary.results)
+    ranks = rank_column(summary.results)
     level = f"{level_words(summary.results)} interval"
-    header = [standing.head.capitalize(), "Model", "Bayes@N (%)", "avg@N (%)", level, "N"]
+    header = [ranks.head.capitalize(), "Model", "Bayes@N (%)", "avg@N (%)", level, "N"]
     rows = [
         [
-            standing.of[line.model],
+            ranks.of[line.model],
             md(line.model),
             _bayes(line, summary, "±"),
             _average(line, summary),
@@ -68,12 +68,12 @@ def paper_markdown(summary: Summary) -> str:
 
 def paper_latex(summary: Summary) -> str:
     """Return the table as LaTeX for the package booktabs, names escaped."""
-    standing = standings(summary.results)
+    ranks = rank_column(summary.results)
     unit = r" (\%)" if _in_percent(summary) else ""
     rows = [
         " & ".join(
             [
-                tex(standing.of[line.model]),
+                tex(ranks.of[line.model]),
                 tex(line.model),
                 f"${_bayes(line, summary, chr(92) + 'pm')}$" if line.mu is not None else "--",
                 tex(_average(line, summary)),
@@ -91,7 +91,7 @@ def paper_latex(summary: Summary) -> str:
             rf"  \caption{{{tex(_caption(summary))}}}",
             r"  \begin{tabular}{clrrrr}",
             r"    \toprule",
-            rf"    {standing.head.capitalize()} & Model & Bayes@$N${unit} & avg@$N${unit} & "
+            rf"    {ranks.head.capitalize()} & Model & Bayes@$N${unit} & avg@$N${unit} & "
             rf"{tex(level_words(summary.results))} interval & $N$ \\",
             r"    \midrule",
             *(f"    {row}" for row in rows),
@@ -108,16 +108,16 @@ def _caption(summary: Summary) -> str:
     return (
         f"Bayes@N posterior mean ± standard deviation ({prior}) and mean score (avg@N) with its "
         f"{level_words(results)} anytime interval on {results.questions:,} questions. N: trials of the "
-        f"model, all questions together. {_standing_words(results)}"
+        f"model, all questions together. {_rank_words(results)}"
     )
 
 
-def _standing_words(results: Results) -> str:
+def _rank_words(results: Results) -> str:
     by = f"rule {results.rule} ({family_words(results.family)})"
-    standing = standings(results)
-    if standing.ranked:
+    ranks = rank_column(results)
+    if ranks.ranked:
         return f"Rank: interval that the verdicts of {by} leave open."
-    return f"{standing.note} By {by}."
+    return f"{ranks.note} By {by}."
 
 
 def _in_percent(summary: Summary) -> bool:

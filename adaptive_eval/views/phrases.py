@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from types import ModuleType
-from typing import Any
 
 from adaptive_eval.core.results import ModelResult, PairResult, Results, TaskResult
 from adaptive_eval.views.decisions import describe, note_words
+from adaptive_eval.views.details import NAME, STARTED_AT
 from adaptive_eval.views.numbers import (
     NOTHING,
     count,
@@ -18,9 +16,10 @@ from adaptive_eval.views.numbers import (
     fixed,
     interval,
     signed,
+    stamp,
     trimmed,
 )
-from adaptive_eval.views.stored import NAME, STARTED_AT
+from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import family_words, is_single, questions_words, state_word, verdict_words
 
 _KINDS = 5
@@ -55,17 +54,6 @@ def task_rows(results: Results) -> list[list[str]]:
     return [[model, *row] for model, row in cells.items()]
 
 
-def time_words(at: float) -> str:
-    """Return a Unix time as people write it.
-
-    Examples
-    --------
-    >>> time_words(1_750_000_000.0)
-    '2025-06-15 15:06:40 UTC'
-    """
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
 def level_words(results: Results) -> str:
     """Return the confidence, such as ``95 %``."""
     return f"{trimmed(results.confidence * 100)} %"
@@ -85,30 +73,30 @@ def settings_words(results: Results) -> str:
     return "; ".join(parts) + "."
 
 
-def course_words(results: Results, started: float, updated: float, elapsed: float) -> str:
-    """Return whether and why the run has stopped, when it started (Unix time), and how long it ran."""
-    stop = results.stop
+def course_words(summary: Summary) -> str:
+    """Return whether and why the run has stopped, when it started, and how long it ran."""
+    stop = summary.stop
     if stop is None:
         state = "The run is not finished: this is what it knew at its last snapshot."
     else:
         state = f"Stopped ({stop.reason.replace('_', ' ')}): {describe(stop).strip().rstrip('.')}."
     return (
-        f"{state} Started {time_words(started)}, last snapshot {time_words(updated)}, "
-        f"{duration(elapsed)} of running time."
+        f"{state} Started {stamp(summary.started)}, last snapshot {stamp(summary.updated)}, "
+        f"{duration(summary.elapsed)} of running time."
     )
 
 
-def uncounted_words(outcomes: int, results: Results) -> str | None:
-    """Return why stored outcomes are in no figure; None where there are none."""
+def uncounted_words(summary: Summary) -> str | None:
+    """Return why stored outcomes are in no figure; None if there are none."""
+    outcomes = summary.uncounted
     if not outcomes:
         return None
-    one = outcomes == 1
+    are, they, wait = ("is", "it", "waits") if outcomes == 1 else ("are", "they", "wait")
     late = (
-        f"{count(outcomes, 'stored outcome')} {'is' if one else 'are'} in no figure here: "
-        f"{'it' if one else 'they'} came after that snapshot, or {'waits' if one else 'wait'} for an earlier "
-        "answer"
+        f"{count(outcomes, 'stored outcome')} {are} in no figure here: {they} came after that snapshot, or "
+        f"{wait} for an earlier answer."
     )
-    return f"{late}. Resuming the run counts them." if results.stop is None else f"{late}."
+    return late if summary.stop is not None else f"{late} Continuing the run counts them."
 
 
 def previous_words(results: Results) -> list[str]:
@@ -130,6 +118,11 @@ def state_words(line: ModelResult, results: Results) -> str:
     state = state_word(line, results, running=results.stop is None)
     note = note_words(line, results)
     return f"{state}: {note}" if note else state
+
+
+def score_name(results: Results) -> str:
+    """Return the name of the score that ranks."""
+    return "score"
 
 
 def bayes_words(line: ModelResult, decimals: int) -> str:
@@ -251,13 +244,3 @@ def rankings_note(rankings: Sequence[tuple[str, Results]], results: Results) -> 
     if other:
         words += f" {', '.join(other)}: made when the run had another number of trials; rescore it again."
     return words
-
-
-def public(module: ModuleType) -> dict[str, Any]:
-    """Return the functions and texts that a module has for others, by name."""
-    return {
-        name: value
-        for name, value in vars(module).items()
-        if not name.startswith("_")
-        and (isinstance(value, str) or getattr(value, "__module__", "") == module.__name__)
-    }

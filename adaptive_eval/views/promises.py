@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from adaptive_eval.core.results import Results
 from adaptive_eval.views.numbers import trimmed
-from adaptive_eval.views.ranks import standings
+from adaptive_eval.views.ranks import rank_column
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def promises(results: Results, target: str | None = None) -> Promises:
     in_family = results.rule_plugin is None or results.rule_plugin.in_family
     if in_family and sum(pair.kind != "width" for pair in results.pairs) > 1:
         holds.append(_FAMILIES.get(results.family, f"Family `{results.family}` shares the error rate."))
-    if in_family and results.pairs and standings(results).ranked and results.family == "holm":
+    if in_family and results.pairs and rank_column(results).ranked and results.family == "holm":
         holds.append(
             "The rank intervals cover the true ranks of all models together at the same confidence: a rank "
             "is ruled out only where a pair was separated."

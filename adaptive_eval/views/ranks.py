@@ -17,7 +17,7 @@ _WIDTH = {"tie": "measured", "open": "open"}
 
 
 @dataclass(frozen=True)
-class Standings:
+class RankColumn:
     """The column of ranks, or of verdicts in its place."""
 
     head: str
@@ -26,7 +26,7 @@ class Standings:
     ranked: bool
 
 
-def standings(results: Results) -> Standings:
+def rank_column(results: Results) -> RankColumn:
     """Return rank intervals; with the goals ``baseline``, ``threshold`` and ``width`` the verdicts.
 
     These goals do not compare the models with each other, so most ranks would stay open for ever.
@@ -34,7 +34,7 @@ def standings(results: Results) -> Standings:
     Examples
     --------
     >>> run = Results("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None)
-    >>> standings(run).head
+    >>> rank_column(run).head
     'rank'
     """
     models = [line.model for line in results.models]
@@ -50,18 +50,18 @@ def standings(results: Results) -> Standings:
     baseline = _baseline(results, models)
     if baseline is None:
         of = {line.model: rank_interval(line.rank_low, line.rank_high) for line in results.models}
-        return Standings("rank", f"{_RANKS} {_SCORE}", of, True)
+        return RankColumn("rank", f"{_RANKS} {_SCORE}", of, True)
     seen = [flipped(pair) if pair.first == baseline else pair for pair in results.pairs]
     found = {**{pair.first: _PAIR[pair.verdict] for pair in seen}, baseline: "baseline"}
     about = f"Verdict: against {baseline}. The others are not compared with each other and have no ranks."
     return _verdicts(results, found, about)
 
 
-def _verdicts(results: Results, found: dict[str, str], about: str) -> Standings:
+def _verdicts(results: Results, found: dict[str, str], about: str) -> RankColumn:
     margin = results.equivalence
     tied = f" Tied: within ±{trimmed(margin)}." if margin is not None and "tied" in found.values() else ""
     of = {line.model: found.get(line.model, NOTHING) for line in results.models}
-    return Standings("verdict", f"{about}{tied} {_SCORE}", of, False)
+    return RankColumn("verdict", f"{about}{tied} {_SCORE}", of, False)
 
 
 def _baseline(results: Results, models: list[str]) -> str | None:

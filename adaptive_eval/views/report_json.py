@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from adaptive_eval.core.results import (
+    Decision,
     Forecast,
     ModelResult,
     PairResult,
@@ -22,10 +23,10 @@ from adaptive_eval.views.accounts import ModelAccount, QuestionAccount
 from adaptive_eval.views.decisions import describe, note_words
 from adaptive_eval.views.missing import undone_by_missing
 from adaptive_eval.views.plain_data import json_text, picked
+from adaptive_eval.views.promises import promises
 from adaptive_eval.views.rubrics import rankings_data
-from adaptive_eval.views.stored import stop_evidence
-from adaptive_eval.views.summary import Summary, TimedDecision
-from adaptive_eval.views.verdicts import fixed_length, saving, verdict_words
+from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.verdicts import fixed_length, saving, tied_groups, verdict_words
 
 SCHEMA = "adaptive-eval/report"
 VERSION = 1
@@ -52,6 +53,9 @@ def report_data(summary: Summary) -> dict[str, Any]:
     """Return the report as plain data."""
     results = summary.results
     stop = results.stop
+    timed = list(zip(summary.times, summary.decisions, strict=True))
+    questions = summary.known.questions
+    promised = promises(results, summary.known.target)
     return {
         "schema": SCHEMA,
         "version": VERSION,
@@ -63,14 +67,14 @@ def report_data(summary: Summary) -> dict[str, Any]:
             "finished": stop is not None,
             "stop": None if stop is None else _stop(stop),
         },
-        "verdict": summary.verdict,
+        "verdict": summary.headline,
         "goal": results.goal,
         "rule": {
             "name": results.rule,
             "confidence": results.confidence,
             "family": results.family,
             "equivalence": results.equivalence,
-            "target": summary.target,
+            "target": summary.known.target,
             "package": None if results.rule_plugin is None else results.rule_plugin.package,
             "ties": results.ties,
         },
@@ -78,23 +82,25 @@ def report_data(summary: Summary) -> dict[str, Any]:
         "counts": _counts(summary),
         "models": [
             _model(line, account, results)
-            for line, account in zip(results.models, summary.models, strict=True)
+            for line, account in zip(results.models, summary.known.models, strict=True)
         ],
         "tasks": [_task(task) for task in results.tasks],
         "pairs": _pairs(results),
-        "ties": [list(group) for group in summary.ties],
-        "decisions": [_decision(one) for one in summary.decisions],
+        "ties": [list(group) for group in tied_groups(results)],
+        "decisions": [_decision(at, one) for at, one in timed],
         "budgets": [picked(line, _BUDGET) for line in results.budgets],
         "saving": _saving(summary),
         "forecast": _forecast(results.forecast),
-        "promises": {"holds": list(summary.promises.holds), "limits": list(summary.promises.limits)},
+        "promises": {"holds": list(promised.holds), "limits": list(promised.limits)},
         "warnings": list(summary.warnings),
         "warning_codes": [getattr(text, "code", None) for text in summary.warnings],
         "changes": [asdict(change) for change in results.changes],
         "prior": results.prior,
-        "rankings": rankings_data(summary.rankings) if summary.rankings else [],
-        "questions": None if summary.questions is None else [_question(one) for one in summary.questions],
-        "meta": dict(summary.meta),
+        "rankings": rankings_data(summary.known.rankings) if summary.known.rankings else [],
+        "questions": None
+        if summary.known.questions is None
+        else [_question(one) for one in summary.known.questions],
+        "meta": dict(summary.known.meta),
     }
 
 
@@ -106,7 +112,7 @@ def _counts(summary: Summary) -> dict[str, int]:
         "models": len(results.models),
         "questions": results.questions,
         "trials": results.trials,
-        "stored": summary.stored,
+        "stored": summary.known.stored,
         "uncounted": summary.uncounted,
         "pairs": len(results.pairs),
         "separated": sum(verdict in ("better", "worse") for verdict in verdicts),
@@ -151,19 +157,19 @@ def _pair(pair: PairResult, equivalence: float | None, undone: Set[tuple[str, st
     )
 
 
-def _decision(one: TimedDecision) -> dict[str, Any]:
+def _decision(at: float, one: Decision) -> dict[str, Any]:
     return picked(
-        one.decision,
+        one,
         "at trials kind models verdict step text evidence",
-        at=one.at,
-        models=list(one.decision.models),
-        text=describe(one.decision),
-        evidence=dict(one.decision.evidence),
+        at=at,
+        models=list(one.models),
+        text=describe(one),
+        evidence=dict(one.evidence),
     )
 
 
 def _stop(stop: StopVerdict) -> dict[str, Any]:
-    return {"reason": stop.reason, "text": describe(stop), "evidence": dict(stop_evidence(stop))}
+    return {"reason": stop.reason, "text": describe(stop), "evidence": dict(stop.evidence)}
 
 
 def _forecast(forecast: Forecast | None) -> dict[str, Any] | None:

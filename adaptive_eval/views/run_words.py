@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from adaptive_eval.core.results import ModelResult, Results
 from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.views.decisions import describe
 from adaptive_eval.views.inert import inert
+from adaptive_eval.views.labels import SERVER_STATES
 from adaptive_eval.views.numbers import count, duration, listing, short, usd
 from adaptive_eval.views.verdicts import decided_trials
 
@@ -60,3 +61,28 @@ def spent_words(results: Results, elapsed: float) -> str:
         return f"Not finished: {', '.join(used)} so far."
     reason, words = stop.reason.replace("_", " "), inert(describe(stop)).rstrip(".")
     return f"Stopped ({reason}): {words}. Used {', '.join(used)}."
+
+
+def error_words(errors: Mapping[str, int]) -> str:
+    """Return errors by kind in words, the most frequent first.
+
+    Examples
+    --------
+    >>> error_words({"timeout": 3, "rate_limit": 12})
+    'rate_limit 12, timeout 3'
+    """
+    ordered = sorted(((kind, n) for kind, n in errors.items() if n), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{inert(kind)} {n:,}" for kind, n in ordered)
+
+
+def condition_words(health: EndpointHealth) -> str:
+    """Return the problems of an endpoint in words, empty where it has none.
+
+    Examples
+    --------
+    >>> errors = {"server": 2}
+    >>> condition_words(EndpointHealth("a", "http://a/v1", 0, 8, 0, 0.0, 0.0, None, None, errors, "out"))
+    'does not answer, server 2'
+    """
+    state = "" if health.state == "in" else SERVER_STATES.get(health.state, inert(health.state))
+    return ", ".join(words for words in (state, error_words(health.errors)) if words)

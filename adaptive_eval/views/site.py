@@ -19,10 +19,11 @@ from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.views.charts import Scale, scale_over
 from adaptive_eval.views.examples import no_targets
 from adaptive_eval.views.files import write_files, write_reports
-from adaptive_eval.views.html import page
+from adaptive_eval.views.page import page
 from adaptive_eval.views.plain_data import json_text, picked
+from adaptive_eval.views.reading import summarise
 from adaptive_eval.views.report_json import SCHEMA
-from adaptive_eval.views.summary import Summary, summarise
+from adaptive_eval.views.summary import Summary
 
 INDEX = "index.html"
 
@@ -155,12 +156,15 @@ def _told_apart(boards: Sequence[_Board]) -> list[_Board]:
 def _asked(summary: Summary, folder: str) -> tuple[str, dict[str, Any]]:
     """Return the tasks in words, and what must be equal for scores to be compared."""
     try:
-        identity, scoring = json.loads(summary.meta["identity"]), json.loads(summary.meta["scoring"])
+        identity, scoring = (
+            json.loads(summary.known.meta["identity"]),
+            json.loads(summary.known.meta["scoring"]),
+        )
         tasks = identity["tasks"]
     except (KeyError, ValueError):
         return summary.name, {"run": folder}  # the run file does not say: a board of its own
     title = f"{', '.join(tasks)} ({summary.results.questions:,} questions)"
-    return title, {"tasks": tasks, "scoring": scoring, "target": summary.target}
+    return title, {"tasks": tasks, "scoring": scoring, "target": summary.known.target}
 
 
 def _stored(report: Path) -> _Earlier | None:

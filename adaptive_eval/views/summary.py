@@ -1,164 +1,263 @@
-"""Everything a report says, from the run file alone."""
+"""A run at one moment, frozen: every view is drawn from a :class:`Summary`.
+
+Nothing here reads a clock or a file: :func:`summary_at` makes a summary of a stored snapshot and the
+decisions so far, :mod:`adaptive_eval.views.reading` reads both.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePath
+from functools import cached_property
+from typing import Literal, TypeAlias
 
-from adaptive_eval.config.document import read_document
-from adaptive_eval.core.results import Decision, PairResult, Results
+from adaptive_eval.core.results import BudgetLine, Decision, PairResult, Results, StopVerdict
 from adaptive_eval.core.results_json import from_json
-from adaptive_eval.errors import RunFileError
-from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import TargetLookup
-from adaptive_eval.views.accounts import ModelAccount, QuestionAccount, model_accounts, question_accounts
-from adaptive_eval.views.examples import Examples, examples
+from adaptive_eval.errors import Coded
+from adaptive_eval.store.records import EndpointHealth, SnapshotRecord
+from adaptive_eval.views.budgets import BudgetUse
+from adaptive_eval.views.decisions import note_words
+from adaptive_eval.views.details import Details
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.missing import missing_warnings
-from adaptive_eval.views.promises import Promises, promises
-from adaptive_eval.views.stored import CONFIG, NAME, decision_from, started_at
-from adaptive_eval.views.verdicts import model_order, pair_order, tied_groups
+from adaptive_eval.views.outlook import Outlook, outlook
+from adaptive_eval.views.verdicts import model_order, oriented, pair_order
 
-AS_RUN = "as run"
-"""The name of the ranking that decided the run."""
-
-
-@dataclass(frozen=True, slots=True)
-class TimedDecision:
-    """A decision and when (Unix time) it was made."""
-
-    at: float
-    decision: Decision
+RunState: TypeAlias = Literal["waiting", "running", "stopped", "interrupted"]
+"""``waiting``: nothing is stored yet; ``interrupted``: no process runs it and its goal is not reached."""
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """The content of a report."""
+class RunHeader:
+    """The facts about a run that views need in addition to its snapshots."""
 
     name: str  # the run's name
-    # unix times of the first start and of the last snapshot
-    started: float
-    updated: float
-    elapsed: float  # seconds of running time, all sessions of the run together
-    verdict: str  # the verdict in one sentence
-    # the last results; models best first, pairs seen from their better model in that order
-    results: Results
-    ties: tuple[tuple[str, ...], ...]  # groups of models every pair of which was declared tied
-    decisions: tuple[TimedDecision, ...]  # all decisions, oldest first
-    models: tuple[ModelAccount, ...]  # in the order of the results
-    questions: tuple[QuestionAccount, ...] | None  # none where scores are not simply the fraction correct
-    promises: Promises  # what the statistics promise and do not
-    stored: int  # outcomes in the run file, those not counted (yet) included
-    # the run file's own description (config, versions, seed, hashes) without places on its machine
-    meta: Mapping[str, str]
-    # what the verdicts are about, as the stored config says it: these questions (``benchmark``) or those
-    # they were drawn from (``population``); None without a config
-    target: str | None = None
-    # the same answers ranked by other rubrics and scorers, the latest of each name, after the run's own
-    # ranking (``as run``); empty where there are none
-    rankings: tuple[tuple[str, Results], ...] = ()
-    examples: Examples | None = None  # a few answers; None where none were wanted
+    started: float | None = None  # unix time of the run's first start
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPair:
+    """A pair without a verdict."""
+
+    pair: PairResult  # the pair, seen from the model that is ahead
+    progress: float  # log-evidence over its log-threshold, in [0, 1]; 1 calls a winner
+    # closeness to a tie, in [0, 1]; 1 calls a tie. None without an equivalence margin.
+    tie: float | None
 
     @property
+    def nearness(self) -> float:
+        """The pair's progress to its nearest verdict, in [0, 1]."""
+        return max(self.progress, self.tie or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What has been spent per second of recent running time; None before anything is known."""
+
+    trials: float | None = None
+    tokens: float | None = None
+    budgets: tuple[BudgetUse, ...] = ()  # in the session's order
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Everything that the views of a run show."""
+
+    name: str  # the run's name
+    state: RunState
+    results: Results  # models best first, pairs seen from their better model in that order
+    # unix times of the first start and of the snapshot
+    started: float | None = None
+    updated: float | None = None
+    elapsed: float = 0.0  # seconds of running time, all sessions of the run together
+    decisions: tuple[Decision, ...] = ()  # all decisions, oldest first
+    times: tuple[float, ...] = ()  # when they were made (Unix time), as far as that is stored
+    endpoints: tuple[EndpointHealth, ...] = ()  # health of every endpoint
+    rates: Rates = Rates()
+    details: Details | None = None  # what only the whole run file tells; None while it has not been read
+
+    @property
+    def stop(self) -> StopVerdict | None:
+        """Why the session stopped, None while it has not."""
+        return self.results.stop
+
+    @property
+    def mark(self) -> tuple[object, ...]:
+        """What differs between an earlier and a later summary of a run."""
+        return self.updated, self.state, self.results.trials, len(self.decisions)
+
+    @property
+    def known(self) -> Details:
+        """The details, which have to have been read."""
+        assert self.details is not None
+        return self.details
+
+    @cached_property
+    def headline(self) -> str:
+        """The verdict in one sentence."""
+        if self.state == "waiting":
+            return "Waiting for the first snapshot of the run."
+        return headline(self.results)
+
+    @cached_property
+    def open_pairs(self) -> tuple[OpenPair, ...]:
+        """The pairs that the goal needs and that have no verdict, nearest to one first."""
+        found = [open_pair(pair) for pair in self.results.pairs if pair.verdict == "open" and pair.needed]
+        return tuple(sorted(found, key=lambda one: -one.nearness))
+
+    @cached_property
+    def decided_pairs(self) -> tuple[PairResult, ...]:
+        """The separated and tied pairs, seen from the better model, in the order of the results."""
+        return tuple(pair for pair in self.results.pairs if pair.verdict != "open")
+
+    @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """The run's warnings, and which verdicts the missing trials could undo."""
-        return (*self.results.warnings, *missing_warnings(self.results))
+        """What a reader must know: the session's warnings, verdicts that lost answers could turn, notes."""
+        # The note of a reference says where its results come from: nothing to warn of.
+        notes = [
+            Coded("warning/model", f"{line.model}: {note}")
+            for line in self.results.models
+            if line.state != "reference" and (note := note_words(line, self.results))
+        ]
+        return (*self.results.warnings, *missing_warnings(self.results), *notes)
+
+    @cached_property
+    def outlook(self) -> Outlook | None:
+        """What the rest of the run will take; None if that is unknown or nothing is left."""
+        return None if self.stop is not None else outlook(self.results, self.rates.trials)
 
     @property
     def uncounted(self) -> int:
-        """Stored outcomes that no figure counts.
-
-        They came after the last snapshot, such as what a kill leaves behind, or wait for an earlier answer.
-        """
-        own = [line for line in self.results.models if line.state != "reference"]
-        return max(0, self.stored - sum(line.trials + line.missing for line in own))
+        """Stored outcomes in no figure: after the last snapshot, or waiting for an earlier answer."""
+        asked = [line for line in self.results.models if line.state != "reference"]
+        return max(0, self.known.stored - sum(line.trials + line.missing for line in asked))
 
 
-def summarise(reader: RunReader, *, examples_with: TargetLookup | None = None) -> Summary:
-    """Read a run file and return the content of a report.
+def summary_at(
+    header: RunHeader,
+    snapshot: SnapshotRecord,
+    decisions: Sequence[Decision] = (),
+    *,
+    times: Sequence[float] = (),
+    previous: SnapshotRecord | None = None,
+    alive: bool = True,
+) -> Summary:
+    """Return the summary of a run at one snapshot; rates are taken from the `previous` one.
 
-    With `examples_with`, which knows the expected answers, it has a few answers.
+    Examples
+    --------
+    >>> from adaptive_eval.core.results_json import to_json
+    >>> nothing = Results("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None)
+    >>> summary = summary_at(RunHeader("demo"), SnapshotRecord(0.0, 0.0, 0, to_json(nothing)))
+    >>> summary.state, summary.headline
+    ('running', 'No model has been run.')
     """
-    snapshot = reader.latest_snapshot()
-    if snapshot is None:
-        raise RunFileError(
-            f"{reader.directory} has no results to report yet. Start or resume the run, and report when "
-            "it has asked its first questions",
-            code="run/no-results",
-        )
-    decisions = tuple(TimedDecision(record.at, decision_from(record.body)) for record in reader.decisions())
-    results = _ordered(_as_called(from_json(snapshot.results), decisions))
-    meta = reader.meta()
-    target = _target(meta)
-    started = started_at(meta)
-    cells = reader.cells()
-    accounts = model_accounts(reader, cells, results)
-    questions = question_accounts(reader, cells, results)
+    results = _ordered(from_json(snapshot.results), decisions)
     return Summary(
-        name=meta.get(NAME) or reader.directory.name,
-        started=started if started is not None else snapshot.at - snapshot.elapsed,
+        name=header.name,
+        state=_state(results, alive),
+        results=results,
+        started=header.started,
         updated=snapshot.at,
         elapsed=snapshot.elapsed,
-        verdict=headline(results),
-        results=results,
-        ties=tied_groups(results),
-        decisions=decisions,
-        models=accounts,
-        questions=questions,
-        promises=promises(results, target),
-        stored=reader.count(),
-        meta=_without_places(meta),
-        target=target,
-        rankings=_rankings(reader, results),
-        examples=examples(reader, accounts, questions, examples_with) if examples_with else None,
+        decisions=tuple(decisions),
+        times=tuple(times),
+        endpoints=tuple(snapshot.endpoints),
+        rates=_rates(results, snapshot, previous),
     )
 
 
-def _rankings(reader: RunReader, results: Results) -> tuple[tuple[str, Results], ...]:
-    latest = {record.name: record.body for record in reader.scorings()}
-    # The answers of references are not rescored: the other models are compared among themselves.
-    asked = tuple(line for line in results.models if line.state != "reference")
-    names = {line.model for line in asked}
-    own = [(name, from_json(body["standings"])) for name, body in latest.items()]
-    own = [(name, found) for name, found in own if names == {line.model for line in found.models}]
-    return ((AS_RUN, replace(results, models=asked)), *own) if own else ()
+def waiting_summary(header: RunHeader) -> Summary:
+    """Return the summary of a run that has not stored anything yet."""
+    nothing = Results("", "", 0.0, "", None, 0, (), (), (), 0, None)
+    return Summary(header.name, "waiting", nothing, started=header.started)
 
 
-def _target(meta: Mapping[str, str]) -> str | None:
-    config = read_document(meta.get(CONFIG, "")).data
-    if not isinstance(config, dict):
-        return None
-    stopping = config.get("stopping")
-    target = stopping.get("target") if isinstance(stopping, dict) else None
-    return target if target in ("benchmark", "population") else "benchmark"
+def open_pair(pair: PairResult) -> OpenPair:
+    """Return an open pair with its progress, seen from the model that is ahead."""
+    return OpenPair(
+        oriented(pair), evidence_progress(pair.evidence, pair.threshold), tie_progress(pair.tie_margin)
+    )
 
 
-def _without_places(meta: Mapping[str, str]) -> dict[str, str]:
-    """Leave out paths of the run's machine and tables of previous runs: reports are passed on."""
-    shown = {key: value for key, value in meta.items() if key not in ("base_dir", "previous")}
-    if "source" in shown:
-        shown["source"] = PurePath(shown["source"]).name
-    return shown
+def evidence_progress(evidence: float, threshold: float) -> float:
+    """Return log-evidence as a share of its log-threshold, clipped to [0, 1].
+
+    Examples
+    --------
+    >>> evidence_progress(2.0, 4.0), evidence_progress(-1.0, 4.0), evidence_progress(9.0, 4.0)
+    (0.5, 0.0, 1.0)
+    """
+    if math.isnan(evidence) or math.isnan(threshold):
+        return 0.0
+    if evidence >= threshold:
+        return 1.0
+    if evidence <= 0.0 or math.isinf(threshold):
+        return 0.0
+    return evidence / threshold
 
 
-def _as_called(results: Results, decisions: Sequence[TimedDecision]) -> Results:
-    """Give decided pairs the threshold that they had to reach, which has moved on since for other pairs."""
-    # A model may have several verdicts by itself; the step tells them apart.
+def tie_progress(tie_margin: float | None) -> float | None:
+    """Return how close a pair is to a tie, clipped to [0, 1]; None without a margin."""
+    return None if tie_margin is None or math.isnan(tie_margin) else min(1.0, max(0.0, tie_margin))
+
+
+def budget_use(line: BudgetLine, spent_before: float, span: float) -> BudgetUse:
+    """Return a budget with its rate over the last `span` seconds, before which so much was spent."""
+    rate = 1.0 if line.name == "wall_clock" else _rate(line.spent, spent_before, span)
+    left = None
+    if line.limit is not None and rate is not None and rate > 0:
+        left = max(0.0, line.limit - line.spent) / rate
+    return BudgetUse(line, rate, left)
+
+
+def _rates(results: Results, snapshot: SnapshotRecord, previous: SnapshotRecord | None) -> Rates:
+    """Return the rates between two snapshots, or since the start of the run."""
+    trials, tokens, span = 0, 0, snapshot.elapsed
+    spent: dict[tuple[str, str, str], float] = {}
+    if previous is not None and previous.elapsed < snapshot.elapsed:
+        then = previous.results
+        trials, span = then["trials"], snapshot.elapsed - previous.elapsed
+        tokens = sum(line["prompt_tokens"] + line["completion_tokens"] for line in then["models"])
+        spent = {(one["name"], one["scope"], one["owner"]): one["spent"] for one in then["budgets"]}
+    budgets = [
+        budget_use(line, spent.get((line.name, line.scope, line.owner), 0.0), span)
+        for line in results.budgets
+    ]
+    return Rates(_rate(results.trials, trials, span), _rate(results.tokens, tokens, span), tuple(budgets))
+
+
+def _rate(now: float, before: float, span: float) -> float | None:
+    return max(0.0, now - before) / span if span > 0 else None
+
+
+def _state(results: Results, alive: bool) -> RunState:
+    if results.stop is not None:
+        return "interrupted" if results.stop.reason == "interrupted" else "stopped"
+    return "running" if alive else "interrupted"
+
+
+def _ordered(results: Results, decisions: Sequence[Decision]) -> Results:
+    """Order models and pairs, and give decided pairs the threshold that they had to reach.
+
+    The threshold has moved on since for other pairs. A model may have several verdicts by itself; the step
+    tells them apart.
+    """
     thresholds = {
-        (frozenset(one.decision.models), one.decision.step): one.decision.evidence["threshold"]
+        (frozenset(one.models), one.step): one.evidence["threshold"]
         for one in decisions
-        if one.decision.kind == "pair" and "threshold" in one.decision.evidence
+        if one.kind == "pair" and "threshold" in one.evidence
     }
-    return replace(results, pairs=tuple(_with_threshold(pair, thresholds) for pair in results.pairs))
+    pairs = pair_order(results)
+    if thresholds:
+        pairs = tuple(_as_called(pair, thresholds) for pair in pairs)
+    return replace(results, models=model_order(results), pairs=pairs)
 
 
-def _with_threshold(pair: PairResult, thresholds: Mapping[tuple[frozenset[str], int], float]) -> PairResult:
+def _as_called(pair: PairResult, thresholds: Mapping[tuple[frozenset[str], int], float]) -> PairResult:
     if pair.verdict == "open" or pair.decided_at is None:
         return pair
     models = (pair.first, pair.second) if pair.kind == "pair" else (pair.first,)
-    return replace(pair, threshold=thresholds.get((frozenset(models), pair.decided_at), pair.threshold))
-
-
-def _ordered(results: Results) -> Results:
-    return replace(results, models=model_order(results), pairs=pair_order(results))
+    called = thresholds.get((frozenset(models), pair.decided_at), pair.threshold)
+    return pair if called == pair.threshold else replace(pair, threshold=called)

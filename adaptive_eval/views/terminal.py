@@ -1,213 +1,448 @@
-"""The live view of a run, laid out for the terminal it is drawn on."""
+"""A run on a terminal: the live view, and the summary at its end, by rich's tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from os import PathLike, fspath
 
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
-from adaptive_eval.views import pairs, panels
-from adaptive_eval.views.leaderboard import leaderboard
-from adaptive_eval.views.lines import HEADING, Drawn, line, side_by_side
-from adaptive_eval.views.snapshot import RunView
+from adaptive_eval.core.results import ModelResult
+from adaptive_eval.views.budgets import budget_name
+from adaptive_eval.views.charts import Scale, scale_over
+from adaptive_eval.views.decisions import describe
+from adaptive_eval.views.determinism import exact_pairs
+from adaptive_eval.views.headline import headline
+from adaptive_eval.views.inert import inert
+from adaptive_eval.views.labels import cut, distinct_labels
+from adaptive_eval.views.missing import often_without_answer
+from adaptive_eval.views.numbers import (
+    NOTHING,
+    amount,
+    count,
+    decimals_for,
+    duration,
+    fixed,
+    interval,
+    listing,
+    percent,
+    short,
+    usd,
+)
+from adaptive_eval.views.outlook import chances_words, outlook_parts
+from adaptive_eval.views.phrases import (
+    bayes_words,
+    difference_words,
+    score_decimals,
+    score_name,
+    settings_words,
+    span_words,
+)
+from adaptive_eval.views.ranks import rank_column
+from adaptive_eval.views.run_words import condition_words, spent_words
+from adaptive_eval.views.summary import BudgetUse, OpenPair, Summary
+from adaptive_eval.views.verdicts import (
+    fixed_words,
+    of_kind,
+    pair_name,
+    saved_words,
+    state_word,
+    tie_words,
+    tied_groups,
+)
 
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A part of a view that can be drawn at several heights."""
-
-    draw: Callable[[int], list[Text]]  # height in lines -> at most that many lines
-    # (importance, height): the block wants to grow to `height` lines at this importance; lower numbers are
-    # served first
-    steps: Sequence[tuple[int, int]]
-    # whether a height between two steps is of use. A rigid block takes a step whole or not at all.
-    elastic: bool = True
-
-
-def fit(blocks: Sequence[Block], height: int, *, spacing: int | None = None) -> list[Text]:
-    """Draw blocks under each other in at most `height` lines.
-
-    Room is given out step by step in order of importance.
-
-    Examples
-    --------
-    >>> def rows(n, word):
-    ...     return [Text(word)] * n
-    >>> blocks = [
-    ...     Block(lambda h: rows(h, "a"), [(0, 1), (2, 9)]),
-    ...     Block(lambda h: rows(h, "b"), [(1, 2)]),
-    ... ]
-    >>> [text.plain for text in fit(blocks, 5)]
-    ['a', 'a', 'a', 'b', 'b']
-    """
-    heights = [0] * len(blocks)
-    spaced = False
-    order = sorted((step, i) for i, block in enumerate(blocks) for step in block.steps)
-    for (importance, wanted), i in order:
-        if spacing is not None and importance > spacing and not spaced:
-            spaced = _used(heights, spaced=True) <= height
-        more = wanted - heights[i]
-        if more <= 0:
-            continue
-        opening = 1 if spaced and heights[i] == 0 else 0
-        left = height - _used(heights, spaced=spaced) - opening
-        if left >= more or (blocks[i].elastic and left > 0):
-            heights[i] += min(more, left)
-    if spacing is not None and not spaced:
-        spaced = _used(heights, spaced=True) <= height
-    drawn = [block.draw(h)[:h] for block, h in zip(blocks, heights, strict=True) if h > 0]
-    result: list[Text] = []
-    for lines in filter(None, drawn):
-        if spaced and result:
-            result.append(Text())
-        result.extend(lines)
-    return result
-
-
-def _used(heights: Sequence[int], *, spaced: bool) -> int:
-    gaps = max(0, sum(height > 0 for height in heights) - 1) if spaced else 0
-    return sum(heights) + gaps
-
+# Standard colours that are legible on dark and on light backgrounds; each only repeats what a word says.
+GOOD, BAD, TIED, HEADING = "green", "red", "magenta", "bold"
 
 COMPACT_HEIGHT = 16
 """Lines that the compact view takes at most."""
 
-_TWO_COLUMNS = 150
-_GAP = 3
+_TWO_COLUMNS = 150  # cells from which the view has two
+_BAR = 24
+_MOST = 10_000
 _CURSOR = 1  # the line below a view redrawn in place, which would scroll its first line away
-_SPACING = 14
-_DECISION_STEPS = ((12, 4), (13, 9), (16, 10_000))
+_ASCII = str.maketrans("━├┤─●·–−…±μσ⋯×", "#||-o.--~~us~x")
 
 
-def run_display(view: RunView, *, compact: bool = False, bayes: bool = False) -> Drawn:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a view: lines that it needs at least, and those it would use."""
+
+    draw: Callable[[int], RenderableType]
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A rich renderable: parts one below the other in the room of the console, ASCII if it has no more."""
+
+    parts: Callable[[Console, int, int], RenderableType]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        """Draw the parts for the console's width and height."""
+        drawn = self.parts(console, options.max_width, options.height or options.max_height)
+        for segment in console.render(drawn, options.update(height=None)):
+            text = to_ascii(segment.text) if options.ascii_only else segment.text
+            yield Segment(text, segment.style, segment.control)
+
+
+def to_ascii(text: str) -> str:
+    """Return `text` with ASCII stand-ins, for terminals whose encoding has nothing else.
+
+    Examples
+    --------
+    >>> to_ascii("├─●─┤ 0.5 ± 0.1 漢")
+    '|-o-| 0.5 ~ 0.1 ?'
+    """
+    return "".join(char if char.isascii() else "?" for char in text.translate(_ASCII))
+
+
+def run_display(summary: Summary, *, compact: bool = False, bayes: bool = False) -> Drawn:
     """Return a run drawn to fit the console."""
-    most = COMPACT_HEIGHT if compact else 10_000
-    return Drawn(lambda width, height: draw(view, width, min(max(1, height - _CURSOR), most), bayes=bayes))
+    most = COMPACT_HEIGHT if compact else _MOST
+
+    def parts(console: Console, width: int, height: int) -> RenderableType:
+        return _view(console, summary, width, min(max(1, height - _CURSOR), most), bayes)
+
+    return Drawn(parts)
 
 
-def draw(view: RunView, width: int, height: int, *, bayes: bool = False) -> list[Text]:
-    """Draw a run in a given room."""
-    if width < _TWO_COLUMNS or not view.models:
-        return fit(
-            [*_top(view, width), *_middle(view, width, bayes), *_bottom(view, width)],
-            height,
-            spacing=_SPACING,
-        )
-    top = fit(_top(view, width), 4)
-    left_width = width * 11 // 20
-    right_width = width - left_width - _GAP
-    body = height - len(top) - 1
-    left = fit([_board(view, left_width, bayes), _matrix(view, left_width)], body, spacing=_SPACING)
-    right = fit([_open(view, right_width), *_right(view, right_width)], body, spacing=_SPACING)
-    return [*top, Text(), *side_by_side(left, right, left_width, _GAP)][:height]
+def render_summary(
+    summary: Summary, report: str | PathLike[str] | None = None, *, bayes: bool = False
+) -> Drawn:
+    """Return the summary of a run that has ended, for any width."""
+
+    def parts(console: Console, width: int, height: int) -> RenderableType:
+        results = summary.results
+        models = results.models
+        labels = _labels(summary, width)
+        shown: list[RenderableType] = [Text(inert(headline(results, labels)), style=HEADING)]
+        shown.append(Text(spent_words(results, summary.elapsed)))
+        shown += [Text(), leaderboard(summary, width, len(models), bayes=bayes)] if models else []
+        if results.pairs:
+            shown += [Text(), *_open_and_tally(summary, width)]
+        remarks = [saved_words(results), fixed_words(results), chances_words(results)]
+        for words in [*exact_pairs(results), *filter(None, remarks)]:
+            shown += [Text(), Text(inert(words))]
+        shown += [Text(), *_warnings(summary, 10)] if summary.warnings else []
+        if report is not None:
+            shown += [Text(), Text.assemble(("Report  ", HEADING), inert(fspath(report)), overflow="fold")]
+        return Group(*shown)
+
+    return Drawn(parts)
 
 
-def _top(view: RunView, width: int) -> list[Block]:
-    return [
-        Block(lambda _: [panels.title_line(view, width)], [(0, 1)]),
-        Block(partial(panels.verdict_lines, view, width), [(1, 1), (5, 2)]),
-        Block(
-            lambda _: [panels.settings_line(view, width)] if view.goal else [], [(10, 1 if view.goal else 0)]
-        ),
-    ]
+def _open_and_tally(summary: Summary, width: int) -> list[RenderableType]:
+    shown: list[RenderableType] = [open_pairs(summary, width, 10)] if summary.open_pairs else []
+    return [*shown, _tally(summary, width)]
 
 
-def _middle(view: RunView, width: int, bayes: bool) -> list[Block]:
-    return [
-        _board(view, width, bayes),
-        _open(view, width),
-        _tally(view, width),
-        _outlook(view, width),
-    ]
-
-
-def _bottom(view: RunView, width: int) -> list[Block]:
-    return [
-        _budgets(view, width),
-        _errors(view, width),
-        _warnings(view, width),
-        _decisions(view, width),
-        _endpoints(view, width),
-    ]
-
-
-def _right(view: RunView, width: int) -> list[Block]:
-    decided = len(view.decided_pairs)
-    return [
-        _tally(view, width),
-        _outlook(view, width),
-        Block(
-            partial(pairs.decided_pairs, view, width),
-            [(13, min(9, 1 + decided) if decided else 0), (18, 1 + decided if decided else 0)],
-        ),
-        *_bottom(view, width),
-    ]
-
-
-def _board(view: RunView, width: int, bayes: bool) -> Block:
-    rows = len(view.models) + 1 if view.models else 0
-    return Block(partial(leaderboard, view, width, bayes=bayes), [(2, min(6, rows)), (9, rows)])
-
-
-def _open(view: RunView, width: int) -> Block:
-    rows = len(view.open_pairs) + 1 if view.open_pairs else 0
-    steps = [(3, min(3, rows)), (8, min(4, rows)), (11, min(7, rows)), (15, rows)]
-    return Block(partial(pairs.open_pairs, view, width), steps)
-
-
-def _tally(view: RunView, width: int) -> Block:
-    return Block(lambda _: [pairs.tally(view, width)], [(4, 1 if view.results.pairs else 0)])
-
-
-def _matrix(view: RunView, width: int) -> Block:
-    height = pairs.matrix_height(view, width)
-    return Block(lambda _: pairs.matrix(view, width), [(12, height)], elastic=False)
-
-
-def _outlook(view: RunView, width: int) -> Block:
-    known = view.outlook is not None
-    steps = [(5, 1), (12, len(panels.outlook_lines(view, width, 4)))] if known else [(5, 0)]
-    return Block(partial(panels.outlook_lines, view, width), steps)
-
-
-def _budgets(view: RunView, width: int) -> Block:
-    rows = len(view.budgets) + 1 if view.budgets else 1
-
-    def drawn(height: int) -> list[Text]:
-        if height < rows or rows == 1:
-            return [panels.budget_summary(view, width)]
-        return panels.budget_lines(view, width, height)
-
-    return Block(drawn, [(5, 1), (12, rows)], elastic=False)
-
-
-def _errors(view: RunView, width: int) -> Block:
-    """Return the one line that replaces the table of endpoints where there is no room for it."""
-    text = panels.endpoint_errors(view, width)
-    return Block(lambda _: [text] if text is not None else [], [(6, 0 if text is None else 1)])
-
-
-def _warnings(view: RunView, width: int) -> Block:
-    n = len(view.warnings)
-    return Block(partial(panels.warning_lines, view, width), [(6, min(1, n)), (11, min(4, n)), (17, n)])
-
-
-def _decisions(view: RunView, width: int) -> Block:
-    n = len(view.decisions)
-    head = line((" trials  decisions, latest first", HEADING), width=width)
-
-    def drawn(height: int) -> list[Text]:
-        if height < 3:
-            return panels.decision_lines(view, width, height)
-        return [head, *panels.decision_lines(view, width, height - 1)]
-
-    return Block(
-        drawn, [(7, min(1, n)), *((step, min(most, n + 1)) for step, most in _DECISION_STEPS if n > 1)]
+def _view(console: Console, summary: Summary, width: int, height: int, bayes: bool) -> RenderableType:
+    labels = _labels(summary, width)
+    words = headline(summary.results, labels) if summary.results.models else summary.headline
+    verdict = Text(inert(words), style=HEADING)
+    lines = verdict.wrap(console, width)
+    top = [_line(_title(summary, width))]
+    top.append(Part(lambda rows: Group(*lines[:rows]), 1, len(lines)))
+    models = len(summary.results.models)
+    board = Part(
+        lambda rows: leaderboard(summary, width, rows - 1, bayes=bayes), min(6, models + 1), models + 1
     )
+    if width < _TWO_COLUMNS or not models:
+        parts = [*top, *([board] if models else []), *_rest(summary, width)]
+        return Group(*fit(parts, height))
+    head = fit(top, 4)
+    left_width = width * 11 // 20
+    left = Part(lambda rows: leaderboard(summary, left_width, rows - 1, bayes=bayes), board.least, board.most)
+    below = height - len(top) - len(lines) - 1
+    grid = Table.grid(padding=(0, 3, 0, 0))
+    grid.add_column(width=left_width)
+    grid.add_column(width=width - left_width - 3)
+    right = fit(_rest(summary, width - left_width - 3), below)
+    grid.add_row(Group(*fit([board], below)), Group(*right))
+    return Group(*head, Text(), grid)
 
 
-def _endpoints(view: RunView, width: int) -> Block:
-    n = len(view.endpoints) if view.state == "running" else 0
-    return Block(partial(panels.endpoint_lines, view, width), [(15, n + 1 if n else 0)], elastic=False)
+def fit(parts: Sequence[Part], height: int) -> list[RenderableType]:
+    """Draw parts in at most `height` lines: first what each needs, in order, then what each would use."""
+    rows = [0] * len(parts)
+    left = height
+    for wanted in ([part.least for part in parts], [part.most for part in parts]):
+        for number, most in enumerate(wanted):
+            more = min(max(0, most - rows[number]), left)
+            rows[number] += more
+            left -= more
+    return [part.draw(lines) for part, lines in zip(parts, rows, strict=True) if lines > 0]
+
+
+def _rest(summary: Summary, width: int) -> list[Part]:
+    """Return the parts below or beside the leaderboard, the most needed first."""
+    parts = []
+    still_open, decisions = len(summary.open_pairs), len(summary.decisions)
+    if still_open:
+        parts.append(Part(lambda rows: open_pairs(summary, width, rows - 1), 3, min(8, still_open) + 1))
+    if summary.results.pairs:
+        parts.append(_line(_tally(summary, width)))
+    if summary.outlook is not None:
+        words = "Forecast (approx.) " + " · ".join(outlook_parts(summary.outlook))
+        parts.append(_line(_cut(Text(inert(words)), width)))
+    if summary.rates.budgets:
+        most = len(summary.rates.budgets) + 1
+        parts.append(Part(lambda rows: _budgets(summary, width, rows), 1, most))
+    errors = _errors(summary)
+    if errors is not None:
+        parts.append(_line(_cut(errors, width)))
+    warned = _warnings(summary, 4, width)
+    parts.append(Part(lambda rows: Group(*warned[:rows]), min(1, len(warned)), len(warned)))
+    if decisions:
+        parts.append(Part(lambda rows: _decisions(summary, width, rows), 1, min(9, decisions + 1)))
+    if summary.endpoints and summary.state == "running":
+        parts.append(Part(lambda rows: _endpoints(summary, width, rows - 1), 0, len(summary.endpoints) + 1))
+    if summary.results.models:
+        parts.append(_line(_cut(Text(inert(settings_words(summary.results))), width)))
+    return parts
+
+
+def _line(text: Text) -> Part:
+    return Part(lambda rows: text, 1, 1)
+
+
+def _cut(text: Text, width: int) -> Text:
+    text.no_wrap = True
+    text.truncate(width, overflow="ellipsis")
+    return text
+
+
+def _labels(summary: Summary, width: int) -> dict[str, str]:
+    names = [line.model for line in summary.results.models]
+    return dict(distinct_labels(names, max(8, min(28, width // 4))))
+
+
+def _table(*columns: tuple[str, str]) -> Table:
+    """Return a table without lines whose cells never wrap."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=HEADING)
+    for header, justify in columns:
+        table.add_column(
+            header, justify="right" if justify == "right" else "left", no_wrap=True, overflow="ellipsis"
+        )
+    return table
+
+
+def _title(summary: Summary, width: int) -> Text:
+    style = {"running": GOOD, "stopped": HEADING, "interrupted": BAD, "waiting": ""}[summary.state]
+    state: str = summary.state
+    if summary.state == "interrupted":
+        state = "interrupted: no process runs it"
+    if summary.stop is not None:
+        state = f"{summary.state}: {inert(summary.stop.reason.replace('_', ' '))}"
+    name = cut(inert(summary.name), max(8, width // 3))
+    words = f"  {duration(summary.elapsed)}  {count(summary.results.trials, 'trial')}{_rates(summary)}"
+    return _cut(Text.assemble((name, HEADING), "  ", (state, style), words), width)
+
+
+def _rates(summary: Summary) -> str:
+    if summary.state != "running" or summary.rates.trials is None:
+        return ""
+    tokens = summary.rates.tokens
+    return f"  {summary.rates.trials:.1f} trials/s" + (f"  {short(tokens)} tokens/s" if tokens else "")
+
+
+def leaderboard(summary: Summary, width: int, rows: int, *, bayes: bool = False) -> RenderableType:
+    """Draw as many rows of the leaderboard; the narrower, the fewer columns."""
+    results = summary.results
+    lines = results.models if len(results.models) <= rows else results.models[: max(1, rows - 1)]
+    ranks, running = rank_column(results), summary.state == "running"
+    decimals = score_decimals(results.models)
+    ends = [value for line in results.models for value in (line.low, line.score, line.high)]
+    scale = scale_over(ends)
+    names = distinct_labels((line.model for line in lines), max(8, min(48, width // 3)))
+    columns: list[tuple[int, str, Callable[[ModelResult], str]]] = [
+        (0, ranks.head, lambda line: ranks.of[line.model]),
+        (0, "model", lambda line: names[line.model]),
+        (0, score_name(results), lambda line: fixed(line.score, decimals)),
+        (76, "interval", lambda line: interval(line.low, line.high, decimals)),
+        (110, _axis(scale), lambda line: interval_bar(scale, line.low, line.score, line.high)),
+        (0, "trials", lambda line: f"{line.trials:,}" if line.trials < 1_000_000 else short(line.trials)),
+    ]
+    if bayes:
+        columns.insert(3, (60, "Bayes@N", lambda line: bayes_words(line, decimals)))
+    if often_without_answer(results.models):
+        columns.append((50, "no answer", lambda line: f"{line.no_answer:,}"))
+    if any(line.missing for line in results.models):
+        columns.append((60, "missing", lambda line: f"{line.missing:,}"))
+    columns.append((88, "tokens", lambda line: short(line.prompt_tokens + line.completion_tokens)))
+    if results.usd is not None:
+        columns.append((96, "cost", lambda line: usd(line.usd)))
+    columns.append((0, "state", lambda line: state_word(line, results, running=running)))
+    shown = [column for column in columns if width >= column[0]]
+    left = ("model", "state", "verdict", _axis(scale))
+    table = _table(*((head, "left" if head in left else "right") for _, head, _ in shown))
+    for line in lines:
+        cells = [Text(cell(line)) for _, _, cell in shown]
+        cells[-1].stylize({"stopped": BAD, "active": GOOD}.get(cells[-1].plain, ""))
+        table.add_row(*cells)
+    more = len(results.models) - len(lines)
+    return Group(table, _cut(Text(f"⋯ {more} more below"), width)) if more else table
+
+
+def _axis(scale: Scale) -> str:
+    low, high = f"{scale.low:g}", f"{scale.high:g}"
+    return low + " " * max(1, _BAR - len(low) - len(high)) + high
+
+
+def interval_bar(scale: Scale, low: float | None, point: float | None, high: float | None) -> str:
+    """Draw one interval on an axis; blank without a point.
+
+    Examples
+    --------
+    >>> interval_bar(Scale(0.0, 1.0), 0.2, 0.5, 0.8)
+    '    ├───────●──────┤    '
+    """
+    if point is None:
+        return " " * _BAR
+    cells = [" "] * _BAR
+    if low is not None and high is not None:
+        left, right = _cell(scale, low), _cell(scale, high)
+        cells[left : right + 1] = "─" * (right + 1 - left)
+        cells[left], cells[right] = "├", "┤"
+    cells[_cell(scale, point)] = "●"
+    return "".join(cells)
+
+
+def _cell(scale: Scale, value: float) -> int:
+    return min(_BAR - 1, int(scale.at(value) * _BAR / 100))
+
+
+def progress_bar(fraction: float, width: int = 8) -> str:
+    """Draw a fraction as filled cells, with its per cent; only a whole one fills the bar.
+
+    Examples
+    --------
+    >>> progress_bar(0.5), progress_bar(0.99)
+    ('━━━━····  50 %', '━━━━━━━·  99 %')
+    """
+    filled = int(min(1.0, max(0.0, fraction)) * width + 1e-9)
+    return f"{'━' * filled}{'·' * (width - filled)} {percent(fraction):>5}"
+
+
+def open_pairs(summary: Summary, width: int, rows: int) -> RenderableType:
+    """Draw the open pairs, nearest to a verdict first, with their evidence and closeness to a tie."""
+    pairs = summary.open_pairs
+    shown = pairs if len(pairs) <= rows else pairs[: max(1, rows - 1)]
+    models = dict.fromkeys(name for one in shown for name in (one.pair.first, one.pair.second))
+    names = distinct_labels(models, max(6, min(24, (width - 42) // 2)))
+    decimals = decimals_for(one.pair.difference for one in shown)
+    columns: list[tuple[int, str, Callable[[OpenPair], str]]] = [
+        (0, "open", lambda one: pair_name(one.pair, names)),
+        (0, "difference", lambda one: difference_words(one.pair, decimals)),
+        (90, "interval", lambda one: span_words(one.pair, decimals)),
+        (56, "evidence", lambda one: "" if one.pair.kind == "width" else progress_bar(one.progress)),
+        (74, "tie or width", lambda one: "" if one.tie is None else progress_bar(one.tie)),
+        (100, "trials each", lambda one: short(one.pair.trials)),
+    ]
+    wide = [column for column in columns if width >= column[0]]
+    table = _table(*((head, "left" if head == "open" else "right") for _, head, _ in wide))
+    for one in shown:
+        table.add_row(*(Text(cell(one)) for _, _, cell in wide))
+    more = len(pairs) - len(shown)
+    words = Text(f"⋯ {more} more open, further from a verdict")
+    return Group(table, _cut(words, width)) if more else table
+
+
+def _tally(summary: Summary, width: int) -> Text:
+    """Return one line that counts the verdicts and names the tied models."""
+    widths = of_kind(summary.results, "width").pairs
+    measured = sum(pair.verdict != "open" for pair in widths)
+    ties = sum(pair.verdict == "tie" for pair in summary.decided_pairs) - measured
+    text = Text()
+    if len(widths) < len(summary.results.pairs):
+        text.append(f"{len(summary.decided_pairs) - ties - measured} separated", GOOD)
+        text.append("  ")
+        text.append(f"{ties} tied  ", TIED)
+    if widths:
+        text.append(f"{measured} measured  ", GOOD)
+    text.append(f"{len(summary.open_pairs)} open")
+    names = distinct_labels((line.model for line in summary.results.models), 16)
+    groups = [" = ".join(names[model] for model in group) for group in tied_groups(summary.results)]
+    if groups:
+        text.append(f"   {listing(groups)} {tie_words(summary.results.equivalence)}")
+    return _cut(text, width)
+
+
+def _budgets(summary: Summary, width: int, rows: int) -> RenderableType:
+    """Return a table of the budgets, or one line if there is no room for it."""
+    uses = summary.rates.budgets
+    if rows <= len(uses):
+        words = "  ·  ".join(_spent(use) for use in uses)
+        return _cut(Text.assemble(("Budget ", HEADING), inert(words)), width)
+    running = summary.state == "running"
+    heads = ["budget", "spent", "in flight", "limit", "used", *(["lasts at this rate"] if running else [])]
+    table = _table(*((head, "left" if head == "budget" else "right") for head in heads))
+    for use in uses:
+        line = use.line
+        figures = [amount(value, line.name) for value in (line.spent, line.reserved, line.limit)]
+        used = NOTHING if use.fraction is None else percent(use.fraction)
+        left = [duration(use.seconds_left)] if running else []
+        table.add_row(Text(inert(budget_name(line))), *figures, used, *left)
+    return table
+
+
+def _spent(use: BudgetUse) -> str:
+    words = f"{budget_name(use.line)} {amount(use.line.spent, use.line.name)}"
+    if use.fraction is None:
+        return words
+    return f"{words} of {amount(use.line.limit, use.line.name)} ({percent(use.fraction)})"
+
+
+def _errors(summary: Summary) -> Text | None:
+    """Return one line that names the endpoints with errors, None without any."""
+    names = distinct_labels(dict.fromkeys(health.model for health in summary.endpoints), 20)
+    words = []
+    for health in summary.endpoints:
+        condition = condition_words(health)
+        if condition and (health.state != "left" or any(health.errors.values())):
+            words.append(f"{names[health.model]} {condition}")
+    return Text.assemble(("Endpoint errors: ", BAD), "; ".join(words)) if words else None
+
+
+def _warnings(summary: Summary, most: int, width: int | None = None) -> list[Text]:
+    """Return the warnings, each on one line of `width` cells or whole, and how many there are more."""
+    lines = []
+    for text in summary.warnings[:most]:
+        line = Text.assemble(("Warning: ", BAD), inert(text))
+        lines.append(line if width is None else _cut(line, width))
+    more = len(summary.warnings) - most
+    return [*lines, Text(f"⋯ {count(more, 'more warning')}")] if more > 0 else lines
+
+
+def _decisions(summary: Summary, width: int, rows: int) -> RenderableType:
+    """Return the last decisions, the latest first."""
+    lines = [Text(" trials  decisions, latest first", style=HEADING)] if rows > 2 else []
+    latest = summary.decisions[: -(rows - len(lines)) - 1 : -1]
+    lines += [_cut(Text(f"{one.trials:>7,}  {inert(describe(one))}"), width) for one in latest]
+    return Group(*lines)
+
+
+def _endpoints(summary: Summary, width: int, rows: int) -> RenderableType:
+    """Return a table of the endpoints, those with errors first."""
+    healths = sorted(summary.endpoints, key=lambda health: not condition_words(health))[:rows]
+    names = distinct_labels(dict.fromkeys(health.model for health in healths), 20)
+    heads = ("endpoint of", "address", "in flight", "req/s", "tok/s", "p50 s", "p95 s", "errors")
+    table = _table(*((head, "left" if head in heads[:2] + heads[-1:] else "right") for head in heads))
+    for health in healths:
+        table.add_row(
+            Text(names[health.model]),
+            Text(cut(inert(health.endpoint), max(8, width - 90))),
+            f"{health.in_flight}/{health.limit}",
+            fixed(health.requests_per_second, 1),
+            short(health.tokens_per_second),
+            fixed(health.p50, 2),
+            fixed(health.p95, 2),
+            Text(condition_words(health) or "none"),
+        )
+    return table

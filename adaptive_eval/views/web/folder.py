@@ -12,13 +12,13 @@ from urllib.parse import quote
 from adaptive_eval.errors import RunFileError, RunNotFound, UsageError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.run_files import RunFiles
-from adaptive_eval.views.attach import Attachment
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.labels import cut, distinct_labels
 from adaptive_eval.views.numbers import short, usd
-from adaptive_eval.views.snapshot import RunView
-from adaptive_eval.views.web.feed import Feed
+from adaptive_eval.views.reading import Attachment
+from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.web.watch import Watch
 
 LIST_EVERY = 2.0
 """Seconds between two looks into the folder at the least."""
@@ -32,7 +32,7 @@ class RunRow:
     key: str
     url: str
     label: str
-    view: RunView | None  # the run now; None where it cannot be read
+    summary: Summary | None  # the run now; None if it cannot be read
     # verdict in one sentence; USD or tokens so far
     headline: str = ""
     used: str = ""
@@ -43,12 +43,12 @@ class RunRow:
 
 
 class Folder:
-    """Runs by the name of their directory, each watched from when its page is first opened."""
+    """Runs by the name of their directory, each watched from the moment its page is first opened."""
 
     def __init__(self, path: Path, *, single: bool) -> None:
         self.path = path
         self.single = single
-        self._feeds: dict[str, Feed] = {}
+        self._watches: dict[str, Watch] = {}
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[object, RunRow]] = {}
         self._rows: list[RunRow] = []
@@ -64,19 +64,21 @@ class Folder:
     def _only(self) -> str:
         return self.path.resolve().name or "run"
 
-    def feed(self, name: str) -> Feed:
-        """Return the events for the pages of a run."""
+    def watch(self, name: str) -> Watch:
+        """Return what reads and renders a run."""
         with self._lock:
-            if name not in self._feeds:
+            if name not in self._watches:
                 if name not in self.names():  # never a path from outside
                     raise RunNotFound(f"no run {name!r} in {self.path}")
-                self._feeds[name] = Feed(self.path if self.single else self.path / name)
-            return self._feeds[name]
+                self._watches[name] = Watch(
+                    self.path if self.single else self.path / name, listed=not self.single
+                )
+            return self._watches[name]
 
     def close(self) -> None:
         """Close every run file."""
-        for feed in self._feeds.values():
-            feed.close()
+        for watch in self._watches.values():
+            watch.close()
 
     def rows(
         self, clock: Callable[[], float] = time.time, ticks: Callable[[], float] = time.monotonic
@@ -99,9 +101,9 @@ class Folder:
         place = name, quote(name, safe="", errors="surrogateescape"), cut(inert(name), 60)
         try:
             with RunReader(directory) as reader:
-                row = _row_of(place, Attachment(reader, clock).view())
+                row = _row_of(place, Attachment(reader, clock).summary())
         except RunFileError as error:
-            row = RunRow(*place, view=None, error=str(error))
+            row = RunRow(*place, summary=None, error=str(error))
         self._kept[name] = mark, row
         return row
 
@@ -118,13 +120,13 @@ def open_folder(path: Path) -> Folder:
     return Folder(path, single=False)
 
 
-def _row_of(place: tuple[str, str, str], view: RunView) -> RunRow:
-    results = view.results
-    labels = distinct_labels([line.model for line in view.models], 30)
+def _row_of(place: tuple[str, str, str], summary: Summary) -> RunRow:
+    results = summary.results
+    labels = distinct_labels([line.model for line in results.models], 30)
     return RunRow(
         *place,
-        view=view,
-        headline=headline(results, labels) if view.models else view.headline,
+        summary=summary,
+        headline=headline(results, labels) if results.models else summary.headline,
         used=f"{short(results.tokens)} tokens" if results.usd is None else usd(results.usd),
         resolved=sum(pair.verdict != "open" for pair in results.pairs),
         pairs=len(results.pairs),
@@ -132,12 +134,12 @@ def _row_of(place: tuple[str, str, str], view: RunView) -> RunRow:
 
 
 def _last_change(row: RunRow) -> float:
-    return row.view.at or 0.0 if row.view is not None else 0.0
+    return row.summary.updated or 0.0 if row.summary is not None else 0.0
 
 
 def _at_rest(row: RunRow) -> bool:
     """Return whether a row stays as it is as long as the run's files do; a living run can die silently."""
-    return row.view is None or row.view.state in ("stopped", "interrupted")
+    return row.summary is None or row.summary.state in ("stopped", "interrupted")
 
 
 def _mark(directory: Path) -> object:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
 
-from adaptive_eval.http_server import QuietServer, listen, quiet_server
+from adaptive_eval.http_server import listen, quiet_server
 from adaptive_eval.views.web.app import create_app
 from adaptive_eval.views.web.folder import open_folder
 from adaptive_eval.views.web.guard import new_token
@@ -17,14 +17,12 @@ _GRACE = 2  # seconds for answers under way when Ctrl-C comes
 
 def serve(path: Path, *, host: str, port: int, ready: Callable[[str], None]) -> None:
     """Serve the page of a run, or of all runs in a folder, until SIGINT or SIGTERM."""
-    token, servers = new_token(), list[QuietServer]()
-    folder = open_folder(path)
+    token, folder = new_token(), open_folder(path)
     try:
-        app = create_app(folder, token, lambda: servers[0].should_exit)
         listener = listen(host, port)
-        servers.append(quiet_server(app, timeout_graceful_shutdown=_GRACE))
+        server = quiet_server(create_app(folder, token), timeout_graceful_shutdown=_GRACE)
         ready(f"http://{_shown(host)}:{listener.getsockname()[1]}/{token}/")
-        servers[0].run(sockets=[listener])
+        server.run(sockets=[listener])
     finally:
         folder.close()
 

@@ -1,4 +1,4 @@
-"""Trials as pages show them: a page at a time, every text bounded and inert."""
+"""A trial as its page shows it: every text bounded and inert."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
-from adaptive_eval.trial import Completion, TrialKey, sent_messages, shown_call, shown_message
-from adaptive_eval.views.web.bounded import Block, as_text, block
+from adaptive_eval.trial import Completion, sent_messages, shown_call, shown_message
+from adaptive_eval.views.escape import Block, as_text, block
 
-PAGE = 25
-"""Trials on a page."""
-
-LISTED, ALONE = 3_000, 200_000
-"""Characters shown of a prompt and of an answer, in a list of trials and on the trial's own page."""
+ALONE, SETTINGS = 200_000, 3_000
+"""Characters shown of a prompt or an answer, and of a request."""
 
 _MOST_MESSAGES = 50
 _MOST_SIGNALS = 40
@@ -39,22 +35,7 @@ class TrialShown:
     settings: Block  # the rest of the request as JSON
 
 
-@dataclass(frozen=True, slots=True)
-class TrialPage:
-    """Some trials, and the last of them where there are more."""
-
-    trials: tuple[TrialShown, ...]
-    next: TrialKey | None
-
-
-def trial_page(reader: RunReader, wanted: Mapping[str, Any], beyond: TrialKey | None = None) -> TrialPage:
-    """Return a page of trials, the latest first; `wanted` are filters of :meth:`RunReader.trials`."""
-    records = list(reader.trials(**wanted, newest_first=True, beyond=beyond, limit=PAGE + 1))
-    trials = tuple(shown(record, LISTED) for record in records[:PAGE])
-    return TrialPage(trials, records[PAGE - 1].request.key if len(records) > PAGE else None)
-
-
-def shown(record: TrialRecord, most: int = ALONE) -> TrialShown:
+def shown_trial(record: TrialRecord, most: int = ALONE) -> TrialShown:
     """Return a trial as a template shows it, at most `most` characters of any text."""
     kind, outcome = _outcome(record)
     score = record.score
@@ -70,7 +51,7 @@ def shown(record: TrialRecord, most: int = ALONE) -> TrialShown:
         messages=tuple((role, block(text, most)) for role, text in _messages(record.sent)[:_MOST_MESSAGES]),
         reasoning=block(record.completion.reasoning if record.completion is not None else "", most),
         answer=block(_said(record.completion), most),
-        settings=block(as_text(rest), min(most, LISTED)),
+        settings=block(as_text(rest), SETTINGS),
     )
 
 

@@ -1,19 +1,25 @@
-"""Watching a run from outside: its run file is read again and again, read-only."""
+"""Reads summaries from a run file: once for a report, or again and again while the run goes on."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
+import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from adaptive_eval.core.results import Decision
+from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import SnapshotRecord
+from adaptive_eval.store.records import SnapshotRecord, TargetLookup
 from adaptive_eval.store.run_files import RunFiles
-from adaptive_eval.views.snapshot import RunHeader, RunView, run_view, waiting_view
-from adaptive_eval.views.stored import NAME, decision_from, started_at
+from adaptive_eval.views.details import NAME, STARTED_AT, read_details
+from adaptive_eval.views.summary import RunHeader, Summary, summary_at, waiting_summary
 
 ELSEWHERE = 300.0
 """Seconds for which a snapshot shows that a run on another host lives, whose process cannot be asked for."""
@@ -78,7 +84,7 @@ class Recent:
 
 
 class Attachment:
-    """Views of one run as its run file changes."""
+    """Summaries of one run as its run file changes."""
 
     def __init__(
         self,
@@ -89,30 +95,82 @@ class Attachment:
         self._reader = reader
         self._clock = clock
         self._running = running
-        meta = reader.meta()
-        self._header = RunHeader(meta.get(NAME) or reader.directory.name, started_at(meta))
+        self._header = header_of(reader)
         self._recent = Recent()
 
-    def view(self) -> RunView:
-        """Return the view of the run as it is stored now."""
+    def summary(self) -> Summary:
+        """Return the summary of the run as it is stored now, without details."""
         latest = self._reader.latest_snapshot()
         if latest is None:
-            return waiting_view(self._header)
+            return waiting_summary(self._header)
         if self._recent.previous is None:
             for snapshot in self._reader.snapshots(since=latest.at - RATE_SPAN):
                 self._recent.add(snapshot)
         self._recent.add(latest)
-        decisions = [decision_from(record.body) for record in self._reader.decisions()]
-        alive = self._running(self._reader.directory, self._clock() - latest.at)
-        return run_view(self._header, latest, decisions, previous=self._recent.previous, alive=alive)
+        records = self._reader.decisions()
+        return summary_at(
+            self._header,
+            latest,
+            [decision_from(record.body) for record in records],
+            times=[record.at for record in records],
+            previous=self._recent.previous,
+            alive=self._running(self._reader.directory, self._clock() - latest.at),
+        )
 
     def follow(
         self, sleep: Callable[[float], None], every: float = 0.5, *, wait_out: bool = False
-    ) -> Iterator[RunView]:
-        """Yield views until the run has stopped or no process runs it any more; the last one says which."""
+    ) -> Iterator[Summary]:
+        """Yield summaries until the run has stopped or no process runs it; the last one says which."""
         while True:
-            view = self.view()
-            yield view
-            if view.state == "stopped" or (view.state == "interrupted" and not wait_out):
+            summary = self.summary()
+            yield summary
+            if summary.state == "stopped" or (summary.state == "interrupted" and not wait_out):
                 return
             sleep(every)
+
+
+def summarise(
+    reader: RunReader,
+    *,
+    examples_with: TargetLookup | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Summary:
+    """Return the summary of a run with all details.
+
+    With `examples_with`, which knows the expected answers, it has a few answers.
+    """
+    summary = Attachment(reader, clock).summary()
+    if summary.state == "waiting":
+        raise RunFileError(
+            f"{reader.directory} has no results to report yet. Start or continue the run, and report when "
+            "it has asked its first questions",
+            code="run/no-results",
+        )
+    details = read_details(reader, summary.results, examples_with=examples_with)
+    return replace(summary, details=details)
+
+
+def header_of(reader: RunReader) -> RunHeader:
+    """Return the name and the first start of a run."""
+    meta = reader.meta()
+    return RunHeader(meta.get(NAME) or reader.directory.name, started_at(meta))
+
+
+def started_at(meta: Mapping[str, str]) -> float | None:
+    """Return the Unix time of the run's first start, None if it is not stored.
+
+    Examples
+    --------
+    >>> started_at({"started_at": "1750000000.5"}), started_at({})
+    (1750000000.5, None)
+    """
+    try:
+        value = float(meta.get(STARTED_AT, "nan"))
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def decision_from(body: Mapping[str, Any]) -> Decision:
+    """Rebuild a decision from its stored form."""
+    return Decision(**{**body, "models": tuple(body["models"])})

@@ -1,0 +1,254 @@
+"""The pages of a run, from templates that escape everything they are given.
+
+The report is one self-contained file that loads nothing and runs nothing. The live page is the same report,
+rendered again, with a script of ours that fetches it. Every text that a template prints goes through
+:func:`shown` before the template's own escaping, so a name or a message can neither act nor fill the page.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from adaptive_eval import __version__
+from adaptive_eval.core.results import PairForecast, Results
+from adaptive_eval.views import budgets, numbers, phrases
+from adaptive_eval.views.accounts import hardest, most_apart
+from adaptive_eval.views.charts import (
+    MOST_DECISIONS,
+    MOST_TIES,
+    Scale,
+    histogram,
+    pair_matrix,
+    rank_plot,
+    scale_over,
+    shown_pairs,
+)
+from adaptive_eval.views.decisions import describe
+from adaptive_eval.views.details import CONFIG
+from adaptive_eval.views.determinism import exact_pairs
+from adaptive_eval.views.escape import Block, clipped
+from adaptive_eval.views.headline import headline
+from adaptive_eval.views.labels import distinct_labels
+from adaptive_eval.views.outlook import chance, chances_words, outlook_parts, range_words
+from adaptive_eval.views.paper_tables import paper_latex, paper_markdown
+from adaptive_eval.views.plots import course_plots
+from adaptive_eval.views.promises import promises
+from adaptive_eval.views.ranks import rank_column
+from adaptive_eval.views.rubrics import ranking_rows
+from adaptive_eval.views.run_words import condition_words, run_problems
+from adaptive_eval.views.summary import Summary, evidence_progress
+from adaptive_eval.views.verdicts import (
+    fixed_words,
+    is_single,
+    of_kind,
+    saved_words,
+    saving,
+    tie_words,
+    tied_groups,
+)
+
+_TEXT, _NAME = 1_000, 200
+_CONFIG_LINE, _CONFIG_LINES = 1_000, 2_000
+_QUESTIONS = 2_000
+
+MOST_OPEN = 20
+"""Open pairs that a page lists with their progress."""
+
+LABEL = 40
+"""Cells that a model's name takes at most; all of it appears on hover, and in report.json."""
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What a page has beyond the report while a server shows it."""
+
+    root: str  # from the page to the start
+    listed: bool = False  # whether there is a page of several runs
+    numbers: Mapping[str, int] = field(default_factory=dict)  # of models, in the addresses of their trials
+
+    def trial(self, model: str, step: int) -> str:
+        """Return the address of a trial's page."""
+        return f"trials/{self.numbers[model]}/{step}"
+
+
+def shown(value: Any) -> Any:
+    r"""Return a value for the page: text inert and of bounded length, other values as they are.
+
+    Examples
+    --------
+    >>> shown("a\x1b[2Jb"), shown(3), len(shown("x" * 1_000_000)) < 1_100
+    ('a␛[2Jb', 3, True)
+    """
+    if value is None:
+        return numbers.NOTHING
+    return clipped(value, _TEXT) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+@cache
+def style() -> Markup:
+    """Return the style sheet of every page."""
+    return Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8"))  # noqa: S704 - our own file
+
+
+@cache
+def style_source() -> str:
+    """Return the style sheet as a content security policy names it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(style().encode()).digest()).decode()}'"
+
+
+@cache
+def environment() -> Environment:
+    """Return the environment of all templates, with the words and figures of views."""
+    made = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    functions = (
+        chance, condition_words, describe, evidence_progress, outlook_parts, rank_column, range_words, style,
+        style_source, tie_words,
+    )  # fmt: skip
+    for module in (phrases, numbers, budgets):
+        made.globals.update(_public(module))
+    made.globals.update({function.__name__: function for function in functions})
+    made.filters["unordered"] = frozenset
+    made.globals.update(
+        app_version=__version__,
+        brief=partial(clipped, most=_NAME),
+        lines_of=_lines,
+        block=_block,
+        with_code=_with_code,
+        live=None,
+        label={},
+    )
+    return made
+
+
+def _public(module: ModuleType) -> dict[str, Any]:
+    """Return the functions and texts that a module has for others, by name."""
+    found = {}
+    for name, value in vars(module).items():
+        own = isinstance(value, str) or getattr(value, "__module__", "") == module.__name__
+        if own and not name.startswith("_"):
+            found[name] = value
+    return found
+
+
+def page(template: str, **context: Any) -> str:
+    """Return a page; the context may hold texts from outside as they are."""
+    return environment().get_template(template).render(context)
+
+
+def shared_context(summary: Summary) -> dict[str, Any]:
+    """Return what the report shows, as a page and as Markdown."""
+    results, details = summary.results, summary.known
+    questions = details.questions or ()
+    return {
+        "summary": summary,
+        "results": results,
+        "details": details,
+        "lines": list(zip(results.models, details.models, strict=True)),
+        "promises": promises(results, details.target),
+        "ties": tied_groups(results),
+        "title": phrases.pairs_title(results),
+        "pairs": shown_pairs(results),
+        "most_ties": MOST_TIES,
+        "recent": list(zip(summary.times, summary.decisions, strict=True))[-MOST_DECISIONS:],
+        "saved": saved_words(results),
+        "fixed_length": fixed_words(results),
+        "chances": chances_words(results),
+        "asked": len(questions),
+        "hard": hardest(questions),
+        "apart": most_apart(questions),
+        "rankings": ranking_rows(details.rankings) if details.rankings else [],
+        "paper_markdown": paper_markdown(summary),
+        "paper_latex": paper_latex(summary),
+        "config": details.meta.get(CONFIG),
+    }
+
+
+def to_html(summary: Summary, live: Live | None = None) -> str:
+    """Return the report as one self-contained HTML page, or as the live page."""
+    results, details = summary.results, summary.known
+    questions = details.questions or ()
+    scores = [value for line in results.models for value in (line.low, line.score, line.high)]
+    compared = [pair for pair in results.pairs if pair.kind != "width"]
+    differences = [value for pair in compared for value in (pair.difference, pair.low, pair.high)]
+    label = distinct_labels((line.model for line in results.models), LABEL)
+    truncated = sum(account.truncated for account in details.models)
+    return page(
+        "report.html",
+        **shared_context(summary),
+        live=live,
+        label=label,
+        verdict=headline(results, label) if results.models else summary.headline,
+        problems=run_problems(summary.state, results.models, summary.endpoints, truncated),
+        single=is_single(results),
+        exact=exact_pairs(results),
+        empty=any(account.no_answer for account in details.models),
+        scores=scale_over(scores),
+        differences=Scale.around_zero([*differences, results.equivalence]),
+        matrix=pair_matrix(of_kind(results, "pair")),
+        open_pairs=summary.open_pairs[:MOST_OPEN],
+        pair_forecasts=_pair_forecasts(summary),
+        plots=course_plots(summary),
+        saving=saving(results),
+        tallies=_tallies(results),
+        questions=questions[:_QUESTIONS],
+        histogram=histogram([one.correct for one in questions]),
+        rank_plot=rank_plot(details.rankings) if details.rankings else None,
+    )
+
+
+def _pair_forecasts(summary: Summary) -> dict[frozenset[str], PairForecast]:
+    pairs = () if summary.outlook is None else summary.outlook.forecast.pairs
+    return {frozenset((one.first, one.second)): one for one in pairs}
+
+
+def _tallies(results: Results) -> dict[str, int | None]:
+    """Count the verdicts; None for contrasts that the goal does not need."""
+    verdicts = [pair.verdict for pair in results.pairs if pair.kind != "width"]
+    widths = [pair.verdict for pair in results.pairs if pair.kind == "width"]
+    return {
+        "separated": verdicts.count("better") + verdicts.count("worse") if verdicts else None,
+        "tied": verdicts.count("tie") if verdicts else None,
+        "measured": widths.count("tie") if widths else None,
+        "open": sum(pair.verdict == "open" and pair.needed for pair in results.pairs),
+    }
+
+
+def _lines(text: str) -> Markup:
+    """Return text of several lines, each inert and of bounded length, escaped for a ``pre`` block."""
+    lines = text.splitlines()
+    shown_lines = [clipped(line.expandtabs(4), _CONFIG_LINE) for line in lines[:_CONFIG_LINES]]
+    if len(lines) > _CONFIG_LINES:
+        shown_lines.append(f"… and {len(lines) - _CONFIG_LINES:,} more lines, in report.json")
+    return Markup("\n").join(shown_lines)
+
+
+def _block(value: Block) -> Markup:
+    """Return the text of a block with its line ends; everything else in it is inert already."""
+    return Markup("{}").format(value.text)
+
+
+def _with_code(text: str) -> Markup:
+    """Return a sentence of ours with text between backticks as code."""
+    parts = []
+    for place, part in enumerate(clipped(text, _TEXT).split("`")):
+        parts.append(Markup("<code>{}</code>").format(part) if place % 2 else Markup.escape(part))
+    return Markup().join(parts)

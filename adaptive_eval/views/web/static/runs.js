@@ -1,3 +1,0 @@
-import { follow } from "./live.js";
-
-follow();
