@@ -10,7 +10,7 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends bubblewrap \
     && rm -rf /var/lib/apt/lists/*
 RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
-    pip install --no-cache-dir "$(echo /wheels/*.whl)[data,scoring,web]"
+    pip install --no-cache-dir "$(echo /wheels/*.whl)[data,scoring]"
 RUN useradd --create-home evaluator
 USER evaluator
 WORKDIR /work

@@ -2,11 +2,11 @@
 
 Makes a run of 500,000 trials × 20 models × 500 questions (about a minute), then prints
 
-cold         from a closed run file to the page's text and the numbers of all its plots
-text first   the part of it that a reader waits for: the page with verdict, pairs, cost and health
+cold         from a closed run file to the page
 incremental  the same when a second's worth of trials and a snapshot have come in
+unchanged    the same when nothing has
 watching     CPU time of the serving process per second, as part of one core, while the run goes on and a page
-             listens and fetches its plots whenever it is told to
+             asks for it every two seconds
 
     python benchmarks/watching.py
     python benchmarks/watching.py --trials 50000 --seconds 20 --keep runs/big
@@ -15,7 +15,6 @@ watching     CPU time of the serving process per second, as part of one core, wh
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import re
@@ -45,8 +44,7 @@ from adaptive_eval.core.spec import (
 from adaptive_eval.store.records import EndpointHealth, SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialOutcome, TrialRequest, Usage
-from adaptive_eval.views.web.feed import Feed
-from adaptive_eval.views.web.pages import FIGURES, render, run_context
+from adaptive_eval.views.web.watch import Watch
 
 MODELS, QUESTIONS = 20, 500
 STEPS = 25
@@ -157,30 +155,23 @@ def measured(name: str, call: Callable[[], None]) -> None:
 def look(directory: Path, count: int, moments: Moments) -> None:
     """Measure a first look and later ones; the page's own pace is switched off."""
     now = [0.0]
-    feed = Feed(directory, ticks=lambda: now[0], effort=lambda: 0.0)
 
-    def text_first() -> None:
-        context = run_context(feed.watch.look().view, feed.watch.counted())
-        render("run", root="../../", has_list=False, figures=FIGURES, directory="runs/big", **context)
-
-    def all_of_it() -> None:
+    def again() -> None:
         now[0] += 60.0
-        feed.news()
-        feed.plots()
+        page.page()
 
-    text_first()  # compiles the templates, once a process
-    feed.close()
-    feed = Feed(directory, ticks=lambda: now[0], effort=lambda: 0.0)
-    measured("text first", text_first)
-    feed.close()
-    feed = Feed(directory, ticks=lambda: now[0], effort=lambda: 0.0)
-    measured("cold", all_of_it)
+    page = Watch(directory, ticks=lambda: now[0], effort=lambda: 0.0)
+    again()  # compiles the templates, once a process
+    page.close()
+    page = Watch(directory, ticks=lambda: now[0], effort=lambda: 0.0)
+    measured("cold", again)
     with RunWriter.open(directory, durability="normal") as writer:
         for number, batch in enumerate(batches(count + 5 * MODELS * STEPS, count)):
             trials = count + (number + 1) * len(batch)
             store(writer, batch, moments, trials, STARTED + trials)
-            measured("incremental", all_of_it)
-    feed.close()
+            measured("incremental", again)
+    measured("unchanged", again)
+    page.close()
 
 
 def watch(directory: Path, count: int, moments: Moments, seconds: int) -> None:
@@ -191,7 +182,7 @@ def watch(directory: Path, count: int, moments: Moments, seconds: int) -> None:
         found = re.search(r"http://\S+", server.stdout.readline())
         assert found is not None
         address = f"{found[0]}runs/{directory.name}/"
-        httpx.get(f"{address}plots.json", timeout=60)
+        httpx.get(address, timeout=60)
         told = [0, 0]
         threading.Thread(target=_listen, args=(address, told), daemon=True).start()
         time.sleep(2.0)
@@ -205,19 +196,19 @@ def watch(directory: Path, count: int, moments: Moments, seconds: int) -> None:
             spent, passed = _cpu_seconds(server.pid) - before, time.monotonic() - began
         server.terminate()
     share = 100 * spent / passed
-    print(f"watching     {share:.2f} % of one core, {told[0]} updates, {told[1]} fetches of plots")
+    print(f"watching     {share:.2f} % of one core, {told[0]} pages, {told[1]} times nothing new")
 
 
 def _listen(address: str, told: list[int]) -> None:
-    try:
-        with httpx.stream("GET", f"{address}stream", timeout=None) as stream:
-            for line in stream.iter_lines():
-                told[0] += line == "event: part"
-                if line == "event: plots":
-                    json.loads(httpx.get(f"{address}plots.json", timeout=60).text)
-                    told[1] += 1
-    except httpx.TransportError:
-        return  # the server has ended
+    tag = ""
+    while True:
+        try:
+            answer = httpx.get(address, headers={"If-None-Match": tag}, timeout=60)
+        except httpx.TransportError:
+            return  # the server has ended
+        told[answer.status_code == 304] += 1
+        tag = answer.headers["ETag"]
+        time.sleep(2.0)
 
 
 def _cpu_seconds(process: int) -> float:

@@ -24,11 +24,9 @@ from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 from rich.console import Console
 
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.views.attach import Attachment
-from adaptive_eval.views.run_end import render_summary
-from adaptive_eval.views.snapshot import RunHeader, RunView, run_view
-from adaptive_eval.views.stored import decision_from
-from adaptive_eval.views.terminal import run_display
+from adaptive_eval.views.reading import Attachment, decision_from
+from adaptive_eval.views.summary import RunHeader, Summary, summary_at
+from adaptive_eval.views.terminal import render_summary, run_display
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
@@ -100,17 +98,17 @@ def terminal_pictures(run: Path) -> None:
     with RunReader(run) as reader:
         live = run_display(view_in_the_middle(reader))
         draw("terminal-live.svg", live, "adaptive-eval run quickstart.yaml")
-        ended = render_summary(Attachment(reader, time.time).view(), "runs/quickstart/report.html")
+        ended = render_summary(Attachment(reader, time.time).summary(), "runs/quickstart/report.html")
     draw("terminal-end.svg", ended, "adaptive-eval run quickstart.yaml")
 
 
-def view_in_the_middle(reader: RunReader) -> RunView:
+def view_in_the_middle(reader: RunReader) -> Summary:
     """Return the view of the run at half its time."""
     snapshots = list(reader.snapshots())
     middle = next(one for one in snapshots if one.elapsed >= snapshots[-1].elapsed / 2)
     earlier = [one for one in snapshots if one.elapsed < middle.elapsed - 10.0]
     decisions = [decision_from(one.body) for one in reader.decisions() if one.at <= middle.at]
-    return run_view(RunHeader("quickstart"), middle, decisions, previous=earlier[-1] if earlier else None)
+    return summary_at(RunHeader("quickstart"), middle, decisions, previous=earlier[-1] if earlier else None)
 
 
 def draw(name: str, shown: object, title: str) -> None:

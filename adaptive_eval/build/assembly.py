@@ -89,8 +89,8 @@ from adaptive_eval.tasks.load import FewShot, load_task
 from adaptive_eval.tasks.sources import INSPECT, LM_EVAL, LOADERS
 from adaptive_eval.tasks.task import Task
 from adaptive_eval.tasks.template import PromptTemplate
+from adaptive_eval.views.details import STARTED_AT
 from adaptive_eval.views.determinism import once_only_words
-from adaptive_eval.views.stored import STARTED_AT
 
 LOADERS.update({INSPECT: inspect_rows, LM_EVAL: lm_eval_rows})
 SCORERS.update({"inspect": InspectScorer, "lm-eval": LmEvalScorer})

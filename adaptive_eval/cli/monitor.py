@@ -15,7 +15,7 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.stops import INTERRUPTED, STOPS
 
 if TYPE_CHECKING:
-    from adaptive_eval.views.snapshot import RunView
+    from adaptive_eval.views.summary import Summary
     from adaptive_eval.views.web.folder import RunRow
 
 LOOK_EVERY = 0.5
@@ -80,13 +80,13 @@ def command(
         _list(run, as_json)
         return 0
     from adaptive_eval.store.reader import RunReader
-    from adaptive_eval.views.attach import Attachment
+    from adaptive_eval.views.reading import Attachment
 
     with RunReader(run) as reader:
         attachment = Attachment(reader, time.time)
         try:
             if once:
-                view = _print_once(attachment.view(), as_json, display, bayes)
+                view = _print_once(attachment.summary(), as_json, display, bayes)
             else:
                 views = attachment.follow(time.sleep, LOOK_EVERY, wait_out=until == "resolved")
                 view = _print_json(views) if as_json else _watch(views, run, display, bayes)
@@ -98,7 +98,7 @@ def command(
     return INTERRUPTED if view.stop is None else STOPS[view.stop.reason].exit_code
 
 
-def _print_json(views: Iterator[RunView]) -> RunView:
+def _print_json(views: Iterator[Summary]) -> Summary:
     from adaptive_eval.views.json_lines import JsonLines
 
     lines = JsonLines()
@@ -109,7 +109,7 @@ def _print_json(views: Iterator[RunView]) -> RunView:
     return view
 
 
-def _print_once(view: RunView, as_json: bool, display: str | None, bayes: bool) -> RunView:
+def _print_once(view: Summary, as_json: bool, display: str | None, bayes: bool) -> Summary:
     from adaptive_eval.views.console import make_console
     from adaptive_eval.views.live import LiveView
     from adaptive_eval.views.terminal import run_display
@@ -124,9 +124,9 @@ def _print_once(view: RunView, as_json: bool, display: str | None, bayes: bool) 
     return view
 
 
-def _watch(views: Iterator[RunView], run: Path, display: str | None, bayes: bool) -> RunView:
+def _watch(views: Iterator[Summary], run: Path, display: str | None, bayes: bool) -> Summary:
     from adaptive_eval.views.live import LiveView
-    from adaptive_eval.views.run_end import render_summary
+    from adaptive_eval.views.terminal import render_summary
 
     with LiveView(display, bayes=bayes) as live:
         for view in views:
@@ -149,29 +149,29 @@ def _list(folder: Path, as_json: bool) -> None:
 
 
 def _row_data(row: RunRow) -> dict[str, Any]:
-    if row.view is None:
+    if row.summary is None:
         return {"run": row.key, "error": row.error}
-    results, stop = row.view.results, row.view.stop
+    results, stop = row.summary.results, row.summary.stop
     return {
         "run": row.key,
-        "state": row.view.state,
+        "state": row.summary.state,
         "stop": None if stop is None else stop.reason,
-        "models": [line.model for line in row.view.models],
+        "models": [line.model for line in row.summary.results.models],
         "trials": results.trials,
         "pairs_decided": row.resolved,
         "pairs": row.pairs,
-        "changed_at": row.view.at,
+        "changed_at": row.summary.updated,
         "headline": row.headline,
     }
 
 
 def _row_line(row: RunRow) -> str:
-    if row.view is None:
+    if row.summary is None:
         return f"{row.label}: cannot be read: {row.error}"
-    stop = row.view.stop
-    state = row.view.state if stop is None else stop.reason
+    stop = row.summary.stop
+    state = row.summary.state if stop is None else stop.reason
     return (
-        f"{row.label}: {state}, {row.view.results.trials:,} trials, {row.used}, "
+        f"{row.label}: {state}, {row.summary.results.trials:,} trials, {row.used}, "
         f"{row.resolved} of {row.pairs} pairs decided. {row.headline}"
     )
 
@@ -189,9 +189,6 @@ def _refuse_with_web(display: str | None, as_json: bool, once: bool, until: str 
 
 
 def _serve(run: Path, host: str, port: int) -> None:
-    from adaptive_eval.views.web.plotly_library import require_libraries
-
-    require_libraries()
     from adaptive_eval.views.web.serve import is_loopback, serve
 
     def announce(address: str) -> None:

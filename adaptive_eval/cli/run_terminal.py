@@ -25,12 +25,12 @@ from adaptive_eval.run.interrupts import stop_instead
 from adaptive_eval.stops import STOPS, StopReason
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
-from adaptive_eval.views.attach import Attachment, Recent
 from adaptive_eval.views.budgets import more_passes, raised_budgets
 from adaptive_eval.views.console import make_console
 from adaptive_eval.views.live import LiveView
-from adaptive_eval.views.run_end import render_summary
-from adaptive_eval.views.snapshot import RunHeader, RunView, run_view
+from adaptive_eval.views.reading import Attachment, Recent
+from adaptive_eval.views.summary import RunHeader, Summary, summary_at
+from adaptive_eval.views.terminal import render_summary
 
 REDRAWN = ("full", "compact")
 """Displays that are redrawn in place."""
@@ -99,7 +99,7 @@ class Terminal:
             click.echo(f"{directory} is complete already; run --new starts over and keeps it.")
         assert ended.reports is not None
         with RunReader(directory) as reader:
-            view = Attachment(reader, time.time).view()
+            view = Attachment(reader, time.time).summary()
         self._console.print(render_summary(view, ended.reports.html))
         if STOPS[reason].to_continue:
             words, overrides = _continuing(view, config, reason)
@@ -138,10 +138,10 @@ class _Watcher:
         results = event.results
         record = SnapshotRecord(event.at, event.elapsed, results.trials, to_json(results), event.endpoints)
         self._recent.add(record)
-        self._live.update(run_view(self._header, record, self._decisions, previous=self._recent.previous))
+        self._live.update(summary_at(self._header, record, self._decisions, previous=self._recent.previous))
 
 
-def _continuing(view: RunView, config: RunConfig, reason: StopReason) -> tuple[str, list[str]]:
+def _continuing(view: Summary, config: RunConfig, reason: StopReason) -> tuple[str, list[str]]:
     """Return what to say before the command that continues a run, and the settings that it takes."""
     if reason == "max_passes":
         return STOPS[reason].to_continue, [more_passes(view.results, config)]

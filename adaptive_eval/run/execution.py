@@ -44,7 +44,7 @@ from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.decisions import still_valid, withdrawals
 from adaptive_eval.views.files import ReportPaths, write_reports
-from adaptive_eval.views.stored import decision_from, started_at
+from adaptive_eval.views.reading import decision_from, started_at
 
 
 @dataclass(frozen=True)

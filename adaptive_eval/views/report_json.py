@@ -97,9 +97,7 @@ def report_data(summary: Summary) -> dict[str, Any]:
         "changes": [asdict(change) for change in results.changes],
         "prior": results.prior,
         "rankings": rankings_data(summary.known.rankings) if summary.known.rankings else [],
-        "questions": None
-        if summary.known.questions is None
-        else [_question(one) for one in summary.known.questions],
+        "questions": None if questions is None else [_question(one) for one in questions],
         "meta": dict(summary.known.meta),
     }
 

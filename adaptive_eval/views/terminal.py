@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
+from typing import Literal, TypeVar
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from adaptive_eval.core.results import ModelResult
-from adaptive_eval.views.budgets import budget_name
+from adaptive_eval.views.budgets import BudgetUse, budget_name
 from adaptive_eval.views.charts import Scale, scale_over
 from adaptive_eval.views.decisions import describe
 from adaptive_eval.views.determinism import exact_pairs
@@ -44,7 +45,7 @@ from adaptive_eval.views.phrases import (
 )
 from adaptive_eval.views.ranks import rank_column
 from adaptive_eval.views.run_words import condition_words, spent_words
-from adaptive_eval.views.summary import BudgetUse, OpenPair, Summary
+from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import (
     fixed_words,
     of_kind,
@@ -55,14 +56,19 @@ from adaptive_eval.views.verdicts import (
     tied_groups,
 )
 
+Item = TypeVar("Item")
+
 # Standard colours that are legible on dark and on light backgrounds; each only repeats what a word says.
 GOOD, BAD, TIED, HEADING = "green", "red", "magenta", "bold"
+
+_STYLES = {"stopped": BAD, "active": GOOD}
 
 COMPACT_HEIGHT = 16
 """Lines that the compact view takes at most."""
 
 _TWO_COLUMNS = 150  # cells from which the view has two
 _BAR = 24
+_GAP = 2
 _MOST = 10_000
 _CURSOR = 1  # the line below a view redrawn in place, which would scroll its first line away
 _ASCII = str.maketrans("━├┤─●·–−…±μσ⋯×", "#||-o.--~~us~x")
@@ -150,15 +156,13 @@ def _view(console: Console, summary: Summary, width: int, height: int, bayes: bo
     top = [_line(_title(summary, width))]
     top.append(Part(lambda rows: Group(*lines[:rows]), 1, len(lines)))
     models = len(summary.results.models)
-    board = Part(
-        lambda rows: leaderboard(summary, width, rows - 1, bayes=bayes), min(6, models + 1), models + 1
-    )
-    if width < _TWO_COLUMNS or not models:
+    left_width = width * 11 // 20 if width >= _TWO_COLUMNS else width
+    least, most = min(6, models + 1), models + 1
+    board = Part(lambda rows: leaderboard(summary, left_width, rows - 1, bayes=bayes), least, most)
+    if left_width == width or not models:
         parts = [*top, *([board] if models else []), *_rest(summary, width)]
         return Group(*fit(parts, height))
     head = fit(top, 4)
-    left_width = width * 11 // 20
-    left = Part(lambda rows: leaderboard(summary, left_width, rows - 1, bayes=bayes), board.least, board.most)
     below = height - len(top) - len(lines) - 1
     grid = Table.grid(padding=(0, 3, 0, 0))
     grid.add_column(width=left_width)
@@ -223,13 +227,35 @@ def _labels(summary: Summary, width: int) -> dict[str, str]:
     return dict(distinct_labels(names, max(8, min(28, width // 4))))
 
 
-def _table(*columns: tuple[str, str]) -> Table:
-    """Return a table without lines whose cells never wrap."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=HEADING)
-    for header, justify in columns:
-        table.add_column(
-            header, justify="right" if justify == "right" else "left", no_wrap=True, overflow="ellipsis"
-        )
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: its cells, whether they are words, and how much it is needed (0: always)."""
+
+    head: str
+    cells: Sequence[str]
+    need: int = 0
+    words: bool = False
+
+    @property
+    def width(self) -> int:
+        """Cells that it takes, with the gap after it."""
+        return max(cell_len(text) for text in (self.head, *self.cells)) + _GAP
+
+
+def _table(columns: Sequence[Column], width: int) -> Table:
+    """Return a table of the columns that fit, the most needed first, each in its place."""
+    left, shown = width + _GAP, []
+    for column in sorted(columns, key=lambda one: one.need):
+        if column.need == 0 or column.width <= left:
+            left -= column.width
+            shown.append(column)
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style=HEADING)
+    ordered = [column for column in columns if column in shown]
+    for column in ordered:
+        justify: Literal["left", "right"] = "left" if column.words else "right"
+        table.add_column(column.head, justify=justify, no_wrap=True, overflow="ellipsis")
+    for cells in zip(*(column.cells for column in ordered), strict=True):
+        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
     return table
 
 
@@ -255,39 +281,49 @@ def _rates(summary: Summary) -> str:
 def leaderboard(summary: Summary, width: int, rows: int, *, bayes: bool = False) -> RenderableType:
     """Draw as many rows of the leaderboard; the narrower, the fewer columns."""
     results = summary.results
-    lines = results.models if len(results.models) <= rows else results.models[: max(1, rows - 1)]
+    lines = _first(results.models, rows)
     ranks, running = rank_column(results), summary.state == "running"
     decimals = score_decimals(results.models)
     ends = [value for line in results.models for value in (line.low, line.score, line.high)]
     scale = scale_over(ends)
-    names = distinct_labels((line.model for line in lines), max(8, min(48, width // 3)))
-    columns: list[tuple[int, str, Callable[[ModelResult], str]]] = [
-        (0, ranks.head, lambda line: ranks.of[line.model]),
-        (0, "model", lambda line: names[line.model]),
-        (0, score_name(results), lambda line: fixed(line.score, decimals)),
-        (76, "interval", lambda line: interval(line.low, line.high, decimals)),
-        (110, _axis(scale), lambda line: interval_bar(scale, line.low, line.score, line.high)),
-        (0, "trials", lambda line: f"{line.trials:,}" if line.trials < 1_000_000 else short(line.trials)),
+    bars = [interval_bar(scale, line.low, line.score, line.high) for line in lines]
+    columns = [
+        Column(ranks.head, [ranks.of[line.model] for line in lines], words=not ranks.ranked),
+        Column(score_name(results), [fixed(line.score, decimals) for line in lines]),
+        Column("interval", [interval(line.low, line.high, decimals) for line in lines], 4),
+        Column(_axis(scale), bars, 5, words=True),
+        Column("trials", [_trials(line.trials) for line in lines]),
+        Column("tokens", [short(line.prompt_tokens + line.completion_tokens) for line in lines], 6),
+        Column("state", [state_word(line, results, running=running) for line in lines], words=True),
     ]
     if bayes:
-        columns.insert(3, (60, "Bayes@N", lambda line: bayes_words(line, decimals)))
-    if often_without_answer(results.models):
-        columns.append((50, "no answer", lambda line: f"{line.no_answer:,}"))
-    if any(line.missing for line in results.models):
-        columns.append((60, "missing", lambda line: f"{line.missing:,}"))
-    columns.append((88, "tokens", lambda line: short(line.prompt_tokens + line.completion_tokens)))
+        columns.insert(2, Column("Bayes@N", [bayes_words(line, decimals) for line in lines], 1))
     if results.usd is not None:
-        columns.append((96, "cost", lambda line: usd(line.usd)))
-    columns.append((0, "state", lambda line: state_word(line, results, running=running)))
-    shown = [column for column in columns if width >= column[0]]
-    left = ("model", "state", "verdict", _axis(scale))
-    table = _table(*((head, "left" if head in left else "right") for _, head, _ in shown))
-    for line in lines:
-        cells = [Text(cell(line)) for _, _, cell in shown]
-        cells[-1].stylize({"stopped": BAD, "active": GOOD}.get(cells[-1].plain, ""))
-        table.add_row(*cells)
+        columns.insert(-1, Column("cost", [usd(line.usd) for line in lines], 7))
+    if any(line.missing for line in results.models):
+        columns.insert(-1, Column("missing", [f"{line.missing:,}" for line in lines], 3))
+    if often_without_answer(results.models):
+        columns.insert(-1, Column("no answer", [f"{line.no_answer:,}" for line in lines], 2))
+    room = width - sum(column.width for column in columns if column.need == 0)
+    names = distinct_labels((line.model for line in lines), max(5, min(48, room)))
+    columns.insert(1, Column("model", [names[line.model] for line in lines], words=True))
     more = len(results.models) - len(lines)
-    return Group(table, _cut(Text(f"⋯ {more} more below"), width)) if more else table
+    return _with_rest(_table(columns, width), rows, more, "below", width)
+
+
+def _first(items: Sequence[Item], rows: int) -> Sequence[Item]:
+    """Return the items that are shown in so many rows, the last of which may have to say what is left out."""
+    return items if len(items) <= rows else items[: max(1, rows - 1)]
+
+
+def _with_rest(table: Table, rows: int, more: int, where: str, width: int) -> RenderableType:
+    if more and rows > 1:
+        return Group(table, _cut(Text(f"⋯ {more} more {where}"), width))
+    return table if rows > 0 else Text()
+
+
+def _trials(number: int) -> str:
+    return f"{number:,}" if number < 1_000_000 else short(number)
 
 
 def _axis(scale: Scale) -> str:
@@ -332,26 +368,24 @@ def progress_bar(fraction: float, width: int = 8) -> str:
 
 def open_pairs(summary: Summary, width: int, rows: int) -> RenderableType:
     """Draw the open pairs, nearest to a verdict first, with their evidence and closeness to a tie."""
-    pairs = summary.open_pairs
-    shown = pairs if len(pairs) <= rows else pairs[: max(1, rows - 1)]
-    models = dict.fromkeys(name for one in shown for name in (one.pair.first, one.pair.second))
-    names = distinct_labels(models, max(6, min(24, (width - 42) // 2)))
-    decimals = decimals_for(one.pair.difference for one in shown)
-    columns: list[tuple[int, str, Callable[[OpenPair], str]]] = [
-        (0, "open", lambda one: pair_name(one.pair, names)),
-        (0, "difference", lambda one: difference_words(one.pair, decimals)),
-        (90, "interval", lambda one: span_words(one.pair, decimals)),
-        (56, "evidence", lambda one: "" if one.pair.kind == "width" else progress_bar(one.progress)),
-        (74, "tie or width", lambda one: "" if one.tie is None else progress_bar(one.tie)),
-        (100, "trials each", lambda one: short(one.pair.trials)),
+    shown = _first(summary.open_pairs, rows)
+    pairs = [one.pair for one in shown]
+    models = dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second))
+    decimals = decimals_for(pair.difference for pair in pairs)
+    ties = ["" if one.tie is None else progress_bar(one.tie) for one in shown]
+    evidence = ["" if one.pair.kind == "width" else progress_bar(one.progress) for one in shown]
+    columns = [
+        Column("difference", [difference_words(pair, decimals) for pair in pairs]),
+        Column("interval", [span_words(pair, decimals) for pair in pairs], 3),
+        Column("evidence", evidence, 1),
+        Column("tie or width", ties, 2),
+        Column("trials each", [short(pair.trials) for pair in pairs], 4),
     ]
-    wide = [column for column in columns if width >= column[0]]
-    table = _table(*((head, "left" if head == "open" else "right") for _, head, _ in wide))
-    for one in shown:
-        table.add_row(*(Text(cell(one)) for _, _, cell in wide))
-    more = len(pairs) - len(shown)
-    words = Text(f"⋯ {more} more open, further from a verdict")
-    return Group(table, _cut(words, width)) if more else table
+    room = width - sum(column.width for column in columns if column.need < 3)
+    names = distinct_labels(models, max(4, min(24, room // 2 - 3)))
+    columns.insert(0, Column("open", [pair_name(pair, names) for pair in pairs], words=True))
+    more = len(summary.open_pairs) - len(shown)
+    return _with_rest(_table(columns, width), rows, more, "open, further from a verdict", width)
 
 
 def _tally(summary: Summary, width: int) -> Text:
@@ -380,16 +414,18 @@ def _budgets(summary: Summary, width: int, rows: int) -> RenderableType:
     if rows <= len(uses):
         words = "  ·  ".join(_spent(use) for use in uses)
         return _cut(Text.assemble(("Budget ", HEADING), inert(words)), width)
-    running = summary.state == "running"
-    heads = ["budget", "spent", "in flight", "limit", "used", *(["lasts at this rate"] if running else [])]
-    table = _table(*((head, "left" if head == "budget" else "right") for head in heads))
-    for use in uses:
-        line = use.line
-        figures = [amount(value, line.name) for value in (line.spent, line.reserved, line.limit)]
-        used = NOTHING if use.fraction is None else percent(use.fraction)
-        left = [duration(use.seconds_left)] if running else []
-        table.add_row(Text(inert(budget_name(line))), *figures, used, *left)
-    return table
+    lines = [use.line for use in uses]
+    used = [NOTHING if use.fraction is None else percent(use.fraction) for use in uses]
+    columns = [
+        Column("budget", [inert(budget_name(line)) for line in lines], words=True),
+        Column("spent", [amount(line.spent, line.name) for line in lines]),
+        Column("in flight", [amount(line.reserved, line.name) for line in lines], 3),
+        Column("limit", [amount(line.limit, line.name) for line in lines], 1),
+        Column("used", used, 2),
+    ]
+    if summary.state == "running":
+        columns.append(Column("lasts at this rate", [duration(use.seconds_left) for use in uses], 4))
+    return _table(columns, width)
 
 
 def _spent(use: BudgetUse) -> str:
@@ -432,17 +468,14 @@ def _endpoints(summary: Summary, width: int, rows: int) -> RenderableType:
     """Return a table of the endpoints, those with errors first."""
     healths = sorted(summary.endpoints, key=lambda health: not condition_words(health))[:rows]
     names = distinct_labels(dict.fromkeys(health.model for health in healths), 20)
-    heads = ("endpoint of", "address", "in flight", "req/s", "tok/s", "p50 s", "p95 s", "errors")
-    table = _table(*((head, "left" if head in heads[:2] + heads[-1:] else "right") for head in heads))
-    for health in healths:
-        table.add_row(
-            Text(names[health.model]),
-            Text(cut(inert(health.endpoint), max(8, width - 90))),
-            f"{health.in_flight}/{health.limit}",
-            fixed(health.requests_per_second, 1),
-            short(health.tokens_per_second),
-            fixed(health.p50, 2),
-            fixed(health.p95, 2),
-            Text(condition_words(health) or "none"),
-        )
-    return table
+    columns = [
+        Column("endpoint of", [names[health.model] for health in healths], words=True),
+        Column("address", [cut(inert(health.endpoint), 48) for health in healths], 3, words=True),
+        Column("in flight", [f"{health.in_flight}/{health.limit}" for health in healths]),
+        Column("req/s", [fixed(health.requests_per_second, 1) for health in healths], 2),
+        Column("tok/s", [short(health.tokens_per_second) for health in healths], 4),
+        Column("p50 s", [fixed(health.p50, 2) for health in healths], 5),
+        Column("p95 s", [fixed(health.p95, 2) for health in healths], 5),
+        Column("errors", [condition_words(health) or "none" for health in healths], 1, words=True),
+    ]
+    return _table(columns, width)

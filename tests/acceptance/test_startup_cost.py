@@ -73,7 +73,7 @@ def test_every_command_has_a_help_that_loads_nothing_heavy(helps: dict[str, list
 
 
 IN_NO_RUN = (
-    "scipy", "pandas", "polars", "pyarrow", "starlette", "uvicorn", "plotly", "sympy", "datasets",
+    "scipy", "pandas", "polars", "pyarrow", "starlette", "uvicorn", "sympy", "datasets",
     "mlflow", "opentelemetry", "wandb", "litellm", "inspect_ai", "lm_eval", "ray",
 )  # fmt: skip
 """What a run that scores numbers and shows itself in the terminal can do without."""

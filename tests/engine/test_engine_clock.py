@@ -18,7 +18,7 @@ from adaptive_eval.engine.runner import RunnerOptions
 from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.views.snapshot import RunHeader, run_view
+from adaptive_eval.views.summary import RunHeader, summary_at
 
 NIGHT = 8 * 3600.0
 TIMEOUT = 600.0
@@ -149,7 +149,7 @@ def test_a_wall_clock_that_is_set_changes_nothing_but_time_stamps(tmp_path: Path
     assert latest is not None
     assert 40.0 <= latest.elapsed < 45.0
     assert from_json(latest.results).stop == controller.verdict
-    assert run_view(RunHeader("demo"), latest).state == "stopped"
+    assert summary_at(RunHeader("demo"), latest).state == "stopped"
 
 
 def test_a_stopwatch_leaves_out_what_no_running_process_can_take() -> None:

@@ -6,7 +6,7 @@ process would store, with times that are counted and not measured.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,8 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import AttemptRecord, SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Missing, Score, TrialOutcome, TrialRequest, Usage
-from adaptive_eval.views.summary import Summary, summarise
+from adaptive_eval.views.reading import summarise
+from adaptive_eval.views.summary import Summary
 
 STARTED = 1_750_000_000.0  # 2025-06-15T15:06:40Z
 COINS = {"oak": 0.95, "elm": 0.6, "ash": 0.6, "yew": 0.2}
@@ -101,6 +102,11 @@ def read_summary(directory: Path) -> Summary:
     """Return what a report says of a run."""
     with RunReader(directory) as reader:
         return summarise(reader)
+
+
+def with_details(summary: Summary, **changes) -> Summary:
+    """Return the summary with changed details."""
+    return replace(summary, details=replace(summary.details, **changes))
 
 
 def summary_of(directory: Path, coins: dict[str, float] | None = None, **options) -> Summary:

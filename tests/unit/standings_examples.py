@@ -7,10 +7,13 @@ to survive.
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
 from dataclasses import replace
 from typing import Any
+
+from rich.console import Console
 
 from adaptive_eval.core.results import (
     BudgetLine,
@@ -25,7 +28,8 @@ from adaptive_eval.core.results import (
 )
 from adaptive_eval.core.results_json import to_json
 from adaptive_eval.store.records import EndpointHealth, SnapshotRecord
-from adaptive_eval.views.snapshot import RunHeader, RunView, run_view
+from adaptive_eval.views.summary import RunHeader, Summary, summary_at
+from adaptive_eval.views.terminal import leaderboard, run_display
 
 STARTED = 1_750_000_000.0  # 2025-06-15T15:06:40Z
 HEADER = RunHeader("aime-shootout", STARTED)
@@ -334,7 +338,23 @@ def snapshot_of(results: Results, elapsed: float = 154.0, *, failing: bool = Fal
 
 def view_of(
     results: Results | str, elapsed: float = 154.0, *, failing: bool = False, **options: Any
-) -> RunView:
+) -> Summary:
     """Return the view of results, or of a moment by its name."""
     results = MOMENTS[results]() if isinstance(results, str) else results
-    return run_view(HEADER, snapshot_of(results, elapsed, failing=failing), decisions_of(results), **options)
+    return summary_at(
+        HEADER, snapshot_of(results, elapsed, failing=failing), decisions_of(results), **options
+    )
+
+
+def drawn(view: Summary, width: int, height: int) -> list[str]:
+    """Return the lines of the live view of a terminal, which leaves one free for the cursor."""
+    console = Console(file=io.StringIO(), width=width, height=height + 1)
+    console.print(run_display(view))
+    return console.file.getvalue().splitlines()
+
+
+def board_lines(view: Summary, width: int, rows: int) -> list[str]:
+    """Return the leaderboard as a terminal shows it."""
+    console = Console(file=io.StringIO(), width=width)
+    console.print(leaderboard(view, width, rows))
+    return console.file.getvalue().splitlines()

@@ -8,11 +8,8 @@ from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.views.decisions import describe
-from adaptive_eval.views.leaderboard import leaderboard
 from adaptive_eval.views.phrases import state_words
 from adaptive_eval.views.verdicts import left_open
-from adaptive_eval.views.web.pages import render, run_context
-from adaptive_eval.views.web.tally import Tally
 
 
 def retired_because(session: Session) -> str:
@@ -48,10 +45,9 @@ def test_every_view_calls_it_unresolved(alone):
     results = alone.results()
     view = examples.view_of(results)
     assert left_open(results) == {"m2"}
-    lines = [line.plain.split() for line in leaderboard(view, 100, 10)]
+    lines = [line.split() for line in examples.board_lines(view, 100, 10)]
     assert {line[1]: line[-1] for line in lines[1:]} == {"m0": "stopped", "m1": "stopped", "m2": "unresolved"}
     assert [state_words(line, results) for line in results.models if line.model == "m2"] == ["unresolved"]
-    assert "unresolved" in render("parts/board", **run_context(view, Tally()))
 
 
 def test_a_model_with_a_verdict_on_every_pair_is_resolved():

@@ -18,9 +18,9 @@ from adaptive_eval.cli.report import command as report
 from adaptive_eval.errors import RunNotFound
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.views.attach import Attachment, is_running
 from adaptive_eval.views.decisions import describe
 from adaptive_eval.views.json_lines import JsonLines
+from adaptive_eval.views.reading import Attachment, is_running
 
 
 def attachment_of(reader, *, now=runs.STARTED + 1e6, running=lambda directory, age: False):
@@ -62,7 +62,7 @@ def test_a_live_run_is_followed_until_it_stops(tmp_path):
         with RunReader(tmp_path / "forest") as reader:
             views = list(attachment_of(reader, running=lambda directory, age: True).follow(go_on))
     assert [view.state for view in views] == ["waiting", "running", "running", "stopped"]
-    assert views[2].trials_per_second == 0.0, "two snapshots of the same standings"
+    assert views[2].rates.trials == 0.0, "two snapshots of the same standings"
     assert views[-1].decisions == told
 
 

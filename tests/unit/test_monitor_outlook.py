@@ -11,7 +11,6 @@ from standings_examples import MORE
 
 from adaptive_eval.views.json_lines import JsonLines
 from adaptive_eval.views.outlook import outlook, outlook_parts
-from adaptive_eval.views.terminal import draw
 
 WORDS = "91 % goal reached in budget · 1,056 more trials (594–4,362)"
 
@@ -26,14 +25,14 @@ def view_with(forecast, *, elapsed=154.0, before=None):
 
 @pytest.mark.parametrize(("width", "height"), [(80, 23), (100, 30), (200, 60), (80, 16)])
 def test_one_line_says_how_sure_and_how_much(width, height):
-    lines = [line.plain for line in draw(view_with(MORE), width, height)]
+    lines = examples.drawn(view_with(MORE), width, height)
     assert any(f"Forecast (approx.) {WORDS}" in line for line in lines)
     assert len(lines) <= height
 
 
 def test_it_stands_between_what_is_open_and_what_it_has_cost():
-    text = "\n".join(line.plain for line in draw(view_with(MORE), 80, 23))
-    assert text.index("open pair") < text.index("Forecast") < text.index("trials    728")
+    text = "\n".join(examples.drawn(view_with(MORE), 80, 23))
+    assert text.index("open ") < text.index("Forecast") < text.index("trials    728")
 
 
 def test_time_is_the_median_at_the_present_rate():
@@ -45,12 +44,12 @@ def test_time_is_the_median_at_the_present_rate():
 def test_without_a_forecast_nothing_is_said():
     view = view_with(None)
     assert view.outlook is None
-    assert "Forecast" not in "\n".join(line.plain for line in draw(view, 200, 60))
+    assert "Forecast" not in "\n".join(examples.drawn(view, 200, 60))
     assert json.loads(JsonLines().line(view))["forecast_seconds"] is None
     assert outlook(examples.finished(), 10.0) is None
 
 
 def test_json_lines_carry_it_in_numbers():
     line = json.loads(JsonLines().line(view_with(MORE, before=728 - 40)))
-    assert line["standings"]["forecast"]["trials"] == {"low": 594, "median": 1_056, "high": 4_362}
+    assert line["results"]["forecast"]["trials"] == {"low": 594, "median": 1_056, "high": 4_362}
     assert line["forecast_seconds"]["median"] == pytest.approx(264.0)

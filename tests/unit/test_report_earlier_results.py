@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from run_examples import summary_of
 
-from adaptive_eval.views.html import to_html
 from adaptive_eval.views.markdown import to_markdown
+from adaptive_eval.views.page import to_html
 from adaptive_eval.views.report_json import report_data
 
 SOURCE = "2 earlier trials a question of oak, from runs/<b>first</b>"
@@ -29,7 +29,7 @@ def primed(plain):
 
 
 def test_the_table_of_earlier_trials_stays_in_the_run_file(plain):
-    assert "previous" not in plain.meta
+    assert "previous" not in plain.details.meta
     assert "forest" in to_markdown(plain)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,9 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.escape import excerpt
 from adaptive_eval.views.examples import ApartExample, Example, Examples
-from adaptive_eval.views.html import to_html
+from adaptive_eval.views.page import to_html
+from adaptive_eval.views.reading import summarise
 from adaptive_eval.views.site import runs_in, write_leaderboard
-from adaptive_eval.views.summary import summarise
 
 META = {"identity": '{"tasks": {"trees": {"hash": "1"}}}', "scoring": '{"trees": "exact"}'}
 
@@ -90,14 +89,16 @@ def test_the_number_of_runs_says_what_is_written(folder, tmp_path, monkeypatch, 
 def test_each_model_has_a_right_and_a_wrong_answer_and_hard_questions_have_one_of_all(folder):
     with RunReader(folder / "one") as reader:
         found = summarise(reader, examples_with=lambda trial: f"expected of {trial.request.question}")
-    assert found.examples is not None
-    assert [model for model, _ in found.examples.models] == [line.model for line in found.results.models]
-    for model, shown in found.examples.models:
+    assert found.details.examples is not None
+    assert [model for model, _ in found.details.examples.models] == [
+        line.model for line in found.results.models
+    ]
+    for model, shown in found.details.examples.models:
         assert len({one.kind for one in shown}) == len(shown) >= 1
         assert all(one.model == model for one in shown)
         assert all(one.expected == f"expected of {one.question}" for one in shown)
-    assert found.examples.apart
-    for question in found.examples.apart:
+    assert found.details.examples.apart
+    for question in found.details.examples.apart:
         assert {one.question for one in question.answers} == {question.question}
 
 
@@ -107,7 +108,7 @@ def test_hostile_answers_are_text_of_bounded_length(folder):
     one = Example("oak", "wrong", hostile, short, short, short, hostile, short)
     summary = runs.read_summary(folder / "one")
     shown = Examples((("oak", (one,)),), (ApartExample(hostile, hostile, excerpt(hostile), (one,)),))
-    plain, text = to_html(summary), to_html(replace(summary, examples=shown))
+    plain, text = to_html(summary), to_html(runs.with_details(summary, examples=shown))
     assert "<script" not in text
     assert "\x1b" not in text
     assert text.count("</pre>") > plain.count("</pre>")

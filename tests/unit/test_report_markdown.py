@@ -75,7 +75,7 @@ def test_an_unfinished_run_says_so(tmp_path):
     assert "The run is not finished: this is what it knew at its last snapshot." in text
     assert (
         "16 stored outcomes are in no figure here: they came after that snapshot, or wait for an earlier "
-        "answer. Resuming the run counts them." in text
+        "answer. Continuing the run counts them." in text
     )
     assert "not resolved" in text
     assert "not by " in text
@@ -162,8 +162,8 @@ def test_a_report_of_every_moment_can_be_written(tmp_path):
     summary = runs.summary_of(tmp_path / "forest", rounds=2)
     for build in examples.MOMENTS.values():
         results = build()
-        accounts = tuple(replace(summary.models[0], model=line.model) for line in results.models)
-        text = to_markdown(replace(summary, results=results, models=accounts))
+        accounts = tuple(replace(summary.details.models[0], model=line.model) for line in results.models)
+        text = to_markdown(runs.with_details(replace(summary, results=results), models=accounts))
         _assert_rectangular(PARSER.parse(text))
 
 

@@ -31,15 +31,15 @@ def test_the_report_agrees_with_the_session(finished):
     }
     assert summary.results.stop == known.stop
     assert summary.results.stop.reason == "resolved"
-    assert [one.decision for one in summary.decisions] == session.decisions
-    assert summary.verdict.startswith("oak is ahead of all others")
-    assert summary.verdict.endswith(f"after {known.trials:,} trials.")
+    assert list(summary.decisions) == session.decisions
+    assert summary.headline.startswith("oak is ahead of all others")
+    assert summary.headline.endswith(f"after {known.trials:,} trials.")
 
 
 def test_missing_and_cut_off_answers_are_counted_by_model(finished):
     summary, session = finished
     answers = runs.Coins(runs.COINS, missing=0.03, truncated=0.05)
-    for line, account in zip(summary.results.models, summary.models, strict=True):
+    for line, account in zip(summary.results.models, summary.details.models, strict=True):
         assert account.model == line.model
         assert sum(account.missing.values()) == line.missing
         assert account.errors == ({"timeout": line.missing} if line.missing else {})
@@ -52,7 +52,7 @@ def test_missing_and_cut_off_answers_are_counted_by_model(finished):
         if record.completion and record.completion.finish_reason == "length"
     ]
     assert cut
-    assert {account.model: account.truncated for account in summary.models} == {
+    assert {account.model: account.truncated for account in summary.details.models} == {
         model: cut.count(model) for model in runs.COINS
     }
 
@@ -68,12 +68,14 @@ def _records(session, answers):
 
 def test_questions_agree_with_the_scores(finished):
     summary, session = finished
-    assert len(summary.questions) == 30
-    assert sum(one.trials for one in summary.questions) == sum(line.trials for line in summary.results.models)
-    mean = sum(one.correct for one in summary.questions) / 30
+    assert len(summary.details.questions) == 30
+    assert sum(one.trials for one in summary.details.questions) == sum(
+        line.trials for line in summary.results.models
+    )
+    mean = sum(one.correct for one in summary.details.questions) / 30
     scores = [line.score for line in summary.results.models]
     assert mean == pytest.approx(sum(scores) / len(scores))
-    assert all(0.0 <= one.spread <= 0.5 for one in summary.questions)
+    assert all(0.0 <= one.spread <= 0.5 for one in summary.details.questions)
     assert session.results().questions == 30
 
 
@@ -93,7 +95,7 @@ def test_a_decided_pair_keeps_the_threshold_it_had_to_reach(finished):
 def test_a_killed_run_says_what_was_stored_and_not_counted(tmp_path):
     summary = runs.summary_of(tmp_path / "forest", rounds=4)
     assert summary.results.stop is None
-    assert (summary.stored, summary.results.trials, summary.uncounted) == (64, 48, 16)
+    assert (summary.details.stored, summary.results.trials, summary.uncounted) == (64, 48, 16)
 
 
 def test_there_is_nothing_to_report_before_the_first_snapshot(tmp_path):
@@ -124,12 +126,12 @@ def test_answers_after_the_stop_are_in_the_figures_that_count_them(tmp_path):
     assert late > 0
     summary = read_summary(tmp_path / "forest")
     assert summary.uncounted == 0
-    assert summary.questions is not None
-    assert sum(one.trials for one in summary.questions) == sum(
+    assert summary.details.questions is not None
+    assert sum(one.trials for one in summary.details.questions) == sum(
         line.trials for line in session.results().models
     )
     for place, line in enumerate(summary.results.models):
-        tallies = [one.by_model[place] for one in summary.questions]
+        tallies = [one.by_model[place] for one in summary.details.questions]
         assert sum(trials for trials, _ in tallies) == line.trials
         asked = [correct / trials for trials, correct in tallies if trials]
         assert sum(asked) / len(asked) == pytest.approx(line.score)
@@ -139,15 +141,14 @@ def test_the_target_is_what_the_config_says(tmp_path):
     here = runs.summary_of(tmp_path / "a", rounds=2)
     drawn = runs.summary_of(tmp_path / "b", rounds=2, meta={"config": "stopping: {target: population}"})
     unknown = runs.summary_of(tmp_path / "c", rounds=2, meta={"config": "not: [yaml"})
-    assert (here.target, drawn.target, unknown.target) == ("benchmark", "population", None)
-    assert any(
-        "the questions from which these 30 questions were drawn" in one for one in drawn.promises.limits
-    )
-    assert any("unless the config sets `target: population`" in one for one in unknown.promises.limits)
-    assert not any("target: population" in one for one in here.promises.limits)
+    assert tuple(one.details.target for one in (here, drawn, unknown)) == ("benchmark", "population", None)
+    limits = [promises(one.results, one.details.target).limits for one in (here, drawn, unknown)]
+    assert any("the questions from which these 30 questions were drawn" in one for one in limits[1])
+    assert any("unless the config sets `target: population`" in one for one in limits[2])
+    assert not any("target: population" in one for one in limits[0])
 
 
 def test_a_report_reads_no_answers(tmp_path, monkeypatch):
     runs.make_run(tmp_path / "forest", missing=0.03, truncated=0.05)
     monkeypatch.setattr(RunReader, "trials", None)
-    assert sum(account.truncated for account in read_summary(tmp_path / "forest").models) > 0
+    assert sum(account.truncated for account in read_summary(tmp_path / "forest").details.models) > 0

@@ -53,11 +53,11 @@ def test_the_questions_add_up_to_the_models(summary):
 
 def test_no_cell_is_a_formula_and_no_number_is_infinite(summary):
     names = ("=1+1", "+1", "-x", "@sum(a)", " =1", "a,b\nc", "-3")
-    line, account = summary.results.models[0], summary.models[0]
+    line, account = summary.results.models[0], summary.details.models[0]
     results = replace(
         summary.results, models=tuple(replace(line, model=name, score=float("inf")) for name in names)
     )
-    text = models_csv(replace(summary, results=results, models=(account,) * len(names)))
+    text = models_csv(runs.with_details(replace(summary, results=results), models=(account,) * len(names)))
     rows = rows_of(text)
     assert [row["model"] for row in rows] == ["'=1+1", "+1", "'-x", "'@sum(a)", "' =1", "a,b␊c", "-3"]
     assert {row["score"] for row in rows} == {""}

@@ -8,7 +8,7 @@ from standings_examples import QUICKSTART, example
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.views.promises import promises
-from adaptive_eval.views.ranks import standings
+from adaptive_eval.views.ranks import rank_column
 
 MEANS = (0.95, 0.5, 0.5, 0.05)
 
@@ -30,7 +30,7 @@ def results(**parts):
 )
 def test_a_goal_that_does_not_rank_shows_its_verdicts(parts, verdicts):
     run = results(**parts)
-    found = standings(run)
+    found = rank_column(run)
     assert [found.of[f"m{number}"] for number in range(4)] == verdicts
     assert (found.head, found.ranked) == ("verdict", False)
     assert str(run.pairs[0].second if parts["goal"] != "baseline" else parts["model"]) in found.note
@@ -41,13 +41,13 @@ def test_what_is_not_decided_is_open():
     run = results(goal="baseline", model="m1")
     first, *rest = run.pairs
     open_one = replace(run, pairs=(replace(first, verdict="open"), *rest))
-    assert "open" in standings(open_one).of.values()
+    assert "open" in rank_column(open_one).of.values()
 
 
 @pytest.mark.parametrize(
     "run", [example(QUICKSTART, 900), example({"a": 0.9, "b": 0.1}, 900)], ids=("5", "2")
 )
 def test_models_that_are_compared_have_ranks(run):
-    found = standings(run)
+    found = rank_column(run)
     assert (found.head, found.ranked) == ("rank", True)
     assert [*found.of] == [line.model for line in run.models]

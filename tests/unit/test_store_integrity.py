@@ -21,7 +21,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.writer import RunWriter, salvage
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage
-from adaptive_eval.views.summary import summarise
+from adaptive_eval.views.reading import summarise
 
 FLIPS = 40
 

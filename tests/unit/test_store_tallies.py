@@ -15,7 +15,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
-from adaptive_eval.views.summary import summarise
+from adaptive_eval.views.reading import summarise
 
 
 def trial(step: int, category: int = 1, model: str = "a", task: str = "t") -> TrialRecord:
@@ -115,8 +115,8 @@ def test_answers_that_no_score_counts_are_in_no_question_s_account(tmp_path, gap
     with RunReader(run) as reader, RunReader(finished) as before:
         summary, old = summarise(reader), summarise(before)
         by_hand = [counted_by_hand(reader, line.model, line.trials) for line in summary.results.models]
-    assert summary.stored == old.stored + 5 * len(lines)
-    assert summary.questions is not None
-    for one in summary.questions:
+    assert summary.details.stored == old.details.stored + 5 * len(lines)
+    assert summary.details.questions is not None
+    for one in summary.details.questions:
         assert one.by_model == tuple(counts.get(one.question, (0, 0)) for counts in by_hand)
-    assert summary.questions == old.questions
+    assert summary.details.questions == old.details.questions

@@ -1,20 +1,22 @@
 """Every view names every budget: of the run, of a model, of a task; and what of it is presumed."""
 
+import io
 import json
 from dataclasses import replace
 
 import pytest
 import run_examples as runs
 import standings_examples as examples
+from rich.console import Console
 
 from adaptive_eval.core.results import BudgetLine
-from adaptive_eval.views.html import to_html
 from adaptive_eval.views.json_lines import JsonLines
 from adaptive_eval.views.live import PlainLines
 from adaptive_eval.views.markdown import to_markdown
 from adaptive_eval.views.metrics import RunMetrics
-from adaptive_eval.views.snapshot import budget_use
-from adaptive_eval.views.terminal import draw
+from adaptive_eval.views.page import to_html
+from adaptive_eval.views.summary import budget_use
+from adaptive_eval.views.terminal import run_display
 
 BUDGETS = (
     BudgetLine("trials", 500.0, 24.0, 20_000.0),
@@ -34,7 +36,9 @@ def view():
 
 
 def test_the_terminal(view):
-    said = "\n".join(line.plain for line in draw(view, 140, 60))
+    console = Console(file=io.StringIO(), width=140, height=60)
+    console.print(run_display(view))
+    said = console.file.getvalue()
     assert all(words in said for words in EXPECTED)
 
 
@@ -53,7 +57,7 @@ def test_json_and_metrics_tell_them_apart(view):
         "planks",
     ]
     metrics = RunMetrics("forest")
-    metrics.update(view.at, 60.0, view.results, ())
+    metrics.update(view.updated, 60.0, view.results, ())
     samples = {
         (sample.name, sample.labels["scope"], sample.labels["owner"], sample.labels["budget"]): sample.value
         for family in metrics.collect()
@@ -64,18 +68,23 @@ def test_json_and_metrics_tell_them_apart(view):
     assert samples["adaptive_eval_budget_presumed", "run", "", "tokens"] == 1_200
 
 
-def test_each_has_its_own_rate(view):
-    earlier = replace(view.results, budgets=tuple(replace(line, spent=0.0) for line in BUDGETS))
-    rates = [budget_use(line, earlier, 10.0).rate for line in BUDGETS]
+def test_each_has_its_own_rate():
+    rates = [budget_use(line, 0.0, 10.0).rate for line in BUDGETS]
     assert rates == [line.spent / 10.0 for line in BUDGETS]
+
+
+def with_budgets(summary, lines):
+    uses = tuple(budget_use(line, 0.0, 10.0) for line in lines)
+    results = replace(summary.results, budgets=lines)
+    return replace(summary, results=results, rates=replace(summary.rates, budgets=uses))
 
 
 def test_the_reports(tmp_path):
     summary = runs.summary_of(tmp_path / "forest")
     expected = (*EXPECTED, "Budgets", "presumed billed 1,200 tokens")
-    limited = replace(summary, results=replace(summary.results, budgets=BUDGETS))
+    limited = with_budgets(summary, BUDGETS)
     for text in (to_markdown(limited), to_html(limited)):
         assert all(words in text for words in expected)
     trials = BudgetLine("trials", 5.0, 0.0, None)
-    free = replace(summary, results=replace(summary.results, budgets=(trials,)))
+    free = with_budgets(summary, (trials,))
     assert all("Budgets" not in text for text in (to_markdown(free), to_html(free)))

@@ -9,7 +9,6 @@ import standings_examples as examples
 from standings_examples import view_of
 
 from adaptive_eval.core.results import StopVerdict
-from adaptive_eval.views.leaderboard import leaderboard
 from adaptive_eval.views.verdicts import saved_words, saving
 
 STOPPED = StopVerdict("resolved", "goal reached")
@@ -29,7 +28,7 @@ def with_reference(results, name):
 @pytest.mark.parametrize("stop", [None, STOPPED])
 def test_the_leaderboard_calls_them_references(stop):
     results = with_reference(replace(examples.midrun(), stop=stop), "oak")
-    rows = [line.plain for line in leaderboard(view_of(results), 100, 20)]
+    rows = examples.board_lines(view_of(results), 100, 20)
     assert [row.split()[-1] == "reference" for row in rows if "oak" in row] == [True]
 
 

@@ -1,15 +1,16 @@
 """A server that is out, comes or goes is seen in every view."""
 
+import io
 from dataclasses import replace
 
 import standings_examples as examples
 from prometheus_client.parser import text_string_to_metric_families
+from rich.console import Console
 
 from adaptive_eval.views.metrics import RunMetrics
-from adaptive_eval.views.panels import endpoint_errors, endpoint_lines
-from adaptive_eval.views.snapshot import RunHeader, run_view
-from adaptive_eval.views.web.pages import problems
-from adaptive_eval.views.web.tally import Tally
+from adaptive_eval.views.run_words import run_problems
+from adaptive_eval.views.summary import RunHeader, summary_at
+from adaptive_eval.views.terminal import run_display
 
 
 def snapshot():
@@ -24,11 +25,14 @@ def snapshot():
 
 
 def view():
-    return run_view(RunHeader("demo"), snapshot())
+    return summary_at(RunHeader("demo"), snapshot())
 
 
 def test_in_the_terminal():
-    lines = [text.plain for text in endpoint_lines(view(), 120, 20)]
+    console = Console(file=io.StringIO(), width=149, height=80)
+    console.print(run_display(view()))
+    said = console.file.getvalue().splitlines()
+    lines = said[next(place for place, line in enumerate(said) if line.startswith("endpoint of")) :]
     (out,) = [text for text in lines if "http://gpu2/v1" in text]
     assert out.rstrip().endswith("does not answer, connection 4")
     (refusing,) = [text for text in lines if "http://gpu3/v1" in text]
@@ -39,12 +43,13 @@ def test_in_the_terminal():
     assert gone.rstrip().endswith("removed")
     # What needs attention stands above the rest.
     assert {lines.index(text) for text in (out, refusing, coming, gone)} == {1, 2, 3, 4}
-    assert "does not answer, connection 4; " in endpoint_errors(view(), 120).plain
-    assert "removed" not in endpoint_errors(view(), 400).plain
+    (errors,) = [line for line in said if line.startswith("Endpoint errors: ")]
+    assert "does not answer, connection 4; " in errors
+    assert "removed" not in errors
 
 
 def test_on_the_page():
-    words = problems(view(), Tally())
+    words = run_problems("running", view().results.models, view().endpoints, 0)
     model = snapshot().endpoints[0].model
     assert f"The server http://gpu2/v1 of {model} does not answer; it is asked again and again." in words
     assert f"The server http://gpu3/v1 of {model} refuses it." in words

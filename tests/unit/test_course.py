@@ -1,0 +1,70 @@
+"""The course of a run: bounded, up to date, and the same however it was read."""
+
+from __future__ import annotations
+
+import pytest
+import run_examples as runs
+import standings_examples as examples
+
+from adaptive_eval.core.results_json import from_json
+from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.writer import RunWriter
+from adaptive_eval.views.course import MOST, Course
+from adaptive_eval.views.plots import HEIGHT, LINES, WIDTH, course_plots
+from adaptive_eval.views.reading import summarise
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Return the directory of a finished run with missing and truncated answers."""
+    directory = tmp_path_factory.mktemp("runs") / "forest"
+    runs.make_run(directory, missing=0.1, truncated=0.2)
+    return directory
+
+
+def test_a_course_takes_in_what_is_new_and_stays_bounded(tmp_path):
+    course = Course(examples.midrun())
+    with RunWriter.create(tmp_path / "run", meta={}) as writer, RunReader(tmp_path / "run") as reader:
+        for second in range(4 * MOST):
+            writer.snapshot(
+                examples.snapshot_of(examples.example(examples.QUICKSTART, 1 + second), float(second))
+            )
+            writer.commit()
+            if second % 7 == 0:
+                course.catch_up(reader)
+                assert len(course.moments) <= MOST
+                assert course.moments[-1].at == examples.STARTED + second
+    times = [moment.at for moment in course.moments]
+    assert times == sorted(set(times))
+    assert times[0] == examples.STARTED
+    assert len(times) > MOST // 4
+
+
+def test_its_last_moment_is_what_the_session_knew(run):
+    with RunReader(run) as reader:
+        summary, final = summarise(reader), from_json(reader.latest_snapshot().results)
+    last = summary.details.course[-1]
+    assert (last.trials, last.tokens) == (final.trials, final.tokens)
+    assert last.usd == pytest.approx(final.usd)
+    for line in final.models:
+        assert last.models[line.model] == (line.score, line.low, line.high)
+    for pair in final.pairs:
+        point = last.pairs[pair.first, pair.second]
+        assert (point.evidence, point.threshold) == (pair.evidence, pair.threshold)
+
+
+def test_the_plots_are_within_their_frame_and_name_what_they_show(run):
+    with RunReader(run) as reader:
+        summary = summarise(reader)
+    plots = {plot.key: plot for plot in course_plots(summary)}
+    assert set(plots) == {"scores", "evidence", "spent"}
+    assert [line.name for line in plots["scores"].lines] == [line.model for line in summary.results.models]
+    for plot in plots.values():
+        assert 0 < len(plot.lines) <= LINES
+        assert len({len(row) for row in plot.rows}) == 1
+        for line in plot.lines:
+            for point in (line.points + " " + line.band).split():
+                across, up = map(float, point.split(","))
+                assert 0 <= across <= WIDTH
+                assert 0 <= up <= HEIGHT
+    assert plots["scores"].rows[-1][0] == f"{summary.results.trials:,}"
