@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, TypedDict, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -114,11 +114,35 @@ def _apart_where_intervals_are(
     return rank_groups(order, (mu - reach)[order[:-1]] > (mu + reach)[order[1:]], method)
 
 
+class Agreement(TypedDict):
+    """Result of :func:`compare_rankings` by all measures."""
+
+    kendalltau: Statistic
+    spearmanr: Statistic
+    weighted_kendalltau: Statistic
+    fraction_mismatched: float
+    max_disp: float
+
+
+@overload
+def compare_rankings(
+    ranked_list_a: ArrayLike, ranked_list_b: ArrayLike, method: Literal["all"] = "all"
+) -> Agreement: ...
+
+
+@overload
+def compare_rankings(
+    ranked_list_a: ArrayLike,
+    ranked_list_b: ArrayLike,
+    method: Literal["kendall", "spearman", "weighted_kendall"],
+) -> Statistic: ...
+
+
 def compare_rankings(
     ranked_list_a: ArrayLike,
     ranked_list_b: ArrayLike,
     method: Literal["kendall", "spearman", "weighted_kendall", "all"] = "all",
-) -> Statistic | dict[str, Any]:
+) -> Statistic | Agreement:
     """Measure the agreement of two rankings of the same models.
 
     Parameters

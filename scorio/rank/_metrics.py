@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,32 +13,13 @@ from scorio._labels import Outcomes
 from scorio.eval._arguments import coupling, powers, spectrum_weights, unit
 from scorio.eval._inputs import BinaryTrials, Missing, read_binary, read_categories, read_prior
 from scorio.eval._kernels import _bank_metrics, _categories
-from scorio.rank._ranked import Ranking, documented, ranked
+from scorio.rank._ranked import Ranking, RankingFunction, documented, ranked
 from scorio.rank._ties import TieMethod
 
 Scores = NDArray[np.float64]
 
 
-class DrawnMetric(Protocol):
-    """A ranking by what `k` drawn trials of a question show, without further parameters."""
-
-    __name__: str
-
-    def __call__(
-        self,
-        R: Outcomes | None,
-        k: int,
-        method: TieMethod = "competition",
-        return_scores: bool = False,
-        *,
-        counts: ArrayLike | None = None,
-        missing: Missing = None,
-        question_weights: ArrayLike | None = None,
-    ) -> Ranking:
-        """Return the ranks, with the scores where `return_scores`."""
-
-
-def _by_draws(scores: Callable[[BinaryTrials, int], Scores]) -> DrawnMetric:
+def _by_draws(scores: Callable[[BinaryTrials, int], Scores]) -> RankingFunction:
     """Make the ranking by `scores`, under its name and with its docstring completed."""
 
     def metric(

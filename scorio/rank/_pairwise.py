@@ -317,4 +317,6 @@ def plackett_luce_map(
     >>> plackett_luce_map([[1, 1, 1], [0, 1, 0], [0, 0, 0]])
     array([1, 2, 3])
     """
-    return bradley_terry_map(R, prior, method, return_scores, max_iter, missing=missing)
+    penalty = read_prior_penalty(prior)
+    theta = _threshold(pair_counts(R, missing)[0], 1.0, penalty, max_iter, "plackett_luce")
+    return fitted(theta, np.exp(theta), method, return_scores)

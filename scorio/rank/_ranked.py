@@ -6,10 +6,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeAlias, cast, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 import scorio.eval as metrics
 from scorio._documented import completed
@@ -72,7 +72,46 @@ class NamedRanking(Named):
 
 Plain: TypeAlias = Ranks | tuple[Ranks, NDArray[np.float64]]
 Ranking: TypeAlias = Plain | NamedRanking
-Function = TypeVar("Function", bound=Callable[..., Any])
+Floats: TypeAlias = NDArray[np.float64]
+
+
+class RankingFunction(Protocol):
+    """A ranking: what it returns follows from the kind of outcomes and from two flags."""
+
+    __name__: str
+
+    @overload
+    def __call__(self, R: Mapping[str, ArrayLike], *args: Any, **options: Any) -> NamedRanking: ...
+
+    @overload
+    def __call__(
+        self, R: ArrayLike | None, *args: Any, return_item_params: Literal[True], **options: Any
+    ) -> tuple[Ranks, Floats, dict[str, Floats]]: ...
+
+    @overload
+    def __call__(
+        self,
+        R: ArrayLike | None,
+        *args: Any,
+        return_scores: Literal[True],
+        return_item_params: Literal[False] = False,
+        **options: Any,
+    ) -> tuple[Ranks, Floats]: ...
+
+    @overload
+    def __call__(
+        self,
+        R: ArrayLike | None,
+        k: float = ...,
+        /,
+        *,
+        return_scores: Literal[False] = False,
+        return_item_params: Literal[False] = False,
+        **options: Any,
+    ) -> Ranks: ...
+
+    @overload
+    def __call__(self, R: ArrayLike | None, *args: Any, **options: Any) -> Any: ...
 
 
 def ranked(
@@ -138,7 +177,7 @@ ValueError
     If an argument is malformed or out of range; the message names it, the value and what is allowed."""
 
 
-def documented(function: Function) -> Function:
+def documented(function: Callable[..., Any]) -> RankingFunction:
     """Complete a ranking's docstring by what rankings share, and let it keep the names of models."""
     name = function.__name__
     scores = f": values of :func:`scorio.eval.{name}`" if hasattr(metrics, name) else ""
@@ -155,4 +194,4 @@ def documented(function: Function) -> Function:
         ranks, values, *items = function(*given.args, **given.kwargs)
         return NamedRanking(name, names, ranks, values, *items)
 
-    return cast(Function, ranking)
+    return cast(RankingFunction, ranking)
