@@ -24,7 +24,7 @@ def litellm_model(name: str, model: str) -> Answerer:
     """Return a function that asks `model`, ``PROVIDER/MODEL`` as LiteLLM names it, for the model `name`."""
     # Without it the import asks GitHub for prices, three times where that is out of reach.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    litellm = library("litellm", f"model {name!r}: the endpoint litellm", "litellm>=1.108")
+    litellm = library("litellm", f"model {name!r}: the endpoint litellm", "litellm")
     litellm.suppress_debug_info = True
     try:
         litellm.get_llm_provider(model)

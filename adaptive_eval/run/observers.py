@@ -64,21 +64,6 @@ def channels_of(notify: NotifyConfig | None, environment: Mapping[str, str] = os
     return channels
 
 
-def trackers_of(config: RunConfig) -> list[Tracker]:
-    """Return the experiment trackers that a config asks for, each with a run of its name."""
-    notify, name = config.notify, config.name
-    if notify is None or (notify.wandb is None and notify.mlflow is None):
-        return []
-    from adaptive_eval.run.trackers import mlflow_tracker, wandb_tracker
-
-    found = []
-    if notify.wandb is not None:
-        found.append(wandb_tracker(notify.wandb, name, config))
-    if notify.mlflow is not None:
-        found.append(mlflow_tracker(notify.mlflow, name, config))
-    return found
-
-
 class Outlets:
     """Passes the events of a run to observers; a context manager that opens and closes them.
 
@@ -101,8 +86,11 @@ class Outlets:
     def __enter__(self) -> Self:
         notify = self._config.notify
         channels = channels_of(notify)
-        self._trackers = trackers_of(self._config)
-        self._observers += self._trackers
+        if notify is not None and (notify.wandb is not None or notify.mlflow is not None):
+            from adaptive_eval.run.trackers import trackers_of
+
+            self._trackers = trackers_of(self._config)
+            self._observers += self._trackers
         if notify is not None and notify.otel:
             from adaptive_eval.run.telemetry import Telemetry
 

@@ -6,9 +6,9 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from importlib.util import find_spec
-from pathlib import Path
+from functools import partial
 from time import monotonic
+from types import MappingProxyType
 from typing import Any, Protocol, Self
 
 from adaptive_eval.config import RunConfig
@@ -40,14 +40,8 @@ class Tracker:
     Reports that arrive faster than the backend takes them are dropped: the next one has newer figures.
     A backend that fails gets no more events and does not disturb the run.
 
-    Parameters
-    ----------
-    open_backend : callable
-        Makes the backend, in that thread; it may take its time, and may fail.
-    every : float
-        Seconds between two reports.
-    clock : callable
-        Seconds that never go back.
+    `open_backend` makes the backend in that thread; it may take its time, and may fail. `every` is in
+    seconds.
 
     Examples
     --------
@@ -96,13 +90,7 @@ class Tracker:
             self._submit(self._finish, _summary(event.verdict, self._last))
 
     def close(self, patience: float = 30.0) -> str | None:
-        """Wait up to `patience` seconds for pending reports.
-
-        Returns
-        -------
-        str or None
-            A sentence on failures; None where there are none.
-        """
+        """Wait up to `patience` seconds for pending reports; return a sentence on failures, else None."""
         _, late = wait(self._sent, patience)
         self._thread.shutdown(wait=False, cancel_futures=True)
         if late:
@@ -183,22 +171,9 @@ def parameters_of(config: RunConfig) -> dict[str, str]:
 
 
 class WandbBackend:
-    """A run of Weights & Biases.
+    """A run of Weights & Biases, in a project."""
 
-    Parameters
-    ----------
-    project, name : str
-        Of the run.
-    config : RunConfig, optional
-        What it is about.
-
-    Raises
-    ------
-    UsageError
-        If wandb is not installed.
-    """
-
-    def __init__(self, project: str, name: str, config: RunConfig | None = None) -> None:
+    def __init__(self, project: str, name: str, config: RunConfig | None) -> None:
         wandb = library("wandb", "logging to Weights & Biases", "wandb")
         self._run = wandb.init(project=project, name=name, config=config and parameters_of(config))
 
@@ -213,30 +188,17 @@ class WandbBackend:
 
 
 class MlflowBackend:
-    """A run of MLflow, on the server that ``MLFLOW_TRACKING_URI`` names, else in MLflow's default store.
+    """A run of MLflow in an experiment: on the server of ``MLFLOW_TRACKING_URI``, else in ``mlflow.db``.
 
-    That is a database, which mlflow-skinny has no code for: with it, the folder ``mlruns`` takes its place.
-
-    Parameters
-    ----------
-    experiment, name : str
-        Of the run.
-    config : RunConfig, optional
-        What it is about; its text becomes an artifact.
-
-    Raises
-    ------
-    UsageError
-        If mlflow is not installed.
+    That database is MLflow's own default. The config is kept as an artifact.
     """
 
-    def __init__(self, experiment: str, name: str, config: RunConfig | None = None) -> None:
+    def __init__(self, experiment: str, name: str, config: RunConfig | None) -> None:
         mlflow = library("mlflow", "logging to MLflow", "mlflow")
-        folder = None
-        if mlflow.get_tracking_uri().startswith("sqlite:") and find_spec("sqlalchemy") is None:
-            os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
-            folder = Path("mlruns").absolute().as_uri()
-        self._client: Any = mlflow.MlflowClient(folder)
+        if "MLFLOW_TRACKING_URI" not in os.environ and mlflow.get_tracking_uri().startswith("sqlite:"):
+            for module in ("sqlalchemy", "alembic"):  # which mlflow-skinny does not bring
+                library(module, "MLflow's database mlflow.db", module)
+        self._client: Any = mlflow.MlflowClient()
         known = self._client.get_experiment_by_name(experiment)
         number = self._client.create_experiment(experiment) if known is None else known.experiment_id
         self._run = self._client.create_run(number, run_name=name).info.run_id
@@ -257,28 +219,21 @@ class MlflowBackend:
         self._client.set_terminated(self._run)
 
 
-def wandb_tracker(project: str, name: str, config: RunConfig | None = None) -> Tracker:
-    """Return a tracker that logs to Weights & Biases.
-
-    Raises
-    ------
-    UsageError
-        If wandb is not installed.
-    """
-    library("wandb", "logging to Weights & Biases", "wandb")
-    return Tracker(lambda: WandbBackend(project, name, config))
+_BACKENDS: Mapping[str, Callable[[str, str, RunConfig | None], Backend]] = MappingProxyType(
+    {"wandb": WandbBackend, "mlflow": MlflowBackend}
+)
 
 
-def mlflow_tracker(experiment: str, name: str, config: RunConfig | None = None) -> Tracker:
-    """Return a tracker that logs to MLflow.
+def tracker(kind: str, project: str, name: str, config: RunConfig | None = None) -> Tracker:
+    """Return a tracker of the kind `wandb` or `mlflow`; UsageError where its library is not installed."""
+    library(kind, f"logging to {kind}", kind)
+    return Tracker(partial(_BACKENDS[kind], project, name, config))
 
-    Raises
-    ------
-    UsageError
-        If mlflow is not installed.
-    """
-    library("mlflow", "logging to MLflow", "mlflow")
-    return Tracker(lambda: MlflowBackend(experiment, name, config))
+
+def trackers_of(config: RunConfig) -> list[Tracker]:
+    """Return the trackers that a config asks for."""
+    asked = {kind: getattr(config.notify, kind, None) for kind in _BACKENDS}
+    return [tracker(kind, project, config.name, config) for kind, project in asked.items() if project]
 
 
 def _metric_name(name: str) -> str:

@@ -146,7 +146,7 @@ def test_without_litellm_its_endpoint_says_what_to_install(
     monkeypatch.setitem(sys.modules, "litellm", None)
     done = in_process("validate", litellm_config(tmp_path), cwd=tmp_path)
     assert done.code == 2, done.said
-    assert "pip install 'litellm>=1.108'" in done.err
+    assert "pip install litellm" in done.err
 
 
 @pytest.mark.parametrize("key", ["api", "stream", "headers", "api_key_env"])

@@ -1,6 +1,6 @@
 """LiteLLM's library and proxy, as documented, before a server with the APIs of Anthropic, Bedrock and Gemini.
 
-The library needs the extra litellm; LITELLM names the proxy's command, which may be in another environment
+The library is installed by hand (pip install litellm); LITELLM names the proxy's command, which may be in another environment
 (``pip install 'litellm[proxy]'``).
 """
 
@@ -102,7 +102,7 @@ def arguments(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, dict[str, s
 
 
 def test_a_run_through_the_library(tmp_path: Path, arguments: dict[str, dict[str, str]]) -> None:
-    pytest.importorskip("litellm", reason="the extra litellm is not installed")
+    pytest.importorskip("litellm", reason="litellm is not installed")
     page = PAGE.partition("## LiteLLM's library")[2].partition("```yaml\n")[2].partition("```")[0]
     models = YAML(typ="safe", pure=True).load(page)["models"]
     models.append({"name": "claude", "model": "anthropic/claude-sonnet-4-5", "endpoints": ["litellm"]})
@@ -114,7 +114,7 @@ def test_a_run_through_the_library(tmp_path: Path, arguments: dict[str, dict[str
 
 
 def test_a_model_without_a_provider_is_named(tmp_path: Path) -> None:
-    pytest.importorskip("litellm", reason="the extra litellm is not installed")
+    pytest.importorskip("litellm", reason="litellm is not installed")
     config = config_of(tmp_path, [{"name": "m", "model": "no-such-model", "endpoints": ["litellm"]}])
     done = command("validate", write_config(tmp_path, config))
     assert done.exit_code == 2, done.stderr

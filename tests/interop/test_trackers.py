@@ -18,7 +18,7 @@ from standings_examples import finished
 
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.events import Progress, Stopped
-from adaptive_eval.run.trackers import mlflow_tracker, wandb_tracker
+from adaptive_eval.run.trackers import tracker as tracker_of
 
 pytestmark = pytest.mark.interop
 
@@ -31,14 +31,12 @@ INSTALL = "run ./scripts/interop, which installs it in an environment of its own
 def test_mlflow(tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow", reason=f"mlflow is not installed; {INSTALL}")
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "")  # which is put back as it was
-    monkeypatch.delenv("MLFLOW_ALLOW_FILE_STORE")
     monkeypatch.chdir(tmp_path)
-    tracker = mlflow_tracker("ours", "nightly")
+    tracker = tracker_of("mlflow", "ours", "nightly")
     tracker(Progress(0.0, 1.0, finished(), ()))
     tracker(END)
     assert tracker.close() is None
-    client = mlflow.MlflowClient((tmp_path / "mlruns").as_uri())
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
     (found,) = client.search_runs([client.get_experiment_by_name("ours").experiment_id])
     assert found.info.status == "FINISHED"
     assert found.data.tags["stopped"] == "resolved"
@@ -132,7 +130,7 @@ def test_wandb(tmp_path, monkeypatch):
     pytest.importorskip("wandb", reason=f"wandb is not installed; {INSTALL}")
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
-    tracker = wandb_tracker("ours", "nightly")
+    tracker = tracker_of("wandb", "ours", "nightly")
     tracker(Progress(0.0, 1.0, finished(), ()))
     tracker(END)
     assert tracker.close() is None

@@ -11,8 +11,7 @@ from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.events import Progress, Stopped
 from adaptive_eval.errors import UsageError
-from adaptive_eval.run.observers import trackers_of
-from adaptive_eval.run.trackers import Tracker, figures_of
+from adaptive_eval.run.trackers import Tracker, figures_of, trackers_of
 
 END = Stopped(StopVerdict("resolved", "goal reached"))
 
