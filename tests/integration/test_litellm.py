@@ -1,7 +1,7 @@
 """LiteLLM's library and proxy, as documented, before a server with the APIs of Anthropic, Bedrock and Gemini.
 
-The library is installed by hand (pip install litellm); LITELLM names the proxy's command, which may be in another environment
-(``pip install 'litellm[proxy]'``).
+The library is installed by hand (``pip install litellm``); LITELLM names the proxy's command, which may be
+in another environment (``pip install 'litellm[proxy]'``).
 """
 
 from __future__ import annotations
