@@ -70,7 +70,8 @@ print(json.dumps([[str(getattr(read_number(text), "value", None)) for text in te
 def test_other_interpreters_read_the_same_numbers(python):
     # Debian's 3.11.2 has faults in possessive quantifiers, which later patch versions mended.
     known = shutil.which(python)
-    if known is None or known == sys.executable:
+    # A shim of pyenv is there for versions that it does not run.
+    if known in (None, sys.executable) or subprocess.run([known, "-V"], capture_output=True).returncode:
         pytest.skip(f"{python} is not here")
     texts = [
         *(text for text, _ in READABLE),
