@@ -1,8 +1,6 @@
 """The HTTP client under an endpoint: as many connections as requests in flight, and bodies of bounded size.
 
-It is aiohttp itself. Measured by ``benchmarks/engine.py``, the same requests through the plain calls of the
-openai client over aiohttp take four times the processor time, through its typed ones seven times.
-httpx2 finds the certificates, where a server speaks TLS.
+It is aiohttp itself: docs/architecture.md has the figures. httpx2 finds the certificates, where a server speaks TLS.
 """
 
 from __future__ import annotations

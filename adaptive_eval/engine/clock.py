@@ -40,15 +40,6 @@ class SystemClock:
 LONGEST_PAUSE = 30.0
 """Seconds between two readings beyond which the processor time is looked at: it reads about once a second."""
 
-_BUSY = 0.1
-"""Share of a long pause for which a process whose event loop is held up uses the processor, at least."""
-
-_ALIVE = 0.5
-"""Share of the seconds of a long pause that another thread has counted, at least, where the loop waited."""
-
-_LOOK = 1.0
-"""Seconds after which the processor time is looked at again."""
-
 
 class _Heartbeat:
     """Counts seconds in its own thread, which a blocked event loop does not delay."""
@@ -100,6 +91,12 @@ class Stopwatch:
     (165.0, 60.0)
     """
 
+    look = 1.0  # seconds after which the processor time is looked at again
+    # share of a long pause for which a process whose event loop is held up uses the processor, at least
+    busy = 0.1
+    # share of its seconds that another thread has counted, at least, where the loop waited
+    alive = 0.5
+
     def __init__(
         self,
         clock: Clock,
@@ -123,11 +120,11 @@ class Stopwatch:
         """Return seconds of running time, those of previous sessions included."""
         now = self._clock.now()
         pause, self._last = now - self._last, now
-        if now - self._looked >= _LOOK:  # not at every reading: it is a call of the system
+        if now - self._looked >= self.look:  # not at every reading: it is a call of the system
             used, beats = self._processor(), self._heartbeat()
             busy, alive = used - self._used, beats - self._beats
             self._looked, self._used, self._beats = now, used, beats
-            if pause > LONGEST_PAUSE and (busy >= _BUSY * pause or alive >= _ALIVE * pause):
+            if pause > LONGEST_PAUSE and (busy >= self.busy * pause or alive >= self.alive * pause):
                 self.longest_stall = max(self.longest_stall, pause)
                 self._elapsed += pause
         if 0.0 < pause <= LONGEST_PAUSE:

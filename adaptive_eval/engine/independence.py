@@ -45,21 +45,8 @@ _UNKNOWN_TEMPERATURE: Final = 0.6
 _OWN_ID: Final = 8
 """A shorter id may be the same for every response."""
 
-_QUESTIONS: Final = 5_000
-"""Questions of a model that are watched: enough to find copies, in memory that does not grow further."""
-
-_UNLIKELY: Final = 0.5
-"""A coincidence held to be no more likely than this is a copy at once."""
-
 ENOUGH: Final = 20
 """Repeats without any variation after which a warning is raised, and a complete log's do not count."""
-
-_POINTLESS: Final = 300
-"""Copies in a row after which a model is asked nothing more: a model that varies in 2 % of its repeats gives
-so many with probability 0.2 %, one that varies in 5 % with 2e-7."""
-
-_SEED: Final = 20_000
-"""Stored answers, about, from which the audit of a resumed run starts."""
 
 
 def coincidence(size: int, temperature: float) -> float:
@@ -158,8 +145,14 @@ class IndependenceAudit:
     m: 6 of 6 answers to a question asked again are the same tex
     """
 
-    def __init__(self, temperatures: Mapping[str, float | None], *, copies_count: bool = False) -> None:
-        self._copies_count = copies_count  # repeats that never differ: in runs of earlier versions
+    questions = 5_000  # of a model that are watched: enough to find copies, in memory that does not grow
+    unlikely = 0.5  # a coincidence held to be no more likely than this is a copy at once
+    # copies in a row after which a model is asked nothing more: one that varies in 2 % of its repeats gives
+    # so many with probability 0.2 %, one that varies in 5 % with 2e-7
+    pointless_copies = 300
+    seed = 20_000  # stored answers, about, from which the audit of a resumed run starts
+
+    def __init__(self, temperatures: Mapping[str, float | None]) -> None:
         self._models = {
             model: _Model(temperature)
             for model, temperature in temperatures.items()
@@ -173,7 +166,7 @@ class IndependenceAudit:
     def observe(self, model: str, question: tuple[str, str], completion: Completion) -> bool:
         """Read an answer; return whether it is a copy by present evidence, and must not count."""
         known = self._models.get(model)
-        if known is None or (question not in known.digests and len(known.digests) >= _QUESTIONS):
+        if known is None or (question not in known.digests and len(known.digests) >= self.questions):
             return False
         repeat = self.compare(model, question, completion)
         copy = repeat == "copy" or (repeat == "same" and _alarmed(known))
@@ -191,7 +184,7 @@ class IndependenceAudit:
         if before is not None:
             same = before[0] == digests[0]
             chance = self._compare(known, answer, same=same, same_id=before[1] == digests[1])
-            found = "different" if not same else "copy" if chance <= _UNLIKELY else "same"
+            found = "different" if not same else "copy" if chance <= self.unlikely else "same"
         known.remember(answer)
         return found
 
@@ -203,9 +196,9 @@ class IndependenceAudit:
     def pointless(self, model: str) -> str | None:
         """Return why asking a model again tells nothing new; None where it may."""
         known = self._models.get(model)
-        if known is None or known.repeated < _POINTLESS:
+        if known is None or known.repeated < self.pointless_copies:
             return None
-        if not _alarmed(known) and (known.varied or self._copies_count):
+        if not _alarmed(known) and known.varied:
             return None
         return f"the last {known.repeated:,} answers to questions asked again were copies. {_CAUSES}"
 
@@ -224,13 +217,13 @@ class IndependenceAudit:
 
     def read(self, reader: RunReader) -> None:
         """Take in stored answers: all of as many questions as give about 20,000 of them."""
-        for model, question, completion in reader.answers(_SEED):
+        for model, question, completion in reader.answers(self.seed):
             self.observe(model, question, completion)
 
     def warnings(self) -> tuple[str, ...]:
         """Return a warning for each model whose answers come again too often, or never vary."""
         return tuple(
-            _words(name, known, self._copies_count)
+            _words(name, known)
             for name, known in self._models.items()
             if _alarmed(known) or (not known.varied and known.evidence.pairs >= ENOUGH)
         )
@@ -301,16 +294,11 @@ _CAUSES = (
 )
 
 
-def _words(name: str, known: _Model, copies_count: bool) -> str:
+def _words(name: str, known: _Model) -> str:
     found = known.evidence
     counted = f"{known.copies:,} copies do not count. {_CAUSES}"
     if not _alarmed(known):
-        consequence = (
-            "If they are copies, intervals are too narrow"
-            if copies_count
-            else ("They do not count until one differs")
-        )
-        said = counted if known.copies else f"{consequence}. {_CAUSES}"
+        said = counted if known.copies else f"They do not count until one differs. {_CAUSES}"
         return Coded(
             "warning/copies",
             f"{name}: all {found.pairs:,} answers to a question asked again are the same text as the one "

@@ -16,15 +16,14 @@ from adaptive_eval.errors import SessionError
 from adaptive_eval.store.records import AttemptRecord, EndpointHealth, SnapshotRecord, TrialRecord
 from adaptive_eval.trial import TrialRequest
 
-_LINGER_RATIO = 1.0
-"""Results gather for as long as the last commits took: commits take at most half of the time."""
-
-_LONGEST_LINGER = 0.02
-"""Most seconds that a result waits for others; a model takes far longer to answer."""
-
 
 class Ledger:
-    """Writes to the recorder, and groups results into commits."""
+    """Writes to the recorder, and groups results into commits.
+
+    Results gather for as long as the last commits took: commits take at most half of the time.
+    """
+
+    longest_linger = 0.02  # most seconds that a result waits for others; a model takes far longer to answer
 
     def __init__(self, recorder: Recorder, clock: Clock, committer: Committer) -> None:
         self._recorder = recorder
@@ -91,7 +90,7 @@ class Ledger:
 
     async def gather(self) -> None:
         """Wait for more results before the next commit, in proportion to the cost of the last ones."""
-        linger = min(_LONGEST_LINGER, _LINGER_RATIO * self._cost)
+        linger = min(self.longest_linger, self._cost)
         self._cost = 0.0
         remaining = self._committed_at + linger - self._clock.now()
         if remaining > 0.0:

@@ -94,24 +94,6 @@ class Gate:
 MOST = 512
 """Requests in flight at most, unless said otherwise."""
 
-_STEP = 4.0
-"""Requests by which the limit grows in a round, once the first sign of a limit was seen."""
-
-_GROWN = 1.25
-"""Two rounds are compared when one had so many times the requests in flight of the other."""
-
-_WORTH = 0.25
-"""A growth is worth it when throughput grows by this share of it: twice the requests, 25 % more answers."""
-
-_SLOWER = 1.5
-"""Answers that take this many times as long, without more requests: others use the server too."""
-
-_QUEUED = 0.125
-"""The share of the limit that may wait in the server's queue."""
-
-_FEWEST = 8
-"""Fewest answers that make a round."""
-
 _OVERLOAD = frozenset({"rate_limit", "timeout"})
 
 
@@ -159,6 +141,13 @@ class AdaptiveConcurrency:
     8
     """
 
+    step = 4.0  # requests by which the limit grows in a round, once the first sign of a limit was seen
+    grown = 1.25  # two rounds are compared when one had so many times the requests in flight of the other
+    worth = 0.25  # the share of a growth by which throughput must grow: twice the requests, 25 % more answers
+    slower = 1.5  # answers that take so many times as long, without more requests: others use the server too
+    queued = 0.125  # the share of the limit that may wait in the server's queue
+    fewest = 8  # answers that make a round, at least
+
     def __init__(self, start: int = 16, most: int = MOST) -> None:
         if not 1 <= start <= most:
             raise UsageError(f"start is {start} and most is {most}; 1 <= start <= most is needed")
@@ -184,7 +173,7 @@ class AdaptiveConcurrency:
         this.seconds += now - sent_at
         this.tokens += tokens
         this.busiest = max(this.busiest, in_flight)
-        if this.answers >= max(_FEWEST, self.slots):
+        if this.answers >= max(self.fewest, self.slots):
             self._end_round(now)
 
     def failed(self, error: EndpointError, *, sent_at: float, now: float) -> None:
@@ -196,7 +185,7 @@ class AdaptiveConcurrency:
         """Count the requests that wait in the server's own queue."""
         self._queued = requests > 0
         # Not again while the last cut is still on its way.
-        if requests > max(1.0, _QUEUED * self._limit) and in_flight <= self.slots:
+        if requests > max(1.0, self.queued * self._limit) and in_flight <= self.slots:
             self._cut(0.75, now)
 
     def _end_round(self, now: float) -> None:
@@ -209,16 +198,18 @@ class AdaptiveConcurrency:
         else:
             limit, pace_before = before
             growth, rise = self._limit / limit, pace / max(pace_before, 1e-9)
-            if growth >= _GROWN:
-                if growth / max(rise, 1e-9) - 1.0 < _WORTH * (growth - 1.0):
+            if growth >= self.grown:
+                if growth / max(rise, 1e-9) - 1.0 < self.worth * (growth - 1.0):
                     self._cut(1.0 / growth, now)
                     return
                 self._before = (self._limit, pace)
-            elif rise > _SLOWER:
+            elif rise > self.slower:
                 self._cut(0.75, now)
                 return
         if not self._queued:
-            self._limit = min(float(self.most), 2 * self._limit if self._doubling else self._limit + _STEP)
+            self._limit = min(
+                float(self.most), 2 * self._limit if self._doubling else self._limit + self.step
+            )
 
     def _cut(self, factor: float, now: float) -> None:
         """Decrease the limit and restart the measurement."""

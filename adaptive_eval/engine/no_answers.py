@@ -8,12 +8,6 @@ from collections.abc import Iterator, Mapping
 from adaptive_eval.errors import Coded
 from adaptive_eval.trial import NO_ANSWER, Score
 
-_FEWEST, _SHARE = 5, 0.1
-"""Empty answers, and their share, from which a warning is shown."""
-
-_ENOUGH, _NEARLY_ALL = 20, 0.95
-"""Answers, and the share of them that are none, from which a model's score says nothing about it."""
-
 _ADVICE = {
     "content_filter": "a filter of the server withheld them",
     "tool_calls": "the model called tools; nothing here runs them",
@@ -35,6 +29,10 @@ class NoAnswers:
 reasoning parser match the model? Its score would say nothing, so it is not ranked; on: {mostly_empty: rank} \
 ranks it
     """
+
+    fewest, share = 5, 0.1  # empty answers, and their share, from which a warning is shown
+    # answers, and the share of them that are none, from which a model's score says nothing about it
+    enough, nearly_all = 20, 0.95
 
     def __init__(
         self, stored: Mapping[str, tuple[int, Mapping[str, int]]] | None = None, *, ranked: bool = False
@@ -63,7 +61,7 @@ ranks it
     def refusal(self, model: str) -> str | None:
         """Say why `model` is not ranked, where nearly all of its answers are none."""
         answers, causes = self._answers[model], self._causes.get(model, Counter())
-        if self._ranked or answers < _ENOUGH or causes.total() < _NEARLY_ALL * answers:
+        if self._ranked or answers < self.enough or causes.total() < self.nearly_all * answers:
             return None
         return (
             f"{_in_words(answers, causes)} Its score would say nothing, so it is not ranked; "
@@ -78,7 +76,7 @@ ranks it
     def remarks(self) -> Iterator[str]:
         """Yield of each model with many answers that are none how many, and why."""
         for model, causes in self._causes.items():
-            if causes.total() >= max(_FEWEST, _SHARE * self._answers[model]):
+            if causes.total() >= max(self.fewest, self.share * self._answers[model]):
                 words = _in_words(self._answers[model], causes)
                 yield Coded("warning/no-answers", f"{model}: {words}")
 
