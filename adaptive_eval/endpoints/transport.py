@@ -1,6 +1,6 @@
 """The HTTP client under an endpoint: as many connections as requests in flight, and bodies of bounded size.
 
-It is aiohttp itself: docs/architecture.md has the figures. httpx2 finds the certificates, where a server speaks TLS.
+It is aiohttp itself: docs/architecture.md has the figures. httpx2 finds the certificates.
 """
 
 from __future__ import annotations

@@ -83,7 +83,8 @@ class InFlightTrials:
         self._lanes: dict[str, Lane] = {}
         for model, client in clients.items():
             limit = client.limit or OfServers(self.fleet.pool(model), client.samples)
-            self._lanes[model] = Lane(client, Gate(limit), proven=model in proven)
+            in_batches = isinstance(limit, BatchRounds)  # whose first answers may take a day
+            self._lanes[model] = Lane(client, Gate(limit), proven=model in proven or in_batches)
         self._slots = {model: lane.gate for model, lane in self._lanes.items()}
         self._running: dict[TrialKey, TrialTask] = {}
         self._ended: deque[TrialTask] = deque()
