@@ -217,7 +217,7 @@ def watch(setting: Setting, gap: float, placed: Place, pairs: int, seed: int) ->
     board, answers, holes = Board(spec), GivenChances(chances), np.random.default_rng(of_holes)
     comparison = Comparison(spec, board)
     stream = answers.begin(spec, board.run_sequence, of_run)
-    models, rows = np.arange(2 * pairs), np.arange(comparison.progress.size)
+    models, rows = np.arange(2 * pairs), np.arange(comparison.fold.progress.size)
     truth = np.full(rows.size, gap)
     if setting.target == "population":
         truth[pairs:] = np.tile([setting.mean + gap / 2, setting.mean - gap / 2], pairs)[: rows.size - pairs]

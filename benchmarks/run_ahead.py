@@ -102,7 +102,7 @@ class KnownPath(drain.Drain):
         """Return the contrasts that need no further trials."""
         goal = self._comparison.goal
         reach = np.minimum(np.array(issued)[goal.first], np.array(issued)[goal.second])
-        return np.flatnonzero(self._comparison.open & (self._last > 0) & (reach >= self._last))
+        return np.flatnonzero(self._comparison.fold.needed & (self._last > 0) & (reach >= self._last))
 
 
 class KnownRates(drain.Drain):

@@ -8,6 +8,7 @@ batch costs a few array operations.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +66,8 @@ class Board:
         small = np.result_type(*(cells.categories.dtype for cells in self.cells))
         self.answers: NDArray[np.integer] = np.full((len(spec.models), 64), NOT_YET, dtype=small)
         """Category at each index of each model, also beyond its common prefix; NOT_YET if it is awaited."""
+        self._told: Ints = np.zeros((len(spec.names), 64), dtype=np.int64)
+        """Log position, from 1, of each index; in a prefix, that by which all before was told too."""
         self.furthest = [0] * len(spec.models)
         """Index after the last one that each model has completed."""
         self.answered = 0
@@ -84,13 +87,18 @@ class Board:
                 wider = np.full((len(self.answers), index + index // 2), NOT_YET, dtype=self.answers.dtype)
                 wider[:, : self.answers.shape[1]] = self.answers
                 self.answers = wider
+                self._told = np.pad(self._told, ((0, 0), (0, wider.shape[1] - self._told.shape[1])))
         self.answers[model, index] = category
-        self.answered += 1
+        if category != KNOWN:
+            self.answered += 1
+            self._told[model, index] = self.answered
         if index != self.complete[model]:
             return
-        ready, answers = self._ready[model], self.answers[model]
+        ready, answers, told = self._ready[model], self.answers[model], self._told[model]
+        latest = told[index - 1] if index else 0
         while index < self.furthest[model] and (answer := int(answers[index])) != NOT_YET:
             ready.append(self.copies.counted(model, index, answer))
+            told[index] = latest = max(latest, told[index])
             index += 1
         self.complete[model] = index
 
@@ -119,19 +127,23 @@ class Board:
         self.add(model, index, KNOWN)
         return True
 
-    def absorb(self, until: int | None = None) -> None:
-        """Move complete prefixes into the cells: all of them, or up to index `until` of every model."""
+    def absorb(self, horizon: int | None = None) -> None:
+        """Move complete prefixes into the cells: all, or what was told up to a position of the log."""
         while True:
             self.fill()
-            waiting = [model for model, ready in enumerate(self._ready) if ready]
-            if until is not None:
-                progress = self.progress.tolist()
-                waiting = [model for model in waiting if progress[model] < until]
+            until = list(self.complete)
+            if horizon is not None:
+                until = [
+                    int(self._told[model, : self.complete[model]].searchsorted(horizon, side="right"))
+                    for model in range(len(self._ready))
+                ]
+            progress = self.progress.tolist()
+            waiting = [model for model in range(len(self._ready)) if progress[model] < until[model]]
             if not waiting:
                 return
-            self._absorb_ready(waiting, FINISHED if until is None else until)
+            self._absorb_ready(waiting, until)
 
-    def _absorb_ready(self, waiting: list[int], until: int) -> None:
+    def _absorb_ready(self, waiting: list[int], until: Sequence[int]) -> None:
         while waiting:
             groups: dict[int, list[int]] = defaultdict(list)
             for model in waiting:
@@ -142,17 +154,14 @@ class Board:
                     del self._turns[model][0]
                     for cells in self.cells:
                         cells.exact[model] = not cells.exact[model]
-                ends = [
-                    min([start + len(self._ready[model]), until, *self._turns[model][:1]])
-                    for model in members
-                ]
+                ends = [min([until[model], *self._turns[model][:1]]) for model in members]
                 length = min(ends) - start
                 rows = np.array(members, dtype=np.int64)
                 block = np.array([self._ready[model][:length] for model in members], dtype=np.int64)
                 self._absorb_block(rows, start, block)
                 for model in members:
                     del self._ready[model][:length]
-            waiting = [model for model in waiting if self._ready[model] and self.progress[model] < until]
+            waiting = [model for model in waiting if self.progress[model] < until[model]]
 
     def _absorb_block(self, rows: Ints, start: int, block: Ints) -> None:
         stop = start + block.shape[1]
@@ -163,6 +172,31 @@ class Board:
             for index, cells in enumerate(self.cells):
                 cells.absorb(rows, block[:, task == index])
         self.progress[rows] = stop
+
+    def positions(self, models: Ints, start: int, stop: int) -> Ints:
+        """Return where in the log models had completed steps ``start .. stop-1``, of shape (models, steps).
+
+        References, whose trials are all in from the start, have no position: 0.
+        """
+        return self._told[models, start:stop]
+
+    def told_by(self, models: Sequence[int], step: int) -> int:
+        """Return the position of the log by which all `models` had completed so many steps."""
+        return int(self._told[models, step - 1].max())
+
+    def steps_at(self, model: int, position: int) -> int:
+        """Return how many steps a model had completed at a position of the log."""
+        return int(self._told[model, : self.progress[model]].searchsorted(position, side="right"))
+
+    def score_at(self, model: int, step: int) -> float:
+        """Return a model's unit score after so many steps."""
+        score, row = 0.0, np.array([model])
+        locals_ = self.run_sequence.local(step)
+        for weight, cells, local in zip(self.spec.task_weights, self.cells, locals_, strict=True):
+            if local:
+                path = cells.path(row, local - 1, local)
+                score += weight * float(path.total[0, -1]) / max(float(path.seen[0, -1]), 1.0)
+        return score
 
     def forget(self, before: int) -> None:
         """Let the cells drop per-trial quantities before index `before` of the run."""

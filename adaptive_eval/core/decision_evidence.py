@@ -19,9 +19,9 @@ from scorio.sequential.evidence import confidence_radius
 _VERDICTS = {1: "better", -1: "worse", TIE: "tie"}
 
 
-def pair_decision(spec: SessionSpec, comparison: Comparison, call: Call, trials: int) -> Decision:
+def pair_decision(spec: SessionSpec, comparison: Comparison, call: Call) -> Decision:
     """Return the decision that a call of one contrast is."""
-    goal, (origin, unit), row = comparison.goal, spec.scale, call.contrast
+    goal, (origin, unit), row = comparison.goal, spec.scale, call.event.contrast
     first, second = sides(spec, goal, row)
     low, high = (unit * min(max(end, -1.0), 1.0) for end in (call.low, call.high))
     evidence: dict[str, Any] = {
@@ -29,11 +29,11 @@ def pair_decision(spec: SessionSpec, comparison: Comparison, call: Call, trials:
         "low": low,
         "high": high,
         "statistic": call.statistic,
-        "threshold": call.threshold,
+        "threshold": call.event.threshold,
         "questions": float(call.questions),
         "kind": "width" if goal.measured[row] else "threshold" if goal.single[row] else "pair",
     }
-    if call.verdict == TIE and not goal.measured[row]:
+    if call.event.verdict == TIE and not goal.measured[row]:
         evidence["equivalence"] = spec.stopping.equivalence
     if goal.single[row]:
         evidence["against"] = second
@@ -46,7 +46,9 @@ def pair_decision(spec: SessionSpec, comparison: Comparison, call: Call, trials:
         low, high = population_interval(spec, comparison, row)
         evidence |= {"exact": True, "population_low": low, "population_high": high}
     models = (first,) if goal.single[row] else (first, second)
-    return Decision("pair", models, _VERDICTS[call.verdict], call.step, trials, evidence=evidence)
+    return Decision(
+        "pair", models, _VERDICTS[call.event.verdict], call.event.step, call.event.position, evidence=evidence
+    )
 
 
 def population_interval(spec: SessionSpec, comparison: Comparison, row: int) -> tuple[float, float]:
@@ -61,7 +63,7 @@ def population_interval(spec: SessionSpec, comparison: Comparison, row: int) -> 
         kappa = SCORE_KAPPA if goal.single[row] else KAPPA
         variance += weight**2 * (float(gap @ gap) + kappa) / gap.size**2
     radius = float(confidence_radius(variance, comparison.alpha))
-    middle, least = float(comparison.difference[row]), 0.0 if goal.measured[row] else -1.0
+    middle, least = float(comparison.latest.difference[row]), 0.0 if goal.measured[row] else -1.0
     shift = origin if goal.measured[row] else 0.0
     low, high = (shift + unit * min(max(middle + sign * radius, least), 1.0) for sign in (-1, 1))
     return low, high
@@ -71,15 +73,15 @@ def retirement(spec: SessionSpec, comparison: Comparison, model: int, trials: in
     """Return the decision that a model needs no more trials."""
     goal, names = comparison.goal, spec.names
     evidence: dict[str, Any] = {"separated": [], "tied": [], "lost": []}
-    last = 0
+    last, verdict = 0, comparison.fold.verdict
     for row in np.flatnonzero((goal.first == model) | (goal.second == model)).tolist():
-        last = max(last, int(comparison.decided_at[row]))
-        if goal.single[row] or (comparison.verdict[row] == 0 and not comparison.lost[row]):
+        last = max(last, int(comparison.fold.decided_at[row]))
+        if goal.single[row] or (verdict[row] == 0 and not comparison.lost[row]):
             continue
-        kind = "lost" if comparison.lost[row] else "tied" if comparison.verdict[row] == TIE else "separated"
+        kind = "lost" if comparison.lost[row] else "tied" if verdict[row] == TIE else "separated"
         other = int(goal.second[row] if goal.first[row] == model else goal.first[row])
         evidence[kind].append(names[other])
-    step = last or comparison.common_prefix
+    step = last or comparison.reached
     if comparison.board.determinism.done(model):
         evidence |= {"exact": True, "questions": spec.questions}
     return Decision("retired", (names[model],), "retired", step, trials, evidence=evidence)
@@ -87,7 +89,7 @@ def retirement(spec: SessionSpec, comparison: Comparison, model: int, trials: in
 
 def resolved_evidence(comparison: Comparison) -> dict[str, Any]:
     """Return which goals are met, and how many contrasts got a winner or a tie."""
-    goal, decided, tied = comparison.goal, comparison.verdict != 0, comparison.verdict == TIE
+    goal, decided, tied = comparison.goal, comparison.fold.verdict != 0, comparison.fold.verdict == TIE
     pairs, models = ~goal.single, goal.single & ~goal.measured
     return {
         "goals": list(comparison.met),

@@ -83,23 +83,26 @@ class Drain:
         """Find the contrasts that are decided when all that is issued is complete."""
         comparison, goal = self._comparison, self._comparison.goal
         complete = max(sum(comparison.board.complete[: self._models]), 1)
-        rows = np.flatnonzero(comparison.open & ~goal.measured)
+        rows = np.flatnonzero(comparison.fold.needed & ~goal.measured)
         first, second = goal.first[rows], np.where(goal.single[rows], goal.first[rows], goal.second[rows])
         reach = _of_both(issued, first, second)
         awaited = reach > _of_both(comparison.board.complete, first, second)
         rows, reach, first, second = (each[awaited] for each in (rows, reach, first, second))
         single = goal.single[rows]
-        growth = (reach / np.maximum(comparison.progress[rows], 1))[:, None]
-        ready = comparison.questions[rows] >= MIN_QUESTIONS
-        difference, variance = comparison.difference[rows, None], comparison.variance[rows, None]
+        growth = (reach / np.maximum(comparison.fold.progress[rows], 1))[:, None]
+        ready = comparison.latest.questions[rows] >= MIN_QUESTIONS
+        difference, variance = (
+            comparison.latest.difference[rows, None],
+            comparison.latest.variance[rows, None],
+        )
         at_margin = np.ones((rows.size, 1))
-        np.divide(comparison.at_margin[rows, None], variance, out=at_margin, where=ready[:, None])
+        np.divide(comparison.latest.margin[rows, None], variance, out=at_margin, where=ready[:, None])
         variance = variance / growth
         pairs = np.flatnonzero(~single)
         if self._foresight.available and pairs.size and flight > SMALL_FLIGHT * complete:
             of_pairs = first[pairs], second[pairs], reach[pairs]
             mean, spread, questions = self._foresight.read(
-                *of_pairs, comparison.common_prefix, difference[pairs, 0]
+                *of_pairs, comparison.reached, difference[pairs, 0]
             )
             difference, variance = (np.repeat(each, mean.shape[1], axis=1) for each in (difference, variance))
             difference[pairs], variance[pairs], ready[pairs] = mean, spread, questions >= MIN_QUESTIONS
@@ -123,19 +126,19 @@ class Drain:
         comparison, margin = self._comparison, self._comparison.margin
         scale = np.where(np.arange(difference.shape[1]) > 0, share, 1.0)
         evidence = (scale * log_evidence(difference, variance, margin)).max(axis=1)
-        bet = comparison.bet[rows]
-        read = np.maximum(evidence, share * comparison.statistic[rows])
+        bet = comparison.courses.bet[rows]
+        read = np.maximum(evidence, share * comparison.latest.statistic[rows])
         evidence = np.where(np.isnan(bet), read, bet * growth)
         tied = np.zeros(rows.size, dtype=bool)
         if margin is not None:
             ties = (scale * log_tie_evidence(difference, variance * at_margin, margin)).max(axis=1)
-            tied = ties >= share * comparison.tie_threshold
+            tied = ties >= share * comparison.fold.tie_threshold
         # Each winner lowers the threshold of the others, also of those that reached it before.
         winners = -1
         won = tied
         while int((won & ~tied).sum()) > winners:
             winners = int((won & ~tied).sum())
-            won = evidence >= share * comparison.threshold_after(winners)
+            won = evidence >= share * comparison.fold.levels.winner(comparison.fold.won + winners)
         return np.asarray(won | tied)
 
 

@@ -54,9 +54,9 @@ def forecast(
     be, not by its bets. Of many open contrasts, those are simulated that will take longest: the run ends with
     the last of them.
     """
-    rows = np.flatnonzero(comparison.open)
+    rows = np.flatnonzero(comparison.fold.needed)
     open_pairs = rows.size
-    known = comparison.questions[rows] >= 2
+    known = comparison.latest.questions[rows] >= 2
     goal = comparison.goal
     if not goal.stops or spec.stopping.rule not in FORECAST_RULES or rows.size == 0 or not known.all():
         return None
@@ -72,19 +72,19 @@ def forecast(
     if not measured.all():
         draws[~measured] = closing_steps(
             _outlook(spec, board, comparison, rows[~measured]),
-            threshold=comparison.threshold,
+            threshold=comparison.fold.threshold,
             horizon=horizon,
             rng=rng,
             paths=paths,
             moments=moments,
             equivalence=comparison.margin,
-            alpha=exp(-comparison.tie_threshold),
+            alpha=exp(-comparison.fold.tie_threshold),
         )
     if measured.any():
         widths = rows[measured]
         draws[measured] = measured_steps(
             _outlook(spec, board, comparison, widths),
-            comparison.difference[widths],
+            comparison.latest.difference[widths],
             goal.width[widths],
             alpha=comparison.alpha,
             horizon=horizon,
@@ -121,7 +121,7 @@ def _of_pairs(
 ) -> tuple[PairForecast, ...]:
     """Return the forecast of each simulated pair."""
     asked = np.array([len(_asked(spec, comparison, row)) for row in rows.tolist()])
-    further = np.maximum(np.minimum(draws, horizon) - comparison.progress[rows, None], 0.0)
+    further = np.maximum(np.minimum(draws, horizon) - comparison.fold.progress[rows, None], 0.0)
     ranges = np.quantile(asked[:, None] * further, QUANTILES, axis=1).T.tolist()
     decided = np.isfinite(draws).mean(axis=1).tolist()
     return tuple(
@@ -134,12 +134,15 @@ def _hardest(spec: SessionSpec, comparison: Comparison, rows: NDArray[np.int64])
     """Return the open pairs to simulate: of a large board those that will take longest."""
     if rows.size <= HARDEST:
         return rows
-    difference, variance = comparison.difference[rows], np.minimum(comparison.variance[rows], 1e6)
-    factor = 2.0 * max(comparison.threshold, 1.0) * variance / np.maximum(difference**2, 1e-12)
+    difference, variance = (
+        comparison.latest.difference[rows],
+        np.minimum(comparison.latest.variance[rows], 1e6),
+    )
+    factor = 2.0 * max(comparison.fold.threshold, 1.0) * variance / np.maximum(difference**2, 1e-12)
     if comparison.margin is not None:
         inside = np.maximum(comparison.margin - np.abs(difference), 1e-6)
         factor = np.minimum(factor, -2.0 * np.log(comparison.alpha) * variance / inside**2)
-    order = rows[np.argsort(-factor * comparison.progress[rows], kind="stable")]
+    order = rows[np.argsort(-factor * comparison.fold.progress[rows], kind="stable")]
     first, second = comparison.goal.first, comparison.goal.second
     chosen, left = list(order[:HARDEST]), {*first[rows].tolist(), *second[rows].tolist()}
     for row in order.tolist():
@@ -157,7 +160,7 @@ def _end(condition: Condition, comparison: Comparison, rows: NDArray[np.int64], 
     if isinstance(condition, AllOf):
         ends = [_end(part, comparison, rows, draws) for part in condition.parts]
         return np.asarray(np.max(ends, axis=0))
-    theirs = condition.needed(comparison.verdict, comparison.scores, comparison.lost)[rows]
+    theirs = condition.needed(comparison.fold.verdict, comparison.scores, comparison.lost)[rows]
     return np.asarray(draws[theirs].max(axis=0, initial=0.0))
 
 
@@ -198,9 +201,9 @@ def _outlook(spec: SessionSpec, board: Board, comparison: Comparison, rows: NDAr
     binary = not single.any() and all(cells.binary for cells in board.cells)
     late = np.where(single, SCORE_KAPPA, KAPPA)
     return Outlook.of(
-        comparison.difference[rows],
-        np.minimum(comparison.variance[rows], 1e6),
-        comparison.progress[rows],
+        comparison.latest.difference[rows],
+        np.minimum(comparison.latest.variance[rows], 1e6),
+        comparison.fold.progress[rows],
         square,
         noise,
         spec.questions,

@@ -18,7 +18,7 @@ from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.drain import SLOW_START, Drain, most_in_flight
 from adaptive_eval.core.model_states import InFlightTrial, ModelStates
 from adaptive_eval.core.references import FINISHED
-from adaptive_eval.core.run_ahead import RUN_AHEAD, RunAhead
+from adaptive_eval.core.run_ahead import RunAhead
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.trial_seeds import TrialSeeds
 from adaptive_eval.errors import SessionError
@@ -45,7 +45,7 @@ class _OpenContrasts:
         active = np.full(len(comparison.spec.names), not goal.stops)
         active[first] = True
         active[second[second >= 0]] = True
-        closeness = np.asarray(comparison.statistic[wanted] / comparison.threshold)
+        closeness = np.asarray(comparison.latest.statistic[wanted] / comparison.fold.threshold)
         return cls(comparison.version, first, second, closeness, active)
 
 
@@ -75,7 +75,7 @@ class Issuer:
         self._samples_per_prompt = spec.allocation.samples_per_prompt
         self._run_ahead = RunAhead(spec, board, comparison, states)
         self._drain = Drain(comparison, capped=spec.allocation.run_ahead is not None)
-        self._open = _OpenContrasts.of(comparison, comparison.open)
+        self._open = _OpenContrasts.of(comparison, comparison.fold.needed)
         self._left = _NONE, self._open  # contrasts predicted to be decided, and what is open without them
         self._asked = np.arange(len(spec.names)) < len(spec.models)
         self._limited = {number for number, model in enumerate(spec.models) if model.budget.limited}
@@ -156,7 +156,7 @@ class Issuer:
         room = [] if self._cap is None else [self._cap - furthest]
         if self.comparison.goal.stops:
             common = min(map(complete.__getitem__, self.comparison.members), default=0)
-            room += [self._end_of_reading() - furthest, SLOW_START + common - max(states.in_flight)]
+            room.append(SLOW_START + common - max(states.in_flight))
             run_ahead = self._run_ahead
             room += [] if run_ahead.least is None else [run_ahead.least - run_ahead.furthest]
         return min(room, default=FINISHED)
@@ -268,12 +268,6 @@ class Issuer:
             if max(in_flight) + most > SLOW_START + min(complete):
                 room = most_in_flight(complete)
                 free = {model: min(slots, room[model] - in_flight[model]) for model, slots in free.items()}
-            end = self._end_of_reading()
-            if furthest > end:  # what lies beyond is not read
-                free = {
-                    model: min(slots, max(end - states.issued[model], len(states.gaps[model])))
-                    for model, slots in free.items()
-                }
         without = self.states.stopped.keys() | self.states.spent
         if self._limited:
             without |= {model for model in self._limited if self._own_budget_refuses(model)}
@@ -281,10 +275,6 @@ class Issuer:
             determinism = self.board.determinism
             without |= {model for model in determinism.claimed if determinism.done(model)}
         return {model: slots for model, slots in free.items() if model not in without} if without else free
-
-    def _end_of_reading(self) -> int:
-        """Return the index from which on no trial is issued, because it would not be read."""
-        return self.comparison.common_prefix + self.comparison.most_ahead + RUN_AHEAD
 
     def _own_budget_refuses(self, model: int) -> bool:
         """Return whether a model cannot afford its next trial now."""
@@ -360,12 +350,12 @@ class Issuer:
         """Return the open contrasts without those that the trials in flight are predicted to decide."""
         comparison = self.comparison
         if self._open.version != comparison.version:
-            self._open = _OpenContrasts.of(comparison, comparison.open)
+            self._open = _OpenContrasts.of(comparison, comparison.fold.needed)
             self._left = _NONE, self._open
         if not comparison.goal.stops or not (closed := self._drain.closed(issued)).size:
             return self._open
         if not np.array_equal(closed, self._left[0]):
-            left = comparison.open
+            left = comparison.fold.needed.copy()
             left[closed] = False
             self._left = closed, _OpenContrasts.of(comparison, left)
         return self._left[1]
@@ -376,7 +366,7 @@ class Issuer:
         Such a model has nothing in flight and would be asked nothing if it had a free slot: the models of its
         open contrasts are behind it, or its calls are certain but are made in the common prefix only.
         """
-        goal, open_now = self.comparison.goal, self.comparison.open
+        goal, open_now = self.comparison.goal, self.comparison.fold.needed
         complete, members = self.board.complete, self.comparison.members
         if not goal.stops or not isinstance(self._policy, RoundRobin | LowestZ):
             return {}
@@ -439,7 +429,7 @@ class Issuer:
         if not self._limited:
             return
         comparison, goal = self.comparison, self.comparison.goal
-        sides = np.concatenate([goal.first[comparison.open], goal.second[comparison.open]])
+        sides = np.concatenate([goal.first[comparison.fold.needed], goal.second[comparison.fold.needed]])
         for model in sorted(self._limited):
             if model in self.states.stopped or self.states.in_flight[model]:
                 continue

@@ -29,15 +29,16 @@ Ints = NDArray[np.int64]
 
 
 def next_look(comparison: Comparison) -> int:
-    """Return the step at which to read on: all but surely, every model is needed until then.
+    """Return after how many steps to read on: all but surely, every model is needed until then.
 
     Differences are taken to move by :data:`DEVIATIONS`, towards a winner and towards a tie.
     """
-    now, rows = comparison.common_prefix, np.flatnonzero(comparison.needed)
-    steps = np.minimum(now // PARTS, int(min(comparison.next_stop() - now, now)))
+    now, rows = comparison.reached, np.flatnonzero(comparison.fold.needed)
+    most = comparison.goal.review or now
+    steps = np.minimum(now // PARTS, min(most, now))
     steps = steps[(steps > 1) & (steps * rows.size <= READ_TOGETHER)]
     if now < FIRST or steps.size == 0 or not _foreseeable(comparison, rows):
-        return now + 1
+        return 1
     growth = steps / now
     called = _may_be_called(comparison, rows, growth, _least_variance(comparison.board, now, steps))
     goal = comparison.goal
@@ -48,19 +49,18 @@ def next_look(comparison: Comparison) -> int:
         safe = open_[comparison.members].all(axis=0)
     else:
         safe = ~called.any(axis=0)
-    return now + int(steps[safe].max(initial=1))
+    return int(steps[safe].max(initial=1))
 
 
 def _foreseeable(comparison: Comparison, rows: Ints) -> bool:
     """Return whether calls of these contrasts come gradually, and each at a threshold of its own."""
     return (
         comparison.rule.name in DECIDERS
-        and not comparison.settled.any()
         and not comparison.board.determinism.claimed
         and not comparison.goal.measured[rows].any()
-        and bool(np.isnan(comparison.bet[rows]).all())
-        and bool((comparison.questions[rows] >= MIN_QUESTIONS).all())
-        and bool(np.isfinite(comparison.variance[rows]).all())
+        and bool(np.isnan(comparison.courses.bet[rows]).all())
+        and bool((comparison.latest.questions[rows] >= MIN_QUESTIONS).all())
+        and bool(np.isfinite(comparison.latest.variance[rows]).all())
     )
 
 
@@ -83,10 +83,13 @@ def _least_variance(board: Board, now: int, steps: Ints) -> Floats:
 
 def _may_be_called(comparison: Comparison, rows: Ints, growth: Floats, left: Floats) -> NDArray[np.bool_]:
     """Return which contrasts may be called until trials have grown so much, of shape (rows, growths)."""
-    difference, variance = np.abs(comparison.difference[rows, None]), comparison.variance[rows, None]
+    difference, variance = (
+        np.abs(comparison.latest.difference[rows, None]),
+        comparison.latest.variance[rows, None],
+    )
     move, margin = DEVIATIONS * np.sqrt(variance * growth / (1.0 + growth)), comparison.margin
-    called = log_evidence(difference + move, variance * left, margin) >= comparison.threshold
+    called = log_evidence(difference + move, variance * left, margin) >= comparison.fold.threshold
     if margin is not None:
-        nearest, at_margin = np.maximum(difference - move, 0.0), comparison.at_margin[rows, None] * left
-        called |= log_tie_evidence(nearest, at_margin, margin) >= comparison.tie_threshold
+        nearest, at_margin = np.maximum(difference - move, 0.0), comparison.latest.margin[rows, None] * left
+        called |= log_tie_evidence(nearest, at_margin, margin) >= comparison.fold.tie_threshold
     return np.asarray(called)

@@ -164,7 +164,7 @@ def _fixed_passes(spec: SessionSpec, board: Board, comparison: Comparison) -> in
     The noise within questions is the mean over the trials asked.
     """
     goal = comparison.goal
-    decided = np.flatnonzero((comparison.verdict != OPEN) & ~goal.single)
+    decided = np.flatnonzero((comparison.fold.verdict != OPEN) & ~goal.single)
     if decided.size == 0 or spec.references or spec.stopping.target != "benchmark":
         return None
     noise = np.zeros(len(spec.models))
@@ -173,7 +173,7 @@ def _fixed_passes(spec: SessionSpec, board: Board, comparison: Comparison) -> in
         noise += weight * weight * within / cells.sequence.questions
     low, high = comparison.interval()
     # Where an interval ends at 0 or at the margin, the other side is its width.
-    half = np.maximum(high - comparison.difference, comparison.difference - low)[decided]
+    half = np.maximum(high - comparison.latest.difference, comparison.latest.difference - low)[decided]
     both = noise[goal.first[decided]] + noise[goal.second[decided]]
     return int(fixed_passes(both, half, comparison.alpha, goal.first.size).max())
 
@@ -251,7 +251,7 @@ def _positions(score: Floats) -> list[int]:
 def _rank_intervals(comparison: Comparison, models: int) -> list[tuple[int, int]]:
     pairs = ~comparison.goal.single
     first, second = comparison.goal.first, comparison.goal.second
-    verdict = np.where(pairs, comparison.verdict, 0)
+    verdict = np.where(pairs, comparison.fold.verdict, 0)
     won = [(int(first[row]), int(second[row])) for row in np.flatnonzero(verdict == BETTER)]
     lost = [(int(second[row]), int(first[row])) for row in np.flatnonzero(verdict == WORSE)]
     return rank_intervals(models, won + lost)
@@ -259,23 +259,24 @@ def _rank_intervals(comparison: Comparison, models: int) -> list[tuple[int, int]
 
 def _pairs(spec: SessionSpec, comparison: Comparison) -> tuple[PairResult, ...]:
     goal, (origin, unit) = comparison.goal, spec.scale
+    fold = comparison.fold
     # A measured contrast is a score, which has an origin; any other is a difference.
     shift, least = np.where(goal.measured, origin, 0.0), np.where(goal.measured, 0.0, -1.0)
     lows, highs = (shift + unit * np.clip(ends, least, 1.0) for ends in comparison.interval())
     margins = _tie_margins(spec, comparison)
-    read = comparison.questions > 0
+    read = comparison.latest.questions > 0
     near = np.where(read, margins, np.nan)
-    difference = shift + unit * comparison.difference
-    evidence, threshold = np.maximum(comparison.statistic, 0.0), comparison.threshold
-    decided, single, measured = comparison.decided_at, goal.single.tolist(), goal.measured.tolist()
-    trials = np.where(decided >= 0, decided, comparison.progress)
+    difference = shift + unit * comparison.latest.difference
+    evidence, threshold = np.maximum(comparison.latest.statistic, 0.0), comparison.fold.threshold
+    decided, single, measured = comparison.fold.decided_at, goal.single.tolist(), goal.measured.tolist()
+    trials = np.where(decided >= 0, decided, comparison.fold.progress)
     names = spec.names
-    needed = comparison.needed | (comparison.verdict != OPEN) | comparison.lost
+    needed = comparison.fold.needed | (comparison.fold.verdict != OPEN) | comparison.lost
     if not goal.stops:
         needed[:] = True
     columns = (
-        goal.first, goal.second, read, difference, lows, highs, comparison.verdict, evidence, near, trials,
-        comparison.questions, decided, needed,
+        goal.first, goal.second, read, difference, lows, highs, fold.verdict, evidence, near, trials,
+        comparison.latest.questions, decided, needed,
     )  # fmt: skip
     rows = []
     for row, (a, b, has, gap, low, high, verdict, peak, tie, steps, questions, at, wanted) in enumerate(
@@ -315,9 +316,9 @@ def _tie_margins(spec: SessionSpec, comparison: Comparison) -> Floats:
     applies.
     """
     goal, margin = comparison.goal, comparison.margin
-    had = 2.0 * comparison.intervals.of_scores(comparison.difference, comparison.variance)
+    had = 2.0 * comparison.intervals.of_scores(comparison.latest.difference, comparison.latest.variance)
     near = np.clip((goal.width / had) ** 2, 0.0, 1.0)
     if margin is None or spec.stopping.rule == "zscore" or spec.stopping.own_rule:
         return np.asarray(near)
-    log_e = log_tie_evidence(comparison.difference, np.minimum(comparison.at_margin, 1e6), margin)
-    return np.where(goal.measured, near, np.clip(log_e / comparison.tie_threshold, 0.0, 1.0))
+    log_e = log_tie_evidence(comparison.latest.difference, np.minimum(comparison.latest.margin, 1e6), margin)
+    return np.where(goal.measured, near, np.clip(log_e / comparison.fold.tie_threshold, 0.0, 1.0))

@@ -1,9 +1,8 @@
 """The session: ask for trials, tell outcomes, read decisions.
 
 It is synchronous and pure: no clock, no network, no global randomness. The engine drives it; a notebook, a
-simulation or another harness can do so too. Its state is a fold over the outcomes: :meth:`Session.replay` of
-the stored log gives the state back, and the decisions depend on the outcomes alone, in any order or
-batches.
+simulation or another harness can do so too. Its state is a fold over the log of outcomes:
+:meth:`Session.replay` of the stored log gives the state back, in any batches.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from adaptive_eval.stops import StopReason
 from adaptive_eval.trial import TrialKey, TrialRequest
 
 READ_BATCH = 64
-"""Outcomes that may wait before contrasts are read, when no decision can depend on them yet."""
+"""Outcomes that may wait before contrasts are read, while not every needed model has made a step."""
 
 
 class Session:
@@ -85,8 +84,8 @@ class Session:
         self._reported = 0
         self._intake = Intake(spec, self.board, self.budget, self.states)
         self._issuer = Issuer(spec, self.board, self.comparison, self.budget, self.states)
-        self._unread = 0
         self._next_look = 1
+        self._look_at = READ_BATCH
         self._forecast: Forecast | None = None
         self._forecast_due = 0
         self._forecast_ended = False
@@ -156,6 +155,7 @@ class Session:
         list of Decision
             New decisions, in order. A pair that is called while both models are still needed for others may
             be returned up to a sixteenth of the steps later than it was; :meth:`results` reads all answers.
+            When it is read changes no call.
 
         Raises
         ------
@@ -169,7 +169,7 @@ class Session:
 
     def _take(self, outcomes: Sequence[Completed]) -> None:
         self._intake.check(outcomes)
-        self._unread += self._intake.take(outcomes, after_stop=self.stopped is not None)
+        self._intake.take(outcomes, after_stop=self.stopped is not None)
         self.board.fill()
 
     def _report(self) -> list[Decision]:
@@ -179,31 +179,40 @@ class Session:
         return new
 
     def _decide(self, *, now: bool = False) -> None:
-        """Read and fold the completed trials if a decision may depend on them."""
-        if self.stopped is not None:
+        """Read the completed trials and make calls, if it is time to look."""
+        if self.stopped is not None or not (now or self._is_look_due()):
             return
-        complete, members = self.board.complete, self.comparison.members
-        until = min(map(complete.__getitem__, members), default=FINISHED)
-        grows = until >= self._next_look
-        if not (now or grows or self._unread >= READ_BATCH):
-            return
-        # What lies beyond the common progress decides nothing yet. Less than a step a model, as one batch
-        # leaves, waits for the next one.
-        beyond = sum(map(complete.__getitem__, members)) - until * len(members)
-        ahead = min(self._unread, beyond)
-        if now or (ahead >= READ_BATCH and not (grows and beyond < len(members))):
-            self.board.absorb()
-            self._unread = 0
-        elif grows:
-            self.board.absorb(until)
-            self._unread = ahead
-        else:
-            return
+        self.board.absorb(None if now else self._horizon())
         for call in self.comparison.advance():
-            self.decisions.append(pair_decision(self.spec, self.comparison, call, self.budget.completed))
+            self.decisions.append(pair_decision(self.spec, self.comparison, call))
         self._retire()
         self._stop_when_done()
-        self._next_look = next_look(self.comparison)
+        ahead = next_look(self.comparison)
+        members = len(self.comparison.members)
+        self._next_look = self.comparison.reached + ahead
+        self._look_at = self.board.answered + max(READ_BATCH, ahead * members)
+
+    def _horizon(self) -> int | None:
+        """Return how far in the log to read: to a step that all needed models made, unless much lies beyond.
+
+        Models at one step are read together. What lies beyond waits for the next look.
+        """
+        board, members = self.board, self.comparison.members
+        common = min(map(board.complete.__getitem__, members), default=0)
+        if common < self._next_look:
+            return None
+        horizon = board.told_by(members, common)
+        return horizon if board.answered - horizon < READ_BATCH + len(members) else None
+
+    def _is_look_due(self) -> bool:
+        """Return whether a call may depend on what has come since the last look.
+
+        When it is read decides nothing: calls are those of the log.
+        """
+        if self.board.answered >= self._look_at:
+            return True
+        complete, members = self.board.complete, self.comparison.members
+        return min(map(complete.__getitem__, members), default=FINISHED) >= self._next_look
 
     # ------------------------------------------------------------------ retiring and stopping
 
@@ -220,7 +229,7 @@ class Session:
 
     def _stop_when_done(self) -> None:
         comparison = self.comparison
-        if comparison.goal.stops and not comparison.needed.any():
+        if comparison.goal.stops and not comparison.fold.needed.any():
             self._stop(self._conclusion())
 
     def _conclusion(self) -> StopVerdict:
@@ -228,7 +237,7 @@ class Session:
         comparison, states = self.comparison, self.states
         if comparison.goal.stops and comparison.met:
             return StopVerdict("resolved", evidence=resolved_evidence(comparison))
-        if comparison.goal.stops and (comparison.verdict != 0).any():
+        if comparison.goal.stops and (comparison.fold.verdict != 0).any():
             return StopVerdict("partial", evidence=partial_evidence(self.spec, comparison, states))
         stopped = stopped_models(self.spec, self.budget, states)
         if states.stopped.keys() <= states.spent:
@@ -255,9 +264,9 @@ class Session:
 
     def _stop(self, verdict: StopVerdict) -> None:
         self.stopped = verdict
-        prefix, completed = self.comparison.common_prefix, self.budget.completed
+        step, completed = int(self.comparison.fold.progress.max(initial=0)), self.budget.completed
         self.decisions.append(
-            Decision("stop", (), verdict.reason, prefix, completed, verdict.text, verdict.evidence)
+            Decision("stop", (), verdict.reason, step, completed, verdict.text, verdict.evidence)
         )
 
     def end(
@@ -360,7 +369,7 @@ class Session:
         Parameters
         ----------
         log : iterable of sequence of TrialOutcome or Missing
-            What :meth:`tell` had been told, in any order.
+            What :meth:`tell` had been told, in that order; the batches decide nothing.
         unanswered : iterable of (TrialKey, int)
             Trials with the number of their requests that may have been billed and have left no answer.
 

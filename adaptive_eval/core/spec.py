@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.plugins import load_rule
 from scorio.sequential import families, rules
+from scorio.sequential.fold import Levels
 
 GoalKind = Literal["ranking", "top-k", "baseline", "width", "threshold", "budget", "pairs", "all"]
 RuleName = Literal["anytime", "exact", "zscore"]
@@ -313,14 +314,6 @@ class StoppingSpec:
         kinds = {"anytime": rules.Anytime, "exact": rules.Exact}
         return kinds[self.rule](alpha, margin)
 
-    def make_family(self) -> families.Family:
-        """Return the family object."""
-        return families.family("pair" if self.rule == "zscore" else self.family)
-
-    def make_tie_family(self) -> families.Family:
-        """Return the family object of ties."""
-        return families.family(self.family if self.ties == "family" else "pair")
-
 
 @dataclass(frozen=True, slots=True)
 class AllocationSpec:
@@ -334,7 +327,7 @@ class AllocationSpec:
         Number of times that a question is asked in a row after the first pass, so that one request can
         ask for so many answers; the same for all models.
     run_ahead : int, 'auto' or None
-        Most trials of a model beyond its common prefix, which alone decides; None for no limit.
+        Most trials of a model beyond its completed prefix, which alone decides; None for no limit.
     early_repeats : bool
         Whether the first pass asks a few questions twice, so that the noise of answers is known early.
         Recorded outcomes with one trial a question have no such repeats.
@@ -394,6 +387,16 @@ class SessionSpec:
         """Names of the models, then of the references."""
         models = [model.name for model in self.models]
         return (*models, *(reference.name for reference in self.references))
+
+    def levels(self, rule: rules.Rule, hypotheses: int) -> Levels:
+        """Return the thresholds of winners and ties, with so many contrasts that can get a winner."""
+        stopping = self.stopping
+        family = families.family("pair" if stopping.rule == "zscore" else stopping.family)
+        if self.of_a_set:
+            family = families.TopSet(self.goal.k, len(self.names))
+        ties = families.family(stopping.family if stopping.ties == "family" else "pair")
+        alpha = 1.0 - stopping.confidence
+        return Levels(family, ties, max(hypotheses, 1), rule.level, alpha, rule.fixed_threshold)
 
     @property
     def of_a_set(self) -> bool:

@@ -1,7 +1,6 @@
 """The fast way: every model that is still needed makes one step, then the pairs are looked at.
 
-Decisions depend on outcomes alone, not on when they arrive, so this takes them from the same
-:class:`~adaptive_eval.core.compare.Comparison` as a session, in blocks of steps and without a request or an
+This takes its decisions from the same :class:`~adaptive_eval.core.compare.Comparison` as a session, in blocks of steps and without a request or an
 outcome as an object. Trials are counted as a session with one trial in flight would issue them: up to the
 index after which the model is no longer needed.
 """
@@ -19,6 +18,7 @@ from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.coins import Stream
 from adaptive_eval.simulate.result import RunOutcome, scores_until
 from adaptive_eval.stops import StopReason
+from scorio.sequential.fold import STEP_BITS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -40,23 +40,23 @@ class _Watched(Comparison):
     """A comparison that notes up to which step each model was needed."""
 
     def __init__(self, spec: SessionSpec, board: Board) -> None:
-        super().__init__(spec, board)
         self.needed_until = np.zeros(len(spec.models), dtype=np.int64)
+        super().__init__(spec, board)
 
     def interval(self, rows: slice | list[int] = slice(None)) -> tuple[Floats, Floats]:
         """Return empty intervals: no decision depends on them, and a simulation shows none."""
-        return self.difference[rows], self.difference[rows]
+        return self.latest.difference[rows], self.latest.difference[rows]
 
     def note(self) -> None:
         """Note that the models of needed contrasts were needed so far."""
-        # A call belongs to the step being folded, one after the common prefix.
-        until = max(self.common_prefix, int(self.decided_at.max(initial=0)))
-        members = self.members
-        self.needed_until[members] = np.maximum(self.needed_until[members], until)
+        members, models = self._members(), self.needed_until.size
+        steps = -(-(self.fold.now >> STEP_BITS) // models) if self.fold.now > 0 else 0
+        self.needed_until[members] = np.maximum(self.needed_until[members], steps)
 
-    def _update_needed(self) -> None:
-        self.note()
-        super()._update_needed()
+    def _needed(self, verdict: Ints, lost: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        if hasattr(self, "fold"):
+            self.note()
+        return super()._needed(verdict, lost)
 
 
 class _View(Board):
@@ -66,6 +66,15 @@ class _View(Board):
         self.__dict__.update(board.__dict__)
         self.progress = board.progress.copy()
         self.oldest = 0  # steps before it are no longer read
+
+    def positions(self, models: Ints, start: int, stop: int) -> Ints:
+        """Return the positions in a log in which the models take turns."""
+        turns = np.arange(start, stop) * len(self.spec.models) + models[:, None] + 1
+        return np.where(models[:, None] < len(self.spec.models), turns, 0)
+
+    def steps_at(self, model: int, position: int) -> int:
+        """Return how many steps a model had made at a position of that log."""
+        return -(-(position - model) // len(self.spec.models))
 
     def forget(self, before: int) -> None:
         """Note what this run no longer needs; another may still need it."""
@@ -86,7 +95,7 @@ class _Run:
     @property
     def start(self) -> int | None:
         """The step from which the run goes on, or None at its end."""
-        if not self.comparison.needed.any():
+        if not self.comparison.fold.needed.any():
             return None
         start = int(self.view.progress[np.array(self.comparison.members)].min())
         return None if start == self.cap else start
@@ -148,7 +157,7 @@ def answers_can_be_shared(spec: SessionSpec) -> bool:
 def _block_end(comparison: Comparison, rows: Ints, start: int, limit: Ints, cap: int | None) -> int:
     """Return how far `rows` can advance at once, within all answers, the trial sequence and the cap."""
     ahead = comparison.board.progress[comparison.members]
-    longest = max(LONGEST, LARGEST // comparison.verdict.size)
+    longest = max(LONGEST, LARGEST // comparison.fold.verdict.size)
     stop = min(start + min(max(SHORTEST, start), longest), *limit[rows].tolist(), *ahead[ahead > start])
     if cap is not None:
         stop = min(stop, cap)
@@ -178,8 +187,8 @@ def _outcome(
     if spec.allocation.models == "uniform":
         trials = np.minimum(np.full_like(trials, steps), stream.limit)
     return RunOutcome(
-        comparison.verdict.astype(np.int8),
-        comparison.decided_at.copy(),
+        comparison.fold.verdict.astype(np.int8),
+        comparison.fold.decided_at.copy(),
         trials,
         scores_until(spec, board, comparison.needed_until) if scored else np.full(trials.size, np.nan),
         steps,
@@ -190,8 +199,8 @@ def _outcome(
 
 
 def _reason(comparison: Comparison) -> StopReason:
-    if comparison.needed.any():
+    if comparison.fold.needed.any():
         return "max_passes"
     if comparison.met:
         return "resolved"
-    return "partial" if (comparison.verdict != 0).any() else "endpoints"
+    return "partial" if (comparison.fold.verdict != 0).any() else "endpoints"

@@ -56,8 +56,8 @@ def simulate(
     """Run a session many times in virtual time against answers whose truth is known.
 
     Every replicate has its own trial sequence and its own answers. Decisions come from the session's own
-    code; they depend on the outcomes alone, so `in_flight` and `latency` change costs and durations, but no
-    decision.
+    code. The course of each contrast depends on the outcomes alone; `in_flight` and `latency` change costs,
+    durations and, with Holm's falling thresholds, at most the step of a call.
 
     Parameters
     ----------

@@ -80,15 +80,15 @@ def run_events(
     time = run.now
     while run.arrivals:
         run.complete()
-    board = session.board
+    board, fold = session.board, session.comparison.fold
     steps = np.array(board.complete[: run.models], dtype=np.int64)
     board.absorb()
     return RunOutcome(
-        session.comparison.verdict.astype(np.int8),
-        session.comparison.decided_at.copy(),
+        fold.verdict.astype(np.int8),
+        fold.decided_at.copy(),
         run.trials,
         scores_until(session.spec, board, steps),
-        max(session.comparison.common_prefix, int(session.comparison.decided_at.max())),
+        max(session.comparison.reached, int(fold.decided_at.max())),
         time,
         session.stopped.reason if session.stopped is not None else "interrupted",
         run.exhausted,
@@ -190,7 +190,7 @@ class _VirtualRun:
             return
         comparison, states = self.session.comparison, self.session.states
         done = np.array(self.session.board.complete[: self.models]) >= limit
-        for model in np.flatnonzero(done & (comparison.common_prefix >= limit)).tolist():
+        for model in np.flatnonzero(done & (comparison.reached >= limit)).tolist():
             if self.session.stopped is None and not states.retired[model] and model not in states.stopped:
                 self.exhausted[model] = True
                 self.session.stop_model(self.session.spec.names[model], RAN_OUT)

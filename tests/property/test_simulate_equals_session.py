@@ -77,8 +77,8 @@ def test_uniform_in_lockstep_differs_from_the_session_by_the_last_step_alone(see
     factor=st.sampled_from([0.1, 1.0, 10.0]),
     tick=st.sampled_from([0.0, 0.3]),
 )
-def test_concurrency_and_latency_change_no_decision(parts, seed, in_flight, sigma, factor, tick):
-    latency = Latency(1.0, sigma, factor, tick)
+def test_concurrency_and_latency_change_no_course(parts, seed, in_flight, sigma, factor, tick):
+    latency, parts = Latency(1.0, sigma, factor, tick), {**parts, "family": "pair", "ties": "pair"}
     fast, slow = both_ways(bounded_spec(4, 20, **parts), BiasedCoins(MEANS), seed, in_flight, latency)
     assert_same_decisions(fast, slow)
     assert slow.trials.sum() >= fast.trials.sum()

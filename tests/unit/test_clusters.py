@@ -78,4 +78,4 @@ def test_a_score_too_is_as_uncertain_as_its_groups_differ():
     sums = (means - means.mean()).reshape(6, 5).sum(axis=1)
     expected = ((sums**2).sum() + SCORE_KAPPA) / 30**2 * 6 / 5
     assert session.board.task_scores(0).variance[0, 0] == pytest.approx(expected)
-    assert session.comparison.guarded[0] == pytest.approx(expected)
+    assert session.comparison.latest.guarded[0] == pytest.approx(expected)

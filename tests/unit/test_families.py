@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from session_scripts import calls, coin, drive, make_spec
 
-from adaptive_eval.core.compare import _running_peak
-from adaptive_eval.core.goals import OPEN
+from adaptive_eval.core.goals import BETTER, OPEN
 from adaptive_eval.core.session import Session
 from adaptive_eval.trial import TrialOutcome
+from scorio.sequential.fold import running_peak
 
 
 def test_a_peak_keeps_the_sign_it_had():
@@ -15,7 +15,7 @@ def test_a_peak_keeps_the_sign_it_had():
     rng = np.random.default_rng(0)
     statistic, signs = rng.normal(size=(40, 12)), rng.choice([-1, 1], (40, 12)).astype(np.int8)
     peak, sign = rng.normal(size=40), rng.choice([-1, 1], 40).astype(np.int8)
-    highest, signs_there = _running_peak(peak, sign, statistic, signs)
+    highest, signs_there = running_peak(peak, sign, statistic, signs)
     for row in range(40):
         best, at_best = peak[row], sign[row]
         for step in range(12):
@@ -24,15 +24,15 @@ def test_a_peak_keeps_the_sign_it_had():
             assert (highest[row, step], signs_there[row, step]) == (best, at_best)
 
 
-@pytest.mark.parametrize(("name", "is_settled"), [("holm", True), ("pair", True)])
-def test_a_call_beyond_the_common_prefix_is_certain_only_where_no_e_value_can_fall(name, is_settled):
+@pytest.mark.parametrize("name", ["holm", "pair"])
+def test_a_call_needs_no_third_model(name):
     session = Session(make_spec(3, 50, family=name))
     for _ in range(40):
         requests = session.ask({"m0": 1, "m1": 1})
         session.tell([TrialOutcome(one.key, int(one.key.model == "m0")) for one in requests])
-    assert session.comparison.common_prefix == 0
-    assert session.comparison.settled.tolist() == [is_settled, False, False]
-    assert session.comparison.verdict.tolist() == [OPEN] * 3
+    assert session.comparison.reached == 0
+    session.results()
+    assert session.comparison.fold.verdict.tolist() == [BETTER, OPEN, OPEN]
 
 
 def test_with_families_the_same_outcomes_are_called_no_later_the_less_is_promised():

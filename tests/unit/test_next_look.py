@@ -16,8 +16,8 @@ def driven(monkeypatch, spec, means, seed, *, each_step=False):
     at, advance = [], Comparison.advance
     with monkeypatch.context() as patched:
         if each_step:
-            patched.setattr(core_session, "next_look", lambda comparison: comparison.common_prefix + 1)
-        patched.setattr(Comparison, "advance", lambda self: (at.append(self.common_prefix), advance(self))[1])
+            patched.setattr(core_session, "next_look", lambda comparison: 1)
+        patched.setattr(Comparison, "advance", lambda self: (at.append(self.reached), advance(self))[1])
         return drive(Session(spec), coin(means, seed=seed, spread=0.1), slots=1), at
 
 

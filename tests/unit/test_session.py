@@ -224,15 +224,15 @@ class TestHostile:
 def test_a_batch_is_read_at_once(monkeypatch):
     """Also one that leaves some models a trial ahead: what decides nothing yet waits for the next batch."""
     read, spec = Counter(), make_spec(11, 200)
-    original = Comparison._read
+    original = Comparison._piece
 
     def counted(self, *where):
         read.update(["times"])
-        original(self, *where)
+        return original(self, *where)
 
-    monkeypatch.setattr(Comparison, "_read", counted)
+    monkeypatch.setattr(Comparison, "_piece", counted)
     session = Session(spec)
     for _ in range(20):
         session.tell([TrialOutcome(one.key, one.key.index % 2) for one in session.ask(64)])
     assert read["times"] == 20
-    assert session.comparison.common_prefix == 20 * 64 // 11
+    assert session.comparison.reached == 20 * 64 // 11

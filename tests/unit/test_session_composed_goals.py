@@ -57,7 +57,7 @@ class TestAll:
 class TestErrorControl:
     def test_what_can_get_a_winner_is_one_family(self):
         session = Session(composed("all", RANKING, ABOVE, NARROW))
-        assert session.comparison.threshold == pytest.approx(log((6 + 4) / 0.05))
+        assert session.comparison.fold.threshold == pytest.approx(log((6 + 4) / 0.05))
 
 
 class TestWords:

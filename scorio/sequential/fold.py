@@ -1,0 +1,339 @@
+"""The fold: from the courses of contrasts to calls, in the order of the log.
+
+Each contrast is read along its own two models, as far as both their completed prefixes go; nothing waits for
+a third model. Step t of a contrast happens where the later of its two models has reached it in the log, so
+its evidence is a function of the log alone: how outcomes are told in batches decides nothing, and another
+order of arrival moves only when thresholds fall. Highest values of winners' e-values
+count, so that Holm's thresholds, which fall with every winner, hold at any mixture of steps (Ville's
+inequality holds in each contrast's own course). Ties have levels of their own and never count as winners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scorio.sequential.families import Family
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Signs = NDArray[np.int8]
+
+OPEN, BETTER, WORSE, TIE = 0, 1, -1, 2
+"""Verdicts of a contrast."""
+
+STEP_BITS = 24
+"""A moment is a log position, then a step: several steps of a contrast may fall on one position."""
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(slots=True)
+class Course:
+    """Values of contrasts; arrays of shape (contrasts, steps), or (contrasts,) for the last step read.
+
+    `statistic` is the highest so far and `sign` the sign of the difference at it; `tie` is the log e-value of
+    a practical tie. `margin` is the variance that the difference would have at the equivalence margin.
+    """
+
+    statistic: Floats
+    sign: Signs
+    tie: Floats
+    difference: Floats
+    variance: Floats
+    guarded: Floats
+    margin: Floats
+    questions: Ints
+
+    @classmethod
+    def unread(cls, contrasts: int) -> Course:
+        """Return the values before the first step."""
+
+        def of(value: float) -> Floats:
+            return np.full(contrasts, value)
+
+        signs, none = np.zeros(contrasts, dtype=np.int8), np.zeros(contrasts, dtype=np.int64)
+        unknown = of(np.inf), of(np.inf), of(np.inf)
+        return cls(of(-np.inf), signs, of(-np.inf), of(0.0), *unknown, none)
+
+    def put(self, rows: Ints, piece: Course, at: tuple[Ints, Ints] | int) -> None:
+        """Take the values of `rows` from places of a piece: a column, or (row, column) of each."""
+        where = (slice(None), at) if isinstance(at, int) else at
+        for name in _NAMES:
+            getattr(self, name)[rows] = getattr(piece, name)[where]
+
+
+_NAMES = tuple(field.name for field in fields(Course))
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """New steps of contrasts: `rows` of shape (p,), all from step `start` on; `moment` of shape (p, k)."""
+
+    rows: Ints
+    start: int
+    moment: Ints
+    course: Course
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A contrast was called: at its own `step`, by the log's `position`, at a threshold of its statistic."""
+
+    contrast: int
+    verdict: int
+    step: int
+    position: int
+    threshold: float
+
+
+def moments(position: Ints, start: int) -> Ints:
+    """Return the moments of steps ``start, start + 1, …``, given their log positions, shape (p, k)."""
+    return (position << STEP_BITS) + np.arange(start, start + position.shape[-1])
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Thresholds of winners and ties.
+
+    Parameters
+    ----------
+    family, ties : Family
+        How winners and ties share their error rates.
+    hypotheses : int
+        Contrasts that can get a winner: fixed at the start, those that are dropped included.
+    level, alpha : float
+        Error rate of winners, and of ties.
+    fixed : float, optional
+        Threshold of a statistic to which no family applies.
+    """
+
+    family: Family
+    ties: Family
+    hypotheses: int
+    level: float
+    alpha: float
+    fixed: float | None = None
+
+    def winner(self, won: int) -> float:
+        """Return what a statistic must reach once so many winners are called."""
+        if self.fixed is not None:
+            return self.fixed
+        return self.family.threshold(won, self.hypotheses, self.level)
+
+    def tie(self, tied: int) -> float:
+        """Return what the log e-value of a tie must reach once so many ties are called."""
+        return self.ties.threshold(tied, self.hypotheses, self.alpha)
+
+
+class Fold:
+    """Calls contrasts at the earliest moment of the log at which they may be called.
+
+    Parameters
+    ----------
+    measured : ndarray of bool, shape (P,)
+        Contrasts that end when their tie evidence is positive and claim nothing.
+    levels : Levels
+        The thresholds.
+    needed : callable
+        From verdicts and dropped contrasts to those that the goal still needs.
+
+    Attributes
+    ----------
+    verdict, decided_at : ndarray of int64, shape (P,)
+        Verdicts, and the step of each contrast's own course at which it was called (−1 before).
+    needed, lost : ndarray of bool, shape (P,)
+        Contrasts that are needed, and those that were dropped.
+    latest : Course
+        Values at the last step read, or at the call.
+    progress : ndarray of int64, shape (P,)
+        Steps read.
+    now : int
+        Moment up to which all is folded.
+    """
+
+    def __init__(self, measured: Bools, levels: Levels, needed: Callable[[Ints, Bools], Bools]) -> None:
+        contrasts = measured.size
+        self.levels = levels
+        self.verdict = np.zeros(contrasts, dtype=np.int64)
+        self.decided_at = np.full(contrasts, -1, dtype=np.int64)
+        self.lost = np.zeros(contrasts, dtype=bool)
+        self.latest = Course.unread(contrasts)
+        self.progress = np.zeros(contrasts, dtype=np.int64)
+        self.now = -1
+        self.won = self.tied = 0
+        self._measured = measured
+        self._needed = needed
+        self.needed = needed(self.verdict, self.lost)
+
+    @property
+    def threshold(self) -> float:
+        """Value the statistic must reach for the next winner."""
+        return self.levels.winner(self.won)
+
+    @property
+    def tie_threshold(self) -> float:
+        """Log e-value at which the next tie would be called."""
+        return self.levels.tie(self.tied)
+
+    def update_needed(self) -> None:
+        """Ask the goal again which contrasts it needs."""
+        self.needed = self._needed(self.verdict, self.lost)
+
+    def drop(self, rows: Bools) -> None:
+        """Drop undecided contrasts: they get no more answers."""
+        self.lost |= rows & (self.verdict == OPEN)
+        self.update_needed()
+
+    def read(
+        self,
+        pieces: Sequence[Piece],
+        review: Callable[[], int] | None = None,
+        reviewed: Callable[[int], None] | None = None,
+    ) -> list[Event]:
+        """Fold new steps of contrasts.
+
+        Parameters
+        ----------
+        pieces : sequence of Piece
+            Their statistics not yet at their highest; each contrast in one piece at most.
+        review, reviewed : callable, optional
+            The moment of the next review of what is needed, and what to do there.
+        """
+        for piece in pieces:
+            self._raise_to_peak(piece)
+        calls: list[Event] = []
+        due = NEVER if review is None else review()
+        if due < NEVER or any(map(self._may_call, pieces)):
+            candidates = _Candidates(self, pieces)
+            while True:
+                moment = candidates.earliest(self)
+                if (
+                    review is not None
+                    and reviewed is not None
+                    and (due := review()) <= moment
+                    and due < NEVER
+                ):
+                    self.now = max(self.now, due)
+                    reviewed(due >> STEP_BITS)
+                    self.update_needed()
+                elif moment == NEVER:
+                    break
+                else:
+                    self.now = max(self.now, moment)
+                    calls += candidates.call(self)
+                    self.update_needed()
+        for piece in pieces:
+            open_ = self.verdict[piece.rows] == OPEN
+            rows, last = piece.rows[open_], np.flatnonzero(open_)
+            if rows.size:
+                self.latest.put(rows, piece.course, (last, np.full(rows.size, -1)))
+            self.progress[piece.rows] = piece.start + piece.moment.shape[1]
+            self.now = max(self.now, int(piece.moment[:, -1].max()))
+        return calls
+
+    def _raise_to_peak(self, piece: Piece) -> None:
+        latest, course = self.latest, piece.course
+        course.statistic, course.sign = running_peak(
+            latest.statistic[piece.rows], latest.sign[piece.rows], course.statistic, course.sign
+        )
+
+    def ties_at(self, rows: Ints, tied: int) -> Floats:
+        """Return the threshold of tie evidence of each of `rows`."""
+        least = np.nextafter(0.0, 1.0)
+        return np.where(self._measured[rows], least, self.levels.tie(tied))
+
+    def _may_call(self, piece: Piece) -> bool:
+        """Return whether a needed contrast reaches a present threshold in a piece."""
+        wanted, course = self.needed[piece.rows], piece.course
+        reached = course.statistic[:, -1] >= self.threshold
+        reached |= course.tie.max(axis=1) >= self.ties_at(piece.rows, self.tied)
+        return bool((wanted & reached).any())
+
+    def decide(self, row: int, *, won: bool, step: int) -> Event:
+        """Decide one contrast, of which the latest values are those of the call."""
+        threshold = self.threshold
+        if won:
+            self.verdict[row] = BETTER if self.latest.sign[row] > 0 else WORSE
+            self.won += 1
+        else:
+            self.verdict[row] = TIE
+            self.tied += not self._measured[row]
+        self.decided_at[row] = step
+        return Event(row, int(self.verdict[row]), step, self.now >> STEP_BITS, threshold)
+
+
+class _Candidates:
+    """The moments at which contrasts might be called, if every other one were called before."""
+
+    def __init__(self, fold: Fold, pieces: Sequence[Piece]) -> None:
+        self._pieces = pieces
+        open_ = fold.verdict == OPEN
+        first = np.full(open_.size, NEVER)
+        for piece in pieces:
+            first[piece.rows] = piece.moment[:, 0]
+        carried = np.flatnonzero(open_)
+        none = np.full(carried.size, -1)
+        latest = fold.latest
+        columns = [
+            (carried, none, none, fold.progress[carried] - 1, none, first[carried],
+             latest.statistic[carried], latest.tie[carried])
+        ]  # fmt: skip
+        for number, piece in enumerate(pieces):
+            size, steps = piece.moment.shape
+            until = np.concatenate([piece.moment[:, 1:], np.full((size, 1), NEVER)], axis=1)
+            line, at = np.repeat(np.arange(size), steps), np.tile(np.arange(steps), size)
+            columns.append(
+                (piece.rows[line], np.full(line.size, number), line, piece.start + at, piece.moment.ravel(),
+                 until.ravel(), piece.course.statistic.ravel(), piece.course.tie.ravel())
+            )  # fmt: skip
+        left, measured = int(open_.sum()), fold.ties_at(np.arange(open_.size), fold.tied + int(open_.sum()))
+        kept = []
+        for column in columns:
+            row, statistic, tie = column[0], column[6], column[7]
+            may = (statistic >= fold.levels.winner(fold.won + left)) | (tie >= measured[row])
+            kept.append(tuple(values[may] for values in column))
+        joined = (np.concatenate(values) for values in zip(*kept, strict=True))
+        self._row, self._piece, self._line, self._step, self._moment, self._until, *rest = joined
+        self._statistic, self._tie = rest
+
+    def _ready(self, fold: Fold) -> tuple[Bools, Bools]:
+        """Return which moments, not past, may be called at the present thresholds, and which as winners."""
+        live = fold.needed[self._row] & (self._until > fold.now)
+        won = live & (self._statistic >= fold.threshold)
+        tied = live & (self._tie >= fold.ties_at(self._row, fold.tied))
+        return won | tied, won
+
+    def earliest(self, fold: Fold) -> int:
+        """Return the first moment at which a contrast may be called, or NEVER."""
+        ready, _ = self._ready(fold)
+        return int(np.maximum(self._moment[ready], fold.now).min(initial=NEVER))
+
+    def call(self, fold: Fold) -> list[Event]:
+        """Call the contrasts that may be called at the present moment, in the order of their rows."""
+        ready, won = self._ready(fold)
+        ready &= self._moment <= fold.now
+        calls = []
+        for place in np.flatnonzero(ready)[np.argsort(self._row[ready], kind="stable")].tolist():
+            row, number = int(self._row[place]), int(self._piece[place])
+            if number >= 0:
+                at = np.array([self._line[place]]), np.array([self._step[place] - self._pieces[number].start])
+                fold.latest.put(np.array([row]), self._pieces[number].course, at)
+            calls.append(fold.decide(row, won=bool(won[place]), step=int(self._step[place]) + 1))
+        return calls
+
+
+def running_peak(peak: Floats, sign: Signs, statistic: Floats, signs: Signs) -> tuple[Floats, Signs]:
+    """Return the running maximum along steps, with the sign of the difference at the maximum."""
+    if statistic.shape[1] == 1:
+        later = statistic > peak[:, None]
+        return np.where(later, statistic, peak[:, None]), np.where(later, signs, sign[:, None])
+    joined = np.concatenate([peak[:, None], statistic], axis=1)
+    running = np.maximum.accumulate(joined, axis=1)
+    record = np.concatenate([np.ones((peak.size, 1), dtype=bool), joined[:, 1:] > running[:, :-1]], axis=1)
+    at = np.maximum.accumulate(np.where(record, np.arange(joined.shape[1]), 0), axis=1)
+    joined_signs = np.concatenate([sign[:, None], signs], axis=1)
+    return running[:, 1:], np.take_along_axis(joined_signs, at, axis=1)[:, 1:]
