@@ -413,7 +413,8 @@ class Session:
 
     def _tell_again(self, outcomes: Sequence[Completed]) -> None:
         self._take(outcomes)
-        self._decide()
+        if not self.board.determinism.claimed:  # what needs no trial is filled in at the end
+            self._decide()
 
     # ------------------------------------------------------------------ looking
 

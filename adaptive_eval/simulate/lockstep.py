@@ -1,8 +1,8 @@
 """The fast way: every model that is still needed makes one step, then the pairs are looked at.
 
-This takes its decisions from the same :class:`~adaptive_eval.core.compare.Comparison` as a session, in blocks of steps and without a request or an
-outcome as an object. Trials are counted as a session with one trial in flight would issue them: up to the
-index after which the model is no longer needed.
+This takes its decisions from the same :class:`~adaptive_eval.core.compare.Comparison` as a session, in blocks
+of steps and without a request or an outcome as an object. Trials are counted as a session with one trial in
+flight would issue them: up to the index after which the model is no longer needed.
 """
 
 from __future__ import annotations

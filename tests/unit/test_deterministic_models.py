@@ -77,7 +77,7 @@ def test_answers_of_different_length_are_not_the_same():
 
 @pytest.mark.parametrize("rounds", ["schedule", "rounds"])
 def test_one_of_a_pair_may_be_deterministic(rounds):
-    spec = claimed(make_spec(3, 30, equivalence=0.12, max_passes=100, rounds=rounds), "m0")
+    spec = claimed(make_spec(3, 30, equivalence=0.12, max_passes=100, rounds=rounds, family="pair"), "m0")
     noise, steady = coin((0.5, 0.5, 0.8)), fixed((15,), 30)
 
     def answer(request):
@@ -89,12 +89,12 @@ def test_one_of_a_pair_may_be_deterministic(rounds):
     assert asked(plain)[0] <= 30 + REPEATS < min(asked(plain)[1:])
     for seed, slots in ((1, 512), (2, 9)):
         again = drive(Session(spec), answer, slots=slots, rng=np.random.default_rng(seed))
-        assert calls(again) == calls(plain)
+        assert sorted(calls(again)) == sorted(calls(plain))
     for cut in (len(log) // 3, len(log) // 2):
         resumed = Session(spec)
         resumed.replay(log[:cut])
         drive(resumed, answer, slots=4)
-        assert calls(resumed) == calls(plain)
+        assert sorted(calls(resumed)) == sorted(calls(plain))
         assert asked(resumed)[0] <= 30 + REPEATS
 
 
