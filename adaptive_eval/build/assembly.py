@@ -38,6 +38,7 @@ from adaptive_eval.build.prompts import (
     InspectPrompts,
     RenderedPrompts,
     answer_key,
+    own_tasks,
     require_accepted,
     require_tools,
 )
@@ -115,11 +116,23 @@ class Built:
     @cached_property
     def spec(self) -> SessionSpec:
         """The session's view of the run."""
-        spec = session_spec(self.config, self.tasks, self.samples_per_prompt)
+        spec = session_spec(self.config, self.tasks, self.samples_per_prompt, self.own_tasks)
         pilot = max((task.rubric.pilot or 0 for task in self.config.tasks), default=0)
         chosen = question_policy(spec.allocation, self.continued, pilot)
         models = tuple(replace(model, drop_copies=not model.deterministic) for model in spec.models)
         return self.previous.added_to(replace(spec, models=models, allocation=chosen))
+
+    @property
+    def prompts(self) -> InspectPrompts | RenderedPrompts:
+        """The messages of every question."""
+        return (
+            InspectPrompts(self.tasks) if self.drives_inspect else RenderedPrompts(self.tasks, self.own_tasks)
+        )
+
+    @cached_property
+    def own_tasks(self) -> dict[str, tuple[Task, ...]]:
+        """The tasks as models with their own prompt are asked them."""
+        return own_tasks(self.config.models, self.tasks)
 
     @cached_property
     def previous(self) -> Previous:
@@ -228,10 +241,11 @@ class Built:
         asked = any(model.uses_mimic for model in self.config.models)
         if mimic is None or not asked:
             return None
-        questions = [
-            known for task in self.tasks for known in answer_key(task, self.config.task(task.name).scorer)
-        ]
-        return stack.enter_context(MimicProcess(mimic.spec(questions))).base_url
+        questions: dict[tuple[str, str], dict[str, Any]] = {}
+        for task in (*self.tasks, *chain.from_iterable(self.own_tasks.values())):
+            for known in answer_key(task, self.config.task(task.name).scorer):
+                questions.setdefault((known["id"], known["question"]), known)
+        return stack.enter_context(MimicProcess(mimic.spec(questions.values()))).base_url
 
     def audit(self) -> IndependenceAudit:
         """Return an audit of the models' answers that has not seen any."""
@@ -308,7 +322,9 @@ class Built:
             writer,
             model_clients_of(self.config, endpoints, retry, samples, self.discoveries, self.solvers),
             servers=server_limits(self.config, endpoints),
-            prompts=InspectPrompts(self.tasks) if self.drives_inspect else RenderedPrompts(self.tasks),
+            prompts=InspectPrompts(self.tasks)
+            if self.drives_inspect
+            else RenderedPrompts(self.tasks, self.own_tasks),
             executor=executor,
             options=RunnerOptions(
                 deadlines=deadlines_of(self.config),

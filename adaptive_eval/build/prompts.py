@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from adaptive_eval.config.codes import not_accepted
@@ -13,7 +14,8 @@ from adaptive_eval.endpoints.function import Answerer, content_taken
 from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.inspect_task import SampleMessage
 from adaptive_eval.tasks.task import Task, target_option
-from adaptive_eval.trial import Conversation, Message, Question, TrialRequest
+from adaptive_eval.tasks.template import PromptTemplate
+from adaptive_eval.trial import GIVEN, Conversation, Message, Question, TrialRequest
 
 
 class InspectPrompts:
@@ -30,7 +32,19 @@ class InspectPrompts:
 
 
 class RenderedPrompts:
-    """The messages of every question, rendered once."""
+    """The messages of every question, rendered once; `own` are the tasks of models with their own prompt."""
+
+    def __init__(self, tasks: Sequence[Task], own: Mapping[str, Sequence[Task]]) -> None:
+        self._shared = _Rendered(tasks)
+        self._own = {model: _Rendered(asked) for model, asked in own.items()}
+
+    def messages(self, request: TrialRequest) -> Sequence[Message]:
+        """Return the messages of a trial's question."""
+        return self._own.get(request.key.model, self._shared).messages(request)
+
+
+class _Rendered:
+    """The messages of every question of some tasks."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = {task.name: task for task in tasks}
@@ -48,6 +62,35 @@ class RenderedPrompts:
             return known
         task = self._tasks[request.task]
         return task.render(task.asked(task.by_id[request.question], request.seed))
+
+
+def own_tasks(models: Iterable[ModelConfig], tasks: Sequence[Task]) -> dict[str, tuple[Task, ...]]:
+    """Return the tasks as models with their own prompt or system message are asked them.
+
+    Raises
+    ------
+    UsageError
+        A prompt names a field that the questions do not have.
+    """
+    found = {}
+    for model in models:
+        if model.prompt is not None or model.system is not None:
+            found[model.name] = tuple(_own_task(model, task) for task in tasks)
+    return found
+
+
+def _own_task(model: ModelConfig, task: Task) -> Task:
+    template = task.template
+    if model.prompt is not None:
+        template = PromptTemplate.parse(model.prompt)
+        fields = [question.fields for question in task.questions]
+        lacking = [name for name in template.fields if not all(name in known for known in fields)]
+        whole = any(GIVEN in known for known in fields) or not isinstance(task.template, PromptTemplate)
+        if whole or lacking:
+            why = "brings whole conversations" if whole else f"has no field {lacking[0]} in its own prompt"
+            words = f"model {model.name}: its prompt cannot replace that of the task {task.name}, which {why}"
+            raise UsageError(words)
+    return replace(task, template=template, system=model.system or task.system)
 
 
 def answer_key(task: Task, scorer: ScorerConfig) -> Iterator[dict[str, Any]]:

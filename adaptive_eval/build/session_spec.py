@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import NormalDist
+from types import MappingProxyType
 from typing import Any, Final
 
 from adaptive_eval.build.model_clients import prompt_bound
@@ -28,7 +29,12 @@ from adaptive_eval.engine.independence import temperature_of
 from adaptive_eval.tasks.task import Task
 
 
-def session_spec(config: RunConfig, tasks: Sequence[Task], samples_per_prompt: int) -> SessionSpec:
+def session_spec(
+    config: RunConfig,
+    tasks: Sequence[Task],
+    samples_per_prompt: int,
+    own: Mapping[str, Sequence[Task]] = MappingProxyType({}),
+) -> SessionSpec:
     """Return the session's view of a config; `samples_per_prompt` is its samples per prompt."""
     stopping = config.stopping
     return SessionSpec(
@@ -39,13 +45,15 @@ def session_spec(config: RunConfig, tasks: Sequence[Task], samples_per_prompt: i
                 tuple(question.id for question in task.questions),
                 config.task(task.name).rubric.category_weights,
                 _clusters(config, task),
-                prompt_bounds=_prompt_bounds(config.task(task.name), task),
+                prompt_bounds=_prompt_bounds(
+                    config.task(task.name), [task, *(asked[place] for asked in own.values())]
+                ),
                 prompt_varies=task.shuffles_options or config.task(task.name).solver is not None,
                 calls=solver.calls if (solver := config.task(task.name).solver) is not None else 1,
                 budget=BudgetSpec(**config.task(task.name).budget.limits()),
                 weight=config.task(task.name).weight,
             )
-            for task in tasks
+            for place, task in enumerate(tasks)
         ),
         goal=_goal_spec(config.goal.model_dump()),
         stopping=_stopping_spec(stopping, _max_passes(config)),
@@ -86,11 +94,12 @@ def decided_spec(
     )
 
 
-def _prompt_bounds(config: TaskConfig, task: Task) -> tuple[int, ...]:
-    """Return the most prompt tokens of a trial of each question."""
+def _prompt_bounds(config: TaskConfig, variants: Sequence[Task]) -> tuple[int, ...]:
+    """Return the most prompt tokens of a trial of each question, over a task as models are asked it."""
     if config.solver is not None:
-        return (config.solver.prompt_tokens,) * len(task.questions)
-    return tuple(prompt_bound(task.render(question)) for question in task.questions)
+        return (config.solver.prompt_tokens,) * len(variants[0].questions)
+    by_variant = [[prompt_bound(task.render(question)) for question in task.questions] for task in variants]
+    return tuple(map(max, zip(*by_variant, strict=True)))
 
 
 def deadlines_of(config: RunConfig) -> Deadlines:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.options import disk_option, display_option, examples, metrics_options, override_option
+from adaptive_eval.cli.options import (
+    Number,
+    disk_option,
+    display_option,
+    examples,
+    metrics_options,
+    override_option,
+)
 
 if TYPE_CHECKING:
     from adaptive_eval.config import RunConfig
@@ -21,9 +28,25 @@ _OF_CONFIGS = (".yaml", ".yml", ".json")
     epilog=examples(
         "adaptive-eval run my.yaml",
         "adaptive-eval run runs/my -o budget.trials=40k",
+        "adaptive-eval run --model http://gpu1:8000/v1#a --model http://gpu1:8000/v1#b --task gsm8k",
     ),
 )
-@click.argument("source", type=click.Path(path_type=Path), metavar="CONFIG|RUN")
+@click.argument("source", type=click.Path(path_type=Path), metavar="[CONFIG|RUN]", required=False)
+@click.option(
+    "--model", "models", multiple=True, metavar="URL#NAME", help="Without CONFIG: a model. Repeatable."
+)
+@click.option(
+    "--task",
+    "tasks",
+    multiple=True,
+    metavar="NAME",
+    help="Without CONFIG: a ready benchmark (adaptive-eval tasks) or a file. Repeatable.",
+)
+@click.option(
+    "--margin",
+    type=Number(min=0.0, max=1.0, min_open=True, max_open=True),
+    help="Without CONFIG: models closer than this count as tied.",
+)
 @override_option
 @click.option(
     "--out",
@@ -40,15 +63,29 @@ _OF_CONFIGS = (".yaml", ".yml", ".json")
 @disk_option
 @display_option
 @metrics_options
-def command(source: Path, overrides: tuple[str, ...], out: Path | None, **options: Any) -> int:
+def command(
+    source: Path | None,
+    models: tuple[str, ...],
+    tasks: tuple[str, ...],
+    margin: float | None,
+    overrides: tuple[str, ...],
+    out: Path | None,
+    **options: Any,
+) -> int:
     """Run the config CONFIG: ask, score, decide, stop; then write the report.
 
     A run of the same name that was interrupted, or whose budget has been raised, continues: no stored answer
     is paid for twice. With a directory RUN, the run there continues with the config that it stores and the
     settings that -o changes; trials without an answer are asked again.
 
+    With --model and --task in place of CONFIG, the config is written first, named for the tasks.
+
     Ctrl-C stops after the answers in flight; a second Ctrl-C cancels them.
     """
+    if source is None:
+        source = _written(models, tasks, margin)
+    elif models or tasks or margin is not None:
+        raise click.UsageError(f"--model, --task and --margin are in place of {source}; leave one out")
     if is_run(source):
         if out is not None:
             raise click.UsageError(f"--out is for a config; the run in {source} stays where it is")
@@ -58,6 +95,17 @@ def command(source: Path, overrides: tuple[str, ...], out: Path | None, **option
     config = load_config(source, overrides)
     directory = out if out is not None else Path("runs") / config.name
     return run_to_the_end(config, directory, **options)
+
+
+def _written(models: tuple[str, ...], tasks: tuple[str, ...], margin: float | None) -> Path:
+    """Write the config of models and tasks that options name; return its file."""
+    if not models or not tasks:
+        raise click.UsageError("name a config or the directory of a run, or give --model URL#NAME and --task")
+    from adaptive_eval.run.new_config import write_one_line
+
+    file = write_one_line(models, tasks, margin, Path())
+    click.echo(f"The config is {file}.", err=True)
+    return file
 
 
 def is_run(source: Path) -> bool:

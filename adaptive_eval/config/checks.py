@@ -157,12 +157,18 @@ def _requests(config: Mapping[str, Any]) -> Found:
             elif key in sampling:
                 yield (*here, "extra_body", key), "is also in sampling; keep one of the two"
         timeout = _mapping(model.get("timeout"))
+        if ("prompt" in model or "system" in model) and _asked_by_another_tool(config):
+            yield here, "a task of Inspect brings its own prompts; leave prompt and system out"
         if "idle" in timeout and model.get("stream") is not True:
             yield (*here, "timeout", "idle"), "needs stream: true; an answer that arrives whole is silent"
         if model.get("api") == "messages" and model.get("stream") is True:
             yield (*here, "stream"), "answers of Anthropic's Messages API are read whole here; leave it out"
         yield from _batch(model, (*here, "batch"))
         yield from _headers(_mapping(model.get("headers")), (*here, "headers"))
+
+
+def _asked_by_another_tool(config: Mapping[str, Any]) -> bool:
+    return any(isinstance(task.get("inspect"), str) for _, task in _items(config, "tasks"))
 
 
 def _batch(model: Mapping[str, Any], path: Place) -> Found:

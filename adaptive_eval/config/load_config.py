@@ -19,6 +19,7 @@ from adaptive_eval.config.problems import did_you_mean, misspelt_keys, plain_pro
 from adaptive_eval.config.providers import with_providers
 from adaptive_eval.config.run_config import RunConfig
 from adaptive_eval.config.secret_checks import find_secrets, looks_like_secret, shown
+from adaptive_eval.config.variants import with_variants
 from adaptive_eval.errors import ConfigError, Problem
 from adaptive_eval.tasks.sources import is_file_source
 
@@ -80,13 +81,15 @@ def parse_config(
     named, unknown = written_out(document.data)
     provided, unheard = with_providers(document.data)
     named += provided
+    base = Path(base_dir).absolute() if base_dir is not None else None
+    varied, unvaried = with_variants(apply_overrides(document.data, named), base)
+    named += varied
     data = apply_overrides(document.data, named)
     given, unreadable = read_overrides(overrides, data)
     collected = _Collected(document, given)
     data = apply_overrides(data, given)
-    base = Path(base_dir).absolute() if base_dir is not None else None
     collected.secrets(find_secrets(Document(data, marks=document.marks), text))
-    collected.add(unknown + unheard)
+    collected.add(unknown + unheard + unvaried)
     config: RunConfig | None = None
     try:
         config = RunConfig.model_validate(data)
@@ -209,6 +212,15 @@ def _missing_datasets(data: Any, base: Path | None) -> Iterator[tuple[Place, str
             yield ("tasks", place, "dataset"), no_dataset(words)
 
 
+_VARIANTS = {
+    "type": "object",
+    "description": "A grid of variants of a model: the model's label, and lists of values of its keys.",
+    "required": ["variants"],
+    "additionalProperties": False,
+    "properties": {"variants": {"type": "object", "required": ["of"]}},
+}
+
+
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of a config file, for editors.
 
@@ -218,6 +230,8 @@ def json_schema() -> dict[str, Any]:
     'integer'
     """
     schema = RunConfig.model_json_schema(by_alias=True, mode="validation")
+    models = schema["properties"]["models"]
+    models["items"] = {"anyOf": [models["items"], _VARIANTS]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,

@@ -176,6 +176,16 @@ class ModelConfig(Section):
     extra_body: dict[str, Any] = Field(
         default_factory=dict, description="Further fields of the request, sent as written."
     )
+    system: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Its own system message, in place of the tasks': a text, or a .txt or .md file.",
+    )
+    prompt: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Its own prompt, in place of the tasks': a text with {input}, or a .txt or .md file.",
+    )
     concurrency: Concurrency = Field(
         default="auto",
         description="Trials in flight at once, over all servers; or auto: as many as the servers can take.",

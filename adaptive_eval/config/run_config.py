@@ -280,6 +280,7 @@ class RunConfig(Section):
         }
         if not model.send_seed:
             identity["send_seed"] = False
+        identity |= {key: text for key in ("system", "prompt") if (text := getattr(model, key)) is not None}
         if model.uses_mimic and self.mimic is not None:
             coin = self.mimic.models[model.model_id]
             identity["mimic"] = {

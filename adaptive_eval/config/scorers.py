@@ -140,7 +140,6 @@ class ContainsScorerConfig(_TextScorer):
     """Right when the target is somewhere in the answer."""
 
     kind: Literal["contains"] = "contains"
-    whole_words: bool = Field(default=True, description="The target must not begin or end within a word.")
 
 
 class JsonScorerConfig(_AnswerScorer):

@@ -172,10 +172,10 @@ def config_text(
             "`adaptive-eval tasks NAME` shows the task of a ready benchmark; any key can be added.",
             {"tasks": [task["benchmark"] if [*task] == ["benchmark"] else dict(task) for task in tasks]},
         ),
-        ("", {"goal": "ranking"}),
+        ("", {"goal": "ranking" if len(models) > 1 else f"width={2 * margin:g}"}),
         (
             "Models closer than equivalence count as tied: choose it as large as you can defend.",
-            {"stopping": {"confidence": 0.95, "equivalence": margin}},
+            {"stopping": {"confidence": 0.95, **({"equivalence": margin} if len(models) > 1 else {})}},
         ),
     ]
     if trials is not None:
@@ -185,6 +185,39 @@ def config_text(
         f"\n{f'# {comment}{chr(10)}' if comment else ''}{write_document(section)}"
         for comment, section in sections
     )
+
+
+def write_one_line(models: Sequence[str], tasks: Sequence[str], margin: float | None, folder: Path) -> Path:
+    """Write the config of models (``URL#NAME``) and tasks; return its file, which may be there already.
+
+    Raises
+    ------
+    UsageError
+        A model has no name, a task is unknown, or another config of this name is there.
+    """
+    listed = []
+    for text in models:
+        url, mark, name = text.rpartition("#")
+        if not mark or not url or not name:
+            raise UsageError(f"--model {text!r} is not URL#NAME, such as http://gpu1:8000/v1#qwen3-4b")
+        listed.append(Listed(url, name))
+    read = [task_of(task, None, None, folder) for task in tasks]
+    name = "-".join(str(task.get("benchmark", task.get("name"))) for task in read)
+    text = config_text(
+        name,
+        listed,
+        read,
+        margin=USUAL if margin is None else margin,
+        trials=None,
+        api_key_env=None,
+        sampling={"temperature": 0.7, "max_tokens": 4096},
+    )
+    check(text, folder)
+    file = folder / f"{name}.yaml"
+    if file.exists() and file.read_text("utf-8") != text:
+        raise UsageError(f"{file} is there and holds another config; rename it, or run it as it is")
+    file.write_text(text, "utf-8")
+    return file
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,85 @@
+"""Prompts and settings of one model are compared like models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import ARITHMETIC, in_process, report, trials, write_config
+
+from adaptive_eval.config.load_config import config_from_data
+from adaptive_eval.errors import ConfigError
+
+
+def config(**variants: Any) -> dict[str, Any]:
+    """Return a config of one mimic and a grid of its variants."""
+    task = {"name": "sums", "dataset": str(ARITHMETIC), "fields": {"input": "question", "target": "answer"}}
+    return {
+        "name": "prompts",
+        "mimic": {"models": {"qwen": {"mean": 0.7}}},
+        "models": [
+            {"name": "qwen", "endpoints": ["mimic"], "sampling": {"temperature": 0.6, "max_tokens": 500}},
+            {"variants": {"of": "qwen", **variants}},
+        ],
+        "tasks": [{**task, "scorer": "numeric"}],
+        "stopping": {"equivalence": 0.2},
+        "budget": {"trials": 60},
+    }
+
+
+def test_prompts_of_files_are_asked_and_stay_with_the_run(tmp_path: Path) -> None:
+    (tmp_path / "plain.txt").write_text("{input} Answer plainly.\n", "utf-8")
+    (tmp_path / "strict.md").write_text("Be strict. {input}\n", "utf-8")
+    path = write_config(tmp_path, config(prompt=["plain.txt", "strict.md"], system="You are brief."))
+    assert in_process("run", path, "--out", "run", cwd=tmp_path).code == 3
+    names = {line["model"] for line in report(tmp_path / "run")["models"]}
+    assert names == {"qwen", "qwen:plain:You-are-brief", "qwen:strict:You-are-brief"}
+    shown = in_process("samples", "run", "--model", "qwen:strict:You-are-brief", "--limit", "1", cwd=tmp_path)
+    assert "You are brief." in shown.out
+    assert "Be strict. " in shown.out
+    plain = in_process("samples", "run", "--model", "qwen", "--limit", "1", "--full", cwd=tmp_path)
+    assert "brief" not in plain.out
+    before = trials(tmp_path / "run")
+    (tmp_path / "strict.md").unlink()
+    assert in_process("run", "run", "-o", "budget.trials=90", cwd=tmp_path).code == 3, "the run has the text"
+    assert trials(tmp_path / "run")[: len(before)] == before
+    changed = in_process("run", "run", "-o", "models[1].system=Be long.", cwd=tmp_path)
+    assert (changed.code, "run/mismatch" in changed.err) == (2, True)
+
+
+def test_a_grid_has_every_combination() -> None:
+    made = config_from_data(config(sampling={"temperature": [0, 0.7]}, reasoning_effort=["low", "high"]))
+    found = {
+        model.name: (model.sampling.temperature, model.sampling.reasoning_effort) for model in made.models
+    }
+    assert found == {
+        "qwen": (0.6, None),
+        "qwen:temperature-0:reasoning_effort-low": (0, "low"),
+        "qwen:temperature-0:reasoning_effort-high": (0, "high"),
+        "qwen:temperature-0.7:reasoning_effort-low": (0.7, "low"),
+        "qwen:temperature-0.7:reasoning_effort-high": (0.7, "high"),
+    }
+    assert {model.model_id for model in made.models} == {"qwen"}
+
+
+@pytest.mark.parametrize(
+    ("variants", "place", "code"),
+    [
+        ({"of": "qwem", "system": ["a", "b"]}, "models[1].variants.of", "config/unknown-name"),
+        ({}, "models[1].variants", "config/value"),
+        ({"system": ["same", "same"]}, "models[1].variants", "config/twice"),
+        ({"sistem": ["a", "b"]}, "models[1].sistem", "config/unknown-key"),
+    ],
+)
+def test_what_is_no_grid_is_refused(variants: dict[str, Any], place: str, code: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        config_from_data(config(**variants))
+    assert (place, code) in {(problem.path, problem.code) for problem in refused.value.problems}
+
+
+def test_a_prompt_names_fields_of_the_task(tmp_path: Path) -> None:
+    path = write_config(tmp_path, config(prompt="{input} {hint}"))
+    done = in_process("validate", path, "--offline", cwd=tmp_path)
+    assert done.code == 2
+    assert "hint" in done.err
