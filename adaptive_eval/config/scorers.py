@@ -202,9 +202,6 @@ class CodeScorerConfig(_Scorer):
         default=(),
         description="Fields with cases of LiveCodeBench's form: it is run for each, in place of tests.",
     )
-    block: Literal["last", "first", "all"] = Field(
-        default="last", description="Which fenced block of the answer is the program."
-    )
     time_limit: Duration = Field(default=10.0, gt=0, le=600, description="How long a program may take.")
     cpu_limit: Duration = Field(default=10.0, gt=0, le=600, description="CPU time of one of its processes.")
     memory: Count = Field(
