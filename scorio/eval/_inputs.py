@@ -21,6 +21,9 @@ Missing: TypeAlias = "ArrayLike | None"
 
 Given: TypeAlias = "ArrayLike | Mapping[str, ArrayLike] | None"
 """Outcomes as a caller may pass them; what is no array is refused in words."""
+MOST_TRIALS = 10**7
+"""Most trials of a question of which k are drawn: tables of this length take seconds."""
+
 Integers: TypeAlias = NDArray[np.integer[Any]]
 
 
@@ -187,7 +190,12 @@ def as_array(name: str, value: Any) -> NDArray[Any]:
 
 
 def _draws(k: Any, n: Integers | int) -> int:
-    number = resamples(k)
+    number, most = resamples(k), int(np.max(n))
+    if most > MOST_TRIALS:
+        raise ValueError(
+            f"a question must have at most {MOST_TRIALS} trials where k of them are drawn; got {most}; "
+            "the function with _ci takes more"
+        )
     if isinstance(n, int):
         if number > n:
             raise ValueError(f"k must satisfy 1 <= k <= N with N = {n} trials a question; got {number}")
