@@ -90,6 +90,7 @@ from adaptive_eval.tasks.load import FewShot, load_task
 from adaptive_eval.tasks.sources import INSPECT, LM_EVAL, LOADERS
 from adaptive_eval.tasks.task import Task
 from adaptive_eval.tasks.template import PromptTemplate
+from adaptive_eval.trial import Question
 from adaptive_eval.views.details import STARTED_AT
 from adaptive_eval.views.determinism import once_only_words
 
@@ -367,36 +368,40 @@ def build(config: RunConfig, functions: Mapping[str, Answerer] = MappingProxyTyp
     elif any(IN_INSPECT in model.addresses for model in config.models):
         raise UsageError(f"the endpoint {IN_INSPECT} is for tasks of Inspect; give the model's base URL")
     scorers = {task.name: build_scorer(task.scorer.kind, task.scorer.options()) for task in config.tasks}
-    tasks = tuple(
-        load_task(
-            task.name,
-            config.dataset_source(task),
-            base=config.base_dir,
-            split=task.split,
-            subset=task.subset,
-            revision=task.revision,
-            target_pattern=task.target_pattern,
-            skip_duplicates=task.duplicates == "skip",
-            keep=task.filter,
-            few_shot=_few_shot(task),
-            shuffle_options=task.shuffle_options,
-            prompt=task.prompt,
-            fields=task.fields,
-            media=task.media,
-            tools=task.tools,
-            image_tokens=task.image_tokens,
-            json_target=task.scorer.kind in ("json", "tool_calls"),
-            system=task.system,
-            limit=task.limit,
-            shuffle=task.shuffle_seed(config.seed),
-            check_target=scorers[task.name].check_target,
-        )
-        for task in config.tasks
-    )
+    tasks = tuple(load_task_of(config, task, scorers[task.name].check_target) for task in config.tasks)
     named = functions_of(config)
     require_accepted(config.models, tasks, {**functions, **named})
     require_tools(config.tasks, tasks)
     return Built(config, tasks, scorers, rubrics_of(config), functions=named, solvers=solvers_of(config))
+
+
+def load_task_of(
+    config: RunConfig, task: TaskConfig, check_target: Callable[[Question], str | None] | None = None
+) -> Task:
+    """Load the data of one task of a config."""
+    return load_task(
+        task.name,
+        config.dataset_source(task),
+        base=config.base_dir,
+        split=task.split,
+        subset=task.subset,
+        revision=task.revision,
+        target_pattern=task.target_pattern,
+        skip_duplicates=task.duplicates == "skip",
+        keep=task.filter,
+        few_shot=_few_shot(task),
+        shuffle_options=task.shuffle_options,
+        prompt=task.prompt,
+        fields=task.fields,
+        media=task.media,
+        tools=task.tools,
+        image_tokens=task.image_tokens,
+        json_target=task.scorer.kind in ("json", "tool_calls"),
+        system=task.system,
+        limit=task.limit,
+        shuffle=task.shuffle_seed(config.seed),
+        check_target=check_target,
+    )
 
 
 def _few_shot(task: TaskConfig) -> FewShot | None:

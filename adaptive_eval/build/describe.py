@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
-from adaptive_eval.build.assembly import build, config_of_run, names_functions
+from adaptive_eval.build.assembly import config_of_run, load_task_of
 from adaptive_eval.build.rubrics import rubric_of
 from adaptive_eval.config import RunConfig
 from adaptive_eval.errors import UsageError
@@ -13,6 +14,7 @@ from adaptive_eval.interop.cells_of_run import RunDescription
 from adaptive_eval.interop.imported_runs import IMPORTED, run_weights
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
+from adaptive_eval.tasks.sources import EXECUTABLE
 from adaptive_eval.tasks.task import Task
 from adaptive_eval.views.examples import no_target
 
@@ -33,7 +35,7 @@ def describe_run(reader: RunReader) -> RunDescription:
 
 
 def report_targets(reader: RunReader) -> TargetLookup:
-    """Return what looks up expected answers for a report, which runs no functions that a config names."""
+    """Return what looks up the expected answers of a run; none where there is no config to be read."""
     meta = reader.meta()
     if IMPORTED in meta:
         return _stored_target
@@ -41,7 +43,7 @@ def report_targets(reader: RunReader) -> TargetLookup:
         config = config_of_run(reader)
     except (KeyError, UsageError):
         return no_target
-    return no_target if names_functions(config) else _stored_targets(meta, config)
+    return _stored_targets(meta, config)
 
 
 def targets_of(tasks: Sequence[Task]) -> TargetLookup:
@@ -63,10 +65,16 @@ def _stored_target(record: TrialRecord) -> str | None:
 
 
 def _stored_targets(meta: Mapping[str, str], config: RunConfig) -> TargetLookup:
-    """Look expected answers up in the datasets, as far as these are still there and have not changed."""
-    try:
-        stored = json.loads(meta["identity"])["tasks"]
-        tasks = build(config).tasks
-    except (KeyError, UsageError):
-        return no_target
-    return targets_of([task for task in tasks if stored[task.name]["dataset"] == task.content_hash])
+    """Look expected answers up in the datasets, as far as these are still there and have not changed.
+
+    The run may be a stranger's: no function that it names is imported, for a dataset or for anything else.
+    """
+    tasks = []
+    for section in config.tasks:
+        if section.dataset.startswith(EXECUTABLE):
+            continue
+        with suppress(KeyError, UsageError):
+            task = load_task_of(config, section)
+            if json.loads(meta["identity"])["tasks"][task.name]["dataset"] == task.content_hash:
+                tasks.append(task)
+    return targets_of(tasks)

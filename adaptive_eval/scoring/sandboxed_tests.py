@@ -70,10 +70,12 @@ def _run(task: dict[str, Any], channel: int) -> bool:
     sys.modules["answer"] = answer
     sys.argv = ["answer"]
     exec(compile(task["code"], "<answer>", "exec"), answer.__dict__)  # noqa: S102 - what the sandbox is for
-    restore(answer.__dict__)
-    sys.modules["__main__"] = answer  # where unittest.main() looks for tests
+    scope = _test_module(answer, text)
+    restore(scope.__dict__)
+    sys.modules["__main__"] = scope  # where unittest.main() looks for tests
+    _compare_plain_data(known)
     try:
-        exec(tests, answer.__dict__)  # noqa: S102
+        exec(tests, scope.__dict__)  # noqa: S102
     except ended as end:  # right where the tests end themselves, wrong where the answer that they call does
         trace = end.__traceback__ and end.__traceback__.tb_next
         while trace is not None and trace.tb_next is not None and id(trace.tb_frame.f_code) in own:
@@ -84,6 +86,56 @@ def _run(task: dict[str, Any], channel: int) -> bool:
     if impostor is not None:
         raise AssertionError(f"an object of {impostor} is equal to anything")
     return True
+
+
+def _test_module(answer: ModuleType, text: str) -> ModuleType:
+    """Return the module of the tests: all names of the answer but those that shadow a builtin.
+
+    An answer that defines its own ``abs`` or ``sorted`` goes on using it, and the tests use Python's.
+    """
+    if "doctest" in text:  # which looks at functions of the very module that defines them
+        return answer
+    scope = ModuleType("__main__")
+    own = {name: value for name, value in vars(answer).items() if name not in vars(builtins)}
+    scope.__dict__.update(own)
+    return scope
+
+
+_PLAIN = (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, type(None))
+_COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+
+
+def _compare_plain_data(known: list[type]) -> None:
+    """Let no class of the answer say how its objects compare with plain data, such as 3 or [1, 2]."""
+    old = set(map(id, known))
+    attributes = type.__dict__["__dict__"].__get__
+    for one in [*_classes()]:
+        if id(one) in old or _is_of_a_library(one):
+            continue
+        for name in _COMPARISONS:
+            compare = attributes(one).get(name)
+            if compare is not None:
+                with suppress(TypeError):  # a class of C
+                    type.__setattr__(one, name, _for_own_kind(compare))
+
+
+def _is_of_a_library(one: type) -> bool:
+    module = one.__module__ if isinstance(one.__module__, str) else ""
+    if module.partition(".")[0] not in sys.stdlib_module_names:
+        return False
+    return getattr(sys.modules.get(module), one.__name__, None) is one
+
+
+def _for_own_kind(compare: Any) -> Callable[[Any, Any], Any]:
+    """Return a comparison that leaves plain data to the type of the data."""
+
+    def compared(self: Any, other: Any) -> Any:
+        if type(other) in _PLAIN:
+            return NotImplemented
+        bind = getattr(compare, "__get__", None)
+        return compare(self, other) if bind is None else bind(self, type(self))(other)
+
+    return compared
 
 
 def _guard(text: str) -> Callable[[dict[str, Any]], None]:
@@ -200,12 +252,14 @@ def _impostor(known: list[type]) -> str | None:
     """Return the name of a class of the answer whose objects are equal to anything, if there is one."""
     old = set(map(id, known))
     attributes, ancestors = type.__dict__["__dict__"].__get__, type.__dict__["__mro__"].__get__
+    probes = (object(), 7919, -0.125, "\0probe", [7919], ("\0probe",), {"\0probe": 7919})
     old.add(id(getattr(sys.modules.get("unittest.mock"), "_ANY", None)))  # the tests may use it
     for one in _classes():
         if id(one) not in old and "__eq__" in attributes(one):
             makers = (attributes(base).get("__new__") for base in ancestors(one) if id(base) in old)
             try:
-                if next(filter(None, makers))(one) == object():
+                made = next(filter(None, makers))(one)
+                if any(made == probe for probe in probes):
                     return one.__name__
             except BaseException:  # noqa: BLE001, S112 - it has looked at the other object
                 continue

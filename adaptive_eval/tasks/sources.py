@@ -24,6 +24,9 @@ from adaptive_eval.tasks.user_code import modules_of
 HUB, PYTHON, INSPECT, LM_EVAL = "hf:", "python:", "inspect:", "lm_eval:"
 """Prefixes of datasets that are no file."""
 
+EXECUTABLE = (PYTHON, INSPECT, LM_EVAL)
+"""Prefixes of datasets whose rows code gives."""
+
 LOADERS: dict[str, Callable[[str, Path], Iterable[Any]]] = {}
 """Rows by name and folder, for the prefixes of other tools' datasets; :mod:`adaptive_eval.build` fills it."""
 

@@ -64,6 +64,15 @@ EXITS = {
     "def add(a, b):\n    return Any()",
     "a number equal to anything": "def add(a, b):\n"
     "    return type('Any', (int,), {'__eq__': lambda *_: True})()",
+    "an object equal to data": "class Data:\n    def __eq__(self, other):\n"
+    "        return isinstance(other, (int, float, str, list, tuple, dict))\n"
+    "def add(a, b):\n    return Data()",
+    "an object equal to any int": "def add(a, b):\n    class Int:\n"
+    "        def __eq__(self, other): return type(other) is int\n    return Int()",
+    "an int equal to anything": "class Int(int):\n    def __eq__(self, other): return True\n"
+    "    __hash__ = int.__hash__\ndef add(a, b):\n    return Int(9)",
+    "an object unequal to nothing": "class Some:\n    def __eq__(self, other): return other is not None\n"
+    "    def __ne__(self, other): return False\ndef add(a, b):\n    return Some()",
     "mock.ANY": "from unittest.mock import ANY\ndef add(a, b):\n    return ANY",
     "a trace": "import sys\ndef skip(frame, event, _):\n    if event == 'line' and frame.f_lineno == 2:\n"
     "        frame.f_lineno = 3\n    return skip\n"
@@ -105,6 +114,13 @@ REPLACED = {
         "import builtins\ndef add(a, b):\n    builtins.abs = lambda _: 0\n    return 9",
         "assert abs(add(1, 2) - 3) < 1",
     ),
+    "abs in the answer": ("def abs(x):\n    return 0", "assert abs(add(1, 2) - 3) < 1e-6"),
+    "round in the answer": ("def round(x, n=0):\n    return 3", "assert round(add(1, 2)) == 3"),
+    "sorted in the answer": ("sorted = lambda x: [3]", "assert sorted([add(1, 2)]) == [3]"),
+    "abs, when called": (
+        "def add(a, b):\n    globals()['abs'] = lambda x: 0\n    return 9",
+        "result = add(1, 2)\nassert abs(result - 3) < 1e-6",
+    ),
     "math.isclose": (
         "import math\nmath.isclose = lambda *_: True",
         "import math\nassert math.isclose(add(1, 2), 3)",
@@ -130,6 +146,24 @@ REPLACED = {
     "the function of C": ("from sys import exit as add", "assert add(0) == 3"),
     "sys.exit in a test": ("import sys\ndef add(a, b):\n    sys.exit(0)", UNITTEST),
 }  # fmt: skip
+
+
+HONEST = {
+    "a builtin of its own": "def max(xs):\n    return sorted(xs)[-1]\n"
+    "def add(a, b):\n    return max([0, a + b])",
+    "a fraction": "from fractions import Fraction\ndef add(a, b):\n    return Fraction(a) + b",
+    "a counter": "from collections import Counter\ndef add(a, b):\n    return Counter('x' * (a + b))['x']",
+    "its own order": "from dataclasses import dataclass\n@dataclass(order=True)\nclass P:\n    x: int\n"
+    "def add(a, b):\n    return max(P(a + b), P(0)).x",
+    "its own equality": "class V:\n    def __init__(self, x): self.x = x\n"
+    "    def __eq__(self, other): return self.x == other.x\n"
+    "def add(a, b):\n    assert V(1) == V(1)\n    return a + b",
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_a_right_program_may_shadow_builtins_and_compare_its_own_objects(name):
+    assert run_tests(HONEST[name], ADD, PATIENT).passed
 
 
 @pytest.mark.parametrize("name", REPLACED)

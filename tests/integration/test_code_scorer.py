@@ -62,7 +62,6 @@ SHORT = Limits(wall=1.0, cpu=20.0)
             "        self.assertEqual(f(1), 2)\nunittest.main()",
         ),
         ("x = 'é\ud800'", "pass"),
-        ("def sum(x):\n    return 7", "assert sum([1]) == 7"),
         (
             "def main():\n    return int(input()) + 1",
             "from unittest.mock import patch\nwith patch('builtins.input', return_value='3'):\n"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 
 import pytest
 import run_examples as runs
 
+from adaptive_eval.build.describe import describe_run
 from adaptive_eval.errors import RunDamaged, RunFileError, RunOfOtherVersion
 from adaptive_eval.store import run_files
 from adaptive_eval.store.reader import RunReader
@@ -102,3 +104,20 @@ def test_a_file_that_is_no_database_is_refused(tmp_path, use, content):
     with pytest.raises(RunDamaged, match="not a run file"):
         use(tmp_path)
     assert (tmp_path / "run.db").read_bytes() == content
+
+
+def test_a_look_at_a_strangers_run_imports_none_of_its_files(tmp_path):
+    (tmp_path / "theirs.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()\n")
+    task = {
+        "name": "t",
+        "dataset": "python:theirs:rows",
+        "scorer": {"kind": "python", "function": "theirs:f"},
+    }
+    models = [{"name": name, "endpoints": ["python:theirs:model"]} for name in ("oak", "elm")]
+    config = json.dumps({"name": "forest", "models": models, "tasks": [task]})
+    meta = {"config": config, "source": "c.yaml", "base_dir": str(tmp_path), "identity": "{}"}
+    runs.make_run(tmp_path / "run", {"oak": 0.9, "elm": 0.3}, trials=8, meta=meta)
+    with RunReader(tmp_path / "run") as reader:
+        about = describe_run(reader)
+        assert {about.target(record) for record in reader.trials()} == {None}
+    assert not (tmp_path / "mark").exists()
