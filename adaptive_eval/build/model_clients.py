@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +13,7 @@ from adaptive_eval.build.samples_per_prompt import MOST as MOST_SAMPLES
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.decisions import RetryConfig
 from adaptive_eval.config.limits_config import RateLimitConfig, SharedLimits
-from adaptive_eval.config.model import AUTO_CONCURRENCY, HeaderConfig, ModelConfig
+from adaptive_eval.config.model import AUTO_CONCURRENCY, ModelConfig
 from adaptive_eval.config.section import MIMIC
 from adaptive_eval.endpoints.anthropic_messages import AnthropicMessages
 from adaptive_eval.endpoints.batches import BatchOptions
@@ -190,7 +189,7 @@ def _rate(limit: RateLimitConfig | None) -> RateLimit:
 
 def endpoint_at(model: ModelConfig, address: str, run: str = "", notes: Path | None = None) -> OpenAIEndpoint:
     """Return the client for `model` at a base URL."""
-    headers = {name: _header(name, header) for name, header in model.headers.items()}
+    headers = {name: header.read(name) for name, header in model.headers.items()}
     batch = None
     if model.batch is not None:
         batch = BatchOptions(f"{run} {model.name}", model.batch.gather, model.batch.poll, notes)
@@ -215,12 +214,3 @@ def _most_in_flight(model: ModelConfig) -> int:
     if model.concurrency != "auto":
         return model.concurrency
     return MOST if model.batch is None else BatchRounds.most
-
-
-def _header(name: str, header: HeaderConfig) -> str:
-    if header.env is None:
-        return header.value or ""
-    value = os.environ.get(header.env)
-    if not value:
-        raise UsageError(f"header {name}: the environment variable {header.env} is not set")
-    return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
@@ -10,6 +11,7 @@ from adaptive_eval.config.discovery_config import DiscoveryConfig, Endpoints
 from adaptive_eval.config.limits_config import Concurrency, LimitsConfig, RateLimitConfig, auto_or_up_to
 from adaptive_eval.config.scorers import ScorerPriceConfig
 from adaptive_eval.config.section import IN_LITELLM, MIMIC, PYTHON, EnvName, Label, Seconds, Section
+from adaptive_eval.errors import UsageError
 
 AUTO_CONCURRENCY = 16
 """Requests in flight to begin with where `concurrency` is ``auto``."""
@@ -129,6 +131,15 @@ class HeaderConfig(Section):
     env: EnvName | None = Field(
         default=None, description="Name of the environment variable that holds the value."
     )
+
+    def read(self, name: str) -> str:
+        """Return the value of the header `name`."""
+        if self.env is None:
+            return self.value or ""
+        value = os.environ.get(self.env)
+        if not value:
+            raise UsageError(f"header {name}: the environment variable {self.env} is not set")
+        return value
 
 
 def _provided(schema: dict[str, Any]) -> None:

@@ -36,8 +36,11 @@ from adaptive_eval.trial import Completion, Message, Usage
 LOGS = "inspect"
 """Folder of Inspect's logs in the run's directory."""
 
-_SAMPLING = ("temperature", "top_p", "max_tokens", "presence_penalty", "frequency_penalty", "logprobs")
+_SAMPLING = ("temperature", "top_p", "max_tokens", "logprobs", "top_logprobs", "reasoning_effort")
 """Parameters of a request that Inspect calls as we do."""
+
+_NOT_PASSED = ("api", "batch", "stream", "timeout", "samples_per_request", "send_seed", "rate_limit")
+"""Settings of a model that nothing passes on to Inspect; one that is set is refused."""
 
 _CUT_OFF = ("max_tokens", "model_length")
 
@@ -270,6 +273,12 @@ def require_drivable(config: RunConfig) -> None:
             raise UsageError(
                 f"the endpoints of model {model.name!r} are to be found; Inspect asks one server, so write it"
             )
+        for name in _NOT_PASSED:
+            if name in model.model_fields_set:
+                raise UsageError(
+                    f"model {model.name!r} sets {name}, which Inspect cannot be told; leave it out, or "
+                    "set it in the Inspect task"
+                )
         if len(model.addresses) > 1:
             raise UsageError(
                 f"model {model.name!r} has several endpoints; Inspect asks one, put them behind it"
@@ -281,16 +290,27 @@ def require_drivable(config: RunConfig) -> None:
             )
 
 
+def generate_options(model: ModelConfig) -> dict[str, Any]:
+    """Return the sampling, headers and further fields of a model by the names of Inspect's GenerateConfig."""
+    sent = model.sampling.as_sent()
+    options = {name: sent[name] for name in _SAMPLING if name in sent}
+    if "max_completion_tokens" in sent:
+        options["max_tokens"] = sent["max_completion_tokens"]
+    if "stop" in sent:
+        options["stop_seqs"] = [sent["stop"]] if isinstance(sent["stop"], str) else sent["stop"]
+    if model.extra_body:
+        options["extra_body"] = dict(model.extra_body)
+    if model.headers:
+        options["extra_headers"] = {name: header.read(name) for name, header in model.headers.items()}
+    return options
+
+
 def _inspect_model(model: ModelConfig, address: str) -> Any:
     """Return the model as Inspect knows it: by its own name, or any server that speaks OpenAI's protocol."""
     library = import_module("inspect_ai.model")
-    sent = model.sampling.as_sent()
-    options = {name: sent[name] for name in _SAMPLING if name in sent}
-    if "stop" in sent:
-        options["stop_seqs"] = [sent["stop"]] if isinstance(sent["stop"], str) else sent["stop"]
-    config = library.GenerateConfig(**options, max_connections=model.in_flight)
     key = "none" if model.api_key_env is None else os.environ.get(model.api_key_env)
     try:
+        config = library.GenerateConfig(**generate_options(model), max_connections=model.in_flight)
         if address == IN_INSPECT:
             return library.get_model(model.model_id, config=config, memoize=False)
         return library.get_model(

@@ -8,6 +8,7 @@ import pytest
 from adaptive_eval.build.assembly import build
 from adaptive_eval.config.load_config import config_from_data, json_schema
 from adaptive_eval.errors import UsageError
+from adaptive_eval.interop.inspect_driver import generate_options, require_drivable
 from adaptive_eval.interop.inspect_task import InspectScorer, SampleCompletion, load_inspect_task
 from adaptive_eval.trial import Completion, Question
 
@@ -93,3 +94,35 @@ def test_tasks_of_one_name_in_two_folders_are_told_apart(tmp_path, monkeypatch):
     for folder in ("one", "two", "one"):
         task = load_inspect_task("own_sums.py@sums", tmp_path / folder)
         assert (task.place, task.samples) == (str(tmp_path / folder / "own_sums.py"), folder)
+
+
+class TestSettingsOfAModel:
+    def model(self, **settings):
+        data = config()
+        data["models"][0] |= settings
+        return config_from_data(data)
+
+    def test_all_that_inspect_knows_is_passed_on(self, monkeypatch):
+        monkeypatch.setenv("TEAM", "blue")
+        made = self.model(
+            sampling={"max_completion_tokens": 9, "reasoning_effort": "low", "stop": "END", "top_p": 0.5},
+            extra_body={"guided_regex": "[AB]"},
+            headers={"X-Team": {"env": "TEAM"}},
+        )
+        assert generate_options(made.models[0]) == {
+            "max_tokens": 9,
+            "reasoning_effort": "low",
+            "stop_seqs": ["END"],
+            "top_p": 0.5,
+            "extra_body": {"guided_regex": "[AB]"},
+            "extra_headers": {"X-Team": "blue"},
+        }
+
+    @pytest.mark.parametrize(
+        "settings",
+        [{"send_seed": True}, {"stream": True}, {"timeout": {"total": 9}}, {"api": "responses"}],
+    )
+    def test_what_inspect_cannot_be_told_is_refused(self, settings):
+        (name,) = settings
+        with pytest.raises(UsageError, match=f"sets {name}, which Inspect cannot be told"):
+            require_drivable(self.model(**settings))
