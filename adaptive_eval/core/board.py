@@ -218,7 +218,7 @@ class Board:
         cells = self.cells[task]
         spread = cluster_spread(cells, self.spec.tasks[task].clusters)
         target, weight = self.spec.stopping.target, cells.repeat_weight
-        return score_block(cells.latest(), cells.sequence.questions, target, spread, weight)
+        return score_block(cells.latest(), cells.sequence.questions, target, spread, weight, cells.asked)
 
     def combine(self, blocks: list[ContrastBlock]) -> ContrastBlock:
         """Combine the tasks' estimates with the tasks' weights."""
@@ -233,6 +233,7 @@ class Board:
             np.asarray(sum(w * w * block.margin for w, block in pairs)),
             np.asarray(sum(w * w * block.avg_variance for w, block in pairs)),
             np.minimum.reduce([block.questions for block in blocks]),
+            np.asarray(sum(w * block.slack for w, block in pairs)),
         )
 
     def posterior(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

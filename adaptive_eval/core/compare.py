@@ -92,8 +92,22 @@ class Comparison:
     def interval(self, rows: slice | list[int] = slice(None)) -> tuple[Floats, Floats]:
         """Confidence sequence of some contrasts at the run's confidence, in unit scores."""
         fold, latest = self.fold, self.latest
-        estimates = (latest.difference[rows], latest.variance[rows], latest.guarded[rows])
+        estimates = (latest.difference[rows], latest.variance[rows], latest.guarded[rows], latest.slack[rows])
         return self.intervals.of(rows, fold.verdict[rows], *estimates, fold.progress[rows])
+
+    @property
+    def undecidable(self) -> Bools:
+        """Needed contrasts that no more trials can decide, since lost answers weigh more than what is left.
+
+        They could make of the difference 0 as well as one that is no tie, or leave a score's interval wide.
+        """
+        needed, latest = self.fold.needed, self.latest
+        size, slack = np.abs(latest.difference), latest.slack
+        low, high = self.interval()
+        known = (high - low) / 2.0 <= 2.0 * slack
+        either = (size <= slack) & (size + slack >= (self.margin or 0.0)) & known
+        wide = 2.0 * slack >= self.goal.width
+        return np.asarray(needed & (slack > 0.0) & np.where(self.goal.measured, wide, either))
 
     def advance(self) -> list[Call]:
         """Read the trials absorbed since the last call, and return the new calls in order."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.trial import TrialOutcome
-from scorio.sequential.cells import MISSING
+from scorio.sequential.cells import DROPPED
 from scorio.sequential.trial_sequence import RunSequence
 
 COPY_REASON = "a copy of the answer before to this question"
@@ -50,7 +50,7 @@ class Copies:
         known.unread[outcome.key.index] = answer[1:] if answer[0] is None else answer[:1]
 
     def counted(self, model: int, index: int, category: int) -> int:
-        """Return the category with which the model's next index counts: MISSING for a copy."""
+        """Return the category with which the model's next index counts: DROPPED for a copy."""
         known = self._models.get(model)
         if known is None or known.varies or category < 0:
             return category
@@ -60,7 +60,7 @@ class Copies:
             known.answers, known.unread = {}, {}
         elif self._run_sequence.repeat(index, model) > 0:
             known.copies += 1
-            return MISSING
+            return DROPPED
         return category
 
     def count(self, model: int) -> int:

@@ -70,15 +70,16 @@ class Courses:
         margin = self._intervals.margin or 0.0
         exact = block.guarded <= EXACT
         if exact.any():
-            apart = np.abs(block.difference) > max(margin - ROUNDING, ROUNDING)
+            size, bar = np.abs(block.difference), max(margin - ROUNDING, ROUNDING)
+            apart, near = size - block.slack > bar, size + block.slack <= bar
             statistic = np.where(exact, np.where(apart, CERTAIN, -np.inf), statistic)
-            tie = np.where(exact, np.where(apart, -np.inf, np.inf), tie)
+            tie = np.where(exact, np.where(near, np.inf, -np.inf), tie)
         measured = self._goal.measured[rows, None]
         if measured.any():
             statistic = np.where(measured, -np.inf, statistic)
             tie = np.where(measured, np.where(self._narrow(rows, block), np.inf, -np.inf), tie)
-        estimates = (block.difference, block.variance, block.guarded, block.margin, block.questions)
-        return Course(statistic, sign, tie, *estimates)
+        estimates = (block.difference, block.variance, block.guarded, block.margin)
+        return Course(statistic, sign, tie, *estimates, block.questions, block.slack)
 
     def _statistic(
         self, rows: Ints, block: ContrastBlock, start: int, stop: int
@@ -98,7 +99,7 @@ class Courses:
     def _narrow(self, rows: Ints, block: ContrastBlock) -> NDArray[np.bool_]:
         """Return where a score's interval is as narrow as its contrast requires."""
         radius = self._intervals.of_scores(block.difference, block.variance)
-        narrow = 2.0 * radius <= self._goal.width[rows, None]
+        narrow = 2.0 * (radius + block.slack) <= self._goal.width[rows, None]
         return np.asarray(narrow & (block.questions >= MIN_QUESTIONS))
 
     def _estimate(self, rows: Ints, start: int, stop: int) -> ContrastBlock:
@@ -122,4 +123,4 @@ def _no_estimate(contrasts: int) -> ContrastBlock:
     """Return the estimate before the first trial: nothing known, no call possible."""
     column = np.zeros((contrasts, 1))
     wide = column + 1e6
-    return ContrastBlock(column, wide, wide, wide, wide, column.astype(np.int64))
+    return ContrastBlock(column, wide, wide, wide, wide, column.astype(np.int64), column)

@@ -111,6 +111,16 @@ def partial_evidence(spec: SessionSpec, comparison: Comparison, states: ModelSta
     }
 
 
+def lost_evidence(spec: SessionSpec, comparison: Comparison) -> dict[str, Any]:
+    """Return how many pairs stay open because answers are lost, and how many of each model are."""
+    board = comparison.board
+    lost = {name: board.missing(model) for model, name in enumerate(spec.names)}
+    return {
+        "open": int(comparison.fold.needed.sum()),
+        "lost": {name: number for name, number in lost.items() if number},
+    }
+
+
 def stopped_models(spec: SessionSpec, budget: Budget, states: ModelStates) -> dict[str, Any]:
     """Return why each stopped model has stopped: the words of its endpoint, or what its budget has used."""
     return {

@@ -39,7 +39,14 @@ class Intervals:
     margin: float | None  # equivalence margin in unit scores
 
     def of(
-        self, rows: Rows, verdict: Ints, difference: Floats, variance: Floats, guarded: Floats, trials: Ints
+        self,
+        rows: Rows,
+        verdict: Ints,
+        difference: Floats,
+        variance: Floats,
+        guarded: Floats,
+        slack: Floats,
+        trials: Ints,
     ) -> tuple[Floats, Floats]:
         """Return both ends of the confidence sequences of the contrasts `rows`, with their estimates.
 
@@ -48,7 +55,7 @@ class Intervals:
         difference of 0.1 near a score of 0.9 in one run of six. If a winner was called with V but V₂ has not
         rejected 0 yet, the interval ends at 0. Likewise the interval of a tie ends at ±ε.
         """
-        radius = self._radius(rows, difference, np.minimum(guarded, _LARGEST), trials)
+        radius = self._radius(rows, difference, np.minimum(guarded, _LARGEST), trials) + slack
         low, high = difference - radius, difference + radius
         bet = self.bets[rows]
         evidence = log_evidence(difference, np.minimum(variance, _LARGEST), self.margin)

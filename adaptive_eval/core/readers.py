@@ -85,7 +85,10 @@ class _ScoreReader:
         self._progress[rows] = stop
         spread = self._spread(self._clusters, rows, start, path) if self._clusters is not None else None
         weight = self._cells.repeat_weight
-        block = score_block(path, self._cells.sequence.questions, self._target, spread, weight)
+        sequence = self._cells.sequence
+        own = sequence.shared is not None and stop > sequence.shared
+        asked = sequence.questions if own else sequence.asked_by(start, stop)
+        block = score_block(path, sequence.questions, self._target, spread, weight, asked)
         return block.less(self._values[rows, None], self._margin)
 
     def _spread(self, clusters: ClusterSums, rows: Ints, start: int, path: PathBlock) -> Spread:

@@ -229,7 +229,8 @@ class StopVerdict:
     Parameters
     ----------
     reason : str
-        ``resolved``, ``partial``, ``budget``, ``max_passes``, ``endpoints``, ``unusable`` or ``interrupted``.
+        ``resolved``, ``partial``, ``budget``, ``max_passes``, ``endpoints``, ``unusable``, ``lost`` or
+        ``interrupted``.
     text : str
         Words from outside: of the program that ended the session, or stored by an earlier version. Else
         empty.
@@ -239,7 +240,8 @@ class StopVerdict:
         met, `pairs` and `models` decided, and how many are tied. ``partial``: `open` pairs, the models that
         stopped answering (`silent`) or whose budgets ended (`spent`). ``max_passes``: `passes`.
         ``endpoints``: `models`. ``unusable``: `cause` (scorer or length), `owner` (a task or a model), how
-        many of its `answers` are `affected`, and the scorer's error (`said`).
+        many of its `answers` are `affected`, and the scorer's error (`said`). ``lost``: the `open` pairs and
+        the lost answers of each model.
 
     Examples
     --------

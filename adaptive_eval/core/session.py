@@ -16,6 +16,7 @@ from adaptive_eval.core.budget import Budget
 from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.decision_evidence import (
     account_evidence,
+    lost_evidence,
     pair_decision,
     partial_evidence,
     resolved_evidence,
@@ -229,8 +230,13 @@ class Session:
 
     def _stop_when_done(self) -> None:
         comparison = self.comparison
-        if comparison.goal.stops and not comparison.fold.needed.any():
+        needed = comparison.fold.needed
+        if not comparison.goal.stops:
+            return
+        if not needed.any():
             self._stop(self._conclusion())
+        elif comparison.latest.slack[needed].all() and comparison.undecidable[needed].all():
+            self._stop(StopVerdict("lost", evidence=lost_evidence(self.spec, comparison)))
 
     def _conclusion(self) -> StopVerdict:
         """Return the verdict once no open contrast can be decided."""

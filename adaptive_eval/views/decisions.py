@@ -222,6 +222,14 @@ def _unusable(found: Mapping[str, Any]) -> str:
     return f"{share} to task {found['owner']} could not be scored: {found['said']}"
 
 
+def _lost(found: Mapping[str, Any]) -> str:
+    by_model = _by_model({model: str(number) for model, number in found["lost"].items()})
+    return (
+        f"lost answers could turn each open pair, {found['open']} in all (lost answers of {by_model}); allow "
+        "more attempts, or say what a failure counts, such as on: {timeout: wrong}"
+    )
+
+
 def _interrupted(_: Mapping[str, Any]) -> str:
     return "interrupted by the user"
 
@@ -233,6 +241,7 @@ _STOPS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "max_passes": _max_passes,
     "endpoints": _endpoints,
     "unusable": _unusable,
+    "lost": _lost,
     "interrupted": _interrupted,
 }
 

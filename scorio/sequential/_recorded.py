@@ -55,6 +55,7 @@ def interval(block: ContrastBlock, alpha: float, margin: float | None = None) ->
     """
     variance = np.minimum(block.guarded, _UNKNOWN)
     radius = np.where(block.questions >= MIN_QUESTIONS, confidence_radius(variance, alpha, margin), np.inf)
+    radius = radius + block.slack
     return block.difference - radius, block.difference + radius
 
 
@@ -67,7 +68,7 @@ def log_e_against(cells: Cells, level: float, target: Target, steps: int) -> Flo
 def score_interval(block: ContrastBlock, alpha: float) -> tuple[Floats, Floats]:
     """Return the confidence sequence of models' own scores; unbounded before the tenth question."""
     radius = score_radius(block.difference, np.minimum(block.variance, _UNKNOWN), alpha)
-    radius = np.where(block.questions >= MIN_QUESTIONS, radius, np.inf)
+    radius = np.where(block.questions >= MIN_QUESTIONS, radius + block.slack, np.inf)
     return block.difference - radius, block.difference + radius
 
 

@@ -115,8 +115,8 @@ class ScoreBets:
     Notes
     -----
     A trial counts once all questions have been asked as often before it, so that calibration repeats, and
-    questions that an allocation asks more often, weigh no more than others. A missing trial counts as if it
-    had scored what is predicted for its question; without any answer to it before, it counts nothing.
+    questions that an allocation asks more often, weigh no more than others. A lost answer counts against each
+    bet as much as any score could. A repeat that is dropped counts as what is predicted for its question.
     """
 
     def __init__(
@@ -194,8 +194,7 @@ class ScoreBets:
         task, question, repeat = self._asked(start, stop)
         counted = repeat == self._pass_of(rows)
         score = self._scores(rows, start, stop, task)
-        lead = np.where(counted, self._lead(rows, score, question, self._weight[task]), 0.0)
-        won = np.log1p(self._bets(rows, lead, counted) * lead[:, :, None])
+        won = self._won(rows, score, question, self._weight[task], counted)
         plain = np.cumsum(np.concatenate([self._plain[rows, None], won], axis=1), axis=1)[:, 1:]
         self._plain[rows] = plain[:, -1]
         return self._log_e(rows, plain)
@@ -212,7 +211,7 @@ class ScoreBets:
         return task, question, repeat
 
     def _scores(self, rows: Ints, start: int, stop: int, task: Ints) -> Floats:
-        """Return the scores of some steps, NaN for a missing trial."""
+        """Return the scores of some steps, see :func:`_with_missing`."""
         score = np.empty((rows.size, stop - start))
         ends = zip(self.run_sequence.local(start), self.run_sequence.local(stop), strict=True)
         for number, (begin, end) in enumerate(ends):
@@ -220,12 +219,29 @@ class ScoreBets:
             score[:, task == number] = _with_missing(self.cells[number], categories)
         return score
 
+    def _won(
+        self, rows: Ints, score: Floats, question: Ints, weight: Floats, counted: NDArray[np.bool_]
+    ) -> Floats:
+        """Return the log winnings of each bet on trials, (p, steps, sizes); the worst of a lost one."""
+        lead = np.where(counted, self._lead(rows, score, question, weight), 0.0)
+        bets = self._bets(rows, lead, counted)
+        lost = np.isposinf(score) & counted
+        if not lost.any():
+            return np.log1p(bets * lead[:, :, None])
+        worst = np.where(lost[:, :, None], weight[:, None] * self._worst(rows)[:, None], lead[:, :, None])
+        return np.log1p(bets * worst)
+
+    def _worst(self, rows: Ints) -> Floats:
+        """Return by how much the worst score exceeds the number, for each bet: 0 or 1."""
+        value = self.values[rows, None]
+        return np.where(self._sizes[rows] > 0.0, -value, 1.0 - value)
+
     def _lead(self, rows: Ints, score: Floats, question: Ints, weight: Floats) -> Floats:
         """Return by how much scores exceed the number, times the weight of their task."""
         value = self.values[rows, None]
         n, total, _ = self._past[:, rows[:, None], question]
         predicted = np.where(n > 0, total / np.maximum(n, 1.0), value)
-        return np.asarray(weight * (np.where(np.isnan(score), predicted, score) - value))
+        return np.asarray(weight * (np.where(np.isfinite(score), score, predicted) - value))
 
     def _bets(self, rows: Ints, lead: Floats, counted: NDArray[np.bool_]) -> Floats:
         """Return λ for each difference at each step, from what earlier steps have shown of the variance."""
@@ -265,19 +281,20 @@ class ScoreBets:
         number = self._pass_of(rows)
         score, _ = self._scores_of_pass(rows, number, stop)
         if number == 1:
-            self._careful[rows] = self._won_by_pairs(rows, score)
+            self._careful[rows] += self._won_by_pairs(rows, score)
         elif number > 0:
             self._careful[rows] += self._won_by_question(rows, score)
-        known = ~np.isnan(score)
+        self._careful[rows[np.isposinf(score).any(axis=1)]] = -inf  # it is given up with an answer lost
+        known = np.isfinite(score)
         found = np.where(known, score, 0.0)
         self._past[:, rows] += np.stack([known.astype(np.float64), found, found * found])
         self._passes[rows] = number + 1
         early, asked = self._scores_of_pass(rows, number + 1, stop)
         if asked.any():
             weight = np.repeat(self._weight, np.diff(self._offset))[asked]
-            lead = self._lead(rows, early[:, asked], np.flatnonzero(asked), weight)
-            bets = self._bets(rows, lead, np.ones(weight.size, dtype=bool))
-            self._plain[rows] += np.log1p(bets * lead[:, :, None]).sum(axis=1)
+            counted = np.ones(weight.size, dtype=bool)
+            won = self._won(rows, early[:, asked], np.flatnonzero(asked), weight, counted)
+            self._plain[rows] += won.sum(axis=1)
 
     def _scores_of_pass(self, rows: Ints, number: int, stop: int) -> tuple[Floats, NDArray[np.bool_]]:
         """Return the scores of trials asked after `number` others of their question, and which were asked."""
@@ -294,7 +311,7 @@ class ScoreBets:
         """Return the log winnings of the bets on the first two passes, of which `score` is the second."""
         n, total, _ = self._past[:, rows]
         value = self.values[rows, None]
-        pair = np.stack([np.where(n > 0, total, np.nan), score])
+        pair = np.stack([np.where(n > 0, total, np.nan), np.where(np.isfinite(score), score, np.nan)])
         answers = (~np.isnan(pair)).sum(axis=0)
         lead = np.nansum(pair - value, axis=0) * 2.0 / np.maximum(answers, 1)
         # Of a lost answer the worst is assumed: that it was the opposite of the other.
@@ -323,7 +340,7 @@ class ScoreBets:
             prior = fit_prior(trials, *sums, *cells.category_moments).of(np.arange(rows.size)[:, None])
             mean[:, part], noise[:, part] = prior.mean(trials, sums[0]), prior.variance(trials, *sums)
         mean = np.where(n > 0, mean, self.values[rows, None])
-        lead = weight * (np.where(np.isnan(score), mean, score) - mean)
+        lead = weight * (np.where(np.isfinite(score), score, mean) - mean)
         variance = np.maximum((weight**2 * noise).mean(axis=1), LEAST_NOISE)[:, None]
         most = MOST / weight.max()
         bets = np.clip(self._sizes[rows] / variance, -most, most)
@@ -345,14 +362,18 @@ class ScoreBets:
             path = self.cells[number].path(self.models[rows], begin, end)
             answered = self.cells[number].categories[self.models[rows], begin:end] != MISSING
             before = np.where(path.fresh, self.values[rows, None], path.before)
-            change[:, task == number] = self._weight[number] * np.where(answered, path.after - before, 0.0)
+            gain = np.where(answered, path.after - before, 0.0)
+            change[:, task == number] = self._weight[number] * gain
         most = MOST / (self._weight.max() * groups.largest)
         value = self.values[rows, None]
         bets = np.clip(
             self._sizes[rows] / (value * (1.0 - value) * groups.largest), -most / (1.0 - value), most / value
         )
         log_e = np.empty_like(change)
+        lost = np.isposinf(self._scores(rows, start, stop, task))
         for column, one in enumerate(question.tolist()):
+            worst = self._weight[task[column]] * self._worst(rows)
+            self._plain[rows] += np.where(lost[:, [column]], np.log1p(bets * worst), 0.0)
             before, after = groups.add(rows, one, change[:, column])
             self._plain[rows] += np.log1p(bets * after[:, None]) - np.log1p(bets * before[:, None])
             log_e[:, column] = _log_sum(self._shares[rows] + self._plain[rows])
@@ -381,10 +402,13 @@ class _Groups:
 
 
 def _with_missing(cells: Cells, categories: NDArray[np.integer]) -> Floats:
-    return np.where(categories < 0, np.nan, cells.scores[categories])
+    """Return scores: infinite of a lost trial, not a number of one that needed no answer or is dropped."""
+    known = np.where(categories < 0, np.nan, cells.scores[np.maximum(categories, 0)])
+    return np.where(categories == MISSING, inf, known)
 
 
 def _log_sum(values: Floats) -> Floats:
     """Return log Σ exp over the last axis."""
-    peak = values.max(axis=-1)
-    return np.asarray(peak + np.log(np.exp(values - peak[..., None]).sum(axis=-1)))
+    peak = np.maximum(values.max(axis=-1), -1e300)
+    total = np.exp(values - peak[..., None]).sum(axis=-1)
+    return np.asarray(peak + np.log(np.maximum(total, 1e-300)))

@@ -12,18 +12,22 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from scorio.sequential.moments import POOLED, Prior, avg_variance, fit_prior, unit_scores
+from scorio.sequential.moments import (
+    DROPPED,
+    KNOWN,
+    MISSING,
+    POOLED,
+    Prior,
+    avg_variance,
+    fit_prior,
+    unit_scores,
+)
 from scorio.sequential.rounds import Rounds, round_share
 from scorio.sequential.trial_sequence import TrialSequence
 
-__all__ = ["KNOWN", "MISSING", "Cells", "PathBlock", "Prior", "fit_prior", "unit_scores"]
-
-MISSING = -1
-"""Category of a trial that got no answer."""
-KNOWN = -2
-"""Category of a step that needs no trial: the model repeats its answers, and has answered the question."""
+__all__ = ["DROPPED", "KNOWN", "MISSING", "Cells", "PathBlock", "Prior", "fit_prior", "unit_scores"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
@@ -33,15 +37,15 @@ Ints = NDArray[np.integer]
 class PathBlock:
     """Per-step quantities of some models; every array has shape (models, steps).
 
-    `before` and `after` are the running mean score of the step's question before and after the step;
-    `fresh` says that the model had no earlier trial of it. `w`, `u` are means over seen questions, `g`, `r`
+    `before` and `after` are the running mean score of the step's question before and after the step, not a
+    number while the model has no answer to it. `w`, `u` are means over seen questions, `g`, `r`
     the sums of section 5 of the statistics; `seen` counts seen questions, `total` and `square` are the
-    sums of the question means and of their squares.
+    sums of the question means and of their squares. Of the questions that have answers, `lost` sums the
+    shares of their trials that have none, and `lost_score` these shares times the question means.
     """
 
     before: Floats
     after: Floats
-    fresh: NDArray[np.bool_]
     w: Floats
     u: Floats
     g: Floats
@@ -49,6 +53,18 @@ class PathBlock:
     seen: Floats
     total: Floats
     square: Floats
+    lost: Floats
+    lost_score: Floats
+
+    @property
+    def fresh(self) -> NDArray[np.bool_]:
+        """Whether the model had no answer to the step's question before."""
+        return np.isnan(self.before)
+
+    @property
+    def repeats(self) -> Floats:
+        """Repeated trials with an answer; 0 where answers have no noise."""
+        return np.where(np.isinf(self.r), 0.0, self.r)
 
     @property
     def trials(self) -> Floats:
@@ -59,6 +75,17 @@ class PathBlock:
     def mean(self) -> Floats:
         """Mean score over seen questions."""
         return np.asarray(self.total / np.maximum(self.seen, 1.0))
+
+    def bounds(self, asked: ArrayLike) -> tuple[Floats, Floats]:
+        """Return the least and the greatest mean score if lost answers were known.
+
+        Each of the `asked` questions weighs the same, and each lost answer to it may be anything from 0 to 1.
+        """
+        number, mean = np.maximum(np.maximum(asked, self.seen), 1.0), self.mean
+        unanswered = number - self.seen
+        fall = self.lost_score + unanswered * mean
+        rise = self.lost - self.lost_score + unanswered * (1.0 - mean)
+        return mean - fall / number, mean + rise / number
 
 
 _FIELDS = len(fields(PathBlock))
@@ -114,7 +141,7 @@ class Cells:
         self.scores = scores
         self.models = models
         self.repeat_weight = repeat_weight
-        self._x = np.append(scores, [0.0, 0.0])  # missing and copied trials score nothing
+        self._x = np.append(scores, [0.0] * -DROPPED)  # what has no answer scores nothing
         self._x2 = self._x**2
         self._p1, self._p2 = self.category_moments
         self.binary = scores.size == 2
@@ -125,7 +152,8 @@ class Cells:
         self.categories = np.full((models, 64), MISSING, dtype=np.int8 if small else np.int16)
         self.missing: list[list[int]] = [[] for _ in range(models)]
         self._prior = Prior(np.full(models, POOLED), np.full(models, self._p1), np.full(models, self._p2))
-        self._sums = np.zeros((7, models))  # Σv/n, Σu, G, R, seen, Σȳ, Σȳ²
+        self._sums = np.zeros((9, models))  # Σv/n, Σu, G, R, seen, Σȳ, Σȳ², and of lost trials
+        self._lost = np.zeros((models, sequence.questions), dtype=np.int32)
         self._repeated = np.zeros(models, dtype=np.int64)  # questions with a second trial
         self._fitted = np.zeros(models, dtype=np.int64)  # `_repeated` at the last doubling
         self.exact = np.zeros(models, dtype=bool)
@@ -137,6 +165,12 @@ class Cells:
     def category_moments(self) -> tuple[float, float]:
         """Mean score and mean squared score of a uniformly drawn category."""
         return float(self.scores.mean()), float((self.scores**2).mean())
+
+    @property
+    def asked(self) -> NDArray[np.int64]:
+        """Number of different questions that each model was asked so far, shape (L, 1)."""
+        steps = self.progress.tolist()
+        return np.array([[self.sequence.asked(number)[0]] for number in steps], dtype=np.int64)
 
     # ------------------------------------------------------------------ absorbing trials
 
@@ -157,7 +191,7 @@ class Cells:
         """
         if categories.size == 0:
             return
-        if categories.min() < KNOWN or categories.max() >= self.scores.size:
+        if categories.min() < DROPPED or categories.max() >= self.scores.size:
             raise ValueError(f"categories must lie in -1..{self.scores.size - 1}, got {categories}")
         start = int(self.progress[models[0]])
         if (self.progress[models] != start).any():
@@ -165,9 +199,10 @@ class Cells:
         stop = start + categories.shape[1]
         self._reserve(stop)
         self.categories[models, start:stop] = categories
-        if (categories == MISSING).any():
+        missing = (categories == MISSING) | (categories == DROPPED)
+        if missing.any():
             for row, model in enumerate(models.tolist()):
-                self.missing[model].extend((start + np.flatnonzero(categories[row] == MISSING)).tolist())
+                self.missing[model].extend((start + np.flatnonzero(missing[row])).tolist())
         for begin, end in self.pieces(start, stop):
             part = categories[:, begin - start : end - start]
             if self.rounds is None or end <= self.rounds.first:
@@ -175,7 +210,7 @@ class Cells:
             else:
                 self._absorb_rounds(models, begin, part)
             if self.rounds is not None:
-                self.rounds.reach(models, end, self.counts[models])
+                self.rounds.reach(models, end, self.counts[models], self._lost[models])
         self.progress[models] = stop
 
     def pieces(self, start: int, stop: int) -> list[tuple[int, int]]:
@@ -201,6 +236,8 @@ class Cells:
         row, column = np.nonzero(categories >= 0)
         at = (models[row], questions[row, column], categories[row, column])
         np.add.at(self.counts, at, 1)
+        row, column = np.nonzero(categories == MISSING)
+        np.add.at(self._lost, (models[row], questions[row, column]), 1)
         seen = np.maximum(sums[4], 1.0)
         self._sums[:, models] = sums[:, :, -1]
         self._sums[:2, models] *= seen[:, -1]
@@ -208,7 +245,7 @@ class Cells:
         if kept < stop - start:
             columns = slice(start + kept - self._base, stop - self._base)
             self._mark_exact(models, sums)
-            self._path[3:, models, columns] = sums[:, :, kept:]
+            self._path[2:, models, columns] = sums[:, :, kept:]
 
     def _absorb_distinct(self, models: Ints, start: int, categories: Ints) -> int:
         """Absorb steps that ask different questions, up to the next refit; return how many."""
@@ -234,7 +271,7 @@ class Cells:
             sx[0], sx[1] = counts[:, :, 1], counts[:, :, 1] + (categories == 1)
         else:
             sx, sxx = np.empty(n.shape), np.empty(n.shape)
-            sx[0], sxx[0] = counts @ self.scores, counts @ self._x2[:-2]
+            sx[0], sxx[0] = counts @ self.scores, counts @ self.scores**2
             sx[1], sxx[1] = sx[0] + self._x[categories], sxx[0] + self._x2[categories]
         many = np.maximum(n, 1)
         y, v = sx / many, self._prior.of(rows).variance(n, sx, sxx)
@@ -244,13 +281,15 @@ class Cells:
         terms[3], terms[4] = y, y * y
         terms[0, 0][fresh] = 0.0
         gained = terms[:, 1] - terms[:, 0]
-        deltas = np.empty((7, models.size, length + 1))
+        deltas = np.zeros((9, models.size, length + 1))
         deltas[:, :, 0] = self._sums[:, models]
-        deltas[:3, :, 1:], deltas[5:, :, 1:] = gained[:3], gained[3:]
+        deltas[:3, :, 1:], deltas[5:7, :, 1:] = gained[:3], gained[3:]
         deltas[3, :, 1:], deltas[4, :, 1:] = ~fresh, fresh
         answered = present.all()
         if not answered:
             deltas[:, :, 1:][:, ~present] = 0.0
+        if not answered or self._lost[models].any():
+            deltas[7:, :, 1:] = self._lost_shares(rows, questions, categories == MISSING, n, y)
         path = deltas.cumsum(axis=2)[:, :, 1:]
         self._sums[:, models] = path[:, :, -1]
         if answered:
@@ -265,10 +304,20 @@ class Cells:
         if kept < length:
             columns = slice(start + kept - self._base, start + length - self._base)
             values = np.empty((_FIELDS, models.size, length))
-            values[:2], values[2], values[3:5], values[5:] = y, fresh, path[:2] / seen, path[2:]
-            self._mark_exact(models, values[3:])
+            values[:2], values[2:4], values[4:] = np.where(n > 0, y, np.nan), path[:2] / seen, path[2:]
+            self._mark_exact(models, values[2:])
             self._path[:, models, columns] = values[:, :, kept:]
         return length
+
+    def _lost_shares(
+        self, rows: Ints, questions: Ints, lost: NDArray[np.bool_], n: Ints, y: Floats
+    ) -> Floats:
+        """Return the changes of the sums of lost shares, and of these times the question means."""
+        before = self._lost[rows, questions]
+        number = np.stack([before, before + lost])
+        self._lost[rows, questions] = number[1]
+        share = np.where(n > 0, number / np.maximum(n + number, 1), 0.0)
+        return np.stack([share[1] - share[0], (share * y)[1] - (share * y)[0]])
 
     def _mark_exact(self, models: Ints, sums: Floats) -> None:
         """Take the noise out of rows (w, u, G, R, …) of models whose answers have none."""
@@ -276,6 +325,7 @@ class Cells:
         if not without.any():
             return
         sums[:2, without], sums[2:4, without] = 0.0, np.inf
+        sums[7:, without] = 0.0  # a repeat that is lost would have been the same
 
     def _until_refit(
         self, models: Ints, start: int, repeated: NDArray[np.int64]
@@ -325,7 +375,7 @@ class Cells:
         terms = (
             np.where(asked, v / many, 0.0), self._avg_variance(n, sx, sxx), n * v, n - asked, asked, y, y**2,
         )  # fmt: skip
-        self._sums[:, models] = [term.sum(axis=1) for term in terms]
+        self._sums[:7, models] = [term.sum(axis=1) for term in terms]
 
     # ------------------------------------------------------------------ models that are not asked
 
@@ -367,37 +417,36 @@ class Cells:
 
     # ------------------------------------------------------------------ reading paths
 
-    def path(self, models: Ints, start: int, stop: int, only: NDArray[np.bool_] | None = None) -> PathBlock:
+    def path(self, models: Ints, start: int, stop: int) -> PathBlock:
         """Return the per-step quantities of `models` at steps ``start .. stop-1``.
 
-        The steps must have been absorbed and not yet forgotten (:meth:`forget`). Within a round of the
-        models' own, the sums can be restricted to `only` some questions, shape (models, M).
+        The steps must have been absorbed and not yet forgotten (:meth:`forget`).
         """
         if start < self._base:
             raise ValueError(f"steps before {self._base} are forgotten, asked from {start}")
-        columns = slice(start - self._base, stop - self._base)
-        before, after, fresh, *sums = self._path[:, models, columns]
-        if self.rounds is not None and only is not None:
-            begun = self.rounds.begun(start)
-            for row in np.flatnonzero((begun.known(models) != only).any(axis=1)).tolist():
-                here, mask = models[row : row + 1], only[row : row + 1]
-                values = self.rounds.restricted(here, start, stop, self.categories, mask)
-                without = np.isinf(sums[3][row])
-                values[:2, 0, without], values[2:4, 0, without] = 0.0, np.inf
-                for name, value in zip(sums, values, strict=True):
-                    name[row] = value[0]
-        return PathBlock(before, after, fresh != 0.0, *sums)
+        return PathBlock(*self._path[:, models, start - self._base : stop - self._base])
+
+    def path_of_some(self, models: Ints, start: int, stop: int, only: NDArray[np.bool_]) -> PathBlock:
+        """Return :meth:`path` within a round, of some questions of each model, shape (models, M)."""
+        assert self.rounds is not None
+        path = self._path[:, models, start - self._base : stop - self._base].copy()
+        known = self.rounds.begun(start).known(models)
+        for row in np.flatnonzero((known != only).any(axis=1)).tolist():
+            model = int(models[row])
+            path[2:, row] = self.rounds.restricted(model, start, stop, self.categories, only[row])
+        self._mark_exact(models, path[2:])
+        return PathBlock(*path)
 
     def latest(self) -> PathBlock:
         """Return every model's quantities after its last step, as blocks of one step.
 
-        `before`, `after` and `fresh` speak of a single step and are empty here.
+        `before` and `after` speak of a single step and are empty here.
         """
         sums = self._sums[:, :, None].copy()
-        sums[:3, self.exact], sums[3, self.exact] = 0.0, np.inf
+        sums[:3, self.exact], sums[3, self.exact], sums[7:, self.exact] = 0.0, np.inf, 0.0
         seen = np.maximum(sums[4], 1.0)
         none = np.zeros((self.models, 0))
-        return PathBlock(none, none, none.astype(bool), sums[0] / seen, sums[1] / seen, *sums[2:])
+        return PathBlock(none, none, sums[0] / seen, sums[1] / seen, *sums[2:])
 
     def forget(self, before: int) -> None:
         """Allow the per-step quantities before step `before` to be dropped; counts and categories stay."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from scorio.sequential.cells import PathBlock
 from scorio.sequential.evidence import FLOOR, tie_variance
@@ -54,6 +54,8 @@ class ContrastBlock:
         Variance of D from the paper's avg@N variances alone; at complete passes D² over it is the paper's z².
     questions : ndarray of int
         c, the questions both have answered.
+    slack : ndarray of float
+        How far lost answers, each anything from 0 to 1, could have moved D: no call that this could turn.
     """
 
     difference: Floats
@@ -62,6 +64,7 @@ class ContrastBlock:
     margin: Floats
     avg_variance: Floats
     questions: NDArray[np.int64]
+    slack: Floats
 
     def _map(self, *others: ContrastBlock, to: Callable[..., NDArray[Any]]) -> ContrastBlock:
         return ContrastBlock(
@@ -81,15 +84,20 @@ class ContrastBlock:
         grown = np.maximum(there / np.maximum(here, self.guarded), 1.0)
         return replace(self, difference=self.difference - value, margin=self.guarded * grown)
 
-    def for_ties(self, equivalence: float, target: Target, trials: Floats, step: Floats) -> ContrastBlock:
+    def for_ties(
+        self, equivalence: float, target: Target, trials: Floats, spread: Floats, step: Floats
+    ) -> ContrastBlock:
         """Return the block with the variance with which ties are called.
 
-        `trials` are those of each model, infinite where answers have no noise; for `step` see
+        `trials` are those of each model, infinite where answers have no noise, and `spread` is the sum of
+        their p(1 − p), the largest variances of scores with these means; for `step` see
         :func:`scorio.sequential.evidence.margin_variance`.
         """
-        questions_count = (target == "population") | np.isinf(trials)
-        n = np.where(questions_count, self.questions, trials)
-        margin = tie_variance(self.difference, self.variance, self.guarded, n, equivalence, step)
+        n, variance = self.questions, self.variance
+        if target == "benchmark":
+            n = np.maximum(np.where(np.isinf(trials), self.questions, trials), 1.0)
+            variance = np.minimum(variance, (self.difference**2 + spread) / n)
+        margin = tie_variance(self.difference, variance, self.guarded, n, equivalence, step)
         return replace(self, margin=margin)
 
     def take(self, rows: Ints) -> ContrastBlock:
@@ -177,6 +185,7 @@ def score_block(
     target: Target = "benchmark",
     spread: tuple[Floats, Floats] | None = None,
     repeat_weight: float = 1.0,
+    asked: ArrayLike | None = None,
 ) -> ContrastBlock:
     """Each model's own mean score with its variance, along a piece of its trial sequence.
 
@@ -195,6 +204,8 @@ def score_block(
         G/(G − 1), see :class:`scorio.sequential.pairs.ClusterSums`.
     repeat_weight : float
         As in :class:`scorio.sequential.cells.Cells`.
+    asked : array_like of int, optional
+        Questions asked by then, where some may have no answer.
 
     Returns
     -------
@@ -209,4 +220,7 @@ def score_block(
         centred, SCORE_KAPPA, seen, questions, (path.w, path.u, path.g, repeat_weight * path.r), target
     )
     count = path.seen.astype(np.int64)
-    return ContrastBlock(path.total / seen, variance, variance, variance, path.u / seen, count)
+    low, high = path.bounds(path.seen if asked is None else asked)
+    score = path.mean
+    slack = np.maximum(score - low, high - score)
+    return ContrastBlock(score, variance, variance, variance, path.u / seen, count, slack)

@@ -47,6 +47,7 @@ class Course:
     guarded: Floats
     margin: Floats
     questions: Ints
+    slack: Floats
 
     @classmethod
     def unread(cls, contrasts: int) -> Course:
@@ -57,7 +58,7 @@ class Course:
 
         signs, none = np.zeros(contrasts, dtype=np.int8), np.zeros(contrasts, dtype=np.int64)
         unknown = of(np.inf), of(np.inf), of(np.inf)
-        return cls(of(-np.inf), signs, of(-np.inf), of(0.0), *unknown, none)
+        return cls(of(-np.inf), signs, of(-np.inf), of(0.0), *unknown, none, of(0.0))
 
     def put(self, rows: Ints, piece: Course, at: tuple[Ints, Ints] | int) -> None:
         """Take the values of `rows` from places of a piece: a column, or (row, column) of each."""

@@ -10,6 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 POOLED = 1e4
 """Prior strength that stands for "no variance between questions"."""
 
+MISSING = -1
+"""Category of a trial that got no answer."""
+KNOWN = -2
+"""Category of a step that needs no trial: the model repeats its answers, and has answered the question."""
+DROPPED = -4
+"""Category of a repeat that does not count, as if it had not been asked."""
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
 

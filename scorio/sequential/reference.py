@@ -188,12 +188,10 @@ class ReferenceReader:
             raise ValueError("contrasts read together must be at the same step")
         self.progress[contrasts] = stop
         own = self.cells.sequence.shared
-        blocks = [
-            self._read_shared(contrasts, begin, end)
-            if own is None or end <= own
-            else self._read_rounds(contrasts, begin, end)
-            for begin, end in self.cells.pieces(start, stop)
-        ]
+        blocks = []
+        for begin, end in self.cells.pieces(start, stop):
+            read = self._read_shared if own is None or end <= own else self._read_rounds
+            blocks.append(read(contrasts, begin, end))
         block = reduce(ContrastBlock.append, blocks)
         return replace(block, difference=self.sign[contrasts, None] * block.difference)
 
@@ -203,7 +201,7 @@ class ReferenceReader:
         models, rows, results = self.live[contrasts], self._row[contrasts], self._results
         begun, steps = self.cells.rounds.begun(start), np.ones(stop - start)
         both = begun.known(models) & results.known[rows]
-        live = self.cells.path(models, start, stop, only=both)
+        live = self.cells.path_of_some(models, start, stop, both)
         y = np.where(both, results.score[rows], 0.0)
         gap = np.where(both, begun.estimate(models) - y, 0.0)
         fixed = [gap**2, gap * y, y, results.noise[rows] * both, results.avg_noise[rows] * both]
@@ -217,7 +215,8 @@ class ReferenceReader:
         else:
             square, stretch = self._clusters.of(gap, both)
             block = self._block(contrasts, live, sums, count, square[:, None] * steps, stretch[:, None])
-        return self._at_margin(block, contrasts, live, np.zeros((contrasts.size, 1)))
+        asked = np.full(steps.size, self.cells.sequence.questions)
+        return self._with_lost(block, contrasts, live, asked, np.zeros((contrasts.size, 1)))
 
     def _read_shared(self, contrasts: Ints, start: int, stop: int) -> ContrastBlock:
         """Read steps at which all live models are asked the same question."""
@@ -250,16 +249,25 @@ class ReferenceReader:
         else:
             square, stretch = self._clusters.add(contrasts, question, new - old, gained)
             block = self._block(contrasts, live, sums, count, square, stretch)
-        return self._at_margin(block, contrasts, live, first)
+        asked = self.cells.sequence.asked_by(start, stop)
+        return self._with_lost(block, contrasts, live, asked, first)
 
-    def _at_margin(
-        self, block: ContrastBlock, contrasts: Ints, live: PathBlock, first: Floats
+    def _with_lost(
+        self, block: ContrastBlock, contrasts: Ints, live: PathBlock, asked: Ints, first: Floats
     ) -> ContrastBlock:
-        """Return the block with its variance at the margin."""
+        """Return the block with what lost answers could change, and with its variance at the margin.
+
+        `first` are the differences of new questions.
+        """
+        unanswered = asked - live.seen
+        most = np.maximum(live.lost_score, live.lost - live.lost_score) + unanswered
+        block = replace(block, slack=most / np.maximum(block.questions, 1))
         if self.equivalence is None:
             return block
         step = self._firsts.add(contrasts, first)
-        return block.for_ties(self.equivalence, self.target, live.trials, step)
+        stored = live.mean - block.difference
+        spread = live.mean * (1.0 - live.mean) + np.maximum(stored * (1.0 - stored), 0.0)
+        return block.for_ties(self.equivalence, self.target, live.trials, spread, step)
 
     def _block(
         self,
@@ -289,7 +297,8 @@ class ReferenceReader:
         if self.cells.binary:
             exact = contrast_variance(square, 0.0, c, total, noise, self.target) * stretch
             variance = np.where(np.maximum(live.r, repeats) == 0.0, exact, guarded)
-        return ContrastBlock(sums[0] / c, variance, guarded, guarded, noise[1] / c, count)
+        slack = np.zeros_like(variance)  # set last
+        return ContrastBlock(sums[0] / c, variance, guarded, guarded, noise[1] / c, count, slack)
 
     def _with_extra_questions(self, contrasts: Ints, block: ContrastBlock, sums: Floats) -> ContrastBlock:
         """Correct the estimates for what the references scored on further questions."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.sequential.moments import Prior, avg_variance, fit_prior
+from scorio.sequential.moments import MISSING, Prior, avg_variance, fit_prior
 from scorio.sequential.trial_sequence import TrialSequence
 
 Floats = NDArray[np.float64]
@@ -146,8 +146,8 @@ class Snapshot:
 
     `variance` is the one-trial variance from which the round was laid out, with the `prior` (L,) it was
     estimated with; `n`, `sx`, `sxx` are all trials so far. `score` holds the sum of the weighted round means,
-    `weight` that of the weights, `square` that of weight²/trials. `unit` (L,) is the variance of the part
-    that has weight 1.
+    `weight` that of the weights, `square` that of weight²/trials, `lost` that of weight times the share of
+    trials without an answer. `unit` (L,) is the variance of the part that has weight 1.
     """
 
     variance: Floats
@@ -158,6 +158,7 @@ class Snapshot:
     score: Floats
     weight: Floats
     square: Floats
+    lost: Floats
     unit: Floats
 
     def estimate(self, models: Ints) -> Floats:
@@ -199,7 +200,7 @@ class Rounds:
         assert sequence.shared is not None
         self.sequence, self.scores, self.models = sequence, scores, models
         self.first = sequence.shared
-        self._x = np.append(scores, [0.0, 0.0])
+        self._x = np.append(scores, [0.0] * 4)  # what has no answer scores nothing
         self._x2 = self._x**2
         self._binary = bool(np.array_equal(self._x, self._x2))
         self._p1, self._p2 = float(scores.mean()), float((scores**2).mean())
@@ -208,7 +209,7 @@ class Rounds:
         self._due = [self.first - int(AHEAD * (self.first - size))]
         self.snapshots: list[Snapshot] = []
         shape = (models, size)
-        self._n, self._sx, self._sxx = np.zeros((3, *shape))  # of the present round
+        self._now = np.zeros((4, *shape))  # n, Σx, Σx² and lost trials of the present round
         self._next = (np.ones(shape), Prior(np.ones(models), np.ones(models), np.ones(models)))
 
     def _extend_to(self, step: int) -> None:
@@ -233,7 +234,7 @@ class Rounds:
 
     # ------------------------------------------------------------------ laying out
 
-    def reach(self, models: Ints, step: int, counts: Ints) -> None:
+    def reach(self, models: Ints, step: int, counts: Ints, lost: Ints) -> None:
         """Lay out or begin the round that is due for models at `step`.
 
         Parameters
@@ -244,12 +245,14 @@ class Rounds:
             Steps of their trial sequences that are complete.
         counts : ndarray of int, shape (I, M, C + 1)
             Their trials in each category.
+        lost : ndarray of int, shape (I, M)
+            Their trials without an answer.
         """
         self._extend_to(step)
         if step in self._due:
             self._lay_out(models, self._due.index(step), counts)
         if step in self.begins:
-            self._begin(models, self.begins.index(step), counts)
+            self._begin(models, self.begins.index(step), counts, lost)
 
     def _moments(self, counts: Ints) -> tuple[Floats, Floats, Floats]:
         return counts.sum(axis=2).astype(np.float64), counts @ self.scores, counts @ self.scores**2
@@ -268,24 +271,38 @@ class Rounds:
             times = round_times(of_model, trials, sequence.samples_per_prompt, start)
             sequence.extend_own(model, round_questions(sequence.order, times, sequence.samples_per_prompt))
 
-    def _begin(self, models: Ints, number: int, counts: Ints) -> None:
+    def _begin(self, models: Ints, number: int, counts: Ints, lost: Ints) -> None:
         shape = (self.models, self.sequence.questions)
         if number == len(self.snapshots):
-            prior = Prior(np.zeros(self.models), np.zeros(self.models), np.zeros(self.models))
-            n, sx, sxx, score, weight, square = np.zeros((6, *shape))
-            unit = np.ones(self.models)
-            self.snapshots.append(Snapshot(np.ones(shape), prior, n, sx, sxx, score, weight, square, unit))
+            zero, none = np.zeros(shape), np.zeros(self.models)
+            self.snapshots.append(
+                Snapshot(
+                    variance=np.ones(shape),
+                    prior=Prior(none, none.copy(), none.copy()),
+                    n=zero,
+                    sx=zero.copy(),
+                    sxx=zero.copy(),
+                    score=zero.copy(),
+                    weight=zero.copy(),
+                    square=zero.copy(),
+                    lost=zero.copy(),
+                    unit=np.ones(self.models),
+                )
+            )
         now = self.snapshots[number]
         n, sx, sxx = self._moments(counts)
         variance, prior = self._next[0][models], self._next[1].of(models)
         if number == 0:
             of_first = np.maximum(n, 1.0)
             score, weight, square = sx / of_first, np.asarray(n > 0.0, np.float64), (n > 0.0) / of_first
+            share = lost / np.maximum(n + lost, 1.0)
         else:
             old = self.snapshots[number - 1].of(models)
-            r, many = self._n[models], np.maximum(self._n[models], 1.0)
+            r, sums, _, gone = self._now[:, models]
+            many = np.maximum(r, 1.0)
             h = (old.unit / (old.variance / many).sum(axis=1))[:, None]
-            score = old.score + h * self._sx[models] / many
+            score = old.score + h * sums / many
+            share = old.lost + h * gone / np.maximum(r + gone, 1.0)
             weight = old.weight + h * (r > 0.0)
             square = old.square + h * h * (r > 0.0) / many
             of_first = np.maximum(self.snapshots[0].n[models], 1.0)
@@ -294,7 +311,8 @@ class Rounds:
         now.variance[models], now.unit[models] = variance, unit
         now.n[models], now.sx[models], now.sxx[models] = n, sx, sxx
         now.score[models], now.weight[models], now.square[models] = score, weight, square
-        self._n[models] = self._sx[models] = self._sxx[models] = 0.0
+        now.lost[models] = share
+        self._now[:, models] = 0.0
 
     # ------------------------------------------------------------------ reading
 
@@ -303,66 +321,57 @@ class Rounds:
 
         Returns
         -------
-        ndarray of float, shape (7, I, K)
-            w, u, G, R, the questions seen, the sum of their estimates and of its squares, as the fields of
-            :class:`~scorio.sequential.cells.PathBlock` have them; over the seen, w is such that w/M is the
-            variance of the mean estimate.
+        ndarray of float, shape (9, I, K)
+            The sums of :class:`~scorio.sequential.cells.PathBlock`, from `w` to `lost_score`; w is such that
+            w over the number of seen questions is the variance of the mean estimate.
         """
-        number = self.number(start)
-        begun = (self._n[models], self._sx[models], self._sxx[models])
-        path, (self._n[models], self._sx[models], self._sxx[models]) = self._follow(
-            number, models, start, categories, begun, None
-        )
+        path, self._now[:, models] = self._follow(start, models, categories, self._now[:, models])
         return path
 
     def begun(self, step: int) -> Snapshot:
         """Return the state when the round of `step` began."""
         return self.snapshots[self.number(step)]
 
-    def restricted(self, models: Ints, start: int, stop: int, categories: Ints, only: Bools) -> Floats:
-        """Return what :meth:`absorb` did, over some questions only.
+    def score(self, model: int, steps: int, categories: Ints) -> float:
+        """Return the mean estimate of a model after `steps` steps of its sequence, all of them complete."""
+        path = self.restricted(model, steps - 1, steps, categories)
+        return float(path[5, 0] / max(path[4, 0], 1.0))
+
+    def restricted(
+        self, model: int, start: int, stop: int, categories: Ints, only: Bools | None = None
+    ) -> Floats:
+        """Return what :meth:`absorb` did of one model at steps of one round, over some questions only.
 
         Parameters
         ----------
-        models : ndarray of int, shape (I,)
-            The models.
-        start, stop : int
-            Steps, of one round.
+        model, start, stop : int
+            The model and its steps.
         categories : ndarray of int, shape (L, ...)
             All categories of all models.
-        only : ndarray of bool, shape (I, M)
-            The questions.
-        """
-        number = self.number(start)
-        begin = self.begins[number]
-        zero = np.zeros((models.size, self.sequence.questions))
-        path, _ = self._follow(number, models, begin, categories[models, begin:stop], (zero,) * 3, only)
-        return path[:, :, start - begin :]
+        only : ndarray of bool, shape (M,), optional
+            The questions; all by default.
 
-    def score(self, model: int, steps: int, categories: Ints) -> float:
-        """Return the mean estimate of a model after `steps` steps of its sequence, all of them complete."""
-        models, start = np.array([model]), steps - 1
-        path = self.restricted(models, start, steps, categories, self.begun(start).known(models))
-        return float(path[5, 0, 0] / max(path[4, 0, 0], 1.0))
+        Returns
+        -------
+        ndarray of float, shape (9, stop − start)
+        """
+        begin = self.begins[self.number(start)]
+        zero = np.zeros((4, 1, self.sequence.questions))
+        path, _ = self._follow(begin, np.array([model]), categories[[model], begin:stop], zero, only)
+        return path[:, 0, start - begin :]
 
     def _follow(
-        self,
-        number: int,
-        models: Ints,
-        start: int,
-        categories: Ints,
-        sums: tuple[Floats, Floats, Floats],
-        only: Bools | None,
-    ) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
-        state = self.snapshots[number].of(models)
-        seen = state.weight > 0.0
-        kept = (seen if only is None else seen & only)[:, None, :]
+        self, start: int, models: Ints, categories: Ints, sums: Floats, only: Bools | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return the path of some models from `start` on, and the sums of their present round at its end."""
+        state = self.snapshots[self.number(start)].of(models)
+        seen = state.weight > 0.0 if only is None else (state.weight > 0.0) & only
         questions = self.sequence.of(models, start, start + categories.shape[1])
-        prior = state.prior.columns().columns()
-        estimate = state.estimate(np.arange(models.size))
-        count = kept.sum(axis=2) * 1.0
-        first = (np.where(kept[:, 0], estimate, 0.0)).sum(axis=1)
-        centred = np.where(kept[:, 0], estimate**2, 0.0).sum(axis=1) - first**2 / np.maximum(count[:, 0], 1.0)
+        estimate = np.where(seen, state.estimate(np.arange(models.size)), 0.0)
+        count = seen.sum(axis=1, keepdims=True) * 1.0
+        first = estimate.sum(axis=1, keepdims=True)
+        centred = (estimate**2).sum(axis=1, keepdims=True) - first**2 / np.maximum(count, 1.0)
+        loses = state.lost.any() or sums[3].any() or (categories == MISSING).any()
         width = max(1, LARGEST // max(seen.size, 1))
         pieces = []
         for begin in range(0, categories.shape[1], width):
@@ -372,21 +381,25 @@ class Rounds:
             r = _onward(sums[0], asked if category.min() >= 0 else asked & (category >= 0)[:, :, None])
             s = _onward(sums[1], asked * self._x[category][:, :, None])
             s2 = s if self._binary else _onward(sums[2], asked * self._x2[category][:, :, None])
-            sums = r[:, -1], s[:, -1], s2[:, -1]
-            pieces.append(self._read(state, kept, prior, r, s, s2))
+            gone = _onward(sums[3], asked & (category == MISSING)[:, :, None]) if loses else np.zeros_like(r)
+            sums = np.stack([r[:, -1], s[:, -1], s2[:, -1], gone[:, -1]])
+            pieces.append(self._read(state, seen[:, None], r, s, s2, gone if loses else None))
         path = np.concatenate(pieces, axis=2)
-        squares = centred[:, None] + path[5] ** 2 / np.maximum(count, 1.0)
-        seen_count = np.broadcast_to(count, path[4].shape)
-        return np.stack([*path[:4], seen_count, path[5], squares]), sums
+        path[4] = count
+        path[6] = centred + path[5] ** 2 / np.maximum(count, 1.0)
+        return path, sums
 
-    def _read(self, state: Snapshot, kept: Bools, prior: Prior, r: Floats, s: Floats, s2: Floats) -> Floats:
-        """Return w, u, G, R, an empty row, and the sum of the estimates."""
+    def _read(
+        self, state: Snapshot, kept: Bools, r: Floats, s: Floats, s2: Floats, gone: Floats | None
+    ) -> Floats:
+        """Return the sums of a path; those of the questions seen and of squares are left open."""
         # A choice by a mask costs as much as ten sums, and mostly every question is kept.
         every = bool(kept.all())
 
         def of_kept(values: Floats, other: float = 0.0) -> Floats:
             return values if every else np.where(kept, values, other)
 
+        prior = state.prior.columns().columns()
         many, has = np.maximum(r, 1.0), r > 0.0
         h = (state.unit[:, None] / (state.variance[:, None] / many).sum(axis=2))[:, :, None]
         weight = of_kept(state.weight[:, None] + h * has, 1.0)
@@ -400,16 +413,18 @@ class Rounds:
         scored = trials * estimate
         squared = scored if self._binary else trials * of_kept(sxx / np.maximum(n, 1.0))
         uniform = avg_variance(trials, scored, squared, self.scores.size, self._p1, self._p2)
-        return np.stack(
-            [
-                of_kept(v * share).sum(axis=2) / total,
-                uniform.sum(axis=2) / total,
-                of_kept(n * v).sum(axis=2),
-                of_kept(n - 1.0).sum(axis=2),  # what is kept was asked
-                np.zeros(r.shape[:2]),
-                estimate.sum(axis=2),
-            ]
-        )
+        path = np.zeros((9, *r.shape[:2]))
+        path[0], path[1] = of_kept(v * share).sum(axis=2) / total, uniform.sum(axis=2) / total
+        path[2] = of_kept(n * v).sum(axis=2)
+        path[3] = of_kept(n - 1.0).sum(axis=2)  # what is kept was asked
+        path[5] = estimate.sum(axis=2)
+        if gone is not None:
+            asked = r + gone
+            whole = state.weight[:, None] + h * (asked > 0.0)
+            lost = state.lost[:, None] + h * gone / np.maximum(asked, 1.0)
+            lost = of_kept(lost / np.maximum(whole, 1e-300))
+            path[7], path[8] = lost.sum(axis=2), (lost * estimate).sum(axis=2)
+        return path
 
 
 def _onward(start: Floats, change: NDArray[np.generic]) -> Floats:

@@ -109,8 +109,8 @@ class Anytime:
         return None
 
     def statistic(self, block: ContrastBlock, complete: Bools) -> Floats:
-        """Log e-value, from ten questions and |z| > √3 on."""
-        d, v = block.difference, block.variance
+        """Log e-value, from ten questions and |z| > √3 on; of the least D that lost answers allow."""
+        d, v = np.maximum(np.abs(block.difference) - block.slack, 0.0), block.variance
         allowed = (block.questions >= MIN_QUESTIONS) & (d * d > MIN_Z2 * v)
         statistic = np.full(d.shape, -np.inf)
         statistic[allowed] = log_evidence(d[allowed], v[allowed], self.equivalence)
@@ -120,7 +120,7 @@ class Anytime:
         """Log e-value of a difference smaller than ε, from ten questions on."""
         if self.equivalence is None:
             return np.full(block.difference.shape, -np.inf)
-        log_e = log_tie_evidence(block.difference, block.margin, self.equivalence)
+        log_e = log_tie_evidence(np.abs(block.difference) + block.slack, block.margin, self.equivalence)
         return np.where(block.questions >= MIN_QUESTIONS, log_e, -np.inf)
 
     def tied(self, block: ContrastBlock) -> Bools:
@@ -171,7 +171,9 @@ class ZScore:
 
     def statistic(self, block: ContrastBlock, complete: Bools) -> Floats:
         """Return z at complete passes, where avg@N and Bayes@N give the same value."""
-        z = np.abs(block.difference) / np.sqrt(np.maximum(block.avg_variance, 1e-300))
+        z = np.maximum(np.abs(block.difference) - block.slack, 0.0) / np.sqrt(
+            np.maximum(block.avg_variance, 1e-300)
+        )
         return np.where(complete, z, -np.inf)
 
     def tie_evidence(self, block: ContrastBlock) -> Floats:

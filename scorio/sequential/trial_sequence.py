@@ -50,12 +50,6 @@ def first_pass(questions: int) -> NDArray[np.int64]:
     return np.insert(np.arange(questions, dtype=np.int64), after, np.arange(after.size))
 
 
-def inverse_change(before: NDArray[np.integer], after: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return by how much 1/n changes with n, where 1/0 counts as 0."""
-    one, other = ((number > 0) / np.maximum(number, 1) for number in (before, after))
-    return np.asarray(other - one)
-
-
 class TrialSequence:
     """The endless sequence of questions of one task.
 
@@ -122,7 +116,6 @@ class TrialSequence:
         self._previous = np.empty(0, dtype=np.int64)
         self._repeat = np.empty(0, dtype=np.int32)
         self._seen = np.zeros(1, dtype=np.int64)
-        self._inverse = np.zeros(1)
         self._last = np.full(self.questions, -1, dtype=np.int64)
         self._times = np.zeros(self.questions, dtype=np.int32)
         self._repeats = 0
@@ -149,8 +142,6 @@ class TrialSequence:
         self._previous = np.concatenate([self._previous, previous])
         self._repeat = np.concatenate([self._repeat, repeat])
         self._seen = np.concatenate([self._seen, self._seen[-1] + np.cumsum(previous < 0)])
-        change = np.append(self._inverse[-1], inverse_change(repeat, repeat + 1))
-        self._inverse = np.concatenate([self._inverse[:-1], change.cumsum()])
 
     def end_passes(self) -> None:
         """Lay out no more passes: from now on :meth:`extend` alone lays out steps."""
@@ -261,10 +252,10 @@ class TrialSequence:
         self.ensure(steps)
         return int(self._seen[steps])
 
-    def inverse(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Return after each step the sum over questions of 1/n, n the times that each has been asked."""
+    def asked_by(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Return the number of different questions up to each of the steps ``start .. stop-1``."""
         self.ensure(stop)
-        return self._inverse[start + 1 : stop + 1]
+        return self._seen[start + 1 : stop + 1]
 
     def asked(self, steps: int) -> tuple[int, int]:
         """Return the number of different questions among the first `steps` steps, and of repeats."""

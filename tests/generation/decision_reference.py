@@ -92,6 +92,18 @@ def noise(asked: list[int], said: list[int], scores: list[float], questions: int
     return found
 
 
+def range_of(asked: list[int], said: list[int], own: dict[int, list[float]]) -> tuple[float, float, float]:
+    """Return the mean over answered questions, between what it is if lost answers were all 0, and all 1."""
+    score, ends = mean([mean(xs) for xs in own.values()]), [0.0, 0.0]
+    for question in set(asked):
+        times = [category for one, category in zip(asked, said, strict=True) if one == question]
+        for worth in (0, 1):
+            known = own.get(question, [])
+            filled = [*known, *[worth] * (len(times) - len(known))]
+            ends[worth] += mean(filled) / len(set(asked))
+    return ends[0], score, ends[1]
+
+
 def rows_of(case: dict[str, Any]) -> list[dict[str, Any]]:
     """Return c, D, V and log E after each step."""
     weights, questions = case["weights"], case["M"]
@@ -101,20 +113,13 @@ def rows_of(case: dict[str, Any]) -> list[dict[str, Any]]:
     asked, rows = walk(questions, len(a)), []
     sides = [noise(asked, said, scores, questions) for said in (a, b)]
     for step in range(1, len(a) + 1):
-        gaps: dict[int, list[float]] = {}
-        for question, one, other in zip(asked[:step], a, b, strict=False):
-            if MISSING not in (one, other):
-                gaps.setdefault(question, []).append(scores[one] - scores[other])
-        d = {question: mean(values) for question, values in gaps.items()}
+        own = [scores_by_question(asked[:step], said[:step], scores) for said in (a, b)]
+        d = {question: mean(own[0][question]) - mean(own[1][question]) for question in own[0].keys() & own[1]}
         c = len(d)
         if c == 0:
             continue
-        # The noise of a mean over n answers is v/n: in the trials of both, as the mean of 1/n says.
-        own = [scores_by_question(asked[:step], said[:step], scores) for said in (a, b)]
-        shared, *each = (mean([1 / len(xs) for xs in found.values()]) for found in (gaps, *own))
-        share = [shared / one for one in each]
         (wa, ua, ga, ra), (wb, ub, gb, rb) = sides[0][step - 1], sides[1][step - 1]
-        w, u, g, r = wa * share[0] + wb * share[1], ua * share[0] + ub * share[1], min(ga, gb), min(ra, rb)
+        w, u, g, r = wa + wb, ua + ub, min(ga, gb), min(ra, rb)
         square = sum(value**2 for value in d.values())
         kappa = 0.0 if len(weights) == 2 and max(ra, rb) == 0 else 2.0
         stretch = 1.0
@@ -134,10 +139,14 @@ def rows_of(case: dict[str, Any]) -> list[dict[str, Any]]:
             within = (1 - trust) * between + trust * w / c if g >= 4 else min(between, max(w, u) / c)
             variance = (1 - c / questions) * between + c / questions * within
         variance = max(variance, 1e-15) * stretch
-        difference = sum(d.values()) / c
-        row = {"t": step, "c": c, "D": difference, "V": variance, "log_E": None}
-        if c >= 10 and difference**2 > 3 * variance:
-            row["log_E"] = log_evidence(difference, variance, case["epsilon"])
+        ends = [range_of(asked[:step], said[:step], one) for said, one in zip((a, b), own, strict=True)]
+        difference = ends[0][1] - ends[1][1]
+        worst, best = ends[0][0] - ends[1][2], ends[0][2] - ends[1][0]
+        slack = max(difference - worst, best - difference)
+        least = max(abs(difference) - slack, 0.0)
+        row = {"t": step, "c": c, "D": difference, "V": variance, "slack": slack, "log_E": None}
+        if c >= 10 and least**2 > 3 * variance:
+            row["log_E"] = log_evidence(least, variance, case["epsilon"])
         rows.append(row)
     return rows
 
@@ -160,13 +169,13 @@ def cases() -> list[dict[str, Any]]:
     rng = random.Random(20)
     found = []
     for weights, questions, steps, epsilon, cluster_size, missing in [
-        ([0, 1], 20, 130, None, None, (0.15, 0.0)),
-        ([0, 1], 40, 150, 0.1, None, (0.05, 0.2)),
-        ([0, 1], 150, 210, None, None, (0.1, 0.1)),
-        ([0, 0.5, 1], 30, 140, None, None, (0.1, 0.05)),
-        ([1, -1, 0], 25, 120, 0.05, None, (0.0, 0.3)),
-        ([0, 1], 60, 150, None, 5, (0.1, 0.1)),
-        ([0, 1, 4], 45, 120, None, 3, (0.0, 0.2)),
+        ([0, 1], 20, 130, None, None, (0.06, 0.0)),
+        ([0, 1], 40, 150, 0.1, None, (0.02, 0.06)),
+        ([0, 1], 150, 210, None, None, (0.03, 0.03)),
+        ([0, 0.5, 1], 30, 140, None, None, (0.04, 0.02)),
+        ([1, -1, 0], 25, 120, 0.05, None, (0.0, 0.08)),
+        ([0, 1], 60, 150, None, 5, (0.03, 0.03)),
+        ([0, 1, 4], 45, 120, None, 3, (0.0, 0.06)),
     ]:
         case: dict[str, Any] = {
             "M": questions,
@@ -177,7 +186,7 @@ def cases() -> list[dict[str, Any]]:
         }
         asked = walk(questions, steps)
         ease = [rng.gauss(0.0, 0.2) for _ in range(questions)]
-        for name, level, lost in zip("AB", (0.75, 0.35), missing, strict=True):
+        for name, level, lost in zip("AB", (0.9, 0.2), missing, strict=True):
             said = []
             for question in asked:
                 chance = min(max(level + ease[question], 0.02), 0.98)

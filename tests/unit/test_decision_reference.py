@@ -27,6 +27,7 @@ def test_every_number_is_that_of_the_definition(case, block):
         at = row["t"] - 1
         assert path.questions[0, at] == row["c"]
         assert path.difference[0, at] == pytest.approx(row["D"], abs=1e-9)
+        assert path.slack[0, at] == pytest.approx(row["slack"], abs=1e-9)
         assert path.variance[0, at] == pytest.approx(row["V"], rel=1e-9)
         expected = -np.inf if row["log_E"] is None else pytest.approx(row["log_E"], abs=1e-8)
         assert statistic[at] == expected

@@ -28,6 +28,7 @@ OF_STOP = {
     "max_passes": 3,
     "endpoints": 4,
     "unusable": 4,
+    "lost": 6,
     "interrupted": 130,
 }
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import standings_examples as examples
 from session_scripts import coin, make_spec
 
 from adaptive_eval.core.results_json import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import Coded
 from adaptive_eval.trial import Missing, TrialOutcome
-from adaptive_eval.views.json_lines import JsonLines
 from adaptive_eval.views.missing import missing_warnings, undone_by_missing
 
 
@@ -26,31 +24,26 @@ def finished(means, shy):
             lost = request.key.model == shy and not right
             outcomes.append(Missing(request.key, "lost") if lost else TrialOutcome(request.key, right))
         session.tell(outcomes)
-    return session.results()
+    return session.results(), session.stopped
 
 
-def test_the_verdict_that_losses_made_is_named_and_no_other():
-    results = finished((0.7, 0.8, 0.05), "m0")
-    (undone,) = undone_by_missing(results)
-    assert (undone.first, undone.second, undone.verdict) == ("m0", "m1", "better")
-    (warning,) = missing_warnings(results)
-    assert "m0 ahead of m1" in warning
-    assert "m2" not in warning
-    view = examples.view_of(results)
-    assert warning in view.warnings
-    line = json.loads(JsonLines().line(view))
-    assert (
-        dict(zip(line["warnings"], line["warning_codes"], strict=True))[warning] == "warning/missing-answers"
-    )
+def test_losses_that_could_turn_a_verdict_leave_its_pair_open_and_end_the_run():
+    results, stopped = finished((0.7, 0.8, 0.05), "m0")
+    assert stopped.reason == "lost"
+    assert stopped.evidence["lost"].keys() == {"m0"}
+    verdicts = {(pair.first, pair.second): pair.verdict for pair in results.pairs}
+    assert verdicts["m0", "m1"] == "open"
+    assert verdicts["m0", "m2"] == verdicts["m1", "m2"] == "better"
+    assert undone_by_missing(results) == ()
 
 
 def test_nothing_is_said_where_nothing_is_lost():
-    assert missing_warnings(finished((0.7, 0.4), None)) == ()
+    assert missing_warnings(finished((0.7, 0.4), None)[0]) == ()
 
 
 def test_a_warning_keeps_its_code_in_the_run_file():
     warnings = (Coded("warning/copies", "alike"), "a warning of an earlier version")
-    data = json.loads(json.dumps(to_json(replace(finished((0.7, 0.4), None), warnings=warnings))))
+    data = json.loads(json.dumps(to_json(replace(finished((0.7, 0.4), None)[0], warnings=warnings))))
     assert [getattr(text, "code", None) for text in from_json(data).warnings] == ["warning/copies", None]
     del data["warning_codes"]
     assert from_json(data).warnings == warnings
