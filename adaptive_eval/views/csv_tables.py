@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from adaptive_eval.views.decisions import describe
 from adaptive_eval.views.inert import inert, without_formula
 from adaptive_eval.views.plain_data import picked
 from adaptive_eval.views.summary import Summary
@@ -42,6 +43,16 @@ def pairs_csv(summary: Summary) -> str:
         "trials_each questions decided_at"
     )
     return _csv(keys, (picked(pair, keys).values() for pair in summary.results.pairs))
+
+
+def decisions_csv(summary: Summary) -> str:
+    """Return the decisions as CSV, one a row, oldest first."""
+    keys = "at trials kind first second verdict step text"
+    rows = []
+    for at, one in zip(summary.times, summary.decisions, strict=True):
+        first, second = (*one.models, "", "")[:2]
+        rows.append((at, one.trials, one.kind, first, second, one.verdict, one.step, describe(one)))
+    return _csv(keys, rows)
 
 
 def questions_csv(summary: Summary) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup
-from adaptive_eval.views.csv_tables import models_csv, pairs_csv, questions_csv
+from adaptive_eval.views.csv_tables import decisions_csv, models_csv, pairs_csv, questions_csv
 from adaptive_eval.views.examples import no_targets
 from adaptive_eval.views.markdown import to_markdown
 from adaptive_eval.views.page import to_html
@@ -31,7 +31,8 @@ class ReportPaths:
     html: Path
     markdown: Path
     json: Path
-    # the folder of the tables: models.csv, pairs.csv, questions.csv, and for a paper bayes.tex, bayes.md
+    # the folder of the tables: models, pairs, decisions and questions as CSV, and for a paper bayes.tex and
+    # bayes.md
     tables: Path
 
 
@@ -63,6 +64,7 @@ def _files(summary: Summary) -> dict[str, str]:
         "report.json": to_json(summary),
         f"{TABLES}/models.csv": models_csv(summary),
         f"{TABLES}/pairs.csv": pairs_csv(summary),
+        f"{TABLES}/decisions.csv": decisions_csv(summary),
         f"{TABLES}/questions.csv": questions_csv(summary),
         f"{TABLES}/bayes.tex": paper_latex(summary) + "\n",
         f"{TABLES}/bayes.md": paper_markdown(summary) + "\n",

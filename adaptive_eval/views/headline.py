@@ -52,7 +52,7 @@ def headline(results: Results, names: Mapping[str, str] | None = None) -> str:
     It claims only what the pairs' verdicts say: a model "is ahead of all others" when each of its pairs is
     separated, and models are "tied" only where the tie was declared.
     """
-    if names is not None:
+    if names is not None and any(name != shown for name, shown in names.items()):
         results = _renamed(results, names)
     if not results.models:
         return "No model has been run."

@@ -1,4 +1,4 @@
-"""The Bayes@N table to paste into a paper, as Markdown and as LaTeX."""
+"""The table of scores to paste into a paper, as Markdown and as LaTeX."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from adaptive_eval.core.results import ModelResult, Results
 from adaptive_eval.views.escape import md, table
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.numbers import NOTHING, fixed, interval
-from adaptive_eval.views.phrases import level_words, score_decimals
+from adaptive_eval.views.phrases import level_words, score_decimals, score_name
 from adaptive_eval.views.ranks import rank_column
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import family_words
@@ -47,54 +47,32 @@ def tex(text: str) -> str:
 
 def paper_markdown(summary: Summary) -> str:
     """Return the table as Markdown, with a caption that says what its figures are."""
-    ranks = rank_column(summary.results)
-    level = f"{level_words(summary.results)} interval"
-    header = [ranks.head.capitalize(), "Model", "Bayes@N (%)", "avg@N (%)", level, "N"]
-    rows = [
-        [
-            ranks.of[line.model],
-            md(line.model),
-            _bayes(line, summary, "±"),
-            _average(line, summary),
-            _interval(line, summary),
-            f"{line.trials:,}",
-        ]
-        for line in summary.results.models
-    ]
-    if not _in_percent(summary):
-        header[2:4] = ["Bayes@N", "avg@N"]
-    return f"{table(header, rows, 'clrrrr')}\n\n{md(_caption(summary))}"
+    table_of = _Figures(summary.results)
+    rows = []
+    for line in summary.results.models:
+        place, name, *figures = table_of.row(line)
+        rows.append([place, md(name), *figures, f"{line.trials:,}"])
+    return f"{table(table_of.header(), rows, 'clrrrr')}\n\n{md(_caption(summary.results))}"
 
 
 def paper_latex(summary: Summary) -> str:
     """Return the table as LaTeX for the package booktabs, names escaped."""
-    ranks = rank_column(summary.results)
-    unit = r" (\%)" if _in_percent(summary) else ""
-    rows = [
-        " & ".join(
-            [
-                tex(ranks.of[line.model]),
-                tex(line.model),
-                f"${_bayes(line, summary, chr(92) + 'pm')}$" if line.mu is not None else "--",
-                tex(_average(line, summary)),
-                tex(_interval(line, summary)),
-                f"{line.trials:,}".replace(",", "{,}"),
-            ]
-        )
-        + r" \\"
-        for line in summary.results.models
-    ]
+    table_of = _Figures(summary.results)
+    rows = []
+    for line in summary.results.models:
+        cells = [tex(cell) for cell in table_of.row(line)]
+        trials = f"{line.trials:,}".replace(",", "{,}")
+        rows.append("    " + " & ".join([*cells, trials]) + r" \\")
     return "\n".join(
         [
             r"\begin{table}",
             r"  \centering",
-            rf"  \caption{{{tex(_caption(summary))}}}",
+            rf"  \caption{{{tex(_caption(summary.results))}}}",
             r"  \begin{tabular}{clrrrr}",
             r"    \toprule",
-            rf"    {ranks.head.capitalize()} & Model & Bayes@$N${unit} & avg@$N${unit} & "
-            rf"{tex(level_words(summary.results))} interval & $N$ \\",
+            "    " + " & ".join(tex(head) for head in table_of.header()) + r" \\",
             r"    \midrule",
-            *(f"    {row}" for row in rows),
+            *rows,
             r"    \bottomrule",
             r"  \end{tabular}",
             r"\end{table}",
@@ -102,13 +80,44 @@ def paper_latex(summary: Summary) -> str:
     )
 
 
-def _caption(summary: Summary) -> str:
-    results = summary.results
+class _Figures:
+    """The cells of the table: the score that ranks, its interval, and Bayes@N."""
+
+    def __init__(self, results: Results) -> None:
+        self._results = results
+        self._ranks = rank_column(results)
+        ends = [value for line in results.models for value in (line.low, line.high) if value is not None]
+        # Scores that are fractions are given in per cent, as papers do.
+        self._percent = all(0.0 <= value <= 1.0 for value in ends)
+        self._decimals = 2 if self._percent else score_decimals(results.models)
+
+    def header(self) -> list[str]:
+        unit = " (%)" if self._percent else ""
+        level = f"{level_words(self._results)} interval"
+        name = score_name(self._results).capitalize()
+        return [self._ranks.head.capitalize(), "Model", f"{name}{unit}", level, f"Bayes@N{unit}", "N"]
+
+    def row(self, line: ModelResult) -> list[str]:
+        """Return the cells of a model, all but its trials, not yet escaped."""
+        low, high = self._scaled(line.low), self._scaled(line.high)
+        bayes = NOTHING
+        if line.mu is not None:
+            mu, sigma = self._scaled(line.mu), self._scaled(line.sigma)
+            bayes = f"{fixed(mu, self._decimals)} ± {fixed(sigma, self._decimals)}"
+        score = fixed(self._scaled(line.score), self._decimals)
+        place = self._ranks.of[line.model]
+        return [place, line.model, score, interval(low, high, self._decimals), bayes]
+
+    def _scaled(self, value: float | None) -> float | None:
+        return value * 100 if value is not None and self._percent else value
+
+
+def _caption(results: Results) -> str:
     prior = "uniform prior" if results.prior is None else f"prior: {results.prior}"
     return (
-        f"Bayes@N posterior mean ± standard deviation ({prior}) and mean score (avg@N) with its "
-        f"{level_words(results)} anytime interval on {results.questions:,} questions. N: trials of the "
-        f"model, all questions together. {_rank_words(results)}"
+        f"{score_name(results).capitalize()} on {results.questions:,} questions, which ranks, with its "
+        f"{level_words(results)} anytime interval; Bayes@N: posterior mean ± standard deviation ({prior}), "
+        f"for reference. N: trials of the model, all questions together. {_rank_words(results)}"
     )
 
 
@@ -118,35 +127,3 @@ def _rank_words(results: Results) -> str:
     if ranks.ranked:
         return f"Rank: interval that the verdicts of {by} leave open."
     return f"{ranks.note} By {by}."
-
-
-def _in_percent(summary: Summary) -> bool:
-    """Whether scores are fractions, which papers give in per cent."""
-    values = [
-        value for line in summary.results.models for value in (line.low, line.high) if value is not None
-    ]
-    return all(0.0 <= value <= 1.0 for value in values)
-
-
-def _scaled(value: float | None, summary: Summary) -> float | None:
-    return value * 100 if value is not None and _in_percent(summary) else value
-
-
-def _decimals(summary: Summary) -> int:
-    return 2 if _in_percent(summary) else score_decimals(summary.results.models)
-
-
-def _bayes(line: ModelResult, summary: Summary, sign: str) -> str:
-    if line.mu is None:
-        return NOTHING
-    decimals = _decimals(summary)
-    mu, sigma = _scaled(line.mu, summary), _scaled(line.sigma, summary)
-    return f"{fixed(mu, decimals)} {sign} {fixed(sigma, decimals)}"
-
-
-def _average(line: ModelResult, summary: Summary) -> str:
-    return fixed(_scaled(line.score, summary), _decimals(summary))
-
-
-def _interval(line: ModelResult, summary: Summary) -> str:
-    return interval(_scaled(line.low, summary), _scaled(line.high, summary), _decimals(summary))

@@ -121,8 +121,8 @@ def state_words(line: ModelResult, results: Results) -> str:
 
 
 def score_name(results: Results) -> str:
-    """Return the name of the score that ranks."""
-    return "score"
+    """Return the name of the score that ranks: the mean of question means, of several tasks their mean."""
+    return "mean of tasks" if results.tasks else "mean of questions"
 
 
 def bayes_words(line: ModelResult, decimals: int) -> str:

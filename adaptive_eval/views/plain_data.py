@@ -48,6 +48,26 @@ def json_text(data: Any, indent: int | None = None) -> str:
     return json.dumps(_finite(data), indent=indent, allow_nan=False)
 
 
+def json_lines(data: Mapping[str, Any]) -> str:
+    """Return an object as strict JSON with a key on each line, and of its lists an item on each line.
+
+    Examples
+    --------
+    >>> print(json_lines({"name": "demo", "models": [{"model": "oak"}, {"model": "elm"}]}))
+    {"name": "demo",
+    "models": [
+    {"model": "oak"},
+    {"model": "elm"}]}
+    """
+    parts = []
+    for key, value in data.items():
+        text = json_text(value)
+        if isinstance(value, list) and value:
+            text = "[\n" + ",\n".join(json_text(one) for one in value) + "]"
+        parts.append(f"{json.dumps(key)}: {text}")
+    return "{" + ",\n".join(parts) + "}"
+
+
 def _finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None

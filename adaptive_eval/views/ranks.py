@@ -9,7 +9,7 @@ from adaptive_eval.core.results import Results
 from adaptive_eval.views.numbers import NOTHING, rank_interval, trimmed
 from adaptive_eval.views.verdicts import flipped, is_single, is_width
 
-_SCORE = "The score, a mean over questions, decides."
+_SCORE = "The score decides: the mean of the means of questions, of several tasks their weighted mean."
 _RANKS = "A rank interval such as 2–3 says that the verdicts leave the model anywhere within it."
 _PAIR = {"better": "better", "worse": "worse", "tie": "tied", "open": "open"}
 _THRESHOLD = {"better": "above", "worse": "below", "tie": "tied", "open": "open"}

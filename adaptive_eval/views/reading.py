@@ -49,6 +49,19 @@ def _exists(process: int) -> bool:
     return True
 
 
+def files_mark(directory: Path) -> object:
+    """Return what changes whenever the run file does."""
+    marks: list[object] = []
+    for path in (RunFiles(directory).database, RunFiles(directory).wal):
+        try:
+            status = path.stat()
+        except OSError:
+            marks.append(None)
+        else:
+            marks.append((status.st_ino, status.st_mtime_ns, status.st_size))
+    return marks
+
+
 RATE_SPAN = 15.0
 """Seconds of running time over which rates are taken."""
 

@@ -6,7 +6,7 @@ accident. Within one version keys are only added.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import asdict
 from typing import Any
 
@@ -20,9 +20,10 @@ from adaptive_eval.core.results import (
     TaskResult,
 )
 from adaptive_eval.views.accounts import ModelAccount, QuestionAccount
+from adaptive_eval.views.charts import shown_pairs
 from adaptive_eval.views.decisions import describe, note_words
 from adaptive_eval.views.missing import undone_by_missing
-from adaptive_eval.views.plain_data import json_text, picked
+from adaptive_eval.views.plain_data import json_lines, picked
 from adaptive_eval.views.promises import promises
 from adaptive_eval.views.rubrics import rankings_data
 from adaptive_eval.views.summary import Summary
@@ -30,6 +31,9 @@ from adaptive_eval.views.verdicts import fixed_length, saving, tied_groups, verd
 
 SCHEMA = "adaptive-eval/report"
 VERSION = 1
+
+MOST_PAIRS, MOST_DECISIONS = 5_000, 2_000
+"""Pairs and decisions that the file lists at most; pairs.csv and decisions.csv have all."""
 
 _MODEL = (
     "model state waits_for note rank rank_low rank_high score score_low score_high bayes_mu bayes_sigma "
@@ -45,8 +49,8 @@ _BUDGET = "name spent reserved limit scope owner presumed"
 
 
 def to_json(summary: Summary) -> str:
-    """Return the report as JSON text: ASCII only, no NaN or infinity, two spaces of indentation."""
-    return json_text(report_data(summary), indent=2) + "\n"
+    """Return the report as JSON text: ASCII only, no NaN or infinity, an item of a list on each line."""
+    return json_lines(report_data(summary)) + "\n"
 
 
 def report_data(summary: Summary) -> dict[str, Any]:
@@ -55,6 +59,7 @@ def report_data(summary: Summary) -> dict[str, Any]:
     stop = results.stop
     timed = list(zip(summary.times, summary.decisions, strict=True))
     questions = summary.known.questions
+    pairs = shown_pairs(results, MOST_PAIRS).shown
     promised = promises(results, summary.known.target)
     return {
         "schema": SCHEMA,
@@ -85,9 +90,11 @@ def report_data(summary: Summary) -> dict[str, Any]:
             for line, account in zip(results.models, summary.known.models, strict=True)
         ],
         "tasks": [_task(task) for task in results.tasks],
-        "pairs": _pairs(results),
+        "pairs": _pairs(results, pairs),
+        "pairs_left_out": len(results.pairs) - len(pairs),
         "ties": [list(group) for group in tied_groups(results)],
-        "decisions": [_decision(at, one) for at, one in timed],
+        "decisions": [_decision(at, one) for at, one in timed[-MOST_DECISIONS:]],
+        "decisions_left_out": max(0, len(timed) - MOST_DECISIONS),
         "budgets": [picked(line, _BUDGET) for line in results.budgets],
         "saving": _saving(summary),
         "forecast": _forecast(results.forecast),
@@ -141,9 +148,9 @@ def _task(task: TaskResult) -> dict[str, Any]:
     return picked(task, "task questions weight scores", scores=scores)
 
 
-def _pairs(results: Results) -> list[dict[str, Any]]:
+def _pairs(results: Results, pairs: Sequence[PairResult]) -> list[dict[str, Any]]:
     undone = {(pair.first, pair.second) for pair in undone_by_missing(results)}
-    return [_pair(pair, results.equivalence, undone) for pair in results.pairs]
+    return [_pair(pair, results.equivalence, undone) for pair in pairs]
 
 
 def _pair(pair: PairResult, equivalence: float | None, undone: Set[tuple[str, str]]) -> dict[str, Any]:

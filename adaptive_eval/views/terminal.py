@@ -287,9 +287,10 @@ def leaderboard(summary: Summary, width: int, rows: int, *, bayes: bool = False)
     ends = [value for line in results.models for value in (line.low, line.score, line.high)]
     scale = scale_over(ends)
     bars = [interval_bar(scale, line.low, line.score, line.high) for line in lines]
+    score = score_name(results) if width >= 90 else "score"
     columns = [
         Column(ranks.head, [ranks.of[line.model] for line in lines], words=not ranks.ranked),
-        Column(score_name(results), [fixed(line.score, decimals) for line in lines]),
+        Column(score, [fixed(line.score, decimals) for line in lines]),
         Column("interval", [interval(line.low, line.high, decimals) for line in lines], 4),
         Column(_axis(scale), bars, 5, words=True),
         Column("trials", [_trials(line.trials) for line in lines]),

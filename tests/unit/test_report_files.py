@@ -34,7 +34,8 @@ PAIR_KEYS = (
     "trials_each questions decided_at exact population_low population_high"
 )
 TOP_KEYS = (
-    "schema version run verdict goal rule in_rounds counts models tasks pairs ties decisions budgets saving "
+    "schema version run verdict goal rule in_rounds counts models tasks pairs pairs_left_out ties decisions "
+    "decisions_left_out budgets saving "
     "forecast promises warnings warning_codes changes prior rankings questions meta"
 )
 
@@ -128,7 +129,8 @@ def test_meta_is_there_without_private_paths(data):
 
 
 FILES = [
-    "report.html", "report.json", "report.md", "report/bayes.md", "report/bayes.tex", "report/models.csv",
+    "report.html", "report.json", "report.md", "report/bayes.md", "report/bayes.tex", "report/decisions.csv",
+    "report/models.csv",
     "report/pairs.csv", "report/questions.csv",
 ]  # fmt: skip
 

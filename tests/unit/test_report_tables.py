@@ -65,9 +65,12 @@ def test_no_cell_is_a_formula_and_no_number_is_infinite(summary):
 
 def test_a_papers_table_has_every_model_in_per_cent(summary):
     latex, markdown = paper_latex(summary), paper_markdown(summary)
+    plain = markdown.replace("\\", "")
     for line in summary.results.models:
-        assert rf"${100 * line.mu:.2f} \pm {100 * line.sigma:.2f}$" in latex
-        assert f"| {100 * line.mu:.2f} ± {100 * line.sigma:.2f} | {100 * line.score:.2f} |" in markdown
+        assert rf"{100 * line.mu:.2f} $\pm$ {100 * line.sigma:.2f}" in latex
+        assert f"| {line.model} | {100 * line.score:.2f} | [{100 * line.low:.2f}" in plain
+        assert f"| {100 * line.mu:.2f} ± {100 * line.sigma:.2f} |" in plain
+    assert "Mean of questions (\\%) & 95 \\% interval & Bayes@N" in latex, "what ranks leads, by its name"
     assert latex.count(r" \\") == len(summary.results.models) + 1
     assert latex.count(r"\begin") == latex.count(r"\end") == 2
 

@@ -16,7 +16,7 @@ from adaptive_eval.views.headline import headline
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.labels import cut, distinct_labels
 from adaptive_eval.views.numbers import short, usd
-from adaptive_eval.views.reading import Attachment
+from adaptive_eval.views.reading import Attachment, files_mark
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.web.watch import Watch
 
@@ -94,7 +94,7 @@ class Folder:
     def _row(self, name: str, clock: Callable[[], float]) -> RunRow:
         """Return one row; a run that has ended is not read again before its files change."""
         directory = self.path if self.single else self.path / name
-        mark = _mark(directory)
+        mark = files_mark(directory)
         kept = self._kept.get(name)
         if kept is not None and kept[0] == mark and _at_rest(kept[1]):
             return kept[1]
@@ -140,16 +140,3 @@ def _last_change(row: RunRow) -> float:
 def _at_rest(row: RunRow) -> bool:
     """Return whether a row stays as it is as long as the run's files do; a living run can die silently."""
     return row.summary is None or row.summary.state in ("stopped", "interrupted")
-
-
-def _mark(directory: Path) -> object:
-    """Return what changes whenever the run file does."""
-    marks: list[object] = []
-    for path in (RunFiles(directory).database, RunFiles(directory).wal):
-        try:
-            status = path.stat()
-        except OSError:
-            marks.append(None)
-        else:
-            marks.append((status.st_ino, status.st_mtime_ns, status.st_size))
-    return marks

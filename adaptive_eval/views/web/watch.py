@@ -16,7 +16,7 @@ from adaptive_eval.views.course import Course
 from adaptive_eval.views.details import read_details
 from adaptive_eval.views.examples import no_targets
 from adaptive_eval.views.page import Live, page, to_html
-from adaptive_eval.views.reading import Attachment, is_running
+from adaptive_eval.views.reading import Attachment, files_mark, is_running
 from adaptive_eval.views.summary import Summary
 
 LOOK_EVERY = 1.0
@@ -25,7 +25,7 @@ LOOK_EVERY = 1.0
 SHARE = 0.01
 """Part of one core that a page may take: one that costs more is rendered less often."""
 
-_LONGEST = 30.0  # seconds between two renderings however much one costs
+_LONGEST = 60.0  # seconds between two renderings however much one costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ class Watch:
         self._lock = threading.RLock()
         self._rendered: Rendered | None = None
         self._mark: tuple[object, ...] = ()
+        self._names: list[str] = []
         self._due = 0.0
         self._open()
 
@@ -79,9 +80,11 @@ class Watch:
                 return self._rendered
             before, first = self._effort(), self._rendered is None
             self._follow_replacement()
-            summary = self._attachment.summary()
-            if self._rendered is None or summary.mark != self._mark:
-                self._mark = summary.mark
+            mark = files_mark(self.directory), self._running(self.directory, 0.0)
+            if self._rendered is None or mark != self._mark:
+                self._mark = mark
+                summary = self._attachment.summary()
+                self._names = sorted(line.model for line in summary.results.models)
                 number = 1 if self._rendered is None else int(self._rendered.tag.split("-")[1]) + 1
                 self._rendered = Rendered(f"{id(self):x}-{number}", self._render(summary).encode())
             spent = self._effort() - before
@@ -92,8 +95,8 @@ class Watch:
 
     def models(self) -> list[str]:
         """Return the names of the models in the order in which addresses number them."""
-        with self._lock:
-            return sorted(line.model for line in self._attachment.summary().results.models)
+        self.page()
+        return self._names
 
     def _render(self, summary: Summary) -> str:
         if summary.state == "waiting":
@@ -104,8 +107,7 @@ class Watch:
             self._course = Course(results)
         self._course.catch_up(self._reader)
         details = read_details(self._reader, results, examples_with=self._target, course=self._course.moments)
-        names = sorted(line.model for line in results.models)
-        numbers = {name: number for number, name in enumerate(names)}
+        numbers = {name: number for number, name in enumerate(self._names)}
         return to_html(replace(summary, details=details), Live("../../", self._listed, numbers))
 
     def _follow_replacement(self) -> None:
