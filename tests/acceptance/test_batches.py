@@ -145,6 +145,7 @@ def test_a_killed_run_picks_its_batches_up(tmp_path, undisturbed, harm, api):
 def spend(folder: Path, mimic: MimicProcess, api: str, **budget: int) -> list[TrialRecord]:
     """Spend a budget in batches, and return the trials."""
     data = two_models(folder, mimic.base_url, goal="budget", budget=budget)
+    data["on"] = {"length": "wrong"}  # their answers are cut off, and only what is paid counts here
     data["models"] = [{**one, "name": name, "api": api, **BATCH}
                       for one, name in zip(data["models"], MODELS, strict=False)]  # fmt: skip
     config = write_config(folder, data)
