@@ -46,6 +46,16 @@ _KNOWN: tuple[tuple[frozenset[str], Mapping[str, str]], ...] = (
             "completion_tokens": "output.num_completion_tokens",
         },
     ),
+    # eval_all.json of LiveCodeBench: a row a question, with a list of verdicts
+    (
+        frozenset({"question_id", "graded_list"}),
+        {"question": "question_id", "correct": "graded_list", "text": "output_list"},
+    ),
+    # eval_results.json of EvalPlus: an object of lists
+    (
+        frozenset({"task_id", "base_status", "plus_status"}),
+        {"question": "task_id", "correct": "plus_status", "text": "solution"},
+    ),
     # runs.jsonl of METR's eval-analysis-public
     (
         frozenset({"task_id", "alias", "score_binarized"}),
@@ -54,8 +64,11 @@ _KNOWN: tuple[tuple[frozenset[str], Mapping[str, str]], ...] = (
 )
 """By the columns that tell them: tables of other tools."""
 
-_KNOWN_ROWS = "results"
+_KNOWN_ROWS = ("results", "eval")
 """Keys under which these tools put their rows in a file that holds an object."""
+
+_ASKED, _SOLVED = "submitted_ids", "resolved_ids"
+"""Sets of ids in a report of SWE-bench: what was asked, and what was solved."""
 
 
 def read_map(text: str | None) -> dict[str, str]:
@@ -110,10 +123,41 @@ def mapped(values: Mapping[str, Any], columns: Mapping[str, str]) -> Mapping[str
     return {**values, **{ours: _find(values, theirs)[1] for ours, theirs in columns.items() if ours != ROWS}}
 
 
+_VERDICTS = ("category", "correct", "score")
+
+
+def single_trials(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return a row for each trial of a row that has a list of verdicts; lists as long are taken apart too.
+
+    Examples
+    --------
+    >>> single_trials({"question": "q", "correct": [True, False], "text": ["4", "5"]})
+    [{'question': 'q', 'correct': True, 'text': '4'}, {'question': 'q', 'correct': False, 'text': '5'}]
+    """
+    verdicts = next((values[name] for name in _VERDICTS if isinstance(values.get(name), list)), None)
+    if verdicts is None:
+        return [values]
+    apart = {
+        name for name, value in values.items() if isinstance(value, list) and len(value) == len(verdicts)
+    }
+    trials: list[Mapping[str, Any]] = []
+    for number in range(len(verdicts)):
+        one = dict(values)
+        one.update({name: values[name][number] for name in apart})
+        trials.append(one)
+    return trials
+
+
 def rows_at(path: Path, data: Mapping[str, Any], columns: Mapping[str, str]) -> Sequence[Any]:
     """Return the list of rows within the object that a JSON file holds."""
-    place = columns.get(ROWS, _KNOWN_ROWS)
+    if ROWS not in columns and {_ASKED, _SOLVED} <= data.keys():
+        solved = set(data[_SOLVED])
+        return [{"question": one, "correct": one in solved} for one in data[_ASKED]]
+    known = next((key for key in _KNOWN_ROWS if key in data), _KNOWN_ROWS[0])
+    place = columns.get(ROWS, known)
     found = _find(data, place)[1]
+    if isinstance(found, Mapping) and all(isinstance(rows, list) for rows in found.values()):
+        found = [row for rows in found.values() for row in rows]
     if not isinstance(found, list):
         raise OutcomesError(
             f"{path}: there is no list of rows at {place!r}; say where it is with --map rows=…. "

@@ -11,7 +11,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from adaptive_eval.errors import OutcomesError
-from adaptive_eval.interop.column_maps import column_map, mapped, require_columns, rows_at
+from adaptive_eval.interop.column_maps import (
+    column_map,
+    mapped,
+    require_columns,
+    rows_at,
+    single_trials,
+)
 from adaptive_eval.interop.found import (
     DEFAULT_TASK,
     Choices,
@@ -34,7 +40,7 @@ NO_TRIAL = -1
 
 LARGEST_CATEGORY = int(np.iinfo(np.int16).max)
 
-_WORDS = {"true": 1, "false": 0}
+_WORDS = {"true": 1, "false": 0, "pass": 1, "fail": 0, "timeout": 0}
 _COLUMNS = "model, question and category (or correct, or score)"
 
 
@@ -66,7 +72,9 @@ def _pieces(path: Path, choices: Choices) -> Iterator[Piece]:
         columns = column_map(columns, first.values)
     for row in chain([first], rows):
         if isinstance(row, Row):
-            yield _piece(Row(row.line, mapped(row.values, columns)) if columns else row, choices)
+            values = mapped(row.values, columns) if columns else row.values
+            for trial in single_trials(values):
+                yield _piece(Row(row.line, trial), choices)
         else:
             yield Flaw(f"line {row[0]}" if row[0] else "", row[1])
 

@@ -147,3 +147,32 @@ class TestPromptfoo:
             trials(promptfoo(tmp_path, [result(0, 3)]))
         with pytest.raises(UsageError, match="result 1: is not as promptfoo writes it"):
             trials(promptfoo(tmp_path, [result(0, 1), {"testIdx": 0}]))
+
+
+@pytest.mark.parametrize(
+    ("data", "verdicts"),
+    [
+        (
+            [{"question_id": "a", "graded_list": [True, False], "output_list": ["x", "y"], "pass@1": 0.5}],
+            [("a", 1), ("a", 0)],
+        ),
+        ([{"question": "1", "correct": [True, True, False], "gold": "4"}], [("1", 1), ("1", 1), ("1", 0)]),
+        (
+            {
+                "date": "2026",
+                "eval": {
+                    name: [{"task_id": name, "base_status": "pass", "plus_status": status}]
+                    for name, status in (("HumanEval/0", "pass"), ("HumanEval/1", "timeout"))
+                },
+            },
+            [("HumanEval/0", 1), ("HumanEval/1", 0)],
+        ),
+        ({"submitted_ids": ["a-1", "b-2"], "resolved_ids": ["b-2"]}, [("a-1", 0), ("b-2", 1)]),
+    ],
+    ids=["LiveCodeBench", "MathArena", "EvalPlus", "SWE-bench"],
+)
+def test_published_verdicts_are_read_as_trials(tmp_path, data, verdicts):
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(data), "utf-8")
+    (log,) = open_logs([path], Choices(model="mine"))
+    assert [(found.question, found.category) for found in checked(log)] == verdicts
