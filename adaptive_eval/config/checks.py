@@ -354,6 +354,13 @@ def _stopping(config: Mapping[str, Any]) -> Found:
     if rule in ("exact", "zscore") and _mapping(config.get("allocation")).get("questions") == "rounds":
         reason = f"{rule} reads passes that ask every question equally often, and rounds ask some more often"
         yield ("stopping", "rule"), f"{reason}; use questions: schedule, or the rule anytime"
+    if stopping.get("ties") == "family" and (stopping.get("family") == "pair" or rule == "zscore"):
+        reason = "family needs an error rate of all pairs together"
+        yield ("stopping", "ties"), f"{reason}: family holm, and any rule but zscore"
+    goal = _mapping(read_goal(config.get("goal", "ranking"))).get("kind")
+    if _mapping(config.get("allocation")).get("models") == "top-two" and goal != "budget":
+        reason = "top-two buys the best order for a fixed budget, and takes up to fourteen times the trials"
+        yield ("allocation", "models"), f"{reason} to decide pairs; use round-robin, or the goal budget"
     margin, scores = stopping.get("equivalence"), _scores(config)
     if isinstance(margin, int | float) and scores is not None and margin >= scores[1] - scores[0]:
         low, high = scores
