@@ -62,6 +62,7 @@ COMMANDS = [
 ]
 ELSEWHERE = {
     " init ": "tests/acceptance/test_first_config.py",
+    " --model http": "tests/acceptance/test_one_line.py",
     " --web": "tests/integration/test_web_monitor.py",
 }
 """Commands that are not run here, and what runs them."""
@@ -192,6 +193,7 @@ def test_the_commands_of_the_docs_run(
                 continue  # tests/interop/test_inspect_export.py has it
             continues = command[0] == "run" and (here / command[1]).is_dir()
             hurry = HURRIED["run runs/"] if continues else HURRIED.get(command[0], ())
+            hurry = () if {"--write", "--preview"} & set(command) else hurry
             done = in_process(*command, *hurry, cwd=here)
             assert done.code in ENDS.get(command[0], {0}), (line, done.said)
             for option in {"--out", "--write"} & set(command):
