@@ -121,6 +121,11 @@ REPLACED = {
         "def add(a, b):\n    globals()['abs'] = lambda x: 0\n    return 9",
         "result = add(1, 2)\nassert abs(result - 3) < 1e-6",
     ),
+    "an object equal to any set": (
+        "class Set:\n    def __eq__(self, other): return isinstance(other, set)\n"
+        "def add(a, b):\n    return Set()",
+        "assert add(1, 2) == {3}",
+    ),
     "math.isclose": (
         "import math\nmath.isclose = lambda *_: True",
         "import math\nassert math.isclose(add(1, 2), 3)",
