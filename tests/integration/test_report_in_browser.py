@@ -8,13 +8,14 @@ import chromium
 import pytest
 import run_examples as runs
 
-from adaptive_eval.cli.report import compare
 from adaptive_eval.core.results import ModelResult, PairResult, Results, StopVerdict
 from adaptive_eval.core.results_json import to_json
+from adaptive_eval.run.claims import compare_runs
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.accounts import QuestionAccount
+from adaptive_eval.views.compare_views import write_comparison
 from adaptive_eval.views.files import write_reports
 from adaptive_eval.views.page import to_html
 from adaptive_eval.views.reading import summarise
@@ -138,7 +139,7 @@ def test_a_report_a_comparison_and_a_leaderboard_are_accessible_and_show_interva
     with RunWriter.open(tmp_path / "two") as writer:
         writer.set_meta("scoring", '{"trees": 2}')
     index = write_leaderboard([tmp_path / "one", tmp_path / "two"], tmp_path / "site")
-    compare(tmp_path / "one", tmp_path / "two", tmp_path / "site")
+    write_comparison(compare_runs(tmp_path / "one", tmp_path / "two"), tmp_path / "site")
     for name, looks in {"index.html": 2, "comparison.html": 2, "one/report.html": 4}.items():
         page, _, wrong = opened(browser, index.parent / name)
         assert (chromium.objections(page, chromium.LOOKS[:looks]), wrong) == ([], [])
