@@ -135,8 +135,8 @@ def rasch_2pl_map(
 
     Examples
     --------
-    >>> rasch_2pl_map([[1, 1, 1, 1], [0, 1, 0, 0], [0, 0, 1, 0]])
-    array([1, 2, 2])
+    >>> rasch_2pl_map([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 0]])
+    array([1, 2, 3])
     """
     penalty = read_prior_penalty(prior)
     return _items(
