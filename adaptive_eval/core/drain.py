@@ -96,7 +96,12 @@ class Drain:
             comparison.latest.variance[rows, None],
         )
         at_margin = np.ones((rows.size, 1))
-        np.divide(comparison.latest.margin[rows, None], variance, out=at_margin, where=ready[:, None])
+        np.divide(
+            comparison.latest.margin[rows, None],
+            variance,
+            out=at_margin,
+            where=ready[:, None] & (variance > 0.0),
+        )
         variance = variance / growth
         pairs = np.flatnonzero(~single)
         if self._foresight.available and pairs.size and flight > SMALL_FLIGHT * complete:

@@ -17,8 +17,8 @@ from scorio.eval._inputs import Missing, read_trials
 from scorio.sequential._recorded import Order, lay_out, read_margin, read_weights, score_interval
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Target, score_block
-from scorio.sequential.families import family as family_called
 from scorio.sequential.families import rank_intervals
+from scorio.sequential.fold import OPEN, TIE, WORSE, Piece, course_of, fold_of_pairs, moments
 from scorio.sequential.pairs import PairReader, cluster_spread
 from scorio.sequential.rules import Anytime
 
@@ -160,50 +160,33 @@ def board(
     if len(labels) != models:
         raise ValueError(f"names must have one name a model, {models}; got {len(labels)}")
     alpha, margin = 1.0 - credibility(confidence), read_margin(equivalence, scale)
-    control = family_called(family)
     sequence, categories = lay_out(trials, order)
     cells = Cells(sequence, scores, models)
     pairs = np.array(list(combinations(range(models), 2)))
     reader = PairReader(cells, pairs[:, 0], pairs[:, 1], target, clusters, margin)
     rule = Anytime(alpha, margin)
-    peak = np.full(len(pairs), -np.inf)
-    state = np.zeros(len(pairs), dtype=np.int64)  # 1, -1: winner; 2: tie
-    fell = np.zeros(len(pairs), dtype=np.int64)
+    fold, every = fold_of_pairs(len(pairs), family, alpha), np.arange(len(pairs))
     for start in range(0, categories.shape[1], _BLOCK):
         stop = min(start + _BLOCK, categories.shape[1])
         cells.absorb(np.arange(models), categories[:, start:stop])
-        block = reader.read(np.arange(len(pairs)), stop)
+        block = reader.read(every, stop)
         cells.forget(stop - 1)
-        evidence = rule.statistic(block, sequence.complete(start, stop))
-        tied = rule.tied(block)
-        counted = np.maximum.accumulate(np.c_[peak, evidence], axis=1)[:, 1:]
-        peak = counted[:, -1]
-        column = 0
-        while (state == 0).any() and column < stop - start:
-            rows = np.flatnonzero(state == 0)
-            called = int((np.abs(state) == 1).sum())
-            won = counted[rows, column:] >= control.threshold(called, len(pairs), alpha)
-            events = won | tied[rows, column:]
-            if not events.any():
-                break
-            at = int(np.argmax(events.any(axis=0)))
-            column += at
-            for row, wins in zip(rows[events[:, at]], won[events[:, at], at], strict=True):
-                sign = 1 if block.difference[row, column] > 0 else -1
-                state[row] = sign if wins else 2
-                fell[row] = start + column + 1
+        position = np.tile(np.arange(start + 1, stop + 1), (len(pairs), 1))
+        course = course_of(rule, block, sequence.complete(start, stop))
+        fold.read([Piece(every, start, moments(position, start), course)])
     means = score_block(cells.latest(), sequence.questions, target, cluster_spread(cells, clusters))
     low, high = score_interval(means, alpha)
     difference = np.zeros((models, models))
     difference[pairs[:, 0], pairs[:, 1]] = scale * block.difference[:, -1]
     better, verdicts, undecided = [], {}, []
-    for pair in np.argsort(fell, kind="stable").tolist():
-        i, j = (pairs[pair, ::-1] if state[pair] == -1 else pairs[pair]).tolist()
-        if state[pair] == 0:
+    for pair in np.argsort(fold.decided_at, kind="stable").tolist():
+        said = int(fold.verdict[pair])
+        i, j = (pairs[pair, ::-1] if said == WORSE else pairs[pair]).tolist()
+        if said == OPEN:
             undecided.append((labels[i], labels[j]))
             continue
-        verdicts[f"{labels[i]} {'=' if state[pair] == 2 else '>'} {labels[j]}"] = int(fell[pair])
-        if state[pair] != 2:
+        verdicts[f"{labels[i]} {'=' if said == TIE else '>'} {labels[j]}"] = int(fold.decided_at[pair])
+        if said != TIE:
             better.append((i, j))
     return Board(
         names=labels,

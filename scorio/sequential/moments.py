@@ -94,8 +94,8 @@ def fit_prior(n: Ints | Floats, sx: Floats, sxx: Floats, p1: float, p2: float) -
     Parameters
     ----------
     n, sx, sxx : ndarray, shape (..., m)
-        Trials, sum of scores and of squared scores of each question; at least one of a model's questions must
-        have been asked.
+        Trials, sum of scores and of squared scores of each question. Without any trial the moments are those
+        of a uniformly drawn category.
     p1, p2 : float
         Mean score and mean squared score of a uniformly drawn category.
 
@@ -107,8 +107,9 @@ def fit_prior(n: Ints | Floats, sx: Floats, sxx: Floats, p1: float, p2: float) -
     """
     asked, many = n > 0, np.maximum(n, 1)
     m = asked.sum(axis=-1)
-    mean_n = n.sum(axis=-1) / m
-    y, y2 = (sx / many).sum(axis=-1) / m, (sxx / many).sum(axis=-1) / m
+    some = np.maximum(m, 1)
+    mean_n = np.where(m > 0, n.sum(axis=-1) / some, 1.0)
+    y, y2 = (sx / many).sum(axis=-1) / some, (sxx / many).sum(axis=-1) / some
     m1 = (m * y + p1 / mean_n) / (m + 1.0 / mean_n)
     m2 = (m * y2 + p2 / mean_n) / (m + 1.0 / mean_n)
     total = (y2 - y**2) * m / np.maximum(m - 1, 1)

@@ -15,8 +15,8 @@ from scorio.eval._arguments import credibility, whole
 from scorio.sequential._recorded import Order, read_margin, read_weights, score_interval, sequence_of
 from scorio.sequential.cells import MISSING, Cells
 from scorio.sequential.contrasts import Target, score_block
-from scorio.sequential.families import family as family_called
 from scorio.sequential.families import rank_intervals
+from scorio.sequential.fold import OPEN, TIE, WORSE, Piece, course_of, fold_of_pairs, moments
 from scorio.sequential.pairs import PairReader, cluster_spread
 from scorio.sequential.rules import Anytime
 
@@ -130,7 +130,6 @@ class Monitor:
         self._scores, self._lowest, self._scale = read_weights(weights)
         self._alpha = 1.0 - credibility(confidence)
         self._rule = Anytime(self._alpha, read_margin(equivalence, self._scale))
-        self._family = family_called(family)
         self._sequence = sequence_of(order, len(self._ids))
         count = len(self.names)
         self._target: Target = target
@@ -140,12 +139,12 @@ class Monitor:
         margin = self._rule.equivalence
         self._clusters = clusters
         self._reader = PairReader(self._cells, first, second, target, clusters, margin)
-        self._log_e = np.full(len(self._pairs), -np.inf)
-        self._state = np.zeros(len(self._pairs), dtype=np.int64)
-        self._difference = np.zeros(len(self._pairs))
+        self._fold = fold_of_pairs(len(self._pairs), family, self._alpha)
         self._verdicts: dict[str, int] = {}
+        self._told = 0
+        self._reached: list[list[int]] = [[] for _ in self.names]  # log positions of each model's steps
         self._counted = np.zeros((count, len(self._ids)), dtype=np.int64)
-        self._waiting: list[dict[int, int]] = [{} for _ in self.names]
+        self._waiting: list[dict[int, tuple[int, int]]] = [{} for _ in self.names]
         self._asked = [0] * count
 
     def next(self, model: str) -> Any:
@@ -183,7 +182,8 @@ class Monitor:
                 f"outcome must be None or a category in 0..{self._scores.size - 1}; got {outcome!r}"
             )
         number = self._index[question]
-        self._waiting[row][self._step(number, int(self._counted[row, number]))] = category
+        self._told += 1
+        self._waiting[row][self._step(number, int(self._counted[row, number]))] = category, self._told
         self._counted[row, number] += 1
         self._absorb(row)
         self._decide()
@@ -195,11 +195,12 @@ class Monitor:
         spread = cluster_spread(self._cells, self._clusters)
         means = score_block(self._cells.latest(), self._sequence.questions, self._target, spread)
         low, high = score_interval(means, self._alpha)
-        openness = self._state == 0
+        verdict = self._fold.verdict
+        openness = verdict == OPEN
         active = np.unique(self._pairs[openness])
         better = [
             (i, j) if sign == 1 else (j, i)
-            for (i, j), sign in zip(self._pairs.tolist(), self._state.tolist(), strict=True)
+            for (i, j), sign in zip(self._pairs.tolist(), verdict.tolist(), strict=True)
             if abs(sign) == 1
         ]
         values = (means.difference[:, 0], np.clip(low[:, 0], 0.0, 1.0), np.clip(high[:, 0], 0.0, 1.0))
@@ -232,32 +233,25 @@ class Monitor:
         waiting, start = self._waiting[row], int(self._cells.progress[row])
         ready: list[int] = []
         while start + len(ready) in waiting:
-            ready.append(waiting.pop(start + len(ready)))
+            category, told = waiting.pop(start + len(ready))
+            ready.append(category)
+            self._reached[row].append(max([told, *self._reached[row][-1:]]))
         if ready:
             self._cells.absorb(np.array([row]), np.array([ready]))
 
     def _decide(self) -> None:
         """Read the open pairs as far as both models are, and call those that may be called."""
-        tied = np.zeros(len(self._pairs), dtype=bool)
-        for pair in np.flatnonzero(self._state == 0):
-            stop = int(self._cells.progress[self._pairs[pair]].min())
+        pieces = []
+        for pair in np.flatnonzero(self._fold.verdict == OPEN):
+            first, second = self._pairs[pair]
             start = int(self._reader.progress[pair])
-            if stop == start:
-                continue
-            block = self._reader.read(np.array([pair]), stop)
-            evidence = self._rule.statistic(block, self._sequence.complete(start, stop))[0]
-            self._log_e[pair] = max(self._log_e[pair], evidence.max())
-            tied[pair] = self._rule.tied(block)[0, -1]
-            self._difference[pair] = block.difference[0, -1]
-        while True:
-            rows = np.flatnonzero(self._state == 0)
-            called = int((np.abs(self._state) == 1).sum())
-            won = self._log_e[rows] >= self._family.threshold(called, len(self._pairs), self._alpha)
-            if rows.size == 0 or not (won | tied[rows]).any():
-                return
-            for pair, wins in zip(rows[won | tied[rows]], won[won | tied[rows]], strict=True):
-                first, second = (self.names[model] for model in self._pairs[pair])
-                ahead = self._difference[pair] > 0
-                self._state[pair] = (1 if ahead else -1) if wins else 2
-                better, other = (first, second) if ahead or not wins else (second, first)
-                self._verdicts[f"{better} {'>' if wins else '='} {other}"] = int(self._reader.progress[pair])
+            stop = int(self._cells.progress[[first, second]].min())
+            if stop > start:
+                position = np.maximum(self._reached[first][start:stop], self._reached[second][start:stop])
+                block = self._reader.read(np.array([pair]), stop)
+                course = course_of(self._rule, block, self._sequence.complete(start, stop))
+                pieces.append(Piece(np.array([pair]), start, moments(position[None], start), course))
+        for event in self._fold.read(pieces):
+            first, second = (self.names[model] for model in self._pairs[event.contrast])
+            better, other = (second, first) if event.verdict == WORSE else (first, second)
+            self._verdicts[f"{better} {'=' if event.verdict == TIE else '>'} {other}"] = event.step
