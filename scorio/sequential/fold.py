@@ -339,7 +339,7 @@ def course_of(rule: Rule, block: ContrastBlock, complete: Bools) -> Course:
     """Return the course of contrasts under a rule, from their estimates."""
     statistic, sign = rule.statistic(block, complete), np.sign(block.difference).astype(np.int8)
     estimates = (block.difference, block.variance, block.guarded, block.margin, block.questions)
-    return Course(statistic, sign, rule.tie_evidence(block), *estimates)
+    return Course(statistic, sign, rule.tie_evidence(block), *estimates, block.slack)
 
 
 def running_peak(peak: Floats, sign: Signs, statistic: Floats, signs: Signs) -> tuple[Floats, Signs]:
