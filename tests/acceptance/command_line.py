@@ -284,12 +284,16 @@ def ranks(run: Path) -> dict[str, tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Reached:
-    """What a run has decided, which depends on the answers alone."""
+    """What a run has decided, which depends on the answers alone.
 
-    decisions: list[PairDecision]
+    The step of a call is no part of it: under the family ``holm`` it depends on the order of arrival.
+    """
+
+    verdicts: dict[tuple[str, ...], str]
     ranks: dict[str, tuple[int, int]]
 
     @classmethod
     def by(cls, run: Path) -> Reached:
         """Return what `run` has decided, from its run file and its report."""
-        return cls(pair_decisions(run), ranks(run))
+        verdicts = {models: verdict for models, verdict, _, _ in pair_decisions(run)}
+        return cls(verdicts, ranks(run))
