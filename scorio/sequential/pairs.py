@@ -154,11 +154,9 @@ class PairReader:
         if self.cells.binary and single.any():
             plain = contrast_variance(square, 0.0, questions, total, noise, self.target) * stretch
             variance = np.where(single, plain, guarded)
-        low, high = (
-            np.subtract(*sides) for sides in zip(a.bounds(asked), b.bounds(asked)[::-1], strict=True)
-        )
         difference = a.mean - b.mean
-        slack = np.maximum(difference - low, high - difference)
+        (least_a, most_a), (least_b, most_b) = a.bounds(asked), b.bounds(asked)
+        slack = np.maximum(difference - (least_a - most_b), most_a - least_b - difference)
         block = ContrastBlock(difference, variance, guarded, guarded, uniform / questions, count, slack)
         if self.equivalence is None:
             return block
