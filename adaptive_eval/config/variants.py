@@ -38,7 +38,8 @@ def with_variants(data: Any, base: Path | None) -> tuple[list[Override], _Proble
         return [], []
     problems: _Problems = []
     found: list[Any] = []
-    by_name = {one.get("name"): one for one in models if isinstance(one, Mapping)}
+    named = [one for one in models if isinstance(one, Mapping) and isinstance(one.get("name"), str)]
+    by_name = {one["name"]: one for one in named}
     for place, model in enumerate(models):
         path: Place = ("models", place)
         if isinstance(model, Mapping) and "variants" in model:
@@ -54,7 +55,7 @@ def with_variants(data: Any, base: Path | None) -> tuple[list[Override], _Proble
 
 
 def _grid(
-    entry: Mapping[str, Any], known: Mapping[Any, Mapping[str, Any]], path: Place, problems: _Problems
+    entry: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]], path: Place, problems: _Problems
 ) -> Iterator[dict[str, Any]]:
     """Yield the models of one grid."""
     variants = entry["variants"]
@@ -62,9 +63,8 @@ def _grid(
         problems.append((path, malformed("write {of: LABEL, KEY: [values]}, and nothing next to it")))
         return
     name = variants.get("of")
-    if name not in known:
-        labels = [str(one) for one in known if one is not None]
-        hint = did_you_mean(str(name), labels)
+    if not isinstance(name, str) or name not in known:
+        hint = did_you_mean(str(name), list(known))
         problems.append(((*path, "of"), unknown_name(f"{name!r:.60} is no model of this config{hint}")))
         return
     axes = list(_axes({key: value for key, value in variants.items() if key != "of"}))
@@ -74,7 +74,7 @@ def _grid(
     seen: set[str] = set()
     for values in product(*(values for _, values in axes)):
         settings = [(place, value) for (place, _), value in zip(axes, values, strict=True)]
-        label = ":".join([str(name), *(_part(place[-1], value) for place, value in settings)])
+        label = ":".join([name, *(_part(place[-1], value) for place, value in settings)])
         if label in seen:
             problems.append((path, twice(f"two variants would be called {label!r}; name their files apart")))
         seen.add(label)

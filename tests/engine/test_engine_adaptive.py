@@ -163,12 +163,12 @@ class ByCoin:
         return Score(int(hash((request.key.index, chance)) % 1000 / 1000 < chance), completion.text)
 
 
-def decided(limit, make):
-    """Run a real session over four models, asked as `make` and `limit` say; return what it decided."""
+def decided(limit, make, family):
+    """Run a real session over four models, asked as `make` and `limit` say; return its end and its pairs."""
     spec = SessionSpec(
         models=tuple(ModelSpec(name) for name in "abcd"),
         tasks=(TaskSpec("t", tuple(f"q{number}" for number in range(12))),),
-        stopping=StoppingSpec(max_passes=8, equivalence=0.3),
+        stopping=StoppingSpec(max_passes=8, equivalence=0.3, family=family),
     )
     session, journal, events = Session(spec), [], []
 
@@ -192,12 +192,21 @@ def decided(limit, make):
         return await runner.run()
 
     verdict = run_owned(main())
-    return verdict.reason, [
-        (pair.first, pair.second, pair.verdict, pair.decided_at) for pair in session.results().pairs
-    ]
+    return verdict.reason, session.results().pairs
 
 
-def test_limits_pools_and_latencies_decide_nothing():
+def verdicts(pairs):
+    return [(pair.first, pair.second, pair.verdict) for pair in pairs]
+
+
+def steps(pairs):
+    return [pair.decided_at for pair in pairs]
+
+
+@pytest.mark.parametrize("family", ["pair", "holm"])
+def test_limits_pools_and_latencies_decide_nothing(family):
+    """Steps are alike where a level falls with no other call; Holm's falls with calls that may come later."""
+
     def calm(name, number):
         return ScriptedEndpoint(lambda step, attempt: 1.0, url=f"http://{number}/v1")
 
@@ -211,7 +220,11 @@ def test_limits_pools_and_latencies_decide_nothing():
 
         return ScriptedEndpoint(script, url=f"http://{number}/v1", up=up, usage=lambda step: Usage(9, step))
 
-    plain = decided(lambda: FixedConcurrency(4), calm)
-    assert {verdict for *_, verdict, _ in plain[1]} == {"better", "tie"}
-    assert decided(lambda: None, wild) == plain
-    assert decided(lambda: FixedConcurrency(40), wild) == plain
+    reason, plain = decided(lambda: FixedConcurrency(4), calm, family)
+    assert {verdict for *_, verdict in verdicts(plain)} == {"better", "tie"}
+    for limit in (lambda: None, lambda: FixedConcurrency(40)):
+        again, pairs = decided(limit, wild, family)
+        assert again == reason
+        assert verdicts(pairs) == verdicts(plain)
+        if family == "pair":
+            assert steps(pairs) == steps(plain)

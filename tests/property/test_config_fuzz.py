@@ -134,6 +134,12 @@ def test_any_value_anywhere_gives_a_config_or_plain_words(changes):
         assert parse_config(result.text).hash() == result.hash()
 
 
+@given(st.sampled_from(["of", "system", "temperature", "extra_body", "x"]), VALUES)
+def test_any_grid_of_variants_gives_a_config_or_plain_words(key, value):
+    grid = {"of": "b", "top_p": [0.5, 0.9], key: value}
+    outcome(write_document({**GOOD, "models": [*GOOD["models"], {"variants": grid}]}))
+
+
 @given(st.sampled_from(PLACES), st.text("abcdefgh", min_size=1, max_size=6))
 def test_an_unknown_key_anywhere_is_refused_by_name(path, key):
     data = copy.deepcopy(GOOD)
