@@ -62,7 +62,7 @@ def open_page(browser):
 def finished(tmp_path_factory):
     """Serve a finished run; give its page's address."""
     run = tmp_path_factory.mktemp("runs") / "forest"
-    runs.make_run(run, missing=0.05, truncated=0.1)
+    runs.make_run(run, missing=0.03, truncated=0.1)
     with chromium.served(run) as address:
         yield f"{address}runs/forest/"
 

@@ -18,7 +18,7 @@ from adaptive_eval.views.reading import summarise
 def run(tmp_path_factory):
     """Return the directory of a finished run with missing and truncated answers."""
     directory = tmp_path_factory.mktemp("runs") / "forest"
-    runs.make_run(directory, missing=0.1, truncated=0.2)
+    runs.make_run(directory, missing=0.03, truncated=0.2)
     return directory
 
 

@@ -23,7 +23,7 @@ HOSTILE = "/secret/runs/host'ile%20%3Cb%3E/"
 def client(tmp_path_factory):
     """Return a client of a folder with a finished run, one under way, a hostile and a broken one."""
     folder = tmp_path_factory.mktemp("runs")
-    runs.make_run(folder / "forest", missing=0.1, truncated=0.2)
+    runs.make_run(folder / "forest", missing=0.03, truncated=0.2)
     runs.make_run(folder / "under way", rounds=5)
     hostile_run.make_hostile_run(folder / "host'ile <b>")
     (folder / "broken").mkdir()
@@ -40,7 +40,7 @@ def links(html: str) -> list[str]:
 
 
 def test_the_live_page_is_the_report(client, tmp_path):
-    report = Page(to_html(runs.summary_of(tmp_path / "forest", missing=0.1, truncated=0.2)))
+    report = Page(to_html(runs.summary_of(tmp_path / "forest", missing=0.03, truncated=0.2)))
     live = Page(client.get("/secret/runs/forest/").text)
     assert set(report.ids) <= set(live.ids)
     assert report.tags["table"] == live.tags["table"]
