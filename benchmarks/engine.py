@@ -247,8 +247,8 @@ async def timed(work: Any, trials: int) -> dict[str, float]:
 
 @contextmanager
 def mimic_server() -> Iterator[str]:
+    from adaptive_eval.mimic.mimic_spec import KnownQuestion, MimicSpec, ModelSpec
     from adaptive_eval.mimic.process import MimicProcess
-    from adaptive_eval.mimic.spec import KnownQuestion, MimicSpec, ModelSpec
 
     questions = tuple(
         KnownQuestion(id=f"q{q}", question=prompt(q), target=str(q + 12)) for q in range(QUESTIONS)

@@ -22,8 +22,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from adaptive_eval.mimic.mimic_spec import DatasetSpec, FaultSpec, LatencySpec, MimicSpec, ModelSpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import DatasetSpec, FaultSpec, LatencySpec, MimicSpec, ModelSpec
 
 COMMAND = Path(sys.executable).with_name("adaptive-eval")
 FAULTS = (

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from adaptive_eval.cli.main import COMMANDS, cli
 from adaptive_eval.config.load_config import json_schema
 from adaptive_eval.config.section import Section
-from adaptive_eval.mimic.spec import ServerOptions
+from adaptive_eval.mimic.mimic_spec import ServerOptions
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -25,6 +25,7 @@ EXAMPLES: dict[str, Any] = {
     "tasks[].solver.function": "python:agents.py:solve",
     ".name": "aime-shootout", ".goal": "ranking", ".models": None, ".tasks": None,
     "models[].name": "qwen3-4b", "models[].model": "Qwen/Qwen3-4B", "provider": "openrouter",
+    "models[].prompt": "{input}\nAnswer in one word.",
     "endpoints": ["http://gpu1:8000/v1"], "accepts": ["text", "image"], "api_key_env": "EXAMPLE_API_KEY",
     "extra_body": {"top_k": 20}, "deterministic": True, "batch": True, "max_response_bytes": 1048576,
     "path": "servers.txt", "run": ["./list-servers"], "servers[].url": "http://gpu1:8000/v1",

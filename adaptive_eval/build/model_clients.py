@@ -11,7 +11,7 @@ from typing import TypeAlias
 from adaptive_eval.build.open_files import concurrency_within, most_connections
 from adaptive_eval.build.samples_per_prompt import MOST as MOST_SAMPLES
 from adaptive_eval.config import RunConfig
-from adaptive_eval.config.decisions import RetryConfig
+from adaptive_eval.config.decision_config import RetryConfig
 from adaptive_eval.config.limits_config import RateLimitConfig, SharedLimits
 from adaptive_eval.config.model import AUTO_CONCURRENCY, ModelConfig
 from adaptive_eval.config.section import MIMIC

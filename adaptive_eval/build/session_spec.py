@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from adaptive_eval.build.model_clients import prompt_bound
 from adaptive_eval.config import RunConfig
-from adaptive_eval.config.decisions import Decisions, StoppingConfig
+from adaptive_eval.config.decision_config import Decisions, StoppingConfig
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.core.spec import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from adaptive_eval.cli.decisions import decision_options
+from adaptive_eval.cli.decision_options import decision_options
 from adaptive_eval.cli.options import Number, examples, given_options, log_options
 from adaptive_eval.cli.simulating import (
     per_cent,
@@ -80,7 +80,7 @@ def _refuse(names: Sequence[str], words: str) -> None:
 
 
 def _analyze(options: Mapping[str, Any]) -> None:
-    from adaptive_eval.cli.decisions import replayed
+    from adaptive_eval.cli.decision_options import replayed
     from adaptive_eval.simulate.analysis import analyze
 
     spec, answers = replayed(options)

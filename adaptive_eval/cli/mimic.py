@@ -15,7 +15,7 @@ from adaptive_eval.cli.options import Number, WholeNumber, named_mean
 from adaptive_eval.errors import UsageError, in_words
 
 if TYPE_CHECKING:
-    from adaptive_eval.mimic.spec import MimicSpec
+    from adaptive_eval.mimic.mimic_spec import MimicSpec
 
 _DEFAULT_MODELS = ("expert=0.90", "student-a=0.72", "student-b=0.71", "novice=0.45", "guesser=0.25")
 _SPEC_OPTIONS = ("datasets", "models", "seed", "latency", "api_key_env")
@@ -74,7 +74,7 @@ def command(host: str, port: int, spec_file: str | None, **options: Any) -> None
 
 
 def _spec_from_options(options: Mapping[str, Any]) -> MimicSpec:
-    from adaptive_eval.mimic.spec import spec_from_data
+    from adaptive_eval.mimic.mimic_spec import spec_from_data
 
     latency, key = options["latency"], options["api_key_env"]
     if not 0 <= latency < math.inf:
@@ -105,7 +105,7 @@ def _refuse_options_with_spec() -> None:
 
 
 def _spec_from_file(path: str) -> MimicSpec:
-    from adaptive_eval.mimic.spec import spec_from_json
+    from adaptive_eval.mimic.mimic_spec import spec_from_json
 
     try:
         text = Path(path).read_text("utf-8")

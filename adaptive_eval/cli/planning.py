@@ -16,7 +16,7 @@ from adaptive_eval.config.section import IN_INSPECT
 from adaptive_eval.core.spec import ModelSpec
 from adaptive_eval.interop.imported_runs import run_columns
 from adaptive_eval.interop.recorded_files import copies_words, read_recorded
-from adaptive_eval.mimic.spec import ModelOptions
+from adaptive_eval.mimic.mimic_spec import ModelOptions
 from adaptive_eval.run.disk import alternatives
 from adaptive_eval.simulate.assumptions import means_for, sole_kind
 from adaptive_eval.simulate.budget_limits import Workload
@@ -24,7 +24,7 @@ from adaptive_eval.simulate.recorded import RecordedOutcomes
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.disk_space import in_words, stored_bytes, trial_bytes
 from adaptive_eval.trial import estimated_tokens
-from adaptive_eval.views.determinism import once_only_words
+from adaptive_eval.views.repeats import once_only_words
 
 GAPS = (1.0, 1.5, 2.0, 3.0, 5.0, 0.5, 0.0)
 """Gaps that are compared, in margins: the margin first, none last."""

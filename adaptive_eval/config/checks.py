@@ -20,7 +20,7 @@ from adaptive_eval.config.codes import (
     unknown_name,
     unusable_prompt,
 )
-from adaptive_eval.config.decisions import read_goal
+from adaptive_eval.config.decision_config import read_goal
 from adaptive_eval.config.discovery_config import check_discovery
 from adaptive_eval.config.document import Place
 from adaptive_eval.config.limits_config import NO_LIMITS
@@ -31,7 +31,7 @@ from adaptive_eval.config.rubric_checks import check_rubric, rubric_name, score_
 from adaptive_eval.config.secret_checks import shown
 from adaptive_eval.config.section import IN_INSPECT, IN_LITELLM, MIMIC, PYTHON
 from adaptive_eval.config.server_config import check_limits
-from adaptive_eval.mimic.spec import like_problems
+from adaptive_eval.mimic.mimic_spec import like_problems
 from adaptive_eval.tasks.template import PromptTemplate, template_problem
 
 Found: TypeAlias = Iterator[tuple[Place, str]]

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from adaptive_eval.config.benchmarks import written_out
 from adaptive_eval.config.checks import check_all, check_decisions
 from adaptive_eval.config.codes import CONFLICT, no_dataset
-from adaptive_eval.config.decisions import Decisions
+from adaptive_eval.config.decision_config import Decisions
 from adaptive_eval.config.document import Document, Place, dotted, read_document, write_document
 from adaptive_eval.config.overrides import Override, apply_overrides, override_text, read_overrides
 from adaptive_eval.config.problems import did_you_mean, misspelt_keys, plain_problems

@@ -60,7 +60,7 @@ def plain_problems(error: ValidationError, root: type[BaseModel]) -> Iterator[tu
 
     Examples
     --------
-    >>> from adaptive_eval.config.decisions import RetryConfig
+    >>> from adaptive_eval.config.decision_config import RetryConfig
     >>> try:
     ...     RetryConfig.model_validate({"attempts": "6"})
     ... except ValidationError as error:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
-from adaptive_eval.config.decisions import (
+from adaptive_eval.config.decision_config import (
     AllocationConfig,
     Goal,
     OnConfig,
@@ -26,7 +26,7 @@ from adaptive_eval.config.secret_checks import shown
 from adaptive_eval.config.section import EnvName, Label, RunName, Seconds, Section
 from adaptive_eval.config.server_config import ServerConfig
 from adaptive_eval.config.task_config import TaskConfig
-from adaptive_eval.mimic.spec import (
+from adaptive_eval.mimic.mimic_spec import (
     LatencySpec,
     MimicSpec,
     ModelOptions,

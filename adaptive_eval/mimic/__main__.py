@@ -15,9 +15,9 @@ from collections.abc import Callable
 from starlette.types import ASGIApp
 
 from adaptive_eval.errors import DatasetError, UsageError
+from adaptive_eval.mimic.mimic_spec import MimicSpec, spec_from_json
 from adaptive_eval.mimic.routes import create_app
 from adaptive_eval.mimic.serving import serve
-from adaptive_eval.mimic.spec import MimicSpec, spec_from_json
 
 
 def main(create_app: Callable[[MimicSpec], ASGIApp] = create_app) -> int:

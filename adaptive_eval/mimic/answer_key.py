@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval.errors import DatasetError, in_words
-from adaptive_eval.mimic.spec import AnswerKind, DatasetSpec, KnownQuestion, MimicSpec
+from adaptive_eval.mimic.mimic_spec import AnswerKind, DatasetSpec, KnownQuestion, MimicSpec
 
 _OFFSETS = (1, -1, 2, -2, 10, -10, 5, -3)
 _TEXT_DISTRACTORS = 8
@@ -35,7 +35,7 @@ def load_answer_key(spec: MimicSpec) -> list[list[Answerable]]:
 
     Examples
     --------
-    >>> from adaptive_eval.mimic.spec import ModelSpec
+    >>> from adaptive_eval.mimic.mimic_spec import ModelSpec
     >>> question = KnownQuestion(id="q1", question="How many legs have two spiders?", target="16")
     >>> key = load_answer_key(MimicSpec(models=(ModelSpec(name="a", mean=0.5),), questions=(question,)))
     >>> key[0][0].right, key[0][0].wrong[:3]

@@ -11,7 +11,7 @@ from typing import Final
 from starlette.types import Receive, Scope, Send
 
 from adaptive_eval.mimic.draws import Stream
-from adaptive_eval.mimic.spec import FaultSpec
+from adaptive_eval.mimic.mimic_spec import FaultSpec
 from adaptive_eval.mimic.wire import Frame
 
 

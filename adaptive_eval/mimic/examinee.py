@@ -11,8 +11,8 @@ from functools import lru_cache
 from adaptive_eval.errors import UsageError
 from adaptive_eval.mimic.answer_key import Answerable, Recogniser, load_answer_key, squeeze
 from adaptive_eval.mimic.draws import Stream, seeded_integer
+from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec
 from adaptive_eval.mimic.prose import count_tokens, worked_answer
-from adaptive_eval.mimic.spec import MimicSpec, ModelSpec
 
 
 def question_accuracies(spec: MimicSpec, datasets: Sequence[Sequence[str]]) -> Mapping[str, Sequence[float]]:
@@ -143,7 +143,7 @@ class Examinee:
 
     Examples
     --------
-    >>> from adaptive_eval.mimic.spec import KnownQuestion
+    >>> from adaptive_eval.mimic.mimic_spec import KnownQuestion
     >>> question = KnownQuestion(id="q", question="What is 6 times 7?", target="42")
     >>> examinee = Examinee(MimicSpec(models=(ModelSpec(name="sage", mean=1.0),), questions=(question,)))
     >>> examinee.reply(examinee.asked("sage", "What is 6 times 7? Think."), seed=1).answer

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import IO, ClassVar, Self
 
 from adaptive_eval.errors import DatasetError, EndpointsUnusable, UsageError
-from adaptive_eval.mimic.spec import MimicSpec, spec_to_json
+from adaptive_eval.mimic.mimic_spec import MimicSpec, spec_to_json
 
 _STOP_SECONDS = 5.0
 _TAIL = 2000  # characters of standard error shown when the process does not start
@@ -25,7 +25,7 @@ class MimicProcess:
 
     Examples
     --------
-    >>> from adaptive_eval.mimic.spec import ModelSpec
+    >>> from adaptive_eval.mimic.mimic_spec import ModelSpec
     >>> with MimicProcess(MimicSpec(models=(ModelSpec(name="a", mean=0.5),))) as server:
     ...     server.base_url.startswith("http://127.0.0.1:"), server.base_url.endswith("/v1")
     (True, True)

@@ -36,9 +36,9 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.mimic import wire
 from adaptive_eval.mimic.delivery import Exchange, FaultPlan
 from adaptive_eval.mimic.examinee import Asked, Examinee
+from adaptive_eval.mimic.mimic_spec import FaultSpec, MimicSpec, faults_from_data
 from adaptive_eval.mimic.requests import AnswerRequest, ApiError, ignoring, parse_request
 from adaptive_eval.mimic.sampling import Sample, cut_off, draw_samples, prompt_tokens
-from adaptive_eval.mimic.spec import FaultSpec, MimicSpec, faults_from_data
 
 
 @dataclass(slots=True)

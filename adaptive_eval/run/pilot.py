@@ -18,7 +18,7 @@ from adaptive_eval.build.rubrics import (
     with_stored_thresholds,
 )
 from adaptive_eval.build.stored_answers import StoredAnswers
-from adaptive_eval.config.decisions import BudgetGoal
+from adaptive_eval.config.decision_config import BudgetGoal
 from adaptive_eval.config.rubric_config import RubricConfig
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.errors import EndpointError, EndpointsUnusable, Interrupted, UsageError

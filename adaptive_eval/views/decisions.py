@@ -8,9 +8,9 @@ from typing import Any
 
 from adaptive_eval.core.results import Decision, ModelResult, PairResult, Results, StopVerdict
 from adaptive_eval.errors import SessionError
-from adaptive_eval.views.determinism import exact_words
 from adaptive_eval.views.numbers import count, duration, percent, signed, trimmed, usd
 from adaptive_eval.views.promises import promises
+from adaptive_eval.views.repeats import exact_words
 from adaptive_eval.views.verdicts import verdict_words
 
 

@@ -35,7 +35,6 @@ from adaptive_eval.views.charts import (
 )
 from adaptive_eval.views.decisions import describe
 from adaptive_eval.views.details import CONFIG
-from adaptive_eval.views.determinism import exact_pairs
 from adaptive_eval.views.escape import Block, clipped
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.labels import distinct_labels
@@ -43,8 +42,9 @@ from adaptive_eval.views.outlook import chance, chances_words, outlook_parts, ra
 from adaptive_eval.views.paper_tables import paper_latex, paper_markdown
 from adaptive_eval.views.plots import course_plots
 from adaptive_eval.views.promises import promises
+from adaptive_eval.views.rankings import ranking_rows
 from adaptive_eval.views.ranks import rank_column
-from adaptive_eval.views.rubrics import ranking_rows
+from adaptive_eval.views.repeats import exact_pairs
 from adaptive_eval.views.run_words import condition_words, run_problems
 from adaptive_eval.views.summary import Summary, evidence_progress
 from adaptive_eval.views.verdicts import (

@@ -25,7 +25,7 @@ from adaptive_eval.views.decisions import describe, note_words
 from adaptive_eval.views.missing import undone_by_missing
 from adaptive_eval.views.plain_data import json_lines, picked
 from adaptive_eval.views.promises import promises
-from adaptive_eval.views.rubrics import rankings_data
+from adaptive_eval.views.rankings import rankings_data
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import fixed_length, saving, tied_groups, verdict_words
 

@@ -16,7 +16,6 @@ from rich.text import Text
 from adaptive_eval.views.budgets import BudgetUse, budget_name
 from adaptive_eval.views.charts import Scale, scale_over
 from adaptive_eval.views.decisions import describe
-from adaptive_eval.views.determinism import exact_pairs
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.labels import cut, distinct_labels
@@ -44,6 +43,7 @@ from adaptive_eval.views.phrases import (
     span_words,
 )
 from adaptive_eval.views.ranks import rank_column
+from adaptive_eval.views.repeats import exact_pairs
 from adaptive_eval.views.run_words import condition_words, spent_words
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import (

@@ -22,8 +22,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from adaptive_eval.cli.main import main
+from adaptive_eval.mimic.mimic_spec import DatasetSpec, FaultSpec, LatencySpec, MimicSpec, ModelSpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import DatasetSpec, FaultSpec, LatencySpec, MimicSpec, ModelSpec
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 

@@ -29,8 +29,8 @@ from adaptive_eval.endpoints.anthropic_batches import AnthropicBatches
 from adaptive_eval.endpoints.batches import Batch, Batches, BatchInterface, BatchOptions
 from adaptive_eval.endpoints.openai_batches import OpenAIBatches
 from adaptive_eval.engine.limits import BatchRounds
+from adaptive_eval.mimic.mimic_spec import FaultSpec, LatencySpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import FaultSpec, LatencySpec
 from adaptive_eval.store.records import TrialRecord
 
 SLOW = LatencySpec(median=0.2, sigma=0.3)

@@ -16,8 +16,8 @@ import pytest
 from command_line import COMMAND, PATIENCE, ROOT, environment, in_process, report
 
 from adaptive_eval.config import load_config
+from adaptive_eval.mimic.mimic_spec import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
 
 SUMS = [(f"Ann has {a} pens and buys {a % 7 + 2}. How many now?", a + a % 7 + 2) for a in range(10, 50)]
 

@@ -22,8 +22,8 @@ from command_line import (
     write_config,
 )
 
+from adaptive_eval.mimic.mimic_spec import FaultSpec, LatencySpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import FaultSpec, LatencySpec
 from adaptive_eval.store.reader import RunReader
 
 LATENCY = LatencySpec(median=0.002)

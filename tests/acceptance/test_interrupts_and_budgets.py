@@ -32,8 +32,8 @@ from command_line import (
     write_config,
 )
 
+from adaptive_eval.mimic.mimic_spec import LatencySpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import LatencySpec
 from adaptive_eval.store.reader import RunReader
 
 

@@ -19,7 +19,7 @@ from adaptive_eval.endpoints.exchange import Exchange
 from adaptive_eval.endpoints.openai_batches import OpenAIBatches
 from adaptive_eval.endpoints.redaction import Redactor
 from adaptive_eval.errors import EndpointError
-from adaptive_eval.mimic.spec import FaultSpec
+from adaptive_eval.mimic.mimic_spec import FaultSpec
 from adaptive_eval.trial import Conversation, Message
 
 PAGE = (ROOT / "docs" / "providers.md").read_text("utf-8").partition("## Anthropic's Messages API")[2]

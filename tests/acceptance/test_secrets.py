@@ -27,8 +27,8 @@ from command_line import (
 )
 from starlette.testclient import TestClient
 
+from adaptive_eval.mimic.mimic_spec import LatencySpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import LatencySpec
 from adaptive_eval.store.codec import unpack
 from adaptive_eval.views.web.app import create_app
 from adaptive_eval.views.web.folder import open_folder

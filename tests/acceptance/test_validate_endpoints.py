@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from command_line import in_process, served
 
+from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec, TokenSpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import MimicSpec, ModelSpec, TokenSpec
 
 CONFIG = """
 name: asked-first

@@ -20,8 +20,8 @@ from command_line import (
     write_config,
 )
 
+from adaptive_eval.mimic.mimic_spec import LatencySpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import LatencySpec
 
 LATENCY = LatencySpec(median=0.03, sigma=0.8)
 NAMES = {"drop": "dropped", "cut_off": "aborted", "status": "429 or 503"}

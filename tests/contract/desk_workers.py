@@ -14,7 +14,7 @@ from adaptive_eval.build.workplace import setup_of
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.executors.remote import RemoteExecutor, WorkerGone
 from adaptive_eval.executors.worker import Worker
-from adaptive_eval.mimic.spec import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
+from adaptive_eval.mimic.mimic_spec import DatasetSpec, LatencySpec, MimicSpec, ModelSpec
 from adaptive_eval.trial import TrialKey, TrialRequest
 
 ARITHMETIC = Path(__file__).parents[2] / "configs" / "data" / "arithmetic.jsonl"

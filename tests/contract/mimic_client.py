@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 import httpx
 from openai import AsyncOpenAI
 
-from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import (
+from adaptive_eval.mimic.mimic_spec import (
     KnownQuestion,
     LatencySpec,
     MimicSpec,
     ModelSpec,
     TokenSpec,
 )
+from adaptive_eval.mimic.process import MimicProcess
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ import pytest
 
 from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.errors import EndpointError, TransientEndpointError
+from adaptive_eval.mimic.mimic_spec import FaultSpec, KnownQuestion, MimicSpec, ModelSpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import FaultSpec, KnownQuestion, MimicSpec, ModelSpec
 from adaptive_eval.trial import Message
 
 QUESTION = "A farmer has 3 cows and buys 4 more. How many has he now?"

@@ -18,8 +18,8 @@ from adaptive_eval.endpoints.parameter_probe import (
     probe_parameters,
 )
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
+from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec, TokenSpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import MimicSpec, ModelSpec, TokenSpec
 from adaptive_eval.trial import Completion, Usage
 
 PARAMETERS = ("max_tokens", "stop", "logprobs", "seed", "n")

@@ -8,14 +8,14 @@ from scripted_http import reply, serving
 
 from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
-from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import (
+from adaptive_eval.mimic.mimic_spec import (
     FaultSpec,
     KnownQuestion,
     LatencySpec,
     MimicSpec,
     ModelSpec,
 )
+from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.trial import Conversation, Message, Usage
 
 QUESTION = "A farmer has 3 cows and buys 4 more. How many has he now?"

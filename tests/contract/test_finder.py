@@ -11,8 +11,8 @@ from adaptive_eval.build.server_discovery import Finder
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.engine.limits import AdaptiveConcurrency
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError, UsageError
+from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import MimicSpec, ModelSpec
 
 FILE = {"discover": "file", "path": "servers/*.txt"}
 

@@ -10,8 +10,8 @@ import pytest
 from mimic_client import SPEC, answer, ask, chat, wait_until
 from openai import AsyncOpenAI
 
+from adaptive_eval.mimic.mimic_spec import MimicSpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import MimicSpec
 
 
 def test_a_rate_limit_says_when_to_come_back(mimic: MimicProcess, faulty: Callable[..., None]) -> None:

@@ -12,9 +12,9 @@ from mimic_client import ASK, QUESTIONS, SPEC, answer, ask, chat, collect, stats
 from openai import AsyncOpenAI
 
 from adaptive_eval.mimic.examinee import Examinee
+from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.mimic.prose import count_tokens
-from adaptive_eval.mimic.spec import MimicSpec, ModelSpec
 
 # What it says
 

@@ -15,15 +15,15 @@ import httpx
 import pytest
 
 from adaptive_eval.errors import UsageError
+from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec, spec_to_json
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import MimicSpec, ModelSpec, spec_to_json
 
 SPEC = MimicSpec(models=(ModelSpec(name="coin", mean=0.5),))
 
 PARENT = """
 import sys
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import spec_from_json
+from adaptive_eval.mimic.mimic_spec import spec_from_json
 with MimicProcess(spec_from_json(sys.argv[1])) as mimic:
     print(mimic.url.rpartition(":")[2], flush=True)
     sys.stdin.read()

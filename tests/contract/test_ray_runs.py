@@ -35,8 +35,8 @@ from adaptive_eval.build.workplace import workplace_of
 from adaptive_eval.config import load_config
 from adaptive_eval.errors import UsageError
 from adaptive_eval.executors.ray_cluster import _watch_head
+from adaptive_eval.mimic.mimic_spec import LatencySpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import LatencySpec
 from adaptive_eval.store.reader import RunReader
 from scorio.study import Bootstrap, Metric, biased_coins, convergence
 

@@ -14,14 +14,14 @@ from adaptive_eval.engine.limits import FixedConcurrency
 from adaptive_eval.engine.model_client import ModelClient
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.runner import Runner, RunnerOptions
-from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import (
+from adaptive_eval.mimic.mimic_spec import (
     FaultSpec,
     KnownQuestion,
     LatencySpec,
     MimicSpec,
     ModelSpec,
 )
+from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Message, Missing

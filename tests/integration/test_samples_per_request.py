@@ -18,8 +18,8 @@ import httpx
 import pytest
 from mimic_runs import command
 
+from adaptive_eval.mimic.mimic_spec import KnownQuestion, LatencySpec, MimicSpec, ModelSpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import KnownQuestion, LatencySpec, MimicSpec, ModelSpec
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import TrialKey

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from adaptive_eval.mimic.spec import MimicSpec, spec_from_data
+from adaptive_eval.mimic.mimic_spec import MimicSpec, spec_from_data
 
 ARITHMETIC = Path(__file__).parents[2] / "configs" / "data" / "arithmetic.jsonl"
 MODELS = {"sage": 0.9, "novice": 0.3}

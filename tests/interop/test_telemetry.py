@@ -17,8 +17,8 @@ from ruamel.yaml import YAML
 
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.engine.events import Attempted, Finished
+from adaptive_eval.mimic.mimic_spec import FaultSpec, MimicSpec, ModelSpec
 from adaptive_eval.mimic.process import MimicProcess
-from adaptive_eval.mimic.spec import FaultSpec, MimicSpec, ModelSpec
 from adaptive_eval.run.telemetry import Telemetry
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest, Usage

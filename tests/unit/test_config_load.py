@@ -10,7 +10,7 @@ import pytest
 from config_texts import MINIMAL, problems_of, with_changes
 
 from adaptive_eval.config import load_config, parse_config
-from adaptive_eval.config.decisions import RankingGoal
+from adaptive_eval.config.decision_config import RankingGoal
 from adaptive_eval.config.load_config import config_from_data, json_schema
 
 FULL = """\

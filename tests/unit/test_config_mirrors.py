@@ -9,12 +9,12 @@ import pytest
 from config_texts import plain
 
 from adaptive_eval.build.assembly import SCORERS  # with those of other tools
-from adaptive_eval.config import decisions, scorers
+from adaptive_eval.config import decision_config, scorers
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core import spec as spec_of_session
 from adaptive_eval.core.allocate import POLICIES
 from adaptive_eval.core.spec import RULES
-from adaptive_eval.mimic import spec
+from adaptive_eval.mimic.mimic_spec import KnownQuestion, LatencySpec, MimicSpec, ModelSpec, TokenSpec
 from adaptive_eval.scoring.registry import build_scorer
 
 
@@ -31,17 +31,17 @@ def test_a_mimic_section_makes_a_server():
     config = config_from_data(plain(mimic=mimic))
     question = {"id": "1", "question": "2 + 2?", "target": "4"}
     made = config.mimic.spec([question])
-    latency = spec.LatencySpec(median=0.2, sigma=0.1)
-    assert made == spec.MimicSpec(
+    latency = LatencySpec(median=0.2, sigma=0.1)
+    assert made == MimicSpec(
         seed=4,
         correlation=0.5,
         models=(
-            spec.ModelSpec(
-                name="a", mean=0.7, spread=20.0, latency=latency, tokens=spec.TokenSpec(completion_median=9)
+            ModelSpec(
+                name="a", mean=0.7, spread=20.0, latency=latency, tokens=TokenSpec(completion_median=9)
             ),
-            spec.ModelSpec(name="b", accuracies=(0.1, 0.2), like="a", latency=spec.LatencySpec(median=0.3)),
+            ModelSpec(name="b", accuracies=(0.1, 0.2), like="a", latency=LatencySpec(median=0.3)),
         ),
-        questions=(spec.KnownQuestion(id="1", question="2 + 2?", target="4"),),
+        questions=(KnownQuestion(id="1", question="2 + 2?", target="4"),),
     )
 
 
@@ -60,8 +60,8 @@ def test_a_scorers_section_has_its_options_and_defaults(section):
 
 
 def test_rules_and_policies_are_those_of_the_core():
-    assert get_args(decisions.RuleName) == RULES
-    assert set(get_args(decisions.PolicyName)) == set(spec_of_session.POLICIES) == set(POLICIES)
+    assert get_args(decision_config.RuleName) == RULES
+    assert set(get_args(decision_config.PolicyName)) == set(spec_of_session.POLICIES) == set(POLICIES)
 
 
 def test_every_scorer_has_a_section():

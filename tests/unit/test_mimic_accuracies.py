@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from adaptive_eval.mimic.examinee import question_accuracies
-from adaptive_eval.mimic.spec import MimicSpec, ModelSpec
+from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec
 
 
 def names(count: int, prefix: str = "question") -> list[str]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_eval.mimic.answer_key import Answerable, load_answer_key
-from adaptive_eval.mimic.spec import KnownQuestion, MimicSpec, ModelSpec
+from adaptive_eval.mimic.mimic_spec import KnownQuestion, MimicSpec, ModelSpec
 
 MODELS = (ModelSpec(name="a", mean=0.5),)
 

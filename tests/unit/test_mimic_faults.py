@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adaptive_eval.mimic.delivery import FaultPlan
-from adaptive_eval.mimic.spec import FaultSpec
+from adaptive_eval.mimic.mimic_spec import FaultSpec
 
 
 def struck(fault: FaultSpec, requests: str) -> str:

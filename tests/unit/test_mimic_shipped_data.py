@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from adaptive_eval.mimic.answer_key import Recogniser, load_answer_key
-from adaptive_eval.mimic.spec import DatasetSpec, MimicSpec, ModelSpec
+from adaptive_eval.mimic.mimic_spec import DatasetSpec, MimicSpec, ModelSpec
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "configs" / "data"

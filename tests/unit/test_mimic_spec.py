@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.mimic.spec import (
+from adaptive_eval.mimic.mimic_spec import (
     DatasetSpec,
     FaultSpec,
     KnownQuestion,
