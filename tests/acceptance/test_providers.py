@@ -371,9 +371,9 @@ def test_a_documented_config(tmp_path: Path, name: str, monkeypatch: pytest.Monk
                 ("refused", {"model": "gone"}),
             )
         ]
-        done = in_process(
-            "run", write_config(tmp_path, data), "--out", "run", "--display", "none", cwd=tmp_path
-        )
+        config = write_config(tmp_path, data)
+        options = ("--out", "run", "--display", "none", "--allow-missing")
+        done = in_process("run", config, *options, cwd=tmp_path)
     assert done.code == 3, done.said
 
     answered = [record for record in trials(tmp_path / "run") if record.score is not None]
