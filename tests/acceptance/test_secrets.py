@@ -6,13 +6,13 @@ import base64
 import sqlite3
 import subprocess
 import sys
-import zlib
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+import zstandard
 from command_line import (
     PATIENCE,
     environment,
@@ -23,6 +23,7 @@ from command_line import (
     served,
     set_faults,
     started,
+    trials,
     write_config,
 )
 from starlette.testclient import TestClient
@@ -95,8 +96,10 @@ def pages(run: Path) -> Iterator[str]:
     """Yield what the web monitor serves."""
     folder = open_folder(run)
     with TestClient(create_app(folder, "t"), base_url="http://127.0.0.1") as client:
-        whole = ["", "plots.json", "trials", "trials?missing=1", "questions", "questions/0", "pairs/0"]
-        whole += [f"models/{number}" for number in range(5)] + [f"trials/{n}/{n}" for n in range(4)]
+        names = sorted(model["model"] for model in report(run)["models"])
+        shown = {record.request.key.model: record.request.key.index for record in trials(run)}
+        whole = ["", *(f"trials/{names.index(model)}/{step}" for model, step in shown.items())]
+        whole += [f"{trial}/prompt.txt" for trial in whole[1:]]
         for page in ("/t/", *(f"/t/runs/{run.name}/{page}" for page in whole)):
             answer = client.get(page)
             assert answer.status_code == 200, page
@@ -209,7 +212,7 @@ def test_the_search_finds_what_it_looks_for(tmp_path: Path) -> None:
     (tmp_path / "leak").unlink()
     with closing(sqlite3.connect(tmp_path / "run.db")) as db:
         db.execute("CREATE TABLE t (a)")
-        db.execute("INSERT INTO t VALUES (?)", (zlib.compress(b"x" * 500 + KEY.encode()),))
+        db.execute("INSERT INTO t VALUES (?)", (zstandard.compress(b"x" * 500 + KEY.encode()),))
         db.commit()
     with pytest.raises(AssertionError, match=r"cells of run\.db"):
         check_nowhere(tmp_path)

@@ -37,6 +37,16 @@ def test_losses_that_could_turn_a_verdict_leave_its_pair_open_and_end_the_run():
     assert undone_by_missing(results) == ()
 
 
+def test_a_verdict_called_before_the_losses_is_named():
+    results = finished((0.7, 0.4), None)[0]
+    ahead, other = results.models
+    loses = replace(ahead, missing=40, worst=0.0, best=0.9)
+    (warned,) = missing_warnings(replace(results, models=(loses, other)))
+    assert warned.code == "warning/missing-answers"
+    assert "m0 ahead of m1" in warned
+    assert "m0 (40 of " in warned
+
+
 def test_nothing_is_said_where_nothing_is_lost():
     assert missing_warnings(finished((0.7, 0.4), None)[0]) == ()
 
