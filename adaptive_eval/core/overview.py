@@ -149,7 +149,7 @@ def _models(
                 rank_low=intervals[model][0],
                 rank_high=intervals[model][1],
                 waits_for=tuple(spec.names[other] for other in waiting.get(model, ())),
-                **_with_missing(spec, board, model),
+                **_with_missing(spec, board, model, float(score[model])),
                 **_dealings(spec, budget, states, model, board.copies.count(model)),
                 **early[model],
             )
@@ -195,25 +195,31 @@ def _early(
     ]
 
 
-def _with_missing(spec: SessionSpec, board: Board, model: int) -> dict[str, Any]:
-    """Return the score if all missing answers were the worst, and the best, possible."""
+def _with_missing(spec: SessionSpec, board: Board, model: int, score: float) -> dict[str, Any]:
+    """Return the score if all missing answers were the worst, and the best, possible.
+
+    The unit `score` moves as far as the mean of the plain question means does: own rounds weigh the trials of
+    a question otherwise, so that their score need not lie between the two ends of that mean.
+    """
     if not board.missing(model):
         return {}
     origin, unit = spec.scale
-    bounds = {}
-    for name, worth in (("worst", 0.0), ("best", 1.0)):
-        score = 0.0
-        for weight, cells in zip(spec.task_weights, board.cells, strict=True):
-            steps = np.array(cells.missing[model], dtype=np.int64)
-            every = cells.sequence.of(np.array([model]), 0, int(steps.max(initial=-1)) + 1)[0]
-            asked = every[steps]
-            missing = np.bincount(asked, minlength=cells.sequence.questions)
-            trials = cells.counts[model].sum(axis=1) + missing
-            total = cells.counts[model] @ cells.scores + worth * missing
-            seen = trials > 0
-            score += weight * float((total[seen] / trials[seen]).mean()) if seen.any() else 0.0
-        bounds[name] = origin + unit * score
-    return bounds
+    fall = rise = 0.0
+    for weight, cells in zip(spec.task_weights, board.cells, strict=True):
+        steps = np.array(cells.missing[model], dtype=np.int64)
+        every = cells.sequence.of(np.array([model]), 0, int(steps.max(initial=-1)) + 1)[0]
+        missing = np.bincount(every[steps], minlength=cells.sequence.questions)
+        answered, total = cells.counts[model].sum(axis=1), cells.counts[model] @ cells.scores
+        mean = _mean_of_means(total, answered)
+        fall += weight * (mean - _mean_of_means(total, answered + missing))
+        rise += weight * (_mean_of_means(total + missing, answered + missing) - mean)
+    worst, best = max(score - fall, 0.0), min(score + rise, 1.0)
+    return {"worst": origin + unit * worst, "best": origin + unit * best}
+
+
+def _mean_of_means(total: Floats, trials: NDArray[np.integer]) -> float:
+    seen = trials > 0
+    return float((total[seen] / trials[seen]).mean()) if seen.any() else 0.0
 
 
 def _dealings(

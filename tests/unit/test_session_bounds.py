@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from session_scripts import make_spec
+from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, TaskSpec
@@ -54,3 +54,18 @@ def test_a_model_without_any_answer_may_be_anything():
     session.tell([Missing(request.key, "gone") for request in session.ask(8)])
     line = session.results().models[0]
     assert (line.score, line.worst, line.best) == (None, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_score_of_own_rounds_lies_between_them(seed):
+    """One lost answer moves the mean by less than rounds move the score from it."""
+    spec = make_spec(2, 30, goal="budget", max_passes=6, rounds="rounds", seed=seed)
+    lost = {("m0", 3 * 30 + 7), ("m1", 20)}
+
+    def missing(request):
+        return (request.key.model, request.key.index) in lost
+
+    session = drive(Session(spec), coin([0.15, 0.8]), missing=missing)
+    for line in session.results().models:
+        assert line.missing == 1
+        assert line.worst < line.score < line.best
