@@ -2,7 +2,7 @@
 // The formulas and their sources are in scorio/sequential; a test runs both on the same answers.
 
 const MIXTURE = [[0.75, 0.05], [0.25, 0.2]];
-const POOLED = 1e4, KAPPA = 2, TRUST = 8, FLOOR = 1e-15;
+const POOLED = 1e4, KAPPA = 2, TRUST = 8, FLOOR = 1e-15, TIE_FACTOR = 1.05;
 
 /** Positions in the order of questions: once each with some early repeats, then again and again. */
 export function* positions(questions) {
@@ -116,39 +116,18 @@ function squareAtMargin(d, q, margin) {
   return Math.max(half + Math.sqrt(Math.max(root, 0)), margin);
 }
 
-/** The variance that the difference would have if the truth were the margin. */
-function marginVariance(difference, v, guarded, margin, a, b) {
+/** The variance with which a tie is called: the one that the difference would have if the truth were the margin. */
+function tieVariance(difference, v, guarded, margin, a, b) {
   const n = Math.max(Math.min(a.trials, b.trials), 1), d = Math.abs(difference);
   const most = d ** 2 + a.score * (1 - a.score) + b.score * (1 - b.score), q = Math.min(v * n, most);
-  if (q / n <= FLOOR) return Math.max(guarded, margin ** 2 / (-2 * n * Math.log1p(-Math.min(margin, 0.999))));
-  return Math.max(squareAtMargin(d, q, margin) / n, guarded);
-}
-
-/** How much more than in the answers a difference varies for a tie, so that a likelihood ratio is right. */
-function likelihoodGrowth(square, margin) {
-  const q = Math.min(square, 0.999), e = Math.min(margin, 0.999), there = 0.5 * q + Math.sqrt(0.25 * q * q + e * e * (1 - q));
-  const ratio = -0.5 * q * Math.log((there ** 2 - e * e) / (q * q)) - (1 - q) * Math.log((1 - there) / (1 - q));
-  return Math.max(0.5 * e * e / (ratio * q), 1);
-}
-
-/** The same variance in a first pass, where the noise is known from few repeats; later it is a little larger. */
-function firstPassMargin(atMargin, guarded, sum, square, unlike, c, questions, margin, alpha, { r }) {
-  if (square <= 0) return atMargin;
-  const beyond = Math.max(0, Math.min(2 * (1 - Math.log(20) / Math.log(1 / alpha)), 1));
-  const single = (1 - beyond) * Math.max(1 - 4 * r / c, 0), some = Math.max(r, 1e-9);
-  const extra = 1 + Math.min(Math.abs(sum) / square, 1), between = (square + extra) / (c * c);
-  const noise = unlike / Math.max(r, 1) + 0.25 * (1 + TRUST / some) / some;
-  const within = Math.min(noise * (1 - 0.5 * r / c) / c, between);
-  const v = between + (within - between) * c / questions;
-  const likely = v * likelihoodGrowth((square + extra) / (c + extra), margin);
-  const more = 6 * Math.min(4 * r / c, 1) / Math.max(r, c / 4);
-  return single * likely + (1 - single) * (atMargin + more * guarded);
+  const unseen = margin ** 2 / (-2 * n * Math.log1p(-Math.min(margin, 0.999)));
+  return TIE_FACTOR * Math.max(q / n > FLOOR ? squareAtMargin(d, q, margin) / n : unseen, guarded);
 }
 
 /** Two models, compared after every answer of each. */
 export class Comparison {
   constructor({ questions, alpha = 0.05, margin = null }) {
-    Object.assign(this, { questions, alpha, margin, sum: 0, square: 0, unlike: 0, count: 0, steps: 0 });
+    Object.assign(this, { questions, alpha, margin, sum: 0, square: 0, count: 0, steps: 0 });
     this.verdict = this.at = null;
     this.first = new Model(questions);
     this.second = new Model(questions);
@@ -159,7 +138,6 @@ export class Comparison {
     this.first.add(q, a);
     this.second.add(q, b);
     const after = [this.first.mean(q), this.second.mean(q)];
-    if (!fresh) this.unlike += 2 * ((after[0] - before[0]) ** 2 + (after[1] - before[1]) ** 2);
     return this.step(fresh, before[0] - before[1], after[0] - after[1]);
   }
 
@@ -179,9 +157,7 @@ export class Comparison {
     const v = single ? variance(square, 0, count, questions, noise) : guarded;
     const logE = logEvidence(difference, v, margin), enough = count >= 10;
     const won = enough && difference ** 2 > 3 * v && logE >= target;
-    const later = margin ? marginVariance(difference, v, guarded, margin, a, b) : null;
-    const near = margin
-      ? firstPassMargin(later, guarded, this.sum, square, this.unlike, count, questions, margin, alpha, noise) : null;
+    const near = margin ? tieVariance(difference, v, guarded, margin, a, b) : null;
     const tied = enough && margin && 0.5 * margin ** 2 / near - logCosh(margin * Math.abs(difference) / near) >= target;
     if (!this.verdict && (won || tied)) {
       this.verdict = won ? (difference > 0 ? "first" : "second") : "tie";
