@@ -12,9 +12,9 @@ from command_line import (
     ARITHMETIC,
     QUICKSTART,
     Finished,
+    Reached,
     adaptive_eval,
     in_process,
-    pair_decisions,
     quickstart,
     ranks,
     report,
@@ -180,9 +180,9 @@ def test_the_decisions_are_the_same_however_the_latencies_fall(tmp_path: Path) -
     for number, (way, overrides) in enumerate(WAYS.items()):
         done = in_process("run", config, "--out", str(number), "--display", "none", *overrides, cwd=tmp_path)
         assert done.code == 0, (way, done)
-        found[way] = pair_decisions(tmp_path / str(number))
+        found[way] = Reached.by(tmp_path / str(number))
     expected = found["as it comes"]
-    assert len(expected) == 10
-    assert sum(verdict == "tie" for _, verdict, _, _ in expected) == 1
-    for way, decisions in found.items():
-        assert decisions == expected, way
+    assert len(expected.verdicts) == 10
+    assert list(expected.verdicts.values()).count("tie") == 1
+    for way, reached in found.items():
+        assert reached == expected, way
