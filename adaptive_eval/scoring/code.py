@@ -24,6 +24,9 @@ _BLOCK = re.compile(r"^[ \t]*```[ \t]*([\w+-]*)[^\n]*\n(.*?)^[ \t]*```", re.MULT
 _FIELD = re.compile(r"\{(\w+)\}")
 _PYTHON = ("python", "py", "python3")
 
+CASES_DISK = 256 * 2**20
+"""Bytes of files with cases: those of LiveCodeBench have inputs and answers of many megabytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class CodeScorer:
@@ -92,7 +95,8 @@ class CodeScorer:
         extracted = storable(program)
         # with cases each has a process, and the one that compares may take all the time
         cpu_limit = self.time_limit if self.cases else self.cpu_limit
-        limits = Limits(self.time_limit, cpu_limit, self.memory, self.disk, self.processes)
+        disk = max(self.disk, CASES_DISK) if self.cases else self.disk
+        limits = Limits(self.time_limit, cpu_limit, self.memory, disk, self.processes)
         values = self._values(question, program)
         try:
             if self.cases:
