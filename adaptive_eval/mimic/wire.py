@@ -114,7 +114,8 @@ class Response:
         entries = self._entries(sample)
         offset = 0
         for number, token in enumerate(tokens):
-            due = sample.latency * (number + 1) / len(tokens)
+            # The quotient first: it ends at exactly 1, so no rounding puts the last token behind the finish.
+            due = sample.latency * ((number + 1) / len(tokens))
             logprobs = self._logprobs(entries[number : number + 1] if entries else None, offset)
             yield self._event(due, index, {"content": token}, logprobs=logprobs)
             offset += len(token)

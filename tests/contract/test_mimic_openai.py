@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from typing import Any
 
 import httpx
@@ -15,6 +16,9 @@ from adaptive_eval.mimic.examinee import Examinee
 from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.mimic.prose import count_tokens
+from adaptive_eval.mimic.requests import AnswerRequest
+from adaptive_eval.mimic.sampling import Sample
+from adaptive_eval.mimic.wire import Response
 
 # What it says
 
@@ -71,6 +75,18 @@ def test_a_stream_says_what_the_whole_answer_says(mimic: MimicProcess) -> None:
     assert usage == whole.usage
     expected = [entry.logprob for choice in whole.choices for entry in choice.logprobs.content]
     assert sorted(logprobs) == sorted(expected)
+
+
+def test_the_finish_of_a_stream_comes_after_its_last_token_whatever_the_latency() -> None:
+    request = AnswerRequest(True, "sage", ("",), 1, 0, False, None, (), True, True, None)
+    draws = random.Random(1)
+    for _ in range(300):
+        text = "word " * draws.randint(1, 60)
+        sample = Sample(text, 1, "stop", None, True, draws.lognormvariate(-6.0, 0.5), 0)
+        frames = Response(request, [sample], 1, "x", 0).frames()
+        *_, last, finish, _, _ = (frame.data for frame in frames)
+        assert b'"content":"' in last
+        assert b'"finish_reason":"stop"' in finish
 
 
 def test_completions_take_prompts_and_stop_at_sixteen_tokens(mimic: MimicProcess) -> None:
