@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from contextlib import closing
@@ -14,6 +15,7 @@ from weather import Weather
 
 from adaptive_eval.core.spec import BudgetSpec, GoalSpec, ModelSpec, Price, SessionSpec, TaskSpec
 from adaptive_eval.errors import RunDamaged
+from adaptive_eval.store.codec import load_json
 
 
 @pytest.mark.parametrize("seed", [3, 15])
@@ -36,28 +38,39 @@ def test_512_in_flight_stay_within_every_budget(tmp_path: Path, figures: list[Fi
     assert world.most_in_flight >= 512
 
 
-HARMS = {
-    "lost": ["DELETE FROM answers WHERE outcome = 7", "DELETE FROM outcomes WHERE id = 7"],
-    "doubled": [
-        "UPDATE outcomes SET completion_tokens = completion_tokens + 1 WHERE id = 7",
-        "UPDATE answers SET checksum = NULL WHERE outcome = 7",
-    ],
-    "damaged": ["UPDATE outcomes SET question = 999 WHERE id = 7"],
-}
+def lose(db: sqlite3.Connection) -> None:
+    """Take a stored trial out of a run file."""
+    db.execute("DELETE FROM answers WHERE outcome = 7")
+    db.execute("DELETE FROM outcomes WHERE id = 7")
+
+
+def double(db: sqlite3.Connection) -> None:
+    """Let a run say of itself that it has one trial more than it has stored."""
+    number, body = db.execute("SELECT id, body FROM snapshots ORDER BY id DESC LIMIT 1").fetchone()
+    snapshot = load_json(body)
+    snapshot["standings"]["trials"] += 1
+    db.execute("UPDATE snapshots SET body = ? WHERE id = ?", (json.dumps(snapshot), number))
+
+
+def damage(db: sqlite3.Connection) -> None:
+    """Let a stored trial ask a question that does not exist."""
+    db.execute("UPDATE outcomes SET question = 999 WHERE id = 7")
+
+
+HARMS = {"lost": lose, "doubled": double, "damaged": damage}
 
 
 def test_the_books_notice_what_should_not_happen(tmp_path: Path, figures: list[Figures]) -> None:
     """A suite that could not fail would promise nothing."""
     world = World(1, tmp_path / "run")
     figures.append(storm(world, sessions=1))
-    for harm, statements in HARMS.items():
+    for harm, do in HARMS.items():
         books, copy = Books(world.run), tmp_path / harm
         books.look()
         assert books.figures.answers > 100
         shutil.copytree(world.run, copy)
         with closing(sqlite3.connect(copy / "run.db", isolation_level=None)) as db:
-            for statement in statements:
-                db.execute(statement)
+            do(db)
         if harm == "damaged":
             with pytest.raises(RunDamaged):
                 books.look(copy)

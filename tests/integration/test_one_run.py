@@ -86,12 +86,11 @@ def test_evaluate_has_a_pilot_and_tracks_rubrics(tmp_path: Path) -> None:
 def test_evaluate_withdraws_what_a_stricter_rule_no_longer_decides(tmp_path: Path) -> None:
     options = {"budget": {"trials": 300}, "out": tmp_path / "run"}
     loose = adaptive_eval.evaluate(MODELS, ROWS, stopping={"confidence": 0.8}, **options)
-    strict = adaptive_eval.evaluate(
-        MODELS,
-        ROWS,
-        stopping={"confidence": 0.999999},
-        **{**options, "budget": {"trials": loose.results.trials}},
-    )
+    budget = {"trials": loose.results.trials}
+    with pytest.warns(adaptive_eval.EvaluationWarning, match=r"stopping\.confidence was changed"):
+        strict = adaptive_eval.evaluate(
+            MODELS, ROWS, stopping={"confidence": 0.999999}, **{**options, "budget": budget}
+        )
     assert loose.resolved
     assert not strict.resolved
     with RunReader(tmp_path / "run") as reader:
