@@ -11,6 +11,7 @@ from math import isfinite, log
 
 import numpy as np
 
+from adaptive_eval.core.goals import OPEN
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import SessionError, UsageError
 from adaptive_eval.simulate.coins import ENDLESS, Stream
@@ -88,11 +89,20 @@ def run_events(
         fold.decided_at.copy(),
         run.trials,
         scores_until(session.spec, board, steps),
-        max(session.comparison.reached, int(fold.decided_at.max())),
+        _steps(session),
         time,
         session.stopped.reason if session.stopped is not None else "interrupted",
         run.exhausted,
     )
+
+
+def _steps(session: Session) -> int:
+    """Return the step at which the run ended: that of its last call, or how far an open contrast was read."""
+    fold = session.comparison.fold
+    last = int(fold.decided_at.max())
+    if session.stopped is not None and session.stopped.reason == "resolved":
+        return last
+    return max(last, int(fold.progress[fold.verdict == OPEN].max(initial=0)))
 
 
 class _VirtualRun:

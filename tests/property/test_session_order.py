@@ -28,7 +28,7 @@ def with_references():
     tables = np.stack([6 - right, right], axis=2)
     tables[1, ::4] = 0
     old, older = (ReferenceSpec(name, {"t": table}) for name, table in zip("ab", tables, strict=True))
-    return replace(make_spec(3, 40, equivalence=0.3, family="pair"), references=(old, older))
+    return replace(make_spec(3, 40, equivalence=0.3, family="pair", max_passes=40), references=(old, older))
 
 
 BOARDS = {"models": (PLAIN, MEANS), "references": (with_references(), [0.85, 0.6, 0.2])}
@@ -55,7 +55,9 @@ def test_arrival_order_and_concurrency_change_no_decision(board, missing, seed, 
     rng = np.random.default_rng(seed)
     shuffled = drive(Session(spec), coin(means), slots=slots, rng=rng, missing=lost if missing else None)
     assert sorted(calls(shuffled)) == sorted(calls(plain))
-    assert shuffled.stopped.reason == plain.stopped.reason == "resolved"
+    # What lost answers could turn is never called: the pair with an old reference stays open.
+    bounded = missing and board == "references"
+    assert shuffled.stopped.reason == plain.stopped.reason == ("max_passes" if bounded else "resolved")
     assert (sum(model.missing for model in plain.results().models) > 0) is missing
     if board == "references":
         assert {call[0] for call in calls(plain)} >= {("m0", "b"), ("m2", "a")}
