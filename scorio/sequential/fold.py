@@ -11,7 +11,7 @@ inequality holds in each contrast's own course). Ties have levels of their own a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,6 +206,7 @@ class Fold:
         review, reviewed : callable, optional
             The moment of the next review of what is needed, and what to do there.
         """
+        pieces = [self._not_past(piece) for piece in pieces]
         for piece in pieces:
             self._raise_to_peak(piece)
         calls: list[Event] = []
@@ -237,6 +238,11 @@ class Fold:
             self.progress[piece.rows] = piece.start + piece.moment.shape[1]
             self.now = max(self.now, int(piece.moment[:, -1].max()))
         return calls
+
+    def _not_past(self, piece: Piece) -> Piece:
+        """Return a piece whose steps come one after another from now on, if they come late."""
+        first = self.now + 1 + np.arange(piece.moment.shape[1])
+        return replace(piece, moment=np.maximum(piece.moment, first))
 
     def _raise_to_peak(self, piece: Piece) -> None:
         latest, course = self.latest, piece.course

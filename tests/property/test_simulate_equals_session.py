@@ -107,19 +107,27 @@ def test_concurrency_and_latency_turn_no_winner_of_the_best_k(parts, seed, in_fl
 @FEW
 @given(seed=SEEDS, in_flight=st.integers(1, 60), factor=st.sampled_from([0.2, 5.0]))
 def test_recorded_trials_that_run_out_end_walks_alike(parts, seed, in_flight, factor):
-    if parts["goal"] in OF_A_SET:
-        in_flight = 1
     recorded = recorded_coins(MEANS, questions=20, trials=9, seed=seed % 1000, shortest=3)
     spec = bounded_spec(4, 20, **parts, **OWN_LEVELS, max_passes=None)
     fast, slow = both_ways(spec, RecordedAnswers(recorded), seed, in_flight, Latency(1.0, 0.5, factor))
-    assert_same_decisions(fast, slow)
+    if parts["goal"] in OF_A_SET:  # which pairs it needs depends on when a model is dropped
+        assert_same_winners(fast, slow)
+    else:
+        assert_same_decisions(fast, slow)
+
+
+def assert_same_winners(fast, slow):
+    both = (abs(fast.verdict) == 1) & (abs(slow.verdict) == 1)
+    assert np.array_equal(fast.verdict[both], slow.verdict[both])
 
 
 def test_a_model_that_comes_back_when_all_others_have_run_out_is_asked_again():
     recorded = recorded_coins(MEANS, questions=20, trials=9, seed=3503657 % 1000, shortest=3)
     spec = bounded_spec(4, 20, goal="top-k", k=2, max_passes=None)
     latency = Latency(1.0, 0.5, 0.2)
-    assert_same_decisions(*both_ways(spec, RecordedAnswers(recorded), 3503657, 21, latency))
+    fast, late = both_ways(spec, RecordedAnswers(recorded), 3503657, 21, latency)
+    assert_same_winners(fast, late)
+    assert late.reason in ("resolved", "partial", "max_passes")
 
 
 @FEW
