@@ -73,7 +73,7 @@ class TestOneTrialAQuestion:
 
     def test_is_read_to_the_end_and_decides_what_an_import_decides(self, table, tmp_path):
         analysed = analysis_of(table)
-        run = CliRunner().invoke(cli, ["import", str(table), "--out", str(tmp_path / "run"), "--json"])
+        run = CliRunner().invoke(cli, ["analyze", str(table), "--write", str(tmp_path / "run"), "--json"])
         assert run.exit_code == 0, run.output
         results = RunReader(tmp_path / "run").latest_snapshot().results
         decided = [pair["verdict"] for pair in results["pairs"]]
