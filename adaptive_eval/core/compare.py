@@ -23,6 +23,9 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
+NEAREST = 0.25
+"""A distance to a call of this part of the noise is too small to wait for: 16 times the trials are needed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -97,15 +100,18 @@ class Comparison:
 
     @property
     def undecidable(self) -> Bools:
-        """Needed contrasts that no more trials can decide, since lost answers weigh more than what is left.
+        """Needed contrasts that hardly any number of trials could decide, since lost answers weigh too much.
 
-        They could make of the difference 0 as well as one that is no tie, or leave a score's interval wide.
+        A winner needs |D| above what the lost answers could make of it, a tie needs both together below ε/2
+        (:func:`scorio.sequential.evidence.tie_boundary`). The noise is below what the lost answers weigh, and
+        many times the trials until now would be needed for it to fall below the distance to either.
         """
         needed, latest = self.fold.needed, self.latest
         size, slack = np.abs(latest.difference), latest.slack
         low, high = self.interval()
-        known = (high - low) / 2.0 <= 2.0 * slack
-        either = (size <= slack) & (size + slack >= (self.margin or 0.0)) & known
+        noise = (high - low) / 2.0 - slack
+        distance = np.maximum(size, 0.5 * (self.margin or 0.0) - size) - slack
+        either = (noise <= slack) & (distance <= NEAREST * noise)
         wide = 2.0 * slack >= self.goal.width
         return np.asarray(needed & (slack > 0.0) & np.where(self.goal.measured, wide, either))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
+import pytest
 from session_scripts import coin, make_spec
 
 from adaptive_eval.core.results_json import from_json, to_json
@@ -35,6 +37,21 @@ def test_losses_that_could_turn_a_verdict_leave_its_pair_open_and_end_the_run():
     assert verdicts["m0", "m1"] == "open"
     assert verdicts["m0", "m2"] == verdicts["m1", "m2"] == "better"
     assert undone_by_missing(results) == ()
+
+
+@pytest.mark.parametrize("share", [0.02, 0.05, 0.1, 0.2])
+@pytest.mark.parametrize("margin", [0.05, 0.1, 0.15])
+def test_a_run_without_a_budget_ends_whatever_share_of_its_answers_is_lost(share, margin):
+    session, draw = Session(make_spec(2, 30, equivalence=margin)), np.random.default_rng(7)
+    while session.stopped is None and session.budget.completed < 30_000:
+        outcomes = []
+        for request in session.ask(8):
+            lost = draw.random() < share
+            right = int(draw.random() < 0.7)
+            outcomes.append(Missing(request.key, "lost") if lost else TrialOutcome(request.key, right))
+        session.tell(outcomes)
+    assert session.stopped is not None
+    assert session.stopped.reason in ("lost", "resolved")
 
 
 def test_a_verdict_called_before_the_losses_is_named():
