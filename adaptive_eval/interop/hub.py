@@ -16,7 +16,7 @@ from adaptive_eval.interop.run_tables import trial_rows
 from adaptive_eval.library import library
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.inert import inert
-from adaptive_eval.views.markdown import to_markdown
+from adaptive_eval.views.page import to_markdown
 from adaptive_eval.views.report_json import to_json
 from adaptive_eval.views.summary import Summary
 

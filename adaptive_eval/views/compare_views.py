@@ -8,7 +8,6 @@ from typing import Any
 from adaptive_eval.core.results import ModelResult, PairResult
 from adaptive_eval.views.charts import Scale
 from adaptive_eval.views.comparison import Comparison, ModelChange, PairChange, PairKind, comparison_words
-from adaptive_eval.views.escape import md, table
 from adaptive_eval.views.files import write_files
 from adaptive_eval.views.numbers import (
     NOTHING,
@@ -19,10 +18,11 @@ from adaptive_eval.views.numbers import (
     stamp,
     trimmed,
 )
-from adaptive_eval.views.page import page
+from adaptive_eval.views.page import page, render_markdown
 from adaptive_eval.views.phrases import pair_words
 from adaptive_eval.views.plain_data import json_text, picked
 from adaptive_eval.views.ranks import RankColumn, rank_column
+from adaptive_eval.views.sentences import sentences
 from adaptive_eval.views.summary import Summary
 
 _KIND_WORDS: dict[PairKind, str] = {
@@ -50,40 +50,31 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
 
 def comparison_markdown(comparison: Comparison) -> str:
     """Return the comparison as Markdown; every name and message in it is escaped."""
-    parts = [
-        f"# {md(comparison.before.name)} and {md(comparison.after.name)}",
-        f"**{md(comparison_words(comparison))}**",
-        "\n".join(f"- {md(text)}" for text in _runs(comparison)),
-        "\n".join(f"> **Warning:** {md(text)}" for text in _warnings(comparison)),
-    ]
-    if comparison.differences:
-        parts += ["## What is different", "\n".join(f"- {md(text)}" for text in comparison.differences)]
-    rows = [[md(cell) for cell in row] for row in _model_rows(comparison)]
-    parts += ["## Scores", table(_model_header(comparison), rows, "lrrrrrrl")]
-    if comparison.pairs:
-        rows = [[md(cell) for cell in row] for row in _pair_rows(comparison)]
-        parts += ["## Pairs", table(_PAIR_HEADER, rows)]
-    parts += ["## How to read this", "\n".join(f"- {md(text)}" for text in _notes(comparison))]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return render_markdown("comparison.md", **_shown(comparison))
 
 
 def comparison_html(comparison: Comparison) -> str:
     """Return the comparison as one self-contained HTML page, like the report of one run."""
     ends = [value for one in comparison.models for value in (one.low, one.difference, one.high)]
-    return page(
-        "comparison.html",
-        title=f"{comparison.before.name} and {comparison.after.name}",
-        verdict=comparison_words(comparison),
-        runs=_runs(comparison),
-        warned=_warnings(comparison),
-        different=comparison.differences,
-        model_header=_model_header(comparison),
-        models=list(zip(comparison.models, _model_rows(comparison), strict=True)),
-        pair_header=_PAIR_HEADER,
-        pairs=list(zip(comparison.pairs, _pair_rows(comparison), strict=True)),
-        scale=Scale.around_zero(ends),
-        notes=_notes(comparison),
-    )
+    return page("comparison.html", scale=Scale.around_zero(ends), **_shown(comparison))
+
+
+def _shown(comparison: Comparison) -> dict[str, Any]:
+    """Return what the comparison shows, as a page and as Markdown."""
+    rules = {summary.results.rule for summary in (comparison.before, comparison.after)}
+    level = f"{trimmed(comparison.confidence * 100)} %"
+    return {
+        "title": f"{comparison.before.name} and {comparison.after.name}",
+        "verdict": comparison_words(comparison),
+        "runs": _runs(comparison),
+        "warned": _warnings(comparison),
+        "different": comparison.differences,
+        "model_header": _model_header(comparison),
+        "models": list(zip(comparison.models, _model_rows(comparison), strict=True)),
+        "pair_header": ["pair", "before", "now", "change"],
+        "pairs": list(zip(comparison.pairs, _pair_rows(comparison), strict=True)),
+        "notes": sentences("comparison_notes.txt", comparison=comparison, level=level, rules=rules),
+    }
 
 
 def comparison_data(comparison: Comparison) -> dict[str, Any]:
@@ -196,9 +187,6 @@ def _lines(one: ModelChange) -> tuple[ModelResult | None, ModelResult | None]:
     return one.before, one.after
 
 
-_PAIR_HEADER = ["pair", "before", "now", "change"]
-
-
 def _pair_rows(comparison: Comparison) -> list[list[str]]:
     return [
         [
@@ -217,32 +205,3 @@ def _pair_words(one: PairChange, pair: PairResult | None, summary: Summary) -> s
     if pair.verdict in ("better", "worse"):
         return f"{one.first if pair.verdict == 'better' else one.second} ahead"
     return pair_words(pair, summary.results)
-
-
-def _notes(comparison: Comparison) -> list[str]:
-    notes = [
-        "Differences are the score now minus the score before. The interval goes from the lower end now "
-        "minus the upper end before to the opposite: it misses only where one of the two anytime intervals "
-        f"misses, so it holds with at least {trimmed(comparison.confidence * 100)} %, to the approximation "
-        "with which those hold, each model by itself, whenever the runs stopped and whatever they "
-        "share.",
-        "That is a cautious interval. To decide whether two versions of a model differ, put both into one "
-        "run: there they are compared at equal progress, on the same questions.",
-        "A pair that is open in one run and decided in the other is no contradiction: one run had more "
-        "evidence. Nor need separated and tied contradict each other: a difference can be real and smaller "
-        "than the margin.",
-    ]
-    if all(summary.results.rule != "zscore" for summary in (comparison.before, comparison.after)):
-        notes.append(
-            "A reversed pair says that at least one of the two verdicts is wrong, or that something has "
-            "changed between the runs. Each run's error rate is its own."
-        )
-    else:
-        notes.append(
-            "A run under the rule zscore promises no error rate, so its verdicts change by chance alone."
-        )
-    if comparison.comparable is False:
-        notes.append(
-            "Scores on different questions, prompts or scorers are not comparable, so no difference is given."
-        )
-    return notes

@@ -13,8 +13,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup
 from adaptive_eval.views.csv_tables import decisions_csv, models_csv, pairs_csv, questions_csv
 from adaptive_eval.views.examples import no_targets
-from adaptive_eval.views.markdown import to_markdown
-from adaptive_eval.views.page import to_html
+from adaptive_eval.views.page import to_html, to_markdown
 from adaptive_eval.views.paper_tables import paper_latex, paper_markdown
 from adaptive_eval.views.reading import summarise
 from adaptive_eval.views.report_json import to_json

@@ -12,7 +12,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -35,7 +34,7 @@ from adaptive_eval.views.charts import (
 )
 from adaptive_eval.views.decisions import describe
 from adaptive_eval.views.details import CONFIG
-from adaptive_eval.views.escape import Block, clipped
+from adaptive_eval.views.escape import Block, clipped, fenced, md
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.labels import distinct_labels
 from adaptive_eval.views.outlook import chance, chances_words, outlook_parts, range_words
@@ -46,11 +45,13 @@ from adaptive_eval.views.rankings import ranking_rows
 from adaptive_eval.views.ranks import rank_column
 from adaptive_eval.views.repeats import exact_pairs
 from adaptive_eval.views.run_words import condition_words, run_problems
+from adaptive_eval.views.sentences import TEMPLATES
 from adaptive_eval.views.summary import Summary, evidence_progress
 from adaptive_eval.views.verdicts import (
     fixed_words,
     is_single,
     of_kind,
+    pair_name,
     saved_words,
     saving,
     tie_words,
@@ -66,8 +67,6 @@ MOST_OPEN = 20
 
 LABEL = 40
 """Cells that a model's name takes at most; all of it appears on hover, and in report.json."""
-
-_TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ def shown(value: Any) -> Any:
 @cache
 def style() -> Markup:
     """Return the style sheet of every page."""
-    return Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8"))  # noqa: S704 - our own file
+    return Markup((TEMPLATES / "report.css").read_text(encoding="utf-8"))  # noqa: S704 - our own file
 
 
 @cache
@@ -112,7 +111,7 @@ def style_source() -> str:
 def environment() -> Environment:
     """Return the environment of all templates, with the words and figures of views."""
     made = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=shown,
@@ -152,6 +151,25 @@ def _public(module: ModuleType) -> dict[str, Any]:
 def page(template: str, **context: Any) -> str:
     """Return a page; the context may hold texts from outside as they are."""
     return environment().get_template(template).render(context)
+
+
+def render_markdown(template: str, **context: Any) -> str:
+    """Return a page as Markdown; its template escapes every name, message and setting."""
+    return _markdown().get_template(template).render(context) + "\n"
+
+
+@cache
+def _markdown() -> Environment:
+    plain = environment().overlay(autoescape=False, finalize=None)
+    plain.filters = {**plain.filters, "md": md}
+    words = {"md": md, "fenced": fenced, "grouped": "{:,}".format, "pair_name": pair_name}
+    plain.globals = {**plain.globals, **words}
+    return plain
+
+
+def to_markdown(summary: Summary) -> str:
+    """Return the report as Markdown."""
+    return render_markdown("report.md", **shared_context(summary))
 
 
 def shared_context(summary: Summary) -> dict[str, Any]:

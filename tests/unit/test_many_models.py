@@ -10,9 +10,8 @@ from run_examples import summary_of, with_details
 from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.views.markdown import to_markdown
 from adaptive_eval.views.outlook import outlook_parts
-from adaptive_eval.views.page import to_html
+from adaptive_eval.views.page import to_html, to_markdown
 from adaptive_eval.views.report_json import report_data
 from adaptive_eval.views.summary import summary_at
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 from run_examples import summary_of
 
-from adaptive_eval.views.markdown import to_markdown
-from adaptive_eval.views.page import to_html
+from adaptive_eval.views.page import to_html, to_markdown
 from adaptive_eval.views.report_json import report_data
 
 SOURCE = "2 earlier trials a question of oak, from runs/<b>first</b>"

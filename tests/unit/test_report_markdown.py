@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 
 from adaptive_eval.views.escape import fenced, md, table
 from adaptive_eval.views.inert import inert
-from adaptive_eval.views.markdown import to_markdown
+from adaptive_eval.views.page import to_markdown
 
 PARSER = MarkdownIt("commonmark", {"linkify": False}).enable(["table", "strikethrough"])
 
