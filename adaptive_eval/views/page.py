@@ -155,7 +155,7 @@ def page(template: str, **context: Any) -> str:
 
 def render_markdown(template: str, **context: Any) -> str:
     """Return a page as Markdown; its template escapes every name, message and setting."""
-    return _markdown().get_template(template).render(context) + "\n"
+    return _markdown().get_template(template).render(context).rstrip("\n") + "\n"
 
 
 @cache

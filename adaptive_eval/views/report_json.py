@@ -6,7 +6,6 @@ accident. Within one version keys are only added.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
 from dataclasses import asdict
 from typing import Any
 
@@ -22,7 +21,6 @@ from adaptive_eval.core.results import (
 from adaptive_eval.views.accounts import ModelAccount, QuestionAccount
 from adaptive_eval.views.charts import shown_pairs
 from adaptive_eval.views.decisions import describe, note_words
-from adaptive_eval.views.missing import undone_by_missing
 from adaptive_eval.views.plain_data import json_lines, picked
 from adaptive_eval.views.promises import promises
 from adaptive_eval.views.rankings import rankings_data
@@ -42,7 +40,7 @@ _MODEL = (
     "prompt_tokens completion_tokens usd latency_p50_seconds latency_p95_seconds"
 )
 _PAIR = (
-    "needed missing_may_undo first second verdict kind words difference difference_low difference_high "
+    "needed first second verdict kind words difference difference_low difference_high "
     "evidence threshold tie_margin trials_each questions decided_at exact population_low population_high"
 )
 _BUDGET = "name spent reserved limit scope owner presumed"
@@ -90,7 +88,7 @@ def report_data(summary: Summary) -> dict[str, Any]:
             for line, account in zip(results.models, summary.known.models, strict=True)
         ],
         "tasks": [_task(task) for task in results.tasks],
-        "pairs": _pairs(results, pairs),
+        "pairs": [_pair(pair, results) for pair in pairs],
         "pairs_left_out": len(results.pairs) - len(pairs),
         "ties": [list(group) for group in tied_groups(results)],
         "decisions": [_decision(at, one) for at, one in timed[-MOST_DECISIONS:]],
@@ -148,18 +146,8 @@ def _task(task: TaskResult) -> dict[str, Any]:
     return picked(task, "task questions weight scores", scores=scores)
 
 
-def _pairs(results: Results, pairs: Sequence[PairResult]) -> list[dict[str, Any]]:
-    undone = {(pair.first, pair.second) for pair in undone_by_missing(results)}
-    return [_pair(pair, results.equivalence, undone) for pair in pairs]
-
-
-def _pair(pair: PairResult, equivalence: float | None, undone: Set[tuple[str, str]]) -> dict[str, Any]:
-    return picked(
-        pair,
-        _PAIR,
-        missing_may_undo=bool({(pair.first, pair.second), (pair.second, pair.first)} & undone),
-        words=verdict_words(pair.verdict, equivalence, pair.kind),
-    )
+def _pair(pair: PairResult, results: Results) -> dict[str, Any]:
+    return picked(pair, _PAIR, words=verdict_words(pair.verdict, results.equivalence, pair.kind))
 
 
 def _decision(at: float, one: Decision) -> dict[str, Any]:

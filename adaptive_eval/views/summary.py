@@ -20,7 +20,6 @@ from adaptive_eval.views.budgets import BudgetUse
 from adaptive_eval.views.decisions import note_words
 from adaptive_eval.views.details import Details
 from adaptive_eval.views.headline import headline
-from adaptive_eval.views.missing import missing_warnings
 from adaptive_eval.views.outlook import Outlook, outlook
 from adaptive_eval.views.verdicts import model_order, oriented, pair_order
 
@@ -120,7 +119,7 @@ class Summary:
             for line in self.results.models
             if line.state != "reference" and (note := note_words(line, self.results))
         ]
-        return (*self.results.warnings, *missing_warnings(self.results), *notes)
+        return (*self.results.warnings, *notes)
 
     @cached_property
     def outlook(self) -> Outlook | None:

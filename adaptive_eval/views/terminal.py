@@ -13,13 +13,13 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from adaptive_eval.core.results import ModelResult
 from adaptive_eval.views.budgets import BudgetUse, budget_name
 from adaptive_eval.views.charts import Scale, scale_over
 from adaptive_eval.views.decisions import describe
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.labels import cut, distinct_labels
-from adaptive_eval.views.missing import often_without_answer
 from adaptive_eval.views.numbers import (
     NOTHING,
     amount,
@@ -67,6 +67,7 @@ COMPACT_HEIGHT = 16
 """Lines that the compact view takes at most."""
 
 _TWO_COLUMNS = 150  # cells from which the view has two
+_FEWEST, _SHARE = 5, 0.1  # answers that are none, and their share, from which a column counts them
 _BAR = 24
 _GAP = 2
 _MOST = 10_000
@@ -303,13 +304,18 @@ def leaderboard(summary: Summary, width: int, rows: int, *, bayes: bool = False)
         columns.insert(-1, Column("cost", [usd(line.usd) for line in lines], 7))
     if any(line.missing for line in results.models):
         columns.insert(-1, Column("missing", [f"{line.missing:,}" for line in lines], 3))
-    if often_without_answer(results.models):
+    if _often_without_answer(results.models):
         columns.insert(-1, Column("no answer", [f"{line.no_answer:,}" for line in lines], 2))
     room = width - sum(column.width for column in columns if column.need == 0)
     names = distinct_labels((line.model for line in lines), max(5, min(48, room)))
     columns.insert(1, Column("model", [names[line.model] for line in lines], words=True))
     more = len(results.models) - len(lines)
     return _with_rest(_table(columns, width), rows, more, "below", width)
+
+
+def _often_without_answer(lines: Sequence[ModelResult]) -> bool:
+    """Return whether the answers of a model are often none, so that its score is about something else."""
+    return any(line.no_answer >= max(_FEWEST, _SHARE * line.trials) for line in lines)
 
 
 def _first(items: Sequence[Item], rows: int) -> Sequence[Item]:

@@ -1,4 +1,4 @@
-"""Answers that are lost because they are wrong: the views name the verdict that they could undo."""
+"""Answers that are lost because they are wrong: no verdict is called that they could turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from adaptive_eval.core.results_json import from_json, to_json
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import Coded
 from adaptive_eval.trial import Missing, TrialOutcome
-from adaptive_eval.views.missing import missing_warnings, undone_by_missing
 
 
 def finished(means, shy):
@@ -36,7 +35,6 @@ def test_losses_that_could_turn_a_verdict_leave_its_pair_open_and_end_the_run():
     verdicts = {(pair.first, pair.second): pair.verdict for pair in results.pairs}
     assert verdicts["m0", "m1"] == "open"
     assert verdicts["m0", "m2"] == verdicts["m1", "m2"] == "better"
-    assert undone_by_missing(results) == ()
 
 
 @pytest.mark.parametrize("share", [0.02, 0.05, 0.1, 0.2])
@@ -52,20 +50,6 @@ def test_a_run_without_a_budget_ends_whatever_share_of_its_answers_is_lost(share
         session.tell(outcomes)
     assert session.stopped is not None
     assert session.stopped.reason in ("lost", "resolved")
-
-
-def test_a_verdict_called_before_the_losses_is_named():
-    results = finished((0.7, 0.4), None)[0]
-    ahead, other = results.models
-    loses = replace(ahead, missing=40, worst=0.0, best=0.9)
-    (warned,) = missing_warnings(replace(results, models=(loses, other)))
-    assert warned.code == "warning/missing-answers"
-    assert "m0 ahead of m1" in warned
-    assert "m0 (40 of " in warned
-
-
-def test_nothing_is_said_where_nothing_is_lost():
-    assert missing_warnings(finished((0.7, 0.4), None)[0]) == ()
 
 
 def test_a_warning_keeps_its_code_in_the_run_file():

@@ -29,7 +29,7 @@ MODEL_KEYS = (
     "prompt_tokens completion_tokens usd latency_p50_seconds latency_p95_seconds"
 )
 PAIR_KEYS = (
-    "needed missing_may_undo first "
+    "needed first "
     "second verdict kind words difference difference_low difference_high evidence threshold tie_margin "
     "trials_each questions decided_at exact population_low population_high"
 )
