@@ -12,9 +12,7 @@ from adaptive_eval.views.numbers import count, percent, trimmed
 
 _FAMILIES = {
     "holm": "Holm over all pairs",
-    "ebh": "e-BH over all pairs",
     "pair": "each pair by itself",
-    "top-set": "the top set alone",
 }
 _FLIPPED: dict[Verdict, Verdict] = {"better": "worse", "worse": "better", "tie": "tie", "open": "open"}
 
