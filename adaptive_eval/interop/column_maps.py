@@ -22,53 +22,11 @@ COLUMNS = (
 
 _ALIASES = {"repeat": "trial"}
 
-_KNOWN: tuple[tuple[frozenset[str], Mapping[str, str]], ...] = (
-    # results.json of Terminal-Bench; which attempt of a task it was, only the order says
-    (
-        frozenset({"task_id", "trial_name", "is_resolved"}),
-        {
-            "question": "task_id",
-            "score": "is_resolved",
-            "prompt": "instruction",
-            "reason": "failure_mode",
-            "prompt_tokens": "total_input_tokens",
-            "completion_tokens": "total_output_tokens",
-        },
-    ),
-    # raw answers of the paper (arXiv:2510.04265); which trial a seed was, only the order says
-    (
-        frozenset({"data_id", "seed", "processed_results"}),
-        {
-            "question": "data_id",
-            "correct": "processed_results.is_correct",
-            "text": "output.text",
-            "finish_reason": "output.finish_reason",
-            "completion_tokens": "output.num_completion_tokens",
-        },
-    ),
-    # eval_all.json of LiveCodeBench: a row a question, with a list of verdicts
-    (
-        frozenset({"question_id", "graded_list"}),
-        {"question": "question_id", "correct": "graded_list", "text": "output_list"},
-    ),
-    # eval_results.json of EvalPlus: an object of lists
-    (
-        frozenset({"task_id", "base_status", "plus_status"}),
-        {"question": "task_id", "correct": "plus_status", "text": "solution"},
-    ),
-    # runs.jsonl of METR's eval-analysis-public
-    (
-        frozenset({"task_id", "alias", "score_binarized"}),
-        {"question": "task_id", "model": "alias", "score": "score_binarized"},
-    ),
-)
-"""By the columns that tell them: tables of other tools."""
-
 _KNOWN_ROWS = ("results", "eval")
 """Keys under which these tools put their rows in a file that holds an object."""
 
-_ASKED, _SOLVED = "submitted_ids", "resolved_ids"
-"""Sets of ids in a report of SWE-bench: what was asked, and what was solved."""
+_SUMMARY = {"pretty_env_info", "lm_eval_version"}
+"""Keys of the summary that lm-evaluation-harness writes next to its samples."""
 
 
 def read_map(text: str | None) -> dict[str, str]:
@@ -93,17 +51,10 @@ def read_map(text: str | None) -> dict[str, str]:
     return found
 
 
-def column_map(given: Mapping[str, str], row: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the map for a table with this first row: as given, or that of the tool that wrote it."""
-    if given or "question" in row:
-        return given
-    return next((known for columns, known in _KNOWN if columns <= row.keys()), given)
-
-
 def require_columns(path: Path, given: Mapping[str, str], row: Mapping[str, Any]) -> None:
     """Refuse a map that names a column which the first row of the file does not have."""
     for ours, theirs in given.items():
-        if ours == ROWS or _find(row, theirs)[0]:
+        if ours == ROWS or find(row, theirs)[0]:
             continue
         close = get_close_matches(theirs, row, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
@@ -120,28 +71,29 @@ def mapped(values: Mapping[str, Any], columns: Mapping[str, str]) -> Mapping[str
     >>> mapped({"id": 3, "result": {"passed": True}}, {"question": "id", "score": "result.passed"})
     {'id': 3, 'result': {'passed': True}, 'question': 3, 'score': True}
     """
-    return {**values, **{ours: _find(values, theirs)[1] for ours, theirs in columns.items() if ours != ROWS}}
+    return {**values, **{ours: find(values, theirs)[1] for ours, theirs in columns.items() if ours != ROWS}}
 
 
-_VERDICTS = ("category", "correct", "score")
+VERDICTS = ("category", "correct", "score")
 
 
-def single_trials(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def single_trials(values: Mapping[str, Any], *verdicts: str) -> list[Mapping[str, Any]]:
     """Return a row for each trial of a row that has a list of verdicts; lists as long are taken apart too.
+
+    Verdicts are in a column of `verdicts`, or of those that ours have.
 
     Examples
     --------
     >>> single_trials({"question": "q", "correct": [True, False], "text": ["4", "5"]})
     [{'question': 'q', 'correct': True, 'text': '4'}, {'question': 'q', 'correct': False, 'text': '5'}]
     """
-    verdicts = next((values[name] for name in _VERDICTS if isinstance(values.get(name), list)), None)
-    if verdicts is None:
+    columns = (*verdicts, *VERDICTS)
+    several = next((values[name] for name in columns if isinstance(values.get(name), list)), None)
+    if several is None:
         return [values]
-    apart = {
-        name for name, value in values.items() if isinstance(value, list) and len(value) == len(verdicts)
-    }
+    apart = {name for name, value in values.items() if isinstance(value, list) and len(value) == len(several)}
     trials: list[Mapping[str, Any]] = []
-    for number in range(len(verdicts)):
+    for number in range(len(several)):
         one = dict(values)
         one.update({name: values[name][number] for name in apart})
         trials.append(one)
@@ -150,14 +102,16 @@ def single_trials(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def rows_at(path: Path, data: Mapping[str, Any], columns: Mapping[str, str]) -> Sequence[Any]:
     """Return the list of rows within the object that a JSON file holds."""
-    if ROWS not in columns and {_ASKED, _SOLVED} <= data.keys():
-        solved = set(data[_SOLVED])
-        return [{"question": one, "correct": one in solved} for one in data[_ASKED]]
     known = next((key for key in _KNOWN_ROWS if key in data), _KNOWN_ROWS[0])
     place = columns.get(ROWS, known)
-    found = _find(data, place)[1]
+    found = find(data, place)[1]
     if isinstance(found, Mapping) and all(isinstance(rows, list) for rows in found.values()):
         found = [row for rows in found.values() for row in rows]
+    if not isinstance(found, list) and _SUMMARY & data.keys():
+        raise OutcomesError(
+            f"{path}: this is the summary of lm-evaluation-harness; give the samples_….jsonl next to it, "
+            "which --log_samples writes"
+        )
     if not isinstance(found, list):
         raise OutcomesError(
             f"{path}: there is no list of rows at {place!r}; say where it is with --map rows=…. "
@@ -166,10 +120,24 @@ def rows_at(path: Path, data: Mapping[str, Any], columns: Mapping[str, str]) -> 
     return found
 
 
-def _find(values: Mapping[str, Any], name: str) -> tuple[bool, Any]:
-    """Return whether a row has this column, and its value; points lead into a column that is an object."""
+def find(values: Mapping[str, Any], name: str) -> tuple[bool, Any]:
+    """Return whether a row has this column, and its value.
+
+    Points lead into a column that is an object; of alternatives the first with a value counts.
+
+    Examples
+    --------
+    >>> find({"a": None, "b": {"c": 0}}, "a|b.c"), find({"a": None}, "a|b"), find({}, "a|b")
+    ((True, 0), (True, None), (False, None))
+    """
+    alternatives = [_at(values, one) for one in name.split("|")]
+    valued = (one for one in alternatives if one[1] not in (None, ""))
+    return next(valued, max(alternatives, key=lambda one: one[0]))
+
+
+def _at(values: Mapping[str, Any], name: str) -> tuple[bool, Any]:
     if name in values:
         return True, values[name]
     head, point, rest = name.partition(".")
     inner = values.get(head)
-    return _find(inner, rest) if point and isinstance(inner, Mapping) else (False, None)
+    return _at(inner, rest) if point and isinstance(inner, Mapping) else (False, None)

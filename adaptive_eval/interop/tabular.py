@@ -1,9 +1,8 @@
-"""Plain tables: a row a trial, as CSV, JSON Lines or Parquet, or an array in a NumPy archive."""
+"""Tables of any format: a row a trial, as CSV, JSON or Parquet, or an array in a NumPy archive."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,11 +11,21 @@ import numpy as np
 
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.column_maps import (
-    column_map,
+    VERDICTS,
+    find,
     mapped,
     require_columns,
     rows_at,
     single_trials,
+)
+from adaptive_eval.interop.formats import (
+    ANSWERS,
+    FORMATS,
+    METRIC,
+    TABLE,
+    Format,
+    format_of_object,
+    format_of_row,
 )
 from adaptive_eval.interop.found import (
     DEFAULT_TASK,
@@ -25,13 +34,15 @@ from adaptive_eval.interop.found import (
     Found,
     Log,
     Piece,
+    chosen_metric,
     content_of,
     in_range,
     json_object,
+    json_value,
     reading,
 )
+from adaptive_eval.interop.log_answers import Rescorer
 from adaptive_eval.interop.parquet_parts import parts_of
-from adaptive_eval.interop.result_files import terminal_bench_agent
 from adaptive_eval.library import library
 from adaptive_eval.tasks.rows import Row, stream_rows
 
@@ -42,129 +53,207 @@ LARGEST_CATEGORY = int(np.iinfo(np.int16).max)
 
 _WORDS = {"true": 1, "false": 0, "pass": 1, "fail": 0, "timeout": 0}
 _COLUMNS = "model, question and category (or correct, or score)"
+_TOKENS = ("prompt", "completion")
+_NO_ANSWER = "no answer in the file"
 
 
 def table_log(path: Path, choices: Choices) -> Log:
-    """Return the log in a table with a row a trial.
+    """Return the log in a table with a row a trial, or in a file of a format that the table of formats has.
 
-    Its columns: ``model``, ``question``, and ``category``, ``correct`` or ``score``; optionally ``task``,
+    Our columns: ``model``, ``question``, and ``category``, ``correct`` or ``score``; optionally ``task``,
     ``trial``, ``missing`` (why there is no answer), ``truncated``, ``text``, ``extracted``, ``reason``,
     ``prompt``, ``target``, ``prompt_tokens``, ``completion_tokens``, ``latency``, ``finished_at``. Others are
     ignored. `choices.columns` maps these names to those that the file has.
     """
-    if choices.model is None:
-        choices = replace(choices, model=terminal_bench_agent(path))
-    return Log(path, "table", lambda: _pieces(path, choices), numbered=True)
+    data = json_object(path) if _holds_object(path) else None
+    known = TABLE if choices.columns else _recognised(path, data)
+    identity = str((data or {}).get(known.identity) or "")
+    table = _Table(path, known, choices)
+    return Log(path, known.name, lambda: table.pieces(data), identity, numbered=known is TABLE)
 
 
-def _pieces(path: Path, choices: Choices) -> Iterator[Piece]:
+def files_in(folder: Path) -> Iterator[Path]:
+    """Yield the files in a folder that are logs of a format with one reader for all."""
+    for known in FORMATS:
+        for pattern, word in known.files:
+            for file in folder.rglob(pattern):
+                if file.is_file() and word in begin_of(file) and _is(known, file):
+                    yield file
+
+
+def _is(known: Format, path: Path) -> bool:
+    """Tell whether a JSON file has a format that its object tells; other files are known by their names."""
+    if not known.top:
+        return True
+    return _holds_object(path) and format_of_object(json_object(path), path) is known
+
+
+def _recognised(path: Path, data: Mapping[str, Any] | None) -> Format:
+    """Return the format of a file, or of the object in a JSON file."""
+    known = None if data is None else format_of_object(data, path)
+    if known is not None:
+        return known
+    rows = (row.values for row in _rows(path, data, {}) if isinstance(row, Row))
+    return format_of_row(next(rows, {}))
+
+
+def _rows(
+    path: Path, data: Mapping[str, Any] | None, columns: Mapping[str, str]
+) -> Iterator[Row | tuple[int, str]]:
+    """Yield the rows of a file; in a JSON file they may be a list within an object."""
     if not path.exists():
         raise OutcomesError(f"{path}: there is no such file", code="outcomes/not-found")
-    is_parquet = path.is_dir() or path.suffix.lower() == ".parquet"
-    rows = _parquet(path) if is_parquet else _listed(path, choices)
-    first = next(rows, None)
-    if first is None:
-        yield Flaw("", "the file has no rows")
-        return
-    columns = choices.columns
-    if isinstance(first, Row):
-        require_columns(path, columns, first.values)
-        columns = column_map(columns, first.values)
-    for row in chain([first], rows):
-        if isinstance(row, Row):
-            values = mapped(row.values, columns) if columns else row.values
-            for trial in single_trials(values):
-                yield _piece(Row(row.line, trial), choices)
-        else:
-            yield Flaw(f"line {row[0]}" if row[0] else "", row[1])
+    if path.is_dir() or path.suffix.lower() == ".parquet":
+        yield from _numbered(parquet_rows(path))
+    elif data is not None:
+        yield from _numbered(rows_at(path, data, columns))
+    else:
+        yield from stream_rows(path)
 
 
-def _listed(path: Path, choices: Choices) -> Iterator[Row | tuple[int, str]]:
-    """Yield the rows of a text file; in a JSON file they may be a list within an object."""
-    if path.suffix.lower() == ".json" and path.is_file() and _begins_object(path):
-        for number, values in enumerate(rows_at(path, json_object(path), choices.columns), start=1):
-            yield Row(number, values) if isinstance(values, dict) else (number, "the row is no object")
-        return
-    yield from stream_rows(path)
+def _numbered(rows: Iterable[Any]) -> Iterator[Row | tuple[int, str]]:
+    for number, values in enumerate(rows, start=1):
+        yield Row(number, values) if isinstance(values, dict) else (number, "the row is no object")
 
 
-def _begins_object(path: Path) -> bool:
-    """Tell whether a JSON file begins with an object."""
-    with path.open("rb") as file:
-        return file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
-
-
-def _parquet(path: Path) -> Iterator[Row]:
-    for number, values in enumerate(parquet_rows(path), start=1):
-        yield Row(number, values)
-
-
-def _piece(row: Row, choices: Choices) -> Piece:
-    """Return a row's trial, or its flaw."""
-    values, place = row.values, f"line {row.line}"
-    model = _text(values.get("model")) or choices.model
-    question = _text(values.get(choices.question_id or "question"))
-    for column, given in (("model", model), (choices.question_id or "question", question)):
-        if not given:
-            return Flaw(place, f"there is no {column}; the columns needed are {_COLUMNS}")
-    assert model is not None
-    assert question is not None
+def begin_of(path: Path) -> bytes:
+    """Return the first bytes of a file."""
     try:
-        result = _result(values, choices)
-        number = _counting(values.get("trial"), "trial")
-        tokens = (
-            _counting(values.get("prompt_tokens"), "prompt_tokens") or 0,
-            _counting(values.get("completion_tokens"), "completion_tokens") or 0,
+        with path.open("rb") as file:
+            return file.read(4096)
+    except OSError as error:
+        raise OutcomesError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _holds_object(path: Path) -> bool:
+    """Tell whether a file is JSON that begins with an object."""
+    is_json = path.suffix.lower() == ".json" and path.is_file()
+    return is_json and begin_of(path).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+
+
+class _Table:
+    """Reads the rows of one file of one format."""
+
+    def __init__(self, path: Path, known: Format, choices: Choices) -> None:
+        self._path = path
+        self._known = known
+        self._columns = choices.columns or known.columns
+        model, task = known.named(path)
+        self._model = choices.model or model
+        self._task = task or DEFAULT_TASK
+        self._choices = choices
+        self._rescorer = None if choices.scorer is None else Rescorer(choices)
+
+    def pieces(self, data: Mapping[str, Any] | None) -> Iterator[Piece]:
+        """Yield the trials."""
+        rows = self._made(data) if self._known.rows else _rows(self._path, data, self._columns)
+        first = next(rows, None)
+        if first is None:
+            yield Flaw("", "the file has no rows")
+            return
+        if isinstance(first, Row):
+            require_columns(self._path, self._choices.columns, first.values)
+        for row in chain([first], rows):
+            if isinstance(row, Row):
+                yield from self._of_row(row)
+            else:
+                yield Flaw(f"line {row[0]}" if row[0] else "", row[1])
+
+    def _made(self, data: Mapping[str, Any] | None) -> Iterator[Row | tuple[int, str]]:
+        """Yield the rows that the format makes of the whole file."""
+        assert self._known.rows is not None
+        whole = json_value(self._path) if data is None else data
+        try:
+            yield from _numbered(self._known.rows(whole, self._path, self._choices))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            yield 0, f"is not as the tool writes it: {type(error).__name__}: {error}"
+
+    def _of_row(self, row: Row) -> Iterator[Piece]:
+        place = f"line {row.line}"
+        try:
+            more = self._known.convert(row.values) if self._known.convert else {}
+            values = {**mapped({**row.values, **more}, self._columns), **more}
+            for trial in self._single(values):
+                yield self._piece(trial, place)
+        except (AttributeError, IndexError, KeyError, SyntaxError, TypeError) as error:
+            yield Flaw(place, f"is not as the tool writes it: {type(error).__name__}: {error}")
+        except ValueError as error:
+            yield Flaw(place, str(error))
+
+    def _single(self, values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Return a row for each trial of a row."""
+        if ANSWERS not in self._columns:
+            return single_trials(values, *filter(None, [self._choices.metric]))
+        answers = values[ANSWERS]
+        if self._rescorer is None and len(answers) > 1:
+            raise OutcomesError(
+                f"{self._path}: it has several answers to a question but one score for all of them; score "
+                "each with --scorer exact, numeric, math, …"
+            )
+        return [{**values, "text": str(text), "trial": number} for number, text in enumerate(answers)]
+
+    def _piece(self, values: Mapping[str, Any], place: str) -> Piece:
+        """Return a row's trial, or its flaw."""
+        field, known = self._choices.question_id, self._known
+        model = _text(values.get("model")) or self._model
+        inner = f"{known.ids}.{field}" if known.ids else field
+        question = _text(values.get("question") if inner is None or field is None else find(values, inner)[1])
+        for column, given in (("model", model), (field or "question", question)):
+            if not given:
+                return Flaw(place, f"there is no {column}; the columns needed are {_COLUMNS}")
+        assert model is not None
+        assert question is not None
+        tokens = [_counting(values.get(f"{kind}_tokens"), f"{kind}_tokens") for kind in _TOKENS]
+        asked = [values.get(name) or "" for name in known.asked]
+        truncated = _text(values.get("truncated")) in ("1", "true", "True")
+        shown = {name: _text(values.get(name)) or "" for name in ("text", "reason", "prompt", "target")}
+        fields = {**shown, "extracted": _text(values.get("extracted")), **self._result(values)}
+        return Found(
+            self._choices.rename.get(model, model),
+            self._choices.task or _text(values.get("task")) or self._task,
+            question,
+            place,
+            _counting(values.get("trial"), "trial"),
+            content=content_of(*asked) if any(asked) else "",
+            finish_reason="length" if truncated else _text(values.get("finish_reason")) or "",
+            tokens=(tokens[0] or 0, tokens[1] or 0),
+            latency=_seconds(values.get("latency"), "latency"),
+            finished_at=_seconds(values.get("finished_at"), "finished_at"),
+            **fields,
         )
-        times = [_seconds(values.get(column), column) for column in ("latency", "finished_at")]
-    except ValueError as error:
-        return Flaw(place, str(error))
-    prompt, target = _text(values.get("prompt")) or "", _text(values.get("target")) or ""
-    truncated = _text(values.get("truncated")) in ("1", "true", "True")
-    return Found(
-        choices.rename.get(model, model),
-        choices.task or _text(values.get("task")) or DEFAULT_TASK,
-        question,
-        place,
-        number,
-        content=content_of(prompt, target) if prompt or target else "",
-        text=_text(values.get("text")) or "",
-        finish_reason="length" if truncated else _text(values.get("finish_reason")) or "",
-        extracted=_text(values.get("extracted")),
-        reason=_text(values.get("reason")) or "",
-        prompt=prompt,
-        target=target,
-        tokens=tokens,
-        latency=times[0],
-        finished_at=times[1],
-        **result,
-    )
 
-
-def _result(values: Mapping[str, Any], choices: Choices) -> dict[str, Any]:
-    """Return category, score or reason for neither."""
-    key = next((name for name in ("category", "correct", "score") if name in values), None)
-    if choices.metric is not None:
-        key = choices.metric
-    missing = _text(values.get("missing"))
-    if key is None or key not in values:
+    def _result(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return category, score or reason for neither."""
+        missing = _text(values.get("missing"))
+        if self._rescorer is not None and isinstance(values.get("text"), str):
+            fields = find(values, self._known.ids)[1] if self._known.ids else values
+            return self._rescorer.score(values["text"], _text(values.get("target")) or "", fields or {})
         if missing:
             return {"missing": missing}
-        raise ValueError(
-            f"there is neither category nor correct nor score; the columns needed are {_COLUMNS}"
-        )
-    value = values[key]
-    if missing or value is None or value == "":
-        return {"missing": missing or "no answer in the file"}
-    if key == "score" or choices.metric is not None:
-        return {"score": _score(value, key)}
-    category = _category(value, key)
-    return {"missing": "no answer in the file"} if category is None else {"category": category}
+        key, value = self._verdict(values)
+        if value is None or value == "":
+            return {"missing": _NO_ANSWER}
+        if key not in ("category", "correct"):
+            known = _WORDS.get(value.strip().lower(), value) if isinstance(value, str) else value
+            return {"score": in_range(known, key)}
+        category = _category(value, key)
+        return {"missing": _NO_ANSWER} if category is None else {"category": category}
 
-
-def _score(value: Any, key: str) -> float:
-    known = _WORDS.get(value.strip().lower(), value) if isinstance(value, str) else value
-    return in_range(known, key)
+    def _verdict(self, values: Mapping[str, Any]) -> tuple[str, Any]:
+        """Return the column or metric that says what a trial is worth, and its value."""
+        metric, metrics = self._choices.metric, self._known.metrics
+        if metrics and (metric is not None or "score" not in values):
+            scores = find(values, metrics)[1] or {}
+            name = chosen_metric(self._path, metric or values.get(METRIC), scores)
+            return name, scores[name]
+        if metric is None:
+            there = self._columns if self._columns.keys() & {*VERDICTS} else values
+            metric = next((name for name in VERDICTS if name in there), None)
+        if metric is None or metric not in values:
+            raise ValueError(
+                f"there is neither category nor correct nor score; the columns needed are {_COLUMNS}"
+            )
+        return metric, values[metric]
 
 
 def _category(value: Any, key: str) -> int | None:
@@ -226,11 +315,6 @@ def parquet_rows(path: Path) -> Iterator[Mapping[str, Any]]:
         with reading(part, "Parquet"):
             for batch in file.iter_batches(batch_size=4096):
                 yield from batch.to_pylist()
-
-
-def parquet_columns(path: Path) -> tuple[str, ...]:
-    """Return the names of the columns of a Parquet file."""
-    return tuple(_parquet_file(path).schema_arrow.names)
 
 
 def _parquet_file(path: Path) -> Any:

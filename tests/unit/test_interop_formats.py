@@ -143,9 +143,9 @@ class TestPromptfoo:
     def test_errors_are_missing_and_bad_rows_are_named(self, tmp_path):
         failed = result(0, 0, failureReason=2, error="API error: 500", response={})
         assert trials(promptfoo(tmp_path, [failed]))[0].missing == "error: API error: 500"
-        with pytest.raises(UsageError, match=r"result 0: score: 3 is not a score from 0 to 1"):
+        with pytest.raises(UsageError, match=r"line 1: score: 3 is not a score from 0 to 1"):
             trials(promptfoo(tmp_path, [result(0, 3)]))
-        with pytest.raises(UsageError, match="result 1: is not as promptfoo writes it"):
+        with pytest.raises(UsageError, match="line 2: is not as the tool writes it"):
             trials(promptfoo(tmp_path, [result(0, 1), {"testIdx": 0}]))
 
 
@@ -168,11 +168,49 @@ class TestPromptfoo:
             [("HumanEval/0", 1), ("HumanEval/1", 0)],
         ),
         ({"submitted_ids": ["a-1", "b-2"], "resolved_ids": ["b-2"]}, [("a-1", 0), ("b-2", 1)]),
+        (
+            [
+                {
+                    "instance_id": "id1",
+                    "train_trial_index": 0,
+                    "perturbation": harder,
+                    "stats": [{"name": {"name": "exact_match", "split": "test"}, "count": 2, "sum": 1.0}],
+                }
+                for harder in (None, {"name": "typos"})
+            ],
+            [("id1", 0.5)],
+        ),
+        (
+            {"details": {"type": "GEN", "0": {"correct": [True, False]}, "1": {"is_correct": False}}},
+            [("0", 1), ("0", 0), ("1", 0)],
+        ),
+        (
+            {"model": "m", "service": "s", "task": "t", "runs": {"run-1": {"success": True}}},
+            [("t", 1)],
+        ),
+        ({"task_name": "t", "model_name": "m", "execution_result": {"success": False}}, [("t", 0)]),
+        (
+            {"results": [{"task_id": "a", "trial_name": "a.1-of-2", "is_resolved": True}]},
+            [("a", 1)],
+        ),
+        ([{"task_id": "x", "alias": "m", "score_binarized": 0}], [("x", 0)]),
     ],
-    ids=["LiveCodeBench", "MathArena", "EvalPlus", "SWE-bench"],
+    ids=[
+        "LiveCodeBench",
+        "MathArena",
+        "EvalPlus",
+        "SWE-bench",
+        "HELM",
+        "OpenCompass",
+        "MCPMark's runs",
+        "MCPMark",
+        "Terminal-Bench",
+        "METR",
+    ],  # fmt: skip
 )
 def test_published_verdicts_are_read_as_trials(tmp_path, data, verdicts):
     path = tmp_path / "results.json"
     path.write_text(json.dumps(data), "utf-8")
     (log,) = open_logs([path], Choices(model="mine"))
-    assert [(found.question, found.category) for found in checked(log)] == verdicts
+    worth = [found.category if found.score is None else found.score for found in checked(log)]
+    assert list(zip([found.question for found in checked(log)], worth, strict=True)) == verdicts

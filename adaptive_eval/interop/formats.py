@@ -1,0 +1,365 @@
+"""Formats of other tools, a row each: which files they are, and where a trial's fields are."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from adaptive_eval.errors import OutcomesError
+from adaptive_eval.interop.column_maps import find
+from adaptive_eval.interop.found import Choices, json_object
+
+Values: TypeAlias = Mapping[str, Any]
+
+ANSWERS = "answers"
+"""In place of a column: the list of all answers to a question, where they have one score together."""
+
+METRIC = "main metric"
+"""In place of a column: the name of the metric that counts."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """How one tool writes results; a column has alternatives, and points lead into objects."""
+
+    name: str
+    columns: Mapping[str, str]  # from ours to the file's
+    keys: tuple[str, ...] = ()  # columns of a row that tell the format
+    top: tuple[str, ...] = ()  # columns of the object in a JSON file that tell it
+    rows: Callable[[Any, Path, Choices], Iterator[Values]] | None = None  # makes rows of a whole file
+    convert: Callable[[Values], Values] | None = None  # makes fields of a row that are no column
+    named: Callable[[Path], tuple[str | None, str | None]] = lambda _path: (None, None)  # model and task
+    # files in a folder that are logs, and what their first bytes hold
+    files: tuple[tuple[str, bytes], ...] = ()
+    metrics: str = ""  # column that holds the value of each metric
+    ids: str = ""  # column that holds the fields of the dataset
+    # columns that identify a question as asked
+    asked: tuple[str, ...] = ("prompt", "target")
+    identity: str = ""  # key of the object whose value no other file has
+
+
+# ---------------------------------------------------------------------- rows of a whole file
+
+
+def _helm(rows: Any, path: Path, choices: Choices) -> Iterator[Values]:
+    """Yield the trials of one metric; each metric may have rows of its own, and each split is a task."""
+    spec = _beside(path, "run_spec.json")
+    named = str(spec.get("name") or path.resolve().parent.name)
+    task = choices.task or re.sub(r"([:,])model=[^=,]*,?", r"\1", named).rstrip(":,")
+    wanted, known = choices.metric or "exact_match", set()
+    for row in rows:
+        if row.get("perturbation"):
+            continue  # the same question, made harder on purpose
+        for stat in row["stats"]:
+            name = stat["name"]
+            known.add(name["name"])
+            if name["name"] == wanted and stat["count"]:
+                score = float(stat["sum"]) / stat["count"]
+                yield {**row, "task": f"{task}/{name.get('split') or 'all'}", wanted: score, "score": score}
+    if wanted not in known:
+        raise OutcomesError(
+            f"{path}: there is no metric {wanted!r}; choose one of {', '.join(sorted(known))} with --metric"
+        )
+
+
+def _promptfoo(data: Any, _path: Path, _choices: Choices) -> Iterator[Values]:
+    """Yield the results; the questions of a second prompt are questions of their own."""
+    described = (data.get("config") or {}).get("description")
+    first = None
+    for row in data["results"]["results"]:
+        label = str(row.get("promptIdx", 0))
+        first = label if first is None else first
+        fields = {"task": described}
+        if label != first:
+            other = f" (prompt {label})"
+            variables = row.get("vars") or {}
+            fields["testIdx"] = f"{row['testIdx']}{other}"
+            fields["vars"] = {name: f"{value}{other}" for name, value in variables.items()}
+        yield {**row, **fields}
+
+
+def _opencompass(data: Any, _path: Path, _choices: Choices) -> Iterator[Values]:
+    """Yield the details, which are a list, or an object with numbers as names."""
+    details = data["details"]
+    listed = details if isinstance(details, list) else ()
+    places = details.items() if isinstance(details, dict) else enumerate(listed)
+    for place, row in places:
+        if isinstance(row, dict):  # not the type of the details
+            yield {"place": str(place), **row}
+
+
+def _runs(data: Any, _path: Path, _choices: Choices) -> Iterator[Values]:
+    for _, run in sorted(data["runs"].items()):
+        yield {**run, "model": data["model"], "service": data["service"], "question": data["task"]}
+
+
+def _instances(data: Any, _path: Path, _choices: Choices) -> Iterator[Values]:
+    solved = set(data["resolved_ids"])
+    for one in data["submitted_ids"]:
+        yield {"question": one, "correct": one in solved}
+
+
+# ---------------------------------------------------------------------- fields that are no column
+
+
+def _review(row: Values) -> Values:
+    score, messages, target = row["sample_score"]["score"], row.get("messages") or (), row.get("target") or []
+    asked = [one.get("content", "") for one in messages if one.get("role") == "user"]
+    measured = (messages[-1].get("perf_metrics") if messages else None) or {}
+    fields = {
+        "text": str(score.get("prediction") or ""),
+        "target": ", ".join(target) if isinstance(target, list) else str(target),
+        "prompt": _words(asked[0]) if asked else "",
+        "prompt_tokens": int(measured.get("input_tokens") or 0),
+        "completion_tokens": int(measured.get("output_tokens") or 0),
+        "latency": measured.get("latency"),
+    }
+    status = score.get("status", "success")
+    if status not in ("success", "fallback"):
+        fields["missing"] = f"unscored: evalscope says {status}"
+    return fields
+
+
+def _words(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+
+
+def _details(row: Values) -> Values:
+    """Return the columns as objects, which older versions stored as text, and the gold choice."""
+    columns = {name: _object(row[name]) for name in ("doc", "metric", "model_response")}
+    choices, index = columns["doc"].get("choices") or [], columns["doc"].get("gold_index")
+    first = index[0] if isinstance(index, list) and index else index
+    target = str(choices[first]).strip() if choices and isinstance(first, int) else ""
+    return {**columns, "target": target}
+
+
+def _object(value: Any) -> Values:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = ast.literal_eval(value)
+    return {key: inner for key, inner in value.items() if inner is not None}
+
+
+def _result(row: Values) -> Values:
+    provider, prompt, answer = row["provider"], row.get("prompt") or {}, row.get("response") or {}
+    named = provider.get("label") or provider["id"] if isinstance(provider, dict) else provider
+    fields = {
+        "model": str(named),
+        "prompt": str(prompt.get("raw", "") if isinstance(prompt, dict) else prompt),
+        "text": str(answer.get("output") or ""),
+        "latency": float(row.get("latencyMs") or 0) / 1000.0,
+        "asked": sorted((str(name), str(value)) for name, value in (row.get("vars") or {}).items()),
+    }
+    # failureReason 2: the provider failed; 1: an assertion did, which is an answer
+    if row.get("failureReason") == 2 or (row.get("error") and "output" not in answer):
+        fields["missing"] = f"error: {str(row.get('error')).strip()[:300]}"
+    return fields
+
+
+# ---------------------------------------------------------------------- names by the path
+
+
+def _beside(path: Path, name: str) -> dict[str, Any]:
+    file = path.with_name(name)
+    return json_object(file) if file.exists() else {}
+
+
+def _helm_named(path: Path) -> tuple[str | None, None]:
+    return (_beside(path, "run_spec.json").get("adapter_spec") or {}).get("model"), None
+
+
+def _agent(path: Path) -> tuple[str | None, None]:
+    said = _beside(path, "run_metadata.json")
+    return " ".join(str(said[key]) for key in ("agent_name", "model_name") if said.get(key)) or None, None
+
+
+def _details_named(path: Path) -> tuple[str, str]:
+    match = re.fullmatch(r"details_(.+)_\d{4}-\d\d-\d\dT[\d.:-]+\.parquet", path.name)
+    return path.resolve().parent.parent.name, path.stem if match is None else match[1]
+
+
+def _folder_named(path: Path) -> tuple[str, str]:
+    return path.resolve().parent.name, path.stem
+
+
+_MCPMARK = {
+    "prompt_tokens": "token_usage.input_tokens",
+    "completion_tokens": "token_usage.output_tokens",
+    "latency": "agent_execution_time|execution_time",
+}
+
+FORMATS: tuple[Format, ...] = (
+    # Shape: the JSON that `promptfoo eval --output results.json` writes.
+    Format(
+        "promptfoo results",
+        {
+            "question": "testIdx",
+            "reason": "gradingResult.reason",
+            "prompt_tokens": "response.tokenUsage.prompt",
+            "completion_tokens": "response.tokenUsage.completion",
+        },
+        top=("results.results",),
+        rows=_promptfoo,
+        convert=_result,
+        named=lambda path: (None, path.stem),
+        files=(("*.json", b'"evalId"'),),
+        metrics="namedScores",
+        ids="vars",
+        asked=("asked",),
+        identity="evalId",
+    ),
+    # Shape: BaseEvaluator.evaluate, and format_details of OpenICLEvalTask, of OpenCompass.
+    Format(
+        "OpenCompass details",
+        {
+            "question": "example_abbr|place",
+            "score": "correct|is_correct|cascade_correct",  # as OpenCompass itself counts
+            "text": "origin_prediction|pred|predictions",
+            "target": "references|answer",
+        },
+        keys=("example_abbr|predictions|pred|correct|is_correct|cascade_correct",),
+        top=("details",),
+        rows=_opencompass,
+        named=_folder_named,
+        files=(("results/*/*.json", b"{"),),
+        asked=(),
+    ),
+    # Shape: save_meta_json in src/results_reporter.py of MCPMark.
+    Format(
+        "MCPMark result",
+        {
+            "model": "model_name",
+            "task": "mcp",
+            "question": "task_name",
+            "score": "execution_result.success",
+            "reason": "execution_result.error_message|execution_result.verification_error",
+            **_MCPMARK,
+        },
+        top=("task_name", "model_name", "execution_result"),
+        rows=lambda data, _path, _choices: iter([data]),
+        named=lambda path: (None, path.stem),
+        files=(("meta.json", b'"execution_result"'),),
+        asked=(),
+    ),
+    # Shape: the published results, https://github.com/eval-sys/mcpmark-experiments.
+    Format(
+        "MCPMark results",
+        {"task": "service", "score": "success", "reason": "error_message|verification_error", **_MCPMARK},
+        top=("model", "service", "task", "runs"),
+        rows=_runs,
+        files=(("model_results/*/*.json", b"{"),),
+        asked=(),
+    ),
+    Format("SWE-bench report", {}, top=("submitted_ids", "resolved_ids"), rows=_instances),
+    # Shape: PerInstanceStats in helm/benchmark/metrics/metric.py of HELM.
+    Format(
+        "HELM statistics",
+        {"question": "instance_id", "trial": "train_trial_index"},
+        keys=("instance_id", "train_trial_index", "stats"),
+        rows=_helm,
+        named=_helm_named,
+        files=(("per_instance_stats.json", b""),),
+        asked=(),
+    ),
+    Format(
+        "lighteval details",
+        {"question": "doc.id", "prompt": "doc.query", ANSWERS: "model_response.text"},
+        keys=("doc", "model_response", "metric"),
+        convert=_details,
+        named=_details_named,
+        files=(("details_*.parquet", b""),),
+        metrics="metric",
+        ids="doc",
+    ),
+    Format(
+        "evalscope reviews",
+        {
+            "question": "sample_score.group_id|sample_score.sample_id|index",
+            "trial": "sample_score.generation_index",
+            METRIC: "sample_score.score.main_score_name",
+            "extracted": "sample_score.score.extracted_prediction",
+            "reason": "sample_score.score.explanation",
+        },
+        keys=("index", "sample_score"),
+        convert=_review,
+        named=_folder_named,
+        files=(("reviews/**/*.jsonl", b""),),
+        metrics="sample_score.score.value",
+        ids="sample_score.sample_metadata",
+    ),
+    # results.json of Terminal-Bench; which attempt of a task it was, only the order says
+    Format(
+        "Terminal-Bench results",
+        {
+            "question": "task_id",
+            "score": "is_resolved",
+            "prompt": "instruction",
+            "reason": "failure_mode",
+            "prompt_tokens": "total_input_tokens",
+            "completion_tokens": "total_output_tokens",
+        },
+        keys=("task_id", "trial_name", "is_resolved"),
+        named=_agent,
+        files=(("*results.json", b'"trial_name"'),),
+    ),
+    # raw answers of the paper (arXiv:2510.04265); which trial a seed was, only the order says
+    Format(
+        "raw answers of the paper",
+        {
+            "question": "data_id",
+            "correct": "processed_results.is_correct",
+            "text": "output.text",
+            "finish_reason": "output.finish_reason",
+            "completion_tokens": "output.num_completion_tokens",
+        },
+        keys=("data_id", "seed", "processed_results"),
+    ),
+    # eval_all.json: a row a question, with a list of verdicts
+    Format(
+        "LiveCodeBench results",
+        {"question": "question_id", "correct": "graded_list", "text": "output_list"},
+        keys=("question_id", "graded_list"),
+    ),
+    # eval_results.json: an object of lists
+    Format(
+        "EvalPlus results",
+        {"question": "task_id", "correct": "plus_status", "text": "solution"},
+        keys=("task_id", "base_status", "plus_status"),
+    ),
+    # runs.jsonl of METR's eval-analysis-public
+    Format(
+        "METR runs",
+        {"question": "task_id", "model": "alias", "score": "score_binarized"},
+        keys=("task_id", "alias", "score_binarized"),
+    ),
+)
+
+TABLE = Format("table", {})
+"""A table with our columns, or with those that the user maps."""
+
+
+def format_of_object(data: Values, path: Path) -> Format | None:
+    """Return the format that the object in a JSON file is told by; None where only its rows tell it."""
+    for known in FORMATS:
+        if known.top and known.rows and all(find(data, key)[0] for key in known.top):
+            row = next(known.rows(data, path, Choices()), {}) if known.keys else {}
+            if all(find(row, key)[0] for key in known.keys):
+                return known
+    return None
+
+
+def format_of_row(row: Values) -> Format:
+    """Return the format that a table's first row is told by."""
+    if "question" in row:
+        return TABLE
+    told = (known for known in FORMATS if not known.top and known.keys)
+    return next((known for known in told if all(find(row, key)[0] for key in known.keys)), TABLE)
