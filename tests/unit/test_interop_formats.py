@@ -206,7 +206,7 @@ class TestPromptfoo:
         "MCPMark",
         "Terminal-Bench",
         "METR",
-    ],  # fmt: skip
+    ],
 )
 def test_published_verdicts_are_read_as_trials(tmp_path, data, verdicts):
     path = tmp_path / "results.json"
