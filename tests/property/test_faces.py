@@ -1,0 +1,198 @@
+"""One fold behind all faces: session, board, monitor and compare call the same of the same answers.
+
+Crossed: scales, graded answers, lost answers, several tasks, arrival orders, several answers a request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from session_scripts import drive, make_spec
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import GoalSpec, TaskSpec
+from scorio.sequential import Monitor, board, compare
+
+FEW = settings(max_examples=2, phases=(Phase.explicit, Phase.generate))
+SEEDS = st.integers(0, 2**31)
+MODELS, QUESTIONS, REPEATS = 3, 20, 6
+CHANCES = (0.85, 0.55, 0.2)
+SCALES = {
+    "right or wrong": (0.0, 1.0),
+    "from -1 to 3": (-1.0, 3.0),
+    "graded": (0.0, 0.3, 1.0),
+    "points": (1, 2, 5),
+}
+EACH_SCALE = pytest.mark.parametrize("scale", SCALES)
+EACH_LOSS = pytest.mark.parametrize("share", [0.0, 0.08])
+
+
+def answers(seed, weights, share, tasks=1, chances=CHANCES):
+    """Return categories by task, model, question and repeat; -1 where the answer is lost."""
+    rng = np.random.default_rng(seed)
+    shape = (tasks, MODELS, QUESTIONS, REPEATS)
+    found = rng.binomial(len(weights) - 1, np.array(chances)[None, :, None, None], shape)
+    found[rng.random(shape) < share] = -1
+    return found
+
+
+def told(found):
+    """Return what answers a request from `found`, and what is lost of it."""
+
+    def at(request):
+        place = int(request.task[1:]), int(request.key.model[1:]), int(request.question[1:])
+        return int(found[place][request.repeat])
+
+    return at, lambda request: at(request) < 0
+
+
+def spec_of(weights, tasks=1, each=1, **parts):
+    """Return a spec that asks `REPEATS` passes at most; margins and values are parts of the scale's range."""
+    origin, unit = min(weights), max(weights) - min(weights)
+    scaled = {name: parts[name] * unit for name in ("equivalence", "width") if parts.get(name) is not None}
+    if parts.get("value") is not None:
+        scaled["value"] = origin + unit * parts["value"]
+    spec = make_spec(MODELS, QUESTIONS, max_passes=REPEATS, **parts | scaled)
+    questions = tuple(f"q{number}" for number in range(QUESTIONS))
+    all_tasks = tuple(TaskSpec(f"t{number}", questions, weights) for number in range(tasks))
+    return replace(spec, tasks=all_tasks, allocation=replace(spec.allocation, samples_per_prompt=each))
+
+
+def run(spec, found, seed):
+    answer, lost = told(found)
+    return drive(Session(spec), answer, slots=6, rng=np.random.default_rng(seed), missing=lost)
+
+
+def verdicts(session):
+    """Return what is called of each pair, and at which step."""
+    pairs = [one for one in session.decisions if one.kind == "pair"]
+    return {one.models: (one.verdict, one.step) for one in pairs}
+
+
+def of_board(names, result):
+    """Return the verdicts of a board or a monitor, by pair as a session names them."""
+    found = {}
+    for text, step in result.verdicts.items():
+        first, sign, second = text.split()
+        pair = (first, second) if names.index(first) < names.index(second) else (second, first)
+        better = "better" if pair == (first, second) else "worse"
+        found[pair] = "tie" if sign == "=" else better, step
+    return found
+
+
+@EACH_SCALE
+@EACH_LOSS
+@FEW
+@given(seed=SEEDS)
+def test_all_faces_call_the_same_at_the_same_steps(scale, share, seed):
+    weights, margin = SCALES[scale], 0.3
+    found, names = answers(seed, weights, share), ("m0", "m1", "m2")
+    session = run(spec_of(weights, equivalence=margin, family="pair"), found, seed)
+    order, equivalence = session.board.cells[0].sequence.order, margin * np.ptp(weights)
+    options = {"order": order, "equivalence": equivalence, "weights": weights}
+    expected = verdicts(session)
+    whole = board(dict(zip(names, found[0], strict=True)), family="pair", missing=-1, **options)
+    assert of_board(names, whole) == expected
+    monitor = Monitor(names, QUESTIONS, family="pair", **options)
+    calls = [(m, q, n) for m in range(MODELS) for q in range(QUESTIONS) for n in range(REPEATS)]
+    for row in np.random.default_rng(seed).permutation(len(calls)):
+        model, question, repeat = calls[row]
+        category = int(found[0, model, question, repeat])
+        monitor.update(names[model], question, None if category < 0 else category)
+    # An outcome that is told earlier takes an earlier repeat's place, so the monitor's own board is compared.
+    assert {pair: call[0] for pair, call in of_board(names, monitor.state).items()} == {
+        pair: call[0]
+        for pair, call in of_board(names, board_as_told(names, found[0], calls, seed, options)).items()
+    }
+    for pair, (verdict, step) in expected.items():
+        first, second = (found[0, int(name[1:])] for name in pair)
+        alone = compare(first, second, missing=-1, **options)
+        assert alone.trials == step
+        assert {"first": "better", "second": "worse"}.get(alone.verdict, alone.verdict) == verdict
+
+
+def board_as_told(names, found, calls, seed, options):
+    """Return the board of the answers in the order in which each question's repeats were told."""
+    arrived = np.full_like(found, -1)
+    used = np.zeros(found.shape[:2], dtype=int)
+    for row in np.random.default_rng(seed).permutation(len(calls)):
+        model, question, repeat = calls[row]
+        arrived[model, question, used[model, question]] = found[model, question, repeat]
+        used[model, question] += 1
+    return board(dict(zip(names, arrived, strict=True)), family="pair", missing=-1, **options)
+
+
+GOALS = {
+    "ranking": {"goal": "ranking", "equivalence": 0.25},
+    "threshold": {"goal": "threshold", "value": 0.5, "equivalence": 0.1},
+    "width": {"goal": "width", "width": 0.4},
+}
+"""What a session is asked; values, margins and widths as parts of the scale's range."""
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize(("tasks", "each"), [(1, 1), (2, 1), (2, REPEATS - 1)])
+@EACH_LOSS
+@FEW
+@given(seed=SEEDS)
+def test_another_scale_changes_the_units_and_nothing_else(goal, tasks, each, share, seed):
+    found = answers(seed, (0.0, 1.0), share, tasks)
+    plain = run(spec_of((0.0, 1.0), tasks, each, **GOALS[goal]), found, seed)
+    scaled = run(spec_of((-1.0, 3.0), tasks, each, **GOALS[goal]), found, seed)
+    assert verdicts(scaled) == verdicts(plain)
+    assert scaled.stopped.reason == plain.stopped.reason
+    for here, there in zip(plain.results().models, scaled.results().models, strict=True):
+        ends = np.array([here.score, here.low, here.high])
+        assert np.array([there.score, there.low, there.high]) == pytest.approx(4 * ends - 1)
+    # What is held against no other model and no number is a score, not a difference.
+    shift = -1.0 if goal == "width" else 0.0
+    for here, there in zip(plain.results().pairs, scaled.results().pairs, strict=True):
+        ends = np.array([here.difference, here.low, here.high])
+        assert np.array([there.difference, there.low, there.high]) == pytest.approx(4 * ends + shift)
+
+
+@pytest.mark.parametrize("weights", [(1.0, 1.0), (3.0, 1.0), (1.0, 4.0)])
+@EACH_LOSS
+@FEW
+@given(seed=SEEDS)
+def test_several_tasks_count_with_their_weights(weights, share, seed):
+    """Scores and differences are the weighted means of what each task says by itself."""
+    found = answers(seed, (0.0, 1.0), share, 2, chances=(0.6, 0.6, 0.55))
+    spec = spec_of((0.0, 1.0), 2, goal="budget", trials=MODELS * 2 * QUESTIONS * REPEATS)
+    tasks = tuple(replace(task, weight=weight) for task, weight in zip(spec.tasks, weights, strict=True))
+    spec = replace(spec, tasks=tasks)
+    results = run(spec, found, seed).results()
+    counted = np.where(found < 0, np.nan, found)
+    shares = np.array(weights) / sum(weights)
+    expected = shares @ np.nanmean(counted, axis=3).mean(axis=2)
+    assert [line.score for line in results.models] == pytest.approx(expected)
+    undecided = [pair for pair in results.pairs if pair.verdict == "open"]  # others stay as they were called
+    assert undecided
+    for pair in undecided:
+        first, second = int(pair.first[1:]), int(pair.second[1:])
+        assert pair.difference == pytest.approx(expected[first] - expected[second])
+
+
+def two_tasks(heavy, goal):
+    """Return a spec of one model and two tasks, of which the first weighs `heavy` times as much."""
+    questions = tuple(f"q{number}" for number in range(QUESTIONS))
+    tasks = (TaskSpec("t0", questions, weight=heavy), TaskSpec("t1", questions))
+    return replace(make_spec(1, 1, goal="threshold", value=0.5, max_passes=60), tasks=tasks, goal=goal)
+
+
+@pytest.mark.parametrize(("heavy", "verdict"), [(4.0, "better"), (0.25, "worse")])
+def test_a_threshold_holds_for_the_weighted_score(heavy, verdict):
+    """A model that is nearly always right on one task and nearly never on the other."""
+
+    def answer(request):
+        key = (int(request.task[1:]), int(request.question[1:]), request.repeat)
+        return int(np.random.default_rng(key).random() < (0.95, 0.05)[key[0]])
+
+    session = drive(Session(two_tasks(heavy, GoalSpec("threshold", value=0.5))), answer)
+    assert session.stopped.reason == "resolved"
+    (call,) = verdicts(session).values()
+    assert call[0] == verdict
