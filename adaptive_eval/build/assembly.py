@@ -92,7 +92,7 @@ from adaptive_eval.tasks.task import Task
 from adaptive_eval.tasks.template import PromptTemplate
 from adaptive_eval.trial import Question
 from adaptive_eval.views.details import STARTED_AT
-from adaptive_eval.views.repeats import once_only_words
+from adaptive_eval.views.verdicts import once_only_words
 
 LOADERS.update({INSPECT: inspect_rows, LM_EVAL: lm_eval_rows})
 SCORERS.update({"inspect": InspectScorer, "lm-eval": LmEvalScorer})

@@ -99,7 +99,7 @@ def command(
 
 
 def _print_json(views: Iterator[Summary]) -> Summary:
-    from adaptive_eval.views.json_lines import JsonLines
+    from adaptive_eval.views.report_json import JsonLines
 
     lines = JsonLines()
     for view in views:
@@ -189,7 +189,7 @@ def _refuse_with_web(display: str | None, as_json: bool, once: bool, until: str 
 
 
 def _serve(run: Path, host: str, port: int) -> None:
-    from adaptive_eval.views.web.serve import is_loopback, serve
+    from adaptive_eval.views.web.app import is_loopback, serve
 
     def announce(address: str) -> None:
         click.echo(f"Open {address}")

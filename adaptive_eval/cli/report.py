@@ -66,7 +66,7 @@ def command(run: tuple[Path, ...], output: Path | None, leaderboard: bool, no_ex
 def _compare(before: Path, after: Path, output: Path | None) -> None:
     """Print the changes from one run to another, or write them to a directory."""
     from adaptive_eval.run.claims import compare_runs
-    from adaptive_eval.views.compare_views import comparison_markdown, write_comparison
+    from adaptive_eval.views.comparison import comparison_markdown, write_comparison
 
     comparison = compare_runs(before, after)
     if output is None:

@@ -42,7 +42,7 @@ def command(
     """
     from adaptive_eval.build.describe import describe_run
     from adaptive_eval.store.reader import RunReader
-    from adaptive_eval.views.stored_trials import sample_data, sample_lines
+    from adaptive_eval.views.trials import sample_data, sample_lines
 
     if missing and category is not None:
         raise UsageError(f"--category {category} and --missing: a missing trial has no category")

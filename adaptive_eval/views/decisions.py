@@ -10,8 +10,7 @@ from adaptive_eval.core.results import Decision, ModelResult, PairResult, Result
 from adaptive_eval.errors import SessionError
 from adaptive_eval.views.numbers import count, duration, percent, signed, trimmed, usd
 from adaptive_eval.views.promises import promises
-from adaptive_eval.views.repeats import exact_words
-from adaptive_eval.views.verdicts import verdict_words
+from adaptive_eval.views.verdicts import exact_words, verdict_words
 
 
 def describe(what: Decision | StopVerdict) -> str:

@@ -42,16 +42,16 @@ from adaptive_eval.views.paper_tables import paper_latex, paper_markdown
 from adaptive_eval.views.plots import course_plots
 from adaptive_eval.views.promises import promises
 from adaptive_eval.views.rankings import ranking_rows
-from adaptive_eval.views.ranks import rank_column
-from adaptive_eval.views.repeats import exact_pairs
 from adaptive_eval.views.run_words import condition_words, run_problems
 from adaptive_eval.views.sentences import TEMPLATES
 from adaptive_eval.views.summary import Summary, evidence_progress
 from adaptive_eval.views.verdicts import (
+    exact_pairs,
     fixed_words,
     is_single,
     of_kind,
     pair_name,
+    rank_column,
     saved_words,
     saving,
     tie_words,

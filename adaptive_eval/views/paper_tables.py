@@ -9,9 +9,8 @@ from adaptive_eval.views.escape import md, table
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.numbers import NOTHING, fixed, interval
 from adaptive_eval.views.phrases import level_words, score_decimals, score_name
-from adaptive_eval.views.ranks import rank_column
 from adaptive_eval.views.summary import Summary
-from adaptive_eval.views.verdicts import family_words
+from adaptive_eval.views.verdicts import family_words, rank_column
 
 _TEX = {
     "\\": r"\textbackslash{}",

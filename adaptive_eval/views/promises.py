@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from adaptive_eval.core.results import Results
 from adaptive_eval.views.numbers import trimmed
-from adaptive_eval.views.ranks import rank_column
 from adaptive_eval.views.sentences import sentences
+from adaptive_eval.views.verdicts import rank_column
 
 
 @dataclass(frozen=True, slots=True)

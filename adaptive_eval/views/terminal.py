@@ -42,14 +42,14 @@ from adaptive_eval.views.phrases import (
     settings_words,
     span_words,
 )
-from adaptive_eval.views.ranks import rank_column
-from adaptive_eval.views.repeats import exact_pairs
 from adaptive_eval.views.run_words import condition_words, spent_words
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import (
+    exact_pairs,
     fixed_words,
     of_kind,
     pair_name,
+    rank_column,
     saved_words,
     state_word,
     tie_words,

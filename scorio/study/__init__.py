@@ -19,10 +19,17 @@ from scorio.study.priors import (
     prior_study,
 )
 from scorio.study.separation import Separation, pair_separation
-from scorio.study.settling import NEVER, Convergence, convergence, worst_trajectory
+from scorio.study.settling import (
+    NEVER,
+    Convergence,
+    RankTrajectory,
+    convergence,
+    rank_trajectory,
+    recorded_gold,
+    worst_trajectory,
+)
 from scorio.study.sources import Bootstrap, IndependentRuns, Resampling, Source, replicate_trials
 from scorio.study.tau import TauCurves, tau_curves
-from scorio.study.trajectory import RankTrajectory, rank_trajectory, recorded_gold
 
 __all__ = [
     "NEVER",

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio.rank._ties import rank_groups
-from scorio.study._moments import posterior
+from scorio.study._comparable import posterior
 from scorio.study._seeds import Seed, run_blocks
 from scorio.study.coins import Coins
 

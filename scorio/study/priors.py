@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio.rank._kendall import tau_b_of_signs
-from scorio.study._comparable import pair_signs
-from scorio.study._moments import mean_and_error
+from scorio.study._comparable import mean_and_error, pair_signs
 from scorio.study._seeds import Seed, block_generator, run_blocks, seed_sequence
 from scorio.study.coins import Coins, shift_to_means
 

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.study._moments import posterior
+from scorio.study._comparable import posterior
 from scorio.study._seeds import Seed, run_blocks
 from scorio.study.coins import Coins
 

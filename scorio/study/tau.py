@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scorio.rank._kendall import tau_b_of_signs
-from scorio.study._comparable import pair_signs
+from scorio.study._comparable import mean_and_error, pair_signs
 from scorio.study._keys import check_metrics, keys_by_trial, standard_of
-from scorio.study._moments import mean_and_error
 from scorio.study._seeds import Seed, run_blocks
 from scorio.study.gold import GoldStandard
 from scorio.study.metrics import Metric

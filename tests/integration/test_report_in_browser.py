@@ -15,7 +15,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.accounts import QuestionAccount
-from adaptive_eval.views.compare_views import write_comparison
+from adaptive_eval.views.comparison import write_comparison
 from adaptive_eval.views.files import write_reports
 from adaptive_eval.views.page import to_html
 from adaptive_eval.views.reading import summarise

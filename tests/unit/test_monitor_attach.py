@@ -19,8 +19,8 @@ from adaptive_eval.errors import RunNotFound
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.decisions import describe
-from adaptive_eval.views.json_lines import JsonLines
 from adaptive_eval.views.reading import Attachment, is_running
+from adaptive_eval.views.report_json import JsonLines
 
 
 def attachment_of(reader, *, now=runs.STARTED + 1e6, running=lambda directory, age: False):

@@ -9,8 +9,8 @@ import pytest
 import standings_examples as examples
 from standings_examples import MORE
 
-from adaptive_eval.views.json_lines import JsonLines
 from adaptive_eval.views.outlook import outlook, outlook_parts
+from adaptive_eval.views.report_json import JsonLines
 
 WORDS = "91 % goal reached in budget · 1,056 more trials (594–4,362)"
 

@@ -14,8 +14,13 @@ from markdown_it import MarkdownIt
 from test_report_html import HOSTILE, LOADS, Page
 
 from adaptive_eval.cli.report import command
-from adaptive_eval.views.compare_views import comparison_data, comparison_html, comparison_markdown
-from adaptive_eval.views.comparison import compare, comparison_words
+from adaptive_eval.views.comparison import (
+    compare,
+    comparison_data,
+    comparison_html,
+    comparison_markdown,
+    comparison_words,
+)
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.plain_data import json_text
 

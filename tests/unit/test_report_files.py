@@ -14,9 +14,8 @@ import standings_examples as examples
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.files import write_reports
-from adaptive_eval.views.json_lines import JsonLines
 from adaptive_eval.views.reading import summarise
-from adaptive_eval.views.report_json import to_json
+from adaptive_eval.views.report_json import JsonLines, to_json
 
 DOCS = Path(__file__).parents[2] / "docs" / "report-schema.md"
 

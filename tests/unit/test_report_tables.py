@@ -12,7 +12,7 @@ import run_examples as runs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.views.csv_tables import models_csv, pairs_csv, questions_csv
+from adaptive_eval.views.files import models_csv, pairs_csv, questions_csv
 from adaptive_eval.views.paper_tables import paper_latex, paper_markdown, tex
 
 

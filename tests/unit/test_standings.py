@@ -8,7 +8,7 @@ from standings_examples import QUICKSTART, example
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.views.promises import promises
-from adaptive_eval.views.ranks import rank_column
+from adaptive_eval.views.verdicts import rank_column
 
 MEANS = (0.95, 0.5, 0.5, 0.05)
 

@@ -10,12 +10,12 @@ import sys
 import pytest
 
 from adaptive_eval.errors import RunFileError, RunLocked
-from adaptive_eval.store.lock import WriterLock
+from adaptive_eval.store.writer import WriterLock
 
 HOLD = """
 import sys
 from pathlib import Path
-from adaptive_eval.store.lock import WriterLock
+from adaptive_eval.store.writer import WriterLock
 lock = WriterLock.acquire(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
@@ -24,7 +24,7 @@ sys.stdin.read()
 HOLD_AND_FORK = """
 import os, sys
 from pathlib import Path
-from adaptive_eval.store.lock import WriterLock
+from adaptive_eval.store.writer import WriterLock
 lock = WriterLock.acquire(Path(sys.argv[1]))
 if os.fork() == 0:
     print("forked", os.getpid(), flush=True)

@@ -21,7 +21,7 @@ from scorio.study import (
     replicate_trials,
     tau_curves,
 )
-from scorio.study._moments import posterior
+from scorio.study._comparable import posterior
 
 AVG, PASS3 = Metric("avg"), Metric("pass_at_k", k=3)
 

@@ -10,10 +10,10 @@ import standings_examples as examples
 from rich.console import Console
 
 from adaptive_eval.core.results import BudgetLine
-from adaptive_eval.views.json_lines import JsonLines
 from adaptive_eval.views.live import PlainLines
 from adaptive_eval.views.metrics import RunMetrics
 from adaptive_eval.views.page import to_html, to_markdown
+from adaptive_eval.views.report_json import JsonLines
 from adaptive_eval.views.summary import budget_use
 from adaptive_eval.views.terminal import run_display
 

@@ -7,27 +7,132 @@ each of its trials by number.
 from __future__ import annotations
 
 import hashlib
+import secrets
+import socket
+from collections.abc import Callable
+from ipaddress import ip_address
 from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adaptive_eval.errors import RunFileError, RunNotFound
+from adaptive_eval.http_server import listen, quiet_server
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import TrialKey
 from adaptive_eval.views.escape import download
-from adaptive_eval.views.page import Live, page
+from adaptive_eval.views.page import Live, page, style_source
 from adaptive_eval.views.trials import prompt_text, shown_trial
-from adaptive_eval.views.web.folder import Folder
-from adaptive_eval.views.web.guard import Guard
+from adaptive_eval.views.web.folder import Folder, open_folder
+
+
+def content_security_policy() -> str:
+    """Return the policy of the pages: our own scripts and our one style sheet, nothing from elsewhere."""
+    parts = (
+        "default-src 'none'",
+        "script-src 'self'",
+        f"style-src {style_source()}",
+        "img-src data:",
+        "connect-src 'self'",
+        "form-action 'none'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+    return "; ".join(parts)
+
+
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",  # the address holds the token
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def new_token() -> str:
+    """Return a token that cannot be guessed: 192 random bits, safe in an address."""
+    return secrets.token_urlsafe(24)
+
+
+class Guard:
+    """Lets only those in who know the token, which is the first part of every path."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._headers = {"Content-Security-Policy": content_security_policy(), **_HEADERS}
+        self._token = token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in self._headers.items():
+                    headers[name] = value
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        given = str(scope["path"]).split("/")[1].encode("utf-8", "replace") if "/" in scope["path"] else b""
+        if secrets.compare_digest(given, self._token):
+            await self._app(scope, receive, with_headers)
+        else:
+            response = PlainTextResponse(
+                "Not found: use the whole address that was printed.", status_code=404
+            )
+            await response(scope, receive, with_headers)
+
+
+_GRACE = 2  # seconds for answers under way when Ctrl-C comes
+
+
+def serve(path: Path, *, host: str, port: int, ready: Callable[[str], None]) -> None:
+    """Serve the page of a run, or of all runs in a folder, until SIGINT or SIGTERM."""
+    token, folder = new_token(), open_folder(path)
+    try:
+        listener = listen(host, port)
+        server = quiet_server(create_app(folder, token), timeout_graceful_shutdown=_GRACE)
+        ready(f"http://{_shown(host)}:{listener.getsockname()[1]}/{token}/")
+        server.run(sockets=[listener])
+    finally:
+        folder.close()
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach a server on `host`.
+
+    Examples
+    --------
+    >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "gpu-box")]
+    [True, True, True, False, False]
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _shown(host: str) -> str:
+    """Return `host` as part of an address; every interface is reached by this machine's name."""
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+        return socket.gethostname()
+    return f"[{host}]" if ":" in host else host
+
 
 _STATIC = Path(__file__).parent.parent / "static"
 _LARGEST = 2**63 - 1  # as far as the run file counts
