@@ -260,16 +260,26 @@ class Gatherer:
 
     def cells(self) -> Cells:
         """Return where every trial belongs; questions are counted in the order of :meth:`gathered`."""
+        return self._cells("1")[0]
+
+    def answers(self) -> tuple[Cells, Ints]:
+        """Return where every answer that counts belongs, and its category or score as a whole number."""
+        return self._cells("missing IS NULL")
+
+    def _cells(self, chosen: str) -> tuple[Cells, Ints]:
         ordered = [number for task in self._tasks.values() for number in task.numbers]
         place = np.empty(len(ordered), dtype=np.int64)
         place[ordered] = np.arange(len(ordered))
-        query = "SELECT id, model, question FROM trials ORDER BY model, question, series, number"
-        table = np.fromiter(self._db.execute(query), dtype=np.dtype("i8, i8, i8"))
-        rows, model, question = (table[name].astype(np.int64) for name in ("f0", "f1", "f2"))
+        query = (
+            "SELECT id, model, question, CAST(coalesce(category, score, -1) AS INTEGER) FROM trials "  # noqa: S608
+            f"WHERE {chosen} ORDER BY model, question, series, number"
+        )
+        table = np.fromiter(self._db.execute(query), dtype=np.dtype("i8, i8, i8, i8"))
+        rows, model, question, category = (table[name].astype(np.int64) for name in table.dtype.names or ())
         starts = np.flatnonzero(np.r_[True, (np.diff(model) != 0) | (np.diff(question) != 0)])
         lengths = np.diff(np.r_[starts, rows.size])
         repeat = np.arange(rows.size) - np.repeat(starts, lengths)
-        return Cells(rows, model, place[question], repeat)
+        return Cells(rows, model, place[question], repeat), category
 
     def trials(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         """Return trials by their row numbers, in that order: the fields of :class:`Found` that are known."""

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.engine.independence import ENOUGH, IndependenceAudit, Repeat
+from adaptive_eval.engine.independence import ENOUGH
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.detect import open_logs
-from adaptive_eval.interop.found import DEFAULT_TASK, Choices, Found, Log, checked, compared
+from adaptive_eval.interop.found import DEFAULT_TASK, Choices
+from adaptive_eval.interop.gather import Gatherer
 from adaptive_eval.interop.tabular import archive_outcomes
 from adaptive_eval.simulate.recorded import NO_TRIAL, RecordedOutcomes
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One recorded trial."""
-
-    # which cell it belongs to
-    model: str
-    task: str
-    question: str
-    number: int  # its place among the trials of its cell; need not be contiguous
-    category: int  # category from 0; for a binary rubric 1 is right and 0 is wrong
 
 
 def read_recorded(paths: Sequence[Path], choices: Choices | None = None) -> RecordedOutcomes:
@@ -55,11 +45,16 @@ def read_recorded(paths: Sequence[Path], choices: Choices | None = None) -> Reco
             return RecordedOutcomes(
                 tuple(models), tuple((DEFAULT_TASK, name) for name in questions), kept, copies
             )
-    logs = open_logs(paths, choices, texts=False)
-    trials, copies = _trials(logs)
-    recorded = tabulate(trials)
+    with TemporaryDirectory(prefix="adaptive-eval-") as folder:
+        gatherer = Gatherer(Path(folder), audit=True)
+        try:
+            for log in open_logs(paths, choices, texts=False):
+                gatherer.add(log)
+            recorded = _tabulated(gatherer)
+        finally:
+            gatherer.close()
     choices.require_renamed(recorded.models)
-    return replace(recorded, copies=copies)
+    return recorded
 
 
 def _without_copies(outcomes: NDArray[Any]) -> NDArray[Any]:
@@ -78,80 +73,26 @@ def recorded_weights(paths: Sequence[Path]) -> tuple[float, ...] | None:
     return known.pop() if len(known) == 1 else None
 
 
-def _trials(logs: Iterable[Log]) -> tuple[list[Trial], int]:
-    """Return the trials of logs, and how many copies are left out.
-
-    The trials of a log follow those of the logs before, unless their numbers count for all.
-    """
-    trials: list[tuple[Trial, Repeat]] = []
-    following: dict[tuple[str, str, str], int] = {}
-    audit = IndependenceAudit({})
-    for log in logs:
-        first: dict[tuple[str, str, str], int] = {}
-        for found in checked(log):
-            cell = (found.model, found.task, found.question)
-            if found.number is None:
-                number = following.get(cell, 0)
-            else:
-                begin = 0 if log.numbered else first.setdefault(cell, following.get(cell, 0))
-                number = begin + found.number
-            if not log.numbered or found.number is None:
-                following[cell] = max(following.get(cell, 0), number + 1)
-            if found.missing is None:
-                trials.append((Trial(*cell, number, _category(log, found)), compared(audit, found)))
-    # Only the complete logs tell whether a model ever varies.
-    copying = {model for model in {trial.model for trial, _ in trials} if audit.suspected(model)}
-    kept = [
-        trial
-        for trial, repeat in trials
-        if repeat != "copy" and not (repeat == "same" and trial.model in copying)
-    ]
-    return kept, len(trials) - len(kept)
-
-
-def _category(log: Log, found: Found) -> int:
-    if found.category is not None:
-        return found.category
-    if found.score not in (0.0, 1.0):
+def _tabulated(gatherer: Gatherer) -> RecordedOutcomes:
+    """Return the answers of logs as a table, those without a score and copies left out."""
+    gathered, (cells, categories) = gatherer.gathered(), gatherer.answers()
+    between = [score for scores in gathered.scores.values() for score in scores if score not in (0.0, 1.0)]
+    if between:
         raise OutcomesError(
-            f"{log.path}: {found.place}: score {found.score} is neither 0 nor 1; `adaptive-eval analyze` "
-            "makes a run of such scores, which can be read in its place"
+            f"score {between[0]} is neither 0 nor 1; `adaptive-eval analyze --write RUN` makes a run of such "
+            "scores, which can be read in its place"
         )
-    return int(found.score == 1.0)
-
-
-def tabulate(trials: Iterable[Trial]) -> RecordedOutcomes:
-    """Put single trials into a table, each cell's in the order of their numbers.
-
-    Examples
-    --------
-    >>> table = tabulate([Trial("a", "t", "q", 7, 0), Trial("a", "t", "q", 2, 1)])
-    >>> table.categories.tolist()
-    [[[1, 0]]]
-    """
-    models: dict[str, int] = {}
-    questions: dict[tuple[str, str], int] = {}
-    cells: dict[tuple[int, int], dict[int, int]] = {}
-    for trial in trials:
-        model = models.setdefault(trial.model, len(models))
-        question = questions.setdefault((trial.task, trial.question), len(questions))
-        cell = cells.setdefault((model, question), {})
-        if trial.number in cell:
-            raise OutcomesError(
-                f"trial {trial.number} of model {trial.model!r} on question {trial.question!r} appears twice"
-            )
-        cell[trial.number] = trial.category
-    if not cells:
-        raise OutcomesError("there are no recorded outcomes")
-    depth = max(len(cell) for cell in cells.values())
-    table = np.full((len(models), len(questions), depth), NO_TRIAL, dtype=np.int16)
-    for (model, question), cell in cells.items():
-        table[model, question, : len(cell)] = [cell[number] for number in sorted(cell)]
-    first: dict[str, int] = {}
-    for (task, _), number in questions.items():
-        first.setdefault(task, number)
-    names = sorted(questions, key=lambda name: (first[name[0]], questions[name]))
-    return RecordedOutcomes(tuple(models), tuple(names), table[:, [questions[name] for name in names]])
+    questions = [(task, question) for task, ids in gathered.tasks.items() for question in ids]
+    depth = int(cells.repeat.max(initial=-1)) + 1
+    table = np.full((len(gathered.models), len(questions), depth), NO_TRIAL, dtype=np.int16)
+    table[cells.model, cells.question, cells.repeat] = categories
+    models, asked = (table != NO_TRIAL).any(axis=(1, 2)), (table != NO_TRIAL).any(axis=(0, 2))
+    return RecordedOutcomes(
+        tuple(compress(gathered.models, models)),
+        tuple(compress(questions, asked)),
+        table[models][:, asked],
+        gathered.copies,
+    )
 
 
 def copies_words(copies: int) -> str:
