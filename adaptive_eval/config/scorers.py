@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BeforeValidator, Field
 
 from adaptive_eval.config.section import Count, Duration, Endpoint, EnvName, Section, by_kind
 
@@ -31,17 +31,6 @@ class _ReadsReasoning(_Scorer):
     with_reasoning: bool = Field(
         default=False, description="Give it the reasoning that the server keeps apart from the answer too."
     )
-
-    def options(self) -> dict[str, Any]:
-        """Return the scorer's options, without its kind."""
-        return {**super().options(), "with_reasoning": self.with_reasoning}
-
-    @model_serializer(mode="wrap")
-    def _leave_out_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        data: dict[str, Any] = written(self)
-        if not self.with_reasoning:  # the identity of a run that does not use it stays what it was
-            data.pop("with_reasoning", None)
-        return data
 
 
 class _AnswerScorer(_Scorer):
@@ -219,8 +208,7 @@ class CodeScorerConfig(_Scorer):
 
     def identity(self) -> dict[str, Any]:
         """Return what decides an answer's category: not how safe the machine is."""
-        unused = set() if self.cases else {"cases"}  # the identity of a run without them stays what it was
-        return self.model_dump(mode="json", exclude={"require_sandbox", *unused})
+        return self.model_dump(mode="json", exclude={"require_sandbox"})
 
 
 class CallableScorerConfig(_GradedScorer, _ReadsReasoning):

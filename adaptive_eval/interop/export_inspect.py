@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval import __version__
-from adaptive_eval.interop.cells_of_run import Cell, CellsOfRun, RunDescription, cells_of_run
+from adaptive_eval.interop.cells_of_run import Cell, RunDescription, cells_of_run, tasks_of_run
+from adaptive_eval.interop.found import Found
 from adaptive_eval.library import library
 from adaptive_eval.store.reader import RunReader
 
@@ -25,15 +26,15 @@ def write_inspect(reader: RunReader, about: RunDescription, folder: Path) -> lis
     inspect = _Inspect()
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    with cells_of_run(reader) as cells:
-        weights = about.weights
-        for model in cells.gathered.models:
-            for task in cells.gathered.tasks:
-                log = _log(inspect, cells, model, task, weights.get(task, (0.0, 1.0)))
-                name = f"{task}_{model}".replace("/", "-").replace(":", "-")
-                path = folder / f"{name}.eval"
-                inspect.log.write_eval_log(log, str(path))
-                written.append(path)
+    models, tasks = tasks_of_run(reader)
+    for model in models:
+        for task, questions in tasks.items():
+            asked = list(cells_of_run(reader, model, task, questions))
+            log = _log(inspect, asked, model, task, about.weights.get(task, (0.0, 1.0)))
+            name = f"{task}_{model}".replace("/", "-").replace(":", "-")
+            path = folder / f"{name}.eval"
+            inspect.log.write_eval_log(log, str(path))
+            written.append(path)
     return written
 
 
@@ -47,8 +48,7 @@ class _Inspect:
         )
 
 
-def _log(inspect: _Inspect, cells: CellsOfRun, model: str, task: str, weights: tuple[float, ...]) -> Any:
-    asked = list(cells.of(model, task))
+def _log(inspect: _Inspect, asked: list[Cell], model: str, task: str, weights: tuple[float, ...]) -> Any:
     samples = [
         _sample(inspect, cell, epoch, trial, weights)
         for cell in asked
@@ -74,42 +74,39 @@ def _log(inspect: _Inspect, cells: CellsOfRun, model: str, task: str, weights: t
     )
 
 
-def _sample(
-    inspect: _Inspect, cell: Cell, epoch: int, trial: dict[str, Any], weights: Sequence[float]
-) -> Any:
-    model, answered = inspect.model, trial["category"] is not None
-    prompt, tokens = trial["prompt"], trial.get("tokens", (0, 0))
+def _sample(inspect: _Inspect, cell: Cell, epoch: int, trial: Found, weights: Sequence[float]) -> Any:
+    model, tokens = inspect.model, trial.tokens
     usage = model.ModelUsage(
         input_tokens=tokens[0], output_tokens=tokens[1], total_tokens=tokens[0] + tokens[1]
     )
-    reason = "max_tokens" if trial.get("finish_reason") == "length" else "stop"
-    output = model.ModelOutput.from_content("", trial.get("text", ""), stop_reason=reason)
+    reason = "max_tokens" if trial.finish_reason == "length" else "stop"
+    output = model.ModelOutput.from_content("", trial.text, stop_reason=reason)
     output.usage = usage
-    messages = [model.ChatMessageUser(content=prompt)]
+    messages = [model.ChatMessageUser(content=trial.prompt)]
     scores, error = None, None
-    if answered:
+    if trial.category is not None:
         messages.append(output.message)
         scores = {
             SCORER: inspect.scorer.Score(
-                value=weights[trial["category"]],
-                answer=trial.get("extracted"),
-                explanation=trial.get("reason"),
+                value=weights[trial.category],
+                answer=trial.extracted,
+                explanation=trial.reason,
             )
         }
     else:
-        words = trial["missing"] or "no answer"
+        words = trial.missing or "no answer"
         error = inspect.log.EvalError(message=words, traceback=words, traceback_ansi=words)
     return inspect.log.EvalSample(
         id=cell.question,
         epoch=epoch,
-        input=prompt,
-        target=trial["target"],
+        input=trial.prompt,
+        target=trial.target,
         messages=messages,
         output=output,
         scores=scores,
         error=error,
-        total_time=trial.get("latency", 0.0),
-        working_time=trial.get("latency", 0.0),
+        total_time=trial.latency,
+        working_time=trial.latency,
     )
 
 
@@ -117,7 +114,7 @@ def _results(inspect: _Inspect, cells: Sequence[Cell], weights: Sequence[float],
     """Return the mean over questions of the mean over their answers, as Inspect reports it."""
     means = []
     for cell in cells:
-        scores = [weights[trial["category"]] for trial in cell.trials if trial["category"] is not None]
+        scores = [weights[trial.category] for trial in cell.trials if trial.category is not None]
         if scores:
             means.append(sum(scores) / len(scores))
     log = inspect.log

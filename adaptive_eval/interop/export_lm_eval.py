@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from adaptive_eval import __version__
-from adaptive_eval.interop.cells_of_run import Cell, CellsOfRun, RunDescription, cells_of_run
-from adaptive_eval.interop.found import content_of
+from adaptive_eval.interop.cells_of_run import Cell, RunDescription, cells_of_run, tasks_of_run
+from adaptive_eval.interop.found import Found, content_of
 from adaptive_eval.store.reader import RunReader
 
 METRIC = "score"
@@ -27,29 +27,27 @@ def write_lm_eval(reader: RunReader, about: RunDescription, folder: Path) -> lis
     """
     written = []
     date = datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds").replace(":", "-")
-    with cells_of_run(reader) as cells:
-        weights = about.weights
-        for model in cells.gathered.models:
-            place = folder / model.replace("/", "__").replace(":", "_")
-            place.mkdir(parents=True, exist_ok=True)
-            results = {}
-            for task in cells.gathered.tasks:
-                path = place / f"samples_{task.replace('/', '_')}_{date}.jsonl"
-                results[task] = _write_task(cells, model, task, weights.get(task, (0.0, 1.0)), path)
-                written.append(path)
-            path = place / f"results_{date}.json"
-            path.write_text(json.dumps(_summary(model, results), indent=2), encoding="utf-8")
+    models, tasks = tasks_of_run(reader)
+    for model in models:
+        place = folder / model.replace("/", "__").replace(":", "_")
+        place.mkdir(parents=True, exist_ok=True)
+        results = {}
+        for task, questions in tasks.items():
+            path = place / f"samples_{task.replace('/', '_')}_{date}.jsonl"
+            cells = cells_of_run(reader, model, task, questions)
+            results[task] = _write_task(cells, task, about.weights.get(task, (0.0, 1.0)), path)
             written.append(path)
+        path = place / f"results_{date}.json"
+        path.write_text(json.dumps(_summary(model, results), indent=2), encoding="utf-8")
+        written.append(path)
     return written
 
 
-def _write_task(
-    cells: CellsOfRun, model: str, task: str, weights: tuple[float, ...], path: Path
-) -> dict[str, Any]:
+def _write_task(cells: Iterable[Cell], task: str, weights: tuple[float, ...], path: Path) -> dict[str, Any]:
     total, questions, missing = 0.0, 0, 0
     with path.open("w", encoding="utf-8") as file:
-        for cell in cells.of(model, task):
-            scores = [weights[trial["category"]] for trial in _answered(cell)]
+        for cell in cells:
+            scores = [weights[trial.category or 0] for trial in _answered(cell)]
             missing += len(cell.trials) - len(scores)
             if not scores:
                 continue
@@ -60,21 +58,21 @@ def _write_task(
     return {"alias": task, f"{METRIC},{FILTER}": score, "sample_len": questions, "missing": missing}
 
 
-def _answered(cell: Cell) -> Iterator[Mapping[str, Any]]:
-    return (trial for trial in cell.trials if trial["category"] is not None)
+def _answered(cell: Cell) -> list[Found]:
+    return [trial for trial in cell.trials if trial.category is not None]
 
 
 def _sample(cell: Cell, scores: list[float], mean: float) -> dict[str, Any]:
-    trials = list(_answered(cell))
-    prompt, target = trials[0]["prompt"], trials[0]["target"]
+    trials = _answered(cell)
+    prompt, target = trials[0].prompt, trials[0].target
     doc = {"id": cell.question, "input": prompt, "target": target}
     return {
         "doc_id": cell.place,
         "doc": doc,
         "target": target,
         "arguments": {"gen_args_0": {"arg_0": prompt, "arg_1": {}}},
-        "resps": [[trial.get("text", "") for trial in trials]],
-        "filtered_resps": [[trial.get("extracted") for trial in trials]],
+        "resps": [[trial.text for trial in trials]],
+        "filtered_resps": [[trial.extracted for trial in trials]],
         "filter": FILTER,
         "metrics": [METRIC],
         "doc_hash": content_of(prompt, target),

@@ -82,8 +82,8 @@ class _Task:
 class Gatherer:
     """Takes one log after another."""
 
-    def __init__(self, folder: Path, *, audit: bool = False) -> None:
-        self._audit = IndependenceAudit({}) if audit else None
+    def __init__(self, folder: Path) -> None:
+        self._audit = IndependenceAudit({})
         self._db = sqlite3.connect(folder / "gathered.db", isolation_level=None)
         self._db.executescript(_SCHEMA)
         self._models: dict[str, int] = {}
@@ -153,14 +153,14 @@ class Gatherer:
 
     def _repeat(self, found: Found) -> str:
         """Return how an answer relates to the one before it; empty where it is not compared."""
-        return "" if self._audit is None or found.missing else compared(self._audit, found)
+        return "" if found.missing else compared(self._audit, found)
 
     def _copies(self) -> dict[str, int]:
         """Mark the answers that are copies, by all that was read; return how many each model has."""
         counts = {}
         for model, number in self._models.items():
             kinds = ["copy"]
-            if self._audit is not None and self._audit.suspected(model):
+            if self._audit.suspected(model):
                 kinds.append("same")
             marks = ",".join("?" * len(kinds))
             marked = self._db.execute(

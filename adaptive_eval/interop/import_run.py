@@ -176,7 +176,7 @@ def _write(
     decide: Callable[[tuple[str, ...], tuple[TaskSpec, ...]], SessionSpec],
     progress: Progress,
 ) -> Imported:
-    gatherer = Gatherer(stage, audit=True)
+    gatherer = Gatherer(stage)
     try:
         counts = []
         for number, log in enumerate(logs):

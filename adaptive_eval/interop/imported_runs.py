@@ -66,28 +66,35 @@ def _outcomes(directory: Path, choices: Choices) -> Iterator[Piece]:
 
 def _with_texts(directory: Path, choices: Choices) -> Iterator[Piece]:
     with RunReader(directory) as reader:
-        for record in reader.trials():
-            request, answer, score = record.request, record.completion, record.score
-            prompt = shown_prompt(record.sent)
-            yield Found(
-                choices.rename.get(request.key.model, request.key.model),
-                choices.task or request.task,
-                request.question,
-                f"question {request.question!r}, repeat {request.repeat}",
-                request.repeat,
-                category=None if score is None else score.category,
-                missing=record.missing,
-                content=content_of(prompt) if prompt else "",
-                text="" if answer is None else answer.text,
-                finish_reason="" if answer is None else answer.finish_reason,
-                extracted=None if score is None else score.extracted,
-                reason="" if score is None else score.reason,
-                prompt=prompt,
-                target=str(record.sent.get("target", "")),
-                tokens=(record.usage.prompt_tokens, record.usage.completion_tokens),
-                latency=0.0 if answer is None else answer.latency,
-                finished_at=record.finished_at,
-            )
+        yield from trials_of_run(reader, choices)
+
+
+def trials_of_run(
+    reader: RunReader, choices: Choices, model: str | None = None, task: str | None = None
+) -> Iterator[Found]:
+    """Yield the trials of a run with their texts: all, or those of one model and task."""
+    for record in reader.trials(model=model, task=task):
+        request, answer, score = record.request, record.completion, record.score
+        prompt = shown_prompt(record.sent)
+        yield Found(
+            choices.rename.get(request.key.model, request.key.model),
+            choices.task or request.task,
+            request.question,
+            f"question {request.question!r}, repeat {request.repeat}",
+            request.repeat,
+            category=None if score is None else score.category,
+            missing=record.missing,
+            content=content_of(prompt) if prompt else "",
+            text="" if answer is None else answer.text,
+            finish_reason="" if answer is None else answer.finish_reason,
+            extracted=None if score is None else score.extracted,
+            reason="" if score is None else score.reason,
+            prompt=prompt,
+            target=str(record.sent.get("target", "")),
+            tokens=(record.usage.prompt_tokens, record.usage.completion_tokens),
+            latency=0.0 if answer is None else answer.latency,
+            finished_at=record.finished_at,
+        )
 
 
 def shown_prompt(sent: object) -> str:

@@ -46,7 +46,7 @@ def read_recorded(paths: Sequence[Path], choices: Choices | None = None) -> Reco
                 tuple(models), tuple((DEFAULT_TASK, name) for name in questions), kept, copies
             )
     with TemporaryDirectory(prefix="adaptive-eval-") as folder:
-        gatherer = Gatherer(Path(folder), audit=True)
+        gatherer = Gatherer(Path(folder))
         try:
             for log in open_logs(paths, choices, texts=False):
                 gatherer.add(log)

@@ -24,6 +24,9 @@ _BLOCK = re.compile(r"^[ \t]*```[ \t]*([\w+-]*)[^\n]*\n(.*?)^[ \t]*```", re.MULT
 _FIELD = re.compile(r"\{(\w+)\}")
 _PYTHON = ("python", "py", "python3")
 
+DISK = 16 * 2**20
+"""Bytes of files that a program may write."""
+
 CASES_DISK = 256 * 2**20
 """Bytes of files with cases: those of LiveCodeBench have inputs and answers of many megabytes."""
 
@@ -41,15 +44,10 @@ class CodeScorer:
     # fields of the question with cases of LiveCodeBench's form: the program is run for each, in place of the
     # tests. Functional cases call the ``func_name`` of the field ``metadata``.
     cases: tuple[str, ...] = ()
-    # which fenced block of the answer is the program; blocks marked as Python come first
-    block: Literal["last", "first", "all"] = "last"
     # seconds until the sandbox is killed; seconds of CPU time of one process (and so of one case)
     time_limit: float = 10.0
     cpu_limit: float = 10.0
-    # bytes of memory of all processes together (and of address space of one), and of files
-    memory: int = 512 * 2**20
-    disk: int = 16 * 2**20
-    processes: int = 16  # processes and threads at once
+    memory: int = 512 * 2**20  # bytes of all processes together (and of address space of one)
     python: str | None = None  # the interpreter, without its packages. Default: the one that runs this.
     # ``strict`` refuses to run where one of the sandbox's protections does not hold
     require_sandbox: Literal["basic", "strict"] = "basic"
@@ -84,7 +82,7 @@ class CodeScorer:
 
     def score(self, completion: Completion, question: Question) -> Score:
         """Run one answer; a program that fails, hangs or ends the process gets category 0 and a reason."""
-        program = find_code(answer_part(completion.text, strip_reasoning=self.strip_reasoning), self.block)
+        program = find_code(answer_part(completion.text, strip_reasoning=self.strip_reasoning))
         signals: dict[str, Signal] = {
             "is_correct": False,
             "has_box": program is not None,
@@ -95,8 +93,8 @@ class CodeScorer:
         extracted = storable(program)
         # with cases each has a process, and the one that compares may take all the time
         cpu_limit = self.time_limit if self.cases else self.cpu_limit
-        disk = max(self.disk, CASES_DISK) if self.cases else self.disk
-        limits = Limits(self.time_limit, cpu_limit, self.memory, disk, self.processes)
+        disk = CASES_DISK if self.cases else DISK
+        limits = Limits(self.time_limit, cpu_limit, self.memory, disk)
         values = self._values(question, program)
         try:
             if self.cases:
@@ -136,8 +134,8 @@ class CodeScorer:
         return {**fields, "target": question.target, "answer": program}
 
 
-def find_code(text: str, block: Literal["last", "first", "all"] = "last") -> str | None:
-    r"""Return the program in an answer: a fenced block (marked as Python, if one is), or the whole text.
+def find_code(text: str) -> str | None:
+    r"""Return the program in an answer: its last fenced block (of Python, if one is), or the whole text.
 
     Examples
     --------
@@ -150,8 +148,7 @@ def find_code(text: str, block: Literal["last", "first", "all"] = "last") -> str
     marked = [body for language, body in found if language in _PYTHON]
     blocks = marked or [body for language, body in found if not language]
     if blocks:
-        chosen = {"last": blocks[-1:], "first": blocks[:1], "all": blocks}[block]
-        return "\n".join(chosen)
+        return blocks[-1]
     fenced = "```" in text
     return text if not fenced and re.search(r"^(?:def|class|import|from)\s", text, re.MULTILINE) else None
 

@@ -19,7 +19,7 @@ _SENTENCE_END = re.compile(r"[.!?]\s")
 
 @dataclass(frozen=True, slots=True)
 class ExactScorer(AnswerScorer):
-    r"""Compares texts after normalising Unicode, white space and, by default, case and punctuation.
+    r"""Compares texts after normalising Unicode, white space punctuation and, by default, case.
 
     Examples
     --------
@@ -32,9 +32,7 @@ class ExactScorer(AnswerScorer):
     # where the answer is: the last box; after the last "the answer is"; the whole text. ``auto`` takes the
     # first that the text has.
     extract: Literal["auto", "boxed", "stated", "whole"] = "auto"
-    # ignore letter case, and punctuation around the answer
-    ignore_case: bool = True
-    ignore_punctuation: bool = True
+    ignore_case: bool = True  # ignore letter case
 
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question's target unusable, or None."""
@@ -68,6 +66,4 @@ class ExactScorer(AnswerScorer):
         return not far_longer and self._form(text) == self._form(question.target)
 
     def _form(self, text: str) -> str:
-        return normalised(
-            unwrapped(text), ignore_case=self.ignore_case, ignore_punctuation=self.ignore_punctuation
-        )
+        return normalised(unwrapped(text), ignore_case=self.ignore_case)

@@ -74,7 +74,7 @@ class RegexScorer(AnswerScorer):
 
 @dataclass(frozen=True, slots=True)
 class ContainsScorer(AnswerScorer):
-    """Right when the target is somewhere in the answer.
+    """Right when the target is somewhere in the answer, and not inside a longer word or number.
 
     Examples
     --------
@@ -86,8 +86,6 @@ class ContainsScorer(AnswerScorer):
     """
 
     ignore_case: bool = True  # ignore letter case
-    # the target may not begin or end inside a word or number: "party" does not contain "art", nor 0.5 a 5
-    whole_words: bool = True
 
     def check_target(self, question: Question) -> str | None:
         """Return what makes the question's target unusable, or None."""
@@ -98,7 +96,7 @@ class ContainsScorer(AnswerScorer):
         form, target = self._form(text), self._form(question.target)
         place = form.find(target)
         while place >= 0:
-            if not self.whole_words or _stands_alone(form, place, place + len(target)):
+            if _stands_alone(form, place, place + len(target)):
                 return Answer(form[max(0, place - 40) : place + len(target) + 40], "found", is_final=True)
             place = form.find(target, place + 1)
         return None

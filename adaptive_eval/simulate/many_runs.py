@@ -26,7 +26,6 @@ from adaptive_eval.simulate.lockstep import (
 )
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult
 from adaptive_eval.simulate.virtual_time import Latency, run_events
-from adaptive_eval.trial import Usage
 from scorio.sequential.cells import unit_scores
 from scorio.sequential.trial_sequence import RunSequence
 
@@ -51,7 +50,6 @@ def simulate(
     latency: Latency | None = None,
     workers: Workers = None,
     progress: Progress | None = None,
-    usage: tuple[Usage, ...] | None = None,
 ) -> SimulationResult:
     """Run a session many times in virtual time against answers whose truth is known.
 
@@ -81,8 +79,6 @@ def simulate(
         use.
     progress : callable, optional
         Called as ``progress(done, replicates)`` as replicates finish.
-    usage : tuple of Usage, optional
-        Tokens that a trial of each model uses; needed to see a token or USD budget end a run.
 
     Returns
     -------
@@ -113,14 +109,13 @@ def simulate(
         raise UsageError(f"replicates must be at least 1, got {replicates}")
     if in_flight < 1:
         raise UsageError(f"in_flight must be at least 1, got {in_flight}")
-    if usage is None:
-        spec = without_budgets(spec, but_trials=True)
+    spec = without_budgets(spec, but_trials=True)
     check_spec(spec)
     if make_goal(spec).first.size == 0:
         raise UsageError(f"the goal ({spec.goal.text}) compares models and there is one; give two or more")
     truth = answers.truth(spec)
     fast = in_flight == 1 and latency is None and sequences_in_lockstep(spec)
-    job = _Job(spec, answers, in_flight, latency, usage, fast)
+    job = _Job(spec, answers, in_flight, latency, fast)
     _check_ends(job, seed)
     runs = map_replicates(job, replicates, seed, workers, progress)
     return collected(spec, truth, runs, fast)
@@ -156,7 +151,7 @@ def simulate_margins(
     for one in specs:
         check_spec(one)
     truth = answers.truth(spec)
-    _check_ends(_Job(spec, answers, 1, None, None, fast=True), seed)
+    _check_ends(_Job(spec, answers, 1, None, fast=True), seed)
     runs = map_replicates(_Together(tuple(specs), answers), replicates, seed, workers, progress)
     return [
         collected(one, truth, list(of_one), True)
@@ -195,7 +190,6 @@ class _Job:
     answers: Answers
     in_flight: int
     latency: Latency | None
-    usage: tuple[Usage, ...] | None
     fast: bool
 
     def __call__(self, seed: np.random.SeedSequence) -> RunOutcome:
@@ -209,16 +203,14 @@ class _Job:
             session = Session(spec)
             stream = answers.begin(spec, session.board.run_sequence, of_answers)
             rng = np.random.default_rng(of_latency)
-            run = run_events(session, stream, self.in_flight, self.latency, rng, self.usage)
+            run = run_events(session, stream, self.in_flight, self.latency, rng)
         return replace(run, truth=truth)
 
 
 def _check_ends(job: _Job, seed: int) -> None:
     """Refuse a spec of which a run may never stop."""
     spec, budget = job.spec, job.spec.budget
-    used = job.usage is not None and any(usage.total_tokens for usage in job.usage)
-    limited = budget.trials is not None or (used and budget.metered)
-    if limited or spec.stopping.max_passes is not None:
+    if budget.trials is not None or spec.stopping.max_passes is not None:
         return
     sizes = [len(task.questions) for task in spec.tasks]
     run_sequence = RunSequence(sizes, spec.seed, spec.allocation.samples_per_prompt)

@@ -145,11 +145,6 @@ class SimulationResult:
         )
 
     @property
-    def wrong_sign(self) -> Bools:
-        """Winners of the wrong sign, shape (R, P)."""
-        return np.asarray(self.wrong & (np.abs(self._gaps) > EQUAL))
-
-    @property
     def wrong_tie(self) -> Bools:
         """Ties whose true difference is the margin or more, shape (R, P)."""
         margin = np.inf if self.margin is None else self.margin - EQUAL
@@ -175,13 +170,6 @@ class SimulationResult:
             return Rate(0, 0)
         apart = np.broadcast_to(np.abs(self._gaps) >= self.margin - EQUAL, self.verdict.shape)
         return Rate(int(self.wrong_tie.sum()), int(apart.sum()))
-
-    @property
-    def worst_pair(self) -> tuple[tuple[str, str], Rate]:
-        """The contrast with the most wrong winners, and its rate."""
-        counts = self.wrong.sum(axis=0)
-        at = int(np.argmax(counts))
-        return self.pairs[at], Rate(int(counts[at]), self.replicates)
 
     # ------------------------------------------------------------------ verdicts and cost
 

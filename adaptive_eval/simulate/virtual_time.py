@@ -16,7 +16,7 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.errors import SessionError, UsageError
 from adaptive_eval.simulate.coins import ENDLESS, Stream
 from adaptive_eval.simulate.result import RunOutcome, scores_until
-from adaptive_eval.trial import TrialKey, TrialOutcome, TrialRequest, Usage
+from adaptive_eval.trial import TrialKey, TrialOutcome, TrialRequest
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,9 @@ def run_events(
     in_flight: int,
     latency: Latency | None,
     rng: np.random.Generator,
-    usage: tuple[Usage, ...] | None = None,
 ) -> RunOutcome:
     """Simulate one run."""
-    run = _VirtualRun(session, stream, latency, rng, usage)
+    run = _VirtualRun(session, stream, latency, rng)
     while session.stopped is None:
         run.stop_exhausted()
         run.launch(in_flight)
@@ -114,12 +113,10 @@ class _VirtualRun:
         stream: Stream,
         latency: Latency | None,
         rng: np.random.Generator,
-        usage: tuple[Usage, ...] | None,
     ) -> None:
         self.session, self.stream, self.latency, self.rng = session, stream, latency, rng
         spec = session.spec
         self.models = len(spec.models)
-        self.usage = usage or (Usage(),) * self.models
         self.now = 0.0
         self.arrivals: list[tuple[float, int, TrialOutcome]] = []
         self.trials = np.zeros(self.models, dtype=np.int64)
@@ -165,7 +162,7 @@ class _VirtualRun:
         seconds = 1.0
         if self.latency is not None:
             seconds = self.latency.draw(model, self._scores[request.task][category], self.rng)
-        outcome = TrialOutcome(TrialKey(request.key.model, request.key.index), category, self.usage[model])
+        outcome = TrialOutcome(TrialKey(request.key.model, request.key.index), category)
         heappush(self.arrivals, (self.now + seconds, self._launched, outcome))
         self._launched += 1
         self.trials[model] += 1

@@ -410,24 +410,22 @@ def test_code_and_tests_are_templates_over_the_questions_fields():
 
 
 @pytest.mark.parametrize(
-    ("text", "block", "program"),
+    ("text", "program"),
     [
-        ("```python\na = 1\n```\n```\n$ ls\n```", "last", "a = 1\n"),
-        ("```py\na = 1\n```\n```python\nb = 2\n```", "last", "b = 2\n"),
-        ("```py\na = 1\n```\n```python\nb = 2\n```", "first", "a = 1\n"),
-        ("```py\na = 1\n```\n```python\nb = 2\n```", "all", "a = 1\n\nb = 2\n"),
-        ("1. So:\n   ```python\n   a = 1\n   ```", "last", "   a = 1\n"),
-        ("```bash\nls\n```", "last", None),
-        ("```\na = 1\n```", "last", "a = 1\n"),
-        ("def f():\n    pass", "last", "def f():\n    pass"),
-        ("```python\na = 1", "last", None),
-        ("", "last", None),
-        ("`" * 100_000, "last", None),
-        ("```python\n" * 20_000, "last", None),
+        ("```python\na = 1\n```\n```\n$ ls\n```", "a = 1\n"),
+        ("```py\na = 1\n```\n```python\nb = 2\n```", "b = 2\n"),
+        ("1. So:\n   ```python\n   a = 1\n   ```", "   a = 1\n"),
+        ("```bash\nls\n```", None),
+        ("```\na = 1\n```", "a = 1\n"),
+        ("def f():\n    pass", "def f():\n    pass"),
+        ("```python\na = 1", None),
+        ("", None),
+        ("`" * 100_000, None),
+        ("```python\n" * 20_000, None),
     ],
 )
-def test_the_program_of_an_answer(text, block, program):
-    assert find_code(text, block) == program
+def test_the_program_of_an_answer(text, program):
+    assert find_code(text) == program
 
 
 def test_nothing_is_run_unless_the_config_says_so(tmp_path):

@@ -33,18 +33,16 @@ class TestErrors:
     def test_a_winner_against_the_truth_is_wrong(self):
         result = make_result([[1, -1, 1, -1]], gap=[0.1, 0.1, -0.1, -0.1])
         assert result.wrong.tolist() == [[False, True, True, False]]
-        assert result.wrong_sign.tolist() == [[False, True, True, False]]
 
     def test_a_tie_is_wrong_from_the_margin_on(self):
         result = make_result([[2, 2, 2, 0]], gap=[0.05, 0.049, -0.3, 0.3], margin=0.05)
         assert result.wrong_tie.tolist() == [[True, False, True, False]]
         assert result.wrong_ties == Rate(2, 3)
 
-    def test_family_wise_counts_runs_and_worst_pair_counts_pairs(self):
+    def test_family_wise_counts_runs(self):
         result = make_result([[1, 1, 0], [-1, 1, 0], [-1, -1, 0]], gap=[0.0, 0.1, 0.1])
         assert result.family_wise == Rate(3, 3)
         assert result.wrong_calls == Rate(4, 9)
-        assert result.worst_pair == (("x0", "y0"), Rate(3, 3))
 
 
 class TestRate:

@@ -9,7 +9,6 @@ from adaptive_eval.core.spec import ReferenceSpec, SessionSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate import BiasedCoins, GivenChances, Latency, RecordedAnswers, simulate
 from adaptive_eval.simulate.fixed import simulate_fixed
-from adaptive_eval.trial import Usage
 
 COINS = BiasedCoins((0.85, 0.55, 0.3))
 
@@ -41,14 +40,6 @@ class TestWhatIsSpent:
         assert np.array_equal(slow.verdict, fast.verdict)
         assert np.all(fast.time < slow.time / 4)
         assert np.all(fast.total >= slow.total)
-
-    def test_a_token_budget_ends_a_run_whose_trials_use_tokens(self):
-        spec = bounded_spec(max_passes=None, tokens=20_000, max_tokens=100, prompt_bounds=(50,) * 30)
-        usage = (Usage(40, 60),) * 3
-        result = simulate(spec, BiasedCoins((0.5,) * 3), 2, 1, 4, workers=1, usage=usage)
-        assert result.reasons == {"budget": 2}
-        assert np.all(100 * result.total <= 20_000)
-        assert np.all(100 * result.total > 18_000)
 
 
 class TestRecorded:
