@@ -244,6 +244,8 @@ def _elsewhere(key: str, owner: type[BaseModel], root: type[BaseModel]) -> str |
     if owner.__name__ == "SamplingConfig":
         near = did_you_mean(key, _fields(owner)).removeprefix("; ")
         return f"{near} put parameters of your server under extra_body".strip()
+    if key in _fields(root):
+        return "it belongs at the top of the file, beside models and tasks"
     homes = [home for home in _homes(root, key, "") if home]
     return f"it belongs under {homes[0]}" if len(homes) == 1 else None
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from owned_runs import elapsed, run
-from scripted import Scene, ScriptedEndpoint, broken
+from scripted import Scene, ScriptedEndpoint, broken, vanished
 
 from adaptive_eval.engine.limits import FixedConcurrency, ServerLimits
 from adaptive_eval.engine.rates import RateLimit
@@ -110,6 +110,20 @@ def test_tokens_a_minute_hold_whatever_the_answers_turn_out_to_be():
     assert most_in_a_minute([at for at, _ in ends], [tokens for _, tokens in ends]) <= 2000
     # 300 answers of 40 tokens on average: six minutes' worth; what was reserved and not used is given back.
     assert seconds <= 6 * 60 + 60
+
+
+def test_a_failed_request_that_may_be_billed_counts_with_all_it_could_have_taken():
+    scene = Scene(
+        steps={"a": 60},
+        concurrency=64,
+        most_tokens=100,
+        rates={"a": RateLimit(tokens_per_minute=2000)},
+        scripts={"a": lambda step, attempt: (1.0, vanished()) if attempt == 1 and step % 3 else 1.0},
+    )
+    run(scene)
+    first = {step: at for at, step in reversed(scene.endpoints["a"].calls) if step % 3}
+    assert len(first) == 40
+    assert most_in_a_minute(sorted(first.values())) <= 20
 
 
 def test_an_answer_that_says_that_nothing_is_left_is_obeyed():

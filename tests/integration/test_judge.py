@@ -67,6 +67,19 @@ def test_the_judge_sees_question_reference_and_answer_and_decides(judge):
     assert (found.signals["judge_prompt_tokens"], found.signals["judge_completion_tokens"]) == (100, 10)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({}, ("correct", "wrong", "correct")), ({"compare": "pairwise"}, ("first", "second", "tie", "first"))],
+)
+def test_every_request_about_an_answer_has_a_seed_of_its_own(judge, options, words):
+    """The first one is answered with nonsense; servers that honour seeds would repeat themselves."""
+    replies = iter(["nonsense", *map(verdict, words), *[verdict(words[0])] * 20])
+    server = judge(lambda body: next(replies))
+    scored(server, votes=3, **options)
+    seeds = [body["seed"] for body in server.asked]
+    assert len(set(seeds)) == len(seeds) > 3
+
+
 def test_the_majority_decides_and_no_more_is_asked_than_needed(judge):
     words = iter(["correct", "wrong", "wrong"])
     server = judge(lambda body: verdict(next(words)))

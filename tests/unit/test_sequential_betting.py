@@ -110,3 +110,26 @@ def test_stakes_lie_within_the_scores_and_are_spent_whole(value):
     assert (differences > -value).all()
     assert (differences < 1.0 - value).all()
     assert np.exp(shares).sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("sizes", [[30], [20, 10]])
+def test_no_bet_has_seen_the_outcome_that_it_is_on(sizes):
+    """What an outcome of one half brings lies in the middle between those of nothing and of all."""
+    at, rng = 17, np.random.default_rng(4)
+    past = rng.integers(0, 3, at + 1)
+    outcomes = np.array([[*past[:at], category] for category in range(3)])
+    nothing, half, whole = np.exp(bets_on(outcomes, 0.4, sizes=sizes, weights=(0.0, 0.5, 1.0))[:, at])
+    assert half == pytest.approx((nothing + whole) / 2, rel=1e-12)
+    assert abs(whole - nothing) > 1e-4
+
+
+def test_an_early_repeat_counts_only_once_its_pass_has_begun():
+    """The first pass asks a few questions twice; what they answer then decides nothing before it ends."""
+    sequence = RunSequence([20], seed=None).sequences[0]
+    early = int(np.flatnonzero(sequence.repeats(0, 21) == 1)[0])
+    outcomes = np.random.default_rng(2).integers(0, 2, (2, 42))
+    outcomes[1] = outcomes[0]
+    outcomes[1, early] = 1 - outcomes[0, early]
+    first, second = bets_on(outcomes, 0.5, sizes=[20])
+    assert first[:20].tolist() == second[:20].tolist()
+    assert first[-1] != second[-1]

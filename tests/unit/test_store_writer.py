@@ -12,6 +12,7 @@ from adaptive_eval.errors import RunDiskFull, RunExists, RunFileError, RunLocked
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord, TrialRecord
 from adaptive_eval.store.run_files import RunFiles, open_for_writing
+from adaptive_eval.store.scorings import Rescored, ScoringRecord, add_scoring, read_scorings
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
 
@@ -96,6 +97,39 @@ def test_after_a_full_disk_the_waiting_rows_are_kept_and_nothing_is_half_written
         assert writer.outcome(trial(1)) is False
         assert writer.commit() == 50
     assert stored(run) == list(range(51))
+
+
+def test_a_commit_that_is_interrupted_is_undone_and_made_whole_by_the_next(run, monkeypatch):
+    with RunWriter.create(run, meta={}) as writer:
+        writer.outcome(trial(0))
+        write = writer._pending.write
+
+        def interrupted():
+            write()
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(writer._pending, "write", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                writer.commit()
+        assert stored(run) == []
+        writer.outcome(trial(1))
+        assert writer.commit() == 2
+    assert stored(run) == [0, 1]
+
+
+def test_a_scoring_that_fails_in_the_middle_leaves_nothing(run):
+    def rows():
+        yield Rescored(1, 1, None, "")
+        raise KeyboardInterrupt
+
+    with RunWriter.create(run, meta={}) as writer:
+        writer.outcome(trial(0))
+        writer.commit()
+        with pytest.raises(KeyboardInterrupt):
+            add_scoring(writer._db, ScoringRecord("first", 0.0, {}), rows())
+        assert add_scoring(writer._db, ScoringRecord("second", 0.0, {}), []) == 0
+        assert [one.name for one in read_scorings(writer._db)] == ["second"]
 
 
 def test_a_program_that_holds_the_database_is_named_as_the_cause(run):

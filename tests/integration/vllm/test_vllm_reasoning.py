@@ -51,6 +51,7 @@ def test_reasoning_is_kept_beside_the_answer_and_never_scored(
                 "scorer": "choice",
             }
         ],
+        "on": {"length": "wrong"},  # one model is cut off on purpose
         "goal": "budget",
         "budget": {"trials": 72},
     }

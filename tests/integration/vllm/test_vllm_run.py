@@ -232,7 +232,7 @@ def test_a_killed_run_is_resumed_without_asking_anything_stored_again(first, con
 
 def test_the_config_that_ships_runs_when_its_models_are_pointed_at_servers(servers, carry_out, tmp_path):
     config = str(CONFIGS / "vllm.yaml")
-    overrides = ["-o", "stopping.max_passes=1"]
+    overrides = ["-o", "stopping.max_passes=1", "-o", "on.length=wrong"]
     for place, server in enumerate(servers.values()):
         model = f"models[{place}]"
         overrides += ["-o", f"{model}.model={server.model}", "-o", f"{model}.endpoints=[{server.base_url}]"]

@@ -36,6 +36,7 @@ tasks:
     fields: {{input: question, target: answer}}
     prompt: "{{input}}\\n\\n{{choices}}"
     scorer: choice
+on: {{length: wrong}}
 goal: {{kind: width, width: 0.001}}
 stopping: {{max_passes: 5}}
 budget: {{trials: 10k}}

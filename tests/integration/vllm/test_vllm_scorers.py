@@ -131,10 +131,17 @@ def test_what_the_judge_costs_is_what_the_server_counted(judged):
 
 
 def test_a_comparison_is_judged_in_both_orders(carry_out):
-    compared = carry_out({"kind": "judge", "compare": "pairwise"})
-    assert {record.score.signals["judgements"] for record in compared.trials} == {2}
-    assert {record.score.signals["score"] for record in compared.trials} <= {0.0, 0.5, 1.0}
-    assert compared.counted.finished == compared.total("judge_requests")
+    """A random judge often names the same place in both orders: such an answer has no score."""
+    compared = carry_out({"kind": "judge", "compare": "pairwise"}, ends=(3, 4))
+    for record in compared.trials:
+        if record.missing is None:
+            assert record.score.signals["judgements"] == 2
+            assert record.score.signals["score"] in (0.0, 0.5, 1.0)
+        else:
+            assert "the order of the two answers" in record.missing
+    assert (
+        compared.counted.finished == compared.spent("judge of choice")["requests"] >= 2 * len(compared.trials)
+    )
 
 
 def test_a_verifier_gives_every_answer_probabilities(verified):
