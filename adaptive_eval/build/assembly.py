@@ -151,8 +151,7 @@ class Built:
         identity = self.config.trial_identity()
         for task in self.tasks:
             identity["tasks"][task.name]["dataset"] = task.content_hash
-        if self.samples_per_prompt > 1:
-            identity["samples_per_request"] = self.samples_per_prompt
+        identity["samples_per_request"] = self.samples_per_prompt
         if self.spec.tasks_in_rounds:
             identity[ROUNDS] = list(self.spec.tasks_in_rounds)
         return identity
@@ -211,8 +210,7 @@ class Built:
         }
 
     def _scoring_identity(self, task: TaskConfig) -> dict[str, Any]:
-        missing = list(self.config.on.missing)
-        return {**task.scoring_identity(), **({"missing": missing} if missing else {})}
+        return {**task.scoring_identity(), "missing": list(self.config.on.missing)}
 
     def _plugins(self) -> Iterator[tuple[str, str]]:
         """Yield the rule and policy of installed packages that the run decides by, with their versions."""

@@ -246,7 +246,7 @@ class RunConfig(Section):
             "seed": self.seed,
             "tasks": {task.name: _task_identity(task, self.seed) for task in self.tasks},
             "models": {model.name: self._model_identity(model) for model in self.models},
-            **({"samples_per_request": self.samples_written} if self.samples_written > 1 else {}),
+            "samples_per_request": self.samples_written,
         }
 
     @property
@@ -277,10 +277,10 @@ class RunConfig(Section):
             "api": model.api,
             "sampling": model.sampling.as_sent(),
             "extra_body": model.extra_body,
+            "send_seed": model.send_seed,
+            "system": model.system,
+            "prompt": model.prompt,
         }
-        if not model.send_seed:
-            identity["send_seed"] = False
-        identity |= {key: text for key in ("system", "prompt") if (text := getattr(model, key)) is not None}
         if model.uses_mimic and self.mimic is not None:
             coin = self.mimic.models[model.model_id]
             identity["mimic"] = {
@@ -295,7 +295,7 @@ class RunConfig(Section):
 
 def _task_identity(task: TaskConfig, run_seed: int) -> dict[str, Any]:
     return {
-        **({} if task.solver is None else {"solver": task.solver.model_dump()}),
+        "solver": None if task.solver is None else task.solver.model_dump(),
         "prompt": json.loads(json.dumps(task.prompt)),
         "system": task.system,
         "limit": task.limit,

@@ -327,7 +327,7 @@ def spec_from_data(data: object, source: str = "mimic spec") -> MimicSpec:
     return _checked(TypeAdapter(MimicSpec), data, source)
 
 
-def faults_from_data(data: object, source: str = "faults") -> tuple[FaultSpec, ...]:
+def faults_from_data(data: object) -> tuple[FaultSpec, ...]:
     """Check faults given as a list of mappings; raises as :func:`spec_from_json` does.
 
     Examples
@@ -335,7 +335,7 @@ def faults_from_data(data: object, source: str = "faults") -> tuple[FaultSpec, .
     >>> faults_from_data([{"kind": "hang", "every": 10}])[0].every
     10
     """
-    return _checked(TypeAdapter(tuple[FaultSpec, ...]), data, source)
+    return _checked(TypeAdapter(tuple[FaultSpec, ...]), data, "faults")
 
 
 def _checked(adapter: TypeAdapter[Checked], data: object, source: str) -> Checked:

@@ -13,6 +13,8 @@ from typing import IO, ClassVar, Self
 from adaptive_eval.errors import DatasetError, EndpointsUnusable, UsageError
 from adaptive_eval.mimic.mimic_spec import MimicSpec, spec_to_json
 
+_HOST = "127.0.0.1"
+_START_SECONDS = 30.0
 _STOP_SECONDS = 5.0
 _TAIL = 2000  # characters of standard error shown when the process does not start
 
@@ -33,20 +35,15 @@ class MimicProcess:
 
     program: ClassVar[tuple[str, ...]] = ("-m", "adaptive_eval.mimic")
 
-    def __init__(
-        self, spec: MimicSpec, *, host: str = "127.0.0.1", port: int = 0, start_timeout: float = 30.0
-    ) -> None:
+    def __init__(self, spec: MimicSpec, *, port: int = 0) -> None:
         self._spec = spec
-        self._host = host
         self._port = port
-        self._start_timeout = start_timeout
         self._child: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
         """The server's root, such as ``http://127.0.0.1:49152``; `base_url` is what clients want."""
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{host}:{self._port}"
+        return f"http://{_HOST}:{self._port}"
 
     @property
     def base_url(self) -> str:
@@ -64,7 +61,7 @@ class MimicProcess:
             return self
         with tempfile.TemporaryFile() as log:
             child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, *self.program, self._host, str(self._port)],
+                [sys.executable, *self.program, _HOST, str(self._port)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -72,7 +69,7 @@ class MimicProcess:
             )
             self._child = child
             try:
-                self._port = _handshake(child, spec_to_json(self._spec), self._start_timeout, log)
+                self._port = _handshake(child, spec_to_json(self._spec), log)
             except BaseException:
                 self.stop()
                 raise
@@ -102,7 +99,7 @@ class MimicProcess:
         self.stop()
 
 
-def _handshake(child: subprocess.Popen[bytes], spec: str, timeout: float, log: IO[bytes]) -> int:
+def _handshake(child: subprocess.Popen[bytes], spec: str, log: IO[bytes]) -> int:
     """Hand `spec` to `child` and return the port that it answers with."""
     assert child.stdin is not None
     assert child.stdout is not None
@@ -112,9 +109,11 @@ def _handshake(child: subprocess.Popen[bytes], spec: str, timeout: float, log: I
         child.stdin.flush()
     with selectors.DefaultSelector() as selector:
         selector.register(child.stdout, selectors.EVENT_READ)
-        line = child.stdout.readline() if selector.select(timeout) else None
+        line = child.stdout.readline() if selector.select(_START_SECONDS) else None
     if line is None:
-        raise EndpointsUnusable(f"the mimic server did not start within {timeout:g} s{_last_words(log)}")
+        raise EndpointsUnusable(
+            f"the mimic server did not start within {_START_SECONDS:g} s{_last_words(log)}"
+        )
     if not line:
         child.wait()
         raise EndpointsUnusable(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from adaptive_eval.errors import UsageError
 from adaptive_eval.scoring.choice import ChoiceScorer
 from adaptive_eval.scoring.code import CodeScorer
 from adaptive_eval.scoring.exact import ExactScorer
@@ -44,26 +42,16 @@ IN_WORKERS = frozenset({"math", "json", "rouge", "code", "python", "judge", "ver
 
 
 def build_scorer(kind: str, options: Mapping[str, Any] | None = None) -> Scorer:
-    """Make a scorer.
+    """Make a scorer from the options that its section of the config has checked.
 
     Examples
     --------
     >>> build_scorer("numeric", {"tolerance": 0.01}).tolerance
     0.01
     """
-    if kind not in SCORERS:
-        raise UsageError(f"unknown scorer {kind!r}; choose one of {', '.join(SCORERS)}")
-    factory = SCORERS[kind]
-    parameters = inspect.signature(factory).parameters
-    known = list(parameters)
-    for name in options or {}:
-        if name not in known:
-            raise UsageError(f"the scorer {kind} has no option {name!r}; it has {', '.join(known)}")
-    inner = (options or {}).get("is_correct")
+    given = dict(options or {})
+    inner = given.get("is_correct")
     if isinstance(inner, Mapping):
         rest = {name: value for name, value in inner.items() if name != "kind"}
-        options = {**(options or {}), "is_correct": build_scorer(inner["kind"], rest)}
-    for name, parameter in parameters.items():
-        if parameter.default is parameter.empty and name not in (options or {}):
-            raise UsageError(f"the scorer {kind} needs the option {name}")
-    return factory(**(options or {}))
+        given["is_correct"] = build_scorer(inner["kind"], rest)
+    return SCORERS[kind](**given)

@@ -43,9 +43,7 @@ PROMPT = (
 _FIELD = re.compile(r"\{(question|target|answer)\}")
 
 
-def label_logits(
-    alternatives: Sequence[tuple[str, float]], labels: Sequence[str] = LABELS
-) -> tuple[float, ...] | None:
+def label_logits(alternatives: Sequence[tuple[str, float]]) -> tuple[float, ...] | None:
     """Return the log-probability of each label at a slot, from the likeliest tokens there.
 
     Examples
@@ -57,11 +55,11 @@ def label_logits(
     True
     """
     known = [(token.strip(), value) for token, value in alternatives if math.isfinite(value)]
-    sums = {label: math.fsum(math.exp(value) for token, value in known if token == label) for label in labels}
+    sums = {label: math.fsum(math.exp(value) for token, value in known if token == label) for label in LABELS}
     if not any(sums.values()):
         return None
     least = min(value for _, value in known)
-    return tuple(math.log(sums[label]) if sums[label] > 0.0 else least for label in labels)
+    return tuple(math.log(sums[label]) if sums[label] > 0.0 else least for label in LABELS)
 
 
 def calibrated(
