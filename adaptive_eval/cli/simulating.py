@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -72,10 +73,13 @@ def workers_of(options: Mapping[str, Any], user_code: Path | None = None) -> Ite
 
 @contextmanager
 def progress_bar() -> Iterator[Report]:
-    """Show how far the simulations are, on standard error; nothing where that is no terminal."""
+    """Show how far the simulations are, on standard error: as bars, or as lines where it is no terminal."""
     console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _Lines()
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         tasks: dict[str, Any] = {}
 
         def report(what: str, done: int, total: int) -> None:
@@ -84,6 +88,21 @@ def progress_bar() -> Iterator[Report]:
             progress.update(tasks[what], completed=done)
 
         yield report
+
+
+class _Lines:
+    """Prints a line of progress, no more than one in ten seconds."""
+
+    every = 10.0  # seconds, as in the plain display of a run
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Print how much of a simulation is done."""
+        if time.monotonic() - self._last >= self.every:
+            self._last = time.monotonic()
+            click.echo(f"{what}: {done:,} of {total:,}", err=True)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:

@@ -110,7 +110,7 @@ def check_header(place: str, value: str) -> None:
 T = TypeVar("T")
 
 _NO_KEY = "none"
-"""Sent where no key is configured: servers without a key ignore it, and some gateways insist on one."""
+"""Sent where neither key nor headers are configured: some gateways insist on a key, and others ignore it."""
 
 _OF_A_BODY = ("Accept", "Content-Type")
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -149,7 +149,11 @@ class Exchange:
         self.address = Address.read(url)
         self._headers = dict(headers)
         self._key = read_key(api_key_env, environ)
-        self._credentials = credentials
+        sent = dict(credentials(self._key or _NO_KEY))
+        if self._key is None and self._headers:
+            # One of the headers may hold the key, as at Azure's old addresses.
+            sent = {name: value for name, value in sent.items() if _NO_KEY not in value}
+        self._credentials = sent
         for name, value in self._headers.items():
             check_header(f"headers[{name!r}]", value)
         self._connect_timeout = connect_timeout
@@ -250,6 +254,8 @@ class Exchange:
         ambient = os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines()
         without = {line.partition(":")[0].strip(): openai.omit for line in ambient if ":" in line}
         own = {name: value for name, value in self._all_headers().items() if name not in _OF_A_BODY}
+        if "Authorization" not in self._credentials:
+            without["Authorization"] = openai.omit
         client = openai.AsyncOpenAI(
             base_url=self.address.base,
             api_key=self._key or _NO_KEY,
@@ -269,7 +275,7 @@ class Exchange:
         """Return the headers of every request: ours, or the config's of the same name in any case."""
         own = {
             "Accept": "application/json",
-            **self._credentials(self._key or _NO_KEY),
+            **self._credentials,
             "Content-Type": "application/json",
             "User-Agent": "adaptive-eval",
         }

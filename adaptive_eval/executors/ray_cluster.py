@@ -37,6 +37,9 @@ _REACHABLE = 10.0
 _HEAD_AGAIN = 40.0
 """Seconds in which a head that does not answer may come back; after 60, Ray ends every process of its own."""
 
+_AGENTS = (b"DashboardAgent", b"RuntimeEnvAgent", b"agent.py", b"agent/main.py")
+"""What is in the command line of Ray's agents, before and after they name themselves."""
+
 _HEAD_ASKED = 5.0
 """Seconds between two connections to the head."""
 
@@ -53,6 +56,8 @@ def connected(
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # In a job of Ray, workers get what this run ships in place of the job's own folder.
     os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")
+    # Ray's C++ part writes stack traces to the terminal of a run when its processes end.
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     ray = library("ray", "a cluster of Ray", "ray")
     if ray.is_initialized():
         yield
@@ -75,7 +80,7 @@ def connected(
                 address,
                 runtime_env=_shipped(user_code, Path(folder)),
                 log_to_driver=False,
-                logging_level=logging.ERROR,
+                logging_level=logging.CRITICAL,
                 **own,
             )
         except (ConnectionError, ValueError, RuntimeError) as error:
@@ -103,25 +108,37 @@ async def watched(on_end: Callable[[str], None]) -> AsyncIterator[None]:
     if node is None:
         yield
         return
-    loop, ended = asyncio.get_running_loop(), -1
+    loop, processes = asyncio.get_running_loop(), list[int]()
     with suppress(OSError, AttributeError):  # Linux only
-        ended = os.pidfd_open(_listener(node.raylet_socket_name))
+        for process in _raylet_and_agents(_listener(node.raylet_socket_name)):
+            processes.append(os.pidfd_open(process))
 
-    def raylet_ended() -> None:
-        loop.remove_reader(ended)
+    def ended() -> None:
+        for process in processes:
+            loop.remove_reader(process)
         on_end("Ray's process on this machine (raylet) has ended")
 
-    if ended >= 0:
-        loop.add_reader(ended, raylet_ended)
+    for process in processes:
+        loop.add_reader(process, ended)
     head = loop.create_task(_watch_head(node.gcs_address, on_end))
     try:
         yield
     finally:
         head.cancel()
         await asyncio.gather(head, return_exceptions=True)
-        if ended >= 0:
-            loop.remove_reader(ended)
-            os.close(ended)
+        for process in processes:
+            loop.remove_reader(process)
+            os.close(process)
+
+
+def _raylet_and_agents(raylet: int) -> Iterator[int]:
+    """Yield the raylet, and those of its children with which it ends."""
+    yield raylet
+    for children in Path(f"/proc/{raylet}/task").glob("*/children"):
+        for child in children.read_text().split():
+            command = Path(f"/proc/{child}/cmdline").read_bytes()
+            if any(mark in command for mark in _AGENTS):
+                yield int(child)
 
 
 def _listener(path: str) -> int:

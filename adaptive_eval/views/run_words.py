@@ -12,6 +12,9 @@ from adaptive_eval.views.labels import SERVER_STATES
 from adaptive_eval.views.numbers import count, duration, listing, short, usd
 from adaptive_eval.views.verdicts import decided_trials
 
+CANCELLED = "warning/cancelled"
+"""The code of the warning that requests were cancelled in flight."""
+
 
 def run_problems(
     state: str, models: Sequence[ModelResult], endpoints: Sequence[EndpointHealth], truncated: int
@@ -53,14 +56,25 @@ def spent_words(results: Results, elapsed: float) -> str:
     """Return the stop reason and usage of a run of `elapsed` seconds."""
     late = results.trials - decided_trials(results)
     after = f" ({late:,} answered after the stop)" if late else ""
-    used = [f"{count(results.trials, 'trial')}{after}", f"{short(results.tokens)} tokens", duration(elapsed)]
+    used = [f"{count(results.trials, 'trial')}{after}", _tokens_words(results)]
     if results.usd is not None:
-        used.insert(2, usd(results.usd))
+        used.append(usd(results.usd))
+    used.append(duration(elapsed))
     stop = results.stop
     if stop is None:
         return f"Not finished: {', '.join(used)} so far."
     reason, words = stop.reason.replace("_", " "), inert(describe(stop)).rstrip(".")
     return f"Stopped ({reason}): {words}. Used {', '.join(used)}."
+
+
+def _tokens_words(results: Results) -> str:
+    """Return the tokens of answers, and what requests without an answer may have taken in addition."""
+    words = f"{short(results.tokens)} tokens"
+    presumed = {line.name: line.presumed for line in results.budgets if line.scope == "run"}
+    if presumed.get("tokens"):
+        return f"{words} of answers, at most {short(presumed['tokens'])} of requests without an answer"
+    codes = {getattr(text, "code", None) for text in results.warnings}
+    return f"{words} of answers, those of cancelled requests unknown" if CANCELLED in codes else words
 
 
 def error_words(errors: Mapping[str, int]) -> str:

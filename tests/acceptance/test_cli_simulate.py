@@ -115,6 +115,12 @@ class TestPlan:
         )
         assert "warning    neither a budget nor stopping.equivalence" in loose.out
 
+    def test_in_a_pipe_its_progress_is_lines(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("adaptive_eval.cli.simulating._Lines.every", 0.0)
+        done = in_process("plan", short_config(tmp_path), *QUICK, "--json", cwd=tmp_path)
+        assert re.search(r"^all equal: [1-9]\d* of \d+$", done.err, re.MULTILINE), done.err
+        assert json.loads(done.out)["rows"]
+
     def test_assumptions_can_be_stated(self, tmp_path: Path) -> None:
         config = short_config(tmp_path)
         stated = [part for name in COINS for part in ("--assume", f"{name}=0.6")]

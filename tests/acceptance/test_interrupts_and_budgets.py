@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import shlex
 import signal
 import socket
@@ -188,6 +189,9 @@ def test_a_second_signal_cancels_what_is_out(tmp_path: Path, mimic: MimicProcess
     assert [line["reserved"] for line in report(run)["budgets"]] == [0.0, 0.0], (
         "nothing is in flight any more"
     )
+    told = re.search(r"at most ([\d.]+)k of requests without an answer", " ".join(done.out.split()))
+    assert told
+    assert float(told[1]) > 10.0
     with RunReader(run) as reader:
         assert served(mimic)["faults"]["hang"] <= len(reader.launched()) <= 40
     set_faults(mimic)

@@ -108,9 +108,23 @@ def test_a_block_of_python_runs(written: Snippet, tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
     prose = FENCE.sub("", page.read_text("utf-8"))
-    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
-        if "://" not in target:
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)[^)]*\)", prose):
+        if "://" in target:
+            continue
+        to = page.parent / target if target else page
+        assert to.exists(), f"{page.name} links to {target}"
+        if anchor and to.suffix == ".md":
+            assert anchor in anchors(to), f"{page.name} links to {target}#{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """Return what links can lead to within a page: its headings as GitHub and the site name them."""
+    text = FENCE.sub("", page.read_text("utf-8"))
+    found = set(re.findall(r"id=\"([^\"]+)\"", text))
+    for heading in re.findall(r"^#+ (.*)", text, re.MULTILINE):
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        found.add(re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", words).strip()))
+    return found
 
 
 @pytest.mark.parametrize("name", ["quickstart", "test", "check"])

@@ -83,6 +83,15 @@ def test_the_request_as_it_goes_out(api):
     assert request.headers["content-type"] == "application/json"
 
 
+@pytest.mark.parametrize(("headers", "sent"), [({}, True), ({"api-key": "sk-12345678"}, False)])
+def test_without_a_key_a_header_may_hold_it(api, headers, sent):
+    """As at Azure's old addresses, which a second key confuses."""
+    _, server = ask(api, reply(200, api.answer()), headers=headers)
+    asked = server.requests[0].headers
+    assert ("authorization" in asked or "x-api-key" in asked) == sent
+    assert ("anthropic-version" in asked) == (api.path == "/messages")
+
+
 def test_a_configured_authorization_header_wins(api):
     _, server = ask(api, reply(200, api.answer()), headers={"authorization": "Basic bWU6cHc="})
     assert server.requests[0].headers["authorization"] == "Basic bWU6cHc="

@@ -247,21 +247,23 @@ def test_a_node_that_dies_is_replaced_by_another_and_the_head_ends_the_run(
 
 @pytest.mark.ray
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", [b"/raylet", b"DashboardAgent"])
 def test_rays_own_process_on_this_machine_ends(
-    tmp_path: Path, cluster: Cluster, undisturbed: Reached
+    tmp_path: Path, cluster: Cluster, undisturbed: Reached, name: bytes
 ) -> None:
-    """The cluster is the run's own (``address: local``): its raylet is killed."""
+    """The cluster is the run's own (``address: local``): its raylet is killed, or what that ends with."""
     run = tmp_path / "run"
     with MimicProcess(mimic_spec(latency=LATENCY)) as mimic:
         hold_back(mimic, 130, seconds=3.0)
         config = write_config(tmp_path, on(Cluster("local", tmp_path), mimic.base_url))
         with started("run", config, "--out", run, "--display", "none", cwd=tmp_path) as running:
             running.until_stored(run, 60)
-            (raylet,) = descendants(running.process.pid, b"/raylet")
-            os.kill(raylet, signal.SIGKILL)
+            (process,) = descendants(running.process.pid, name)
+            os.kill(process, signal.SIGKILL)
             done = running.finish()
         set_faults(mimic)
         assert done.code == 4, done
+        assert "StackTrace" not in done.said
         assert "raylet) has ended; resume continues the run" in done.said
         done = adaptive_eval("run", run, "-o", "executor.kind=local", "--display", "none", cwd=tmp_path)
         assert done.code == 0, done

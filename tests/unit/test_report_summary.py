@@ -9,10 +9,12 @@ import run_examples as runs
 import standings_examples as examples
 from run_examples import read_summary
 
+from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.views.promises import promises
+from adaptive_eval.views.run_words import spent_words
 
 
 @pytest.fixture(scope="module")
@@ -152,3 +154,10 @@ def test_a_report_reads_no_answers(tmp_path, monkeypatch):
     runs.make_run(tmp_path / "forest", missing=0.03, truncated=0.05)
     monkeypatch.setattr(RunReader, "trials", None)
     assert sum(account.truncated for account in read_summary(tmp_path / "forest").details.models) > 0
+
+
+def test_tokens_of_requests_without_an_answer_are_told():
+    budget = BudgetLine("tokens", 5000.0, 0.0, None, presumed=1200.0)
+    results = replace(examples.finished(), budgets=(budget,))
+    assert "of answers, at most 1,200 of requests without an answer" in spent_words(results, 3.0)
+    assert "without an answer" not in spent_words(replace(results, budgets=()), 3.0)
