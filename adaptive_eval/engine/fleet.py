@@ -9,9 +9,9 @@ from adaptive_eval.engine.clock import Alarm
 from adaptive_eval.engine.discovery import PoolChanges
 from adaptive_eval.engine.dispatch import Dispatch
 from adaptive_eval.engine.health import HealthMonitor
-from adaptive_eval.engine.limits import AdaptiveConcurrency, ServerLimits, Servers
+from adaptive_eval.engine.limits import AdaptiveConcurrency, BatchRounds, ServerLimits, Servers
 from adaptive_eval.engine.model_client import ModelClient
-from adaptive_eval.engine.pool import Member, Pool, Prober, QueueWatch
+from adaptive_eval.engine.pool import AT_END, Member, Pool, Prober, QueueWatch, Silence
 from adaptive_eval.engine.protocols import Clock, Endpoint
 from adaptive_eval.engine.trial_task import Sending
 from adaptive_eval.errors import Coded, EndpointError, TransientEndpointError
@@ -98,15 +98,18 @@ class Fleet:
         if was_out is not None and member.presence.out_since is None:
             self._news.append(f"{model}: {member.endpoint.url} answers again")
 
-    def give_up_silent(self) -> None:
-        """Take out the servers that answer nothing while others of their pool do, with their requests."""
-        now = self._clock.now()
+    def give_up_silent(self, *, ending: bool) -> None:
+        """Take out the servers that answer nothing, with their requests; soon where the run is `ending`."""
+        now, rule = self._clock.now(), AT_END if ending else Silence()
         for model, pool in self._pools.items():
-            for member, seconds in list(pool.silent(now)):
-                first = member.presence.out_since is None
-                words = f"silent for {seconds:.0f} s while other servers of the model answer"
-                member.presence.leave(words, now=now)
-                self._left(model, member, first=first)
+            if isinstance(self._clients[model].limit, BatchRounds):
+                continue  # its answers take hours
+            for member, seconds in list(pool.silent(now, rule)):
+                words = f"silent for {seconds:.0f} s, far longer than any answer took"
+                if member.usable:
+                    first = member.presence.out_since is None
+                    member.presence.leave(words, now=now)
+                    self._left(model, member, first=first)
                 member.give_up(TransientEndpointError(member.says(words), kind="timeout"))
 
     def take_news(self) -> list[str]:

@@ -77,16 +77,21 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """When a server of a pool counts as silent: its health decides, never one answer that takes long.
+    """When a server counts as silent: its health decides, never one answer that takes long.
 
-    Enough requests together have been in flight there for `times` as long as the longest answer that the
-    other servers of the pool gave, and at least for `least` seconds.
+    Enough requests together have been in flight there for `times` as long as the longest answer that others
+    gave, and at least for `least` seconds.
     """
 
     requests: int = 4
     times: float = 4.0
     least: float = 10.0
-    answers: int = 8  # that the others must have given
+    answers: int = 8  # that must have been given
+    itself: bool = False  # whether answers of the server itself count as well
+
+
+AT_END = Silence(requests=1, answers=32, itself=True)
+"""When nothing more is sent, and a request would hold up the end of the run for as long as its timeout."""
 
 
 class Pool:
@@ -98,11 +103,9 @@ class Pool:
         rate: RateLimit | None = None,
         *,
         open_since: float | None = None,
-        silence: Silence | None = None,
     ) -> None:
         self.members = tuple(members)
         self.rates = Rates(rate or RateLimit())
-        self._silence = silence or Silence()
         self._choices = 0
         self._changed_at = open_since
 
@@ -206,18 +209,15 @@ class Pool:
             member.hold(now + min(error.retry_after, longest))
         return member.presence.failed(error, trial, now=now)
 
-    def silent(self, now: float) -> Iterator[tuple[Member, float]]:
-        """Yield the servers that answer nothing while the others of the pool do, and for how many seconds."""
-        if len(self.members) < 2:
-            return
-        rule = self._silence
+    def silent(self, now: float, rule: Silence) -> Iterator[tuple[Member, float]]:
+        """Yield the servers that answer nothing while answers came, and for how many seconds."""
         for member in self.members:
-            if not member.usable or member.in_flight < rule.requests:
+            if member.in_flight < rule.requests:
                 continue
-            others = [other.monitor for other in self.members if other is not member]
-            if sum(other.answers for other in others) < rule.answers:
+            monitors = [one.monitor for one in self.members if rule.itself or one is not member]
+            if sum(monitor.answers for monitor in monitors) < rule.answers:
                 continue
-            bound = max(rule.least, rule.times * max(other.longest for other in others))
+            bound = max(rule.least, rule.times * max(monitor.longest for monitor in monitors))
             since = sorted(slot.since for slot in member.slots)[rule.requests - 1]
             if now - since > bound and now - member.monitor.last > bound:
                 yield member, now - since

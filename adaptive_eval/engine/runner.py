@@ -179,7 +179,7 @@ class Runner:
             due = self._clock.now() + seconds
             await self._clock.sleep(seconds)
             self._pace.late(self._clock.now() - due)
-            self._in_flight.fleet.give_up_silent()
+            self._in_flight.fleet.give_up_silent(ending=self._ending is not None)
             self._wake.set()
 
     async def _launch(self) -> None:

@@ -56,8 +56,6 @@ def connected(
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # In a job of Ray, workers get what this run ships in place of the job's own folder.
     os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")
-    # Ray's C++ part writes stack traces to the terminal of a run when its processes end.
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     ray = library("ray", "a cluster of Ray", "ray")
     if ray.is_initialized():
         yield
@@ -86,6 +84,7 @@ def connected(
         except (ConnectionError, ValueError, RuntimeError) as error:
             words = str(error).strip().splitlines()[0]
             raise UsageError(f"no cluster of Ray at {address}: {words}") from None
+    ray._private.worker.print_to_stdstream = _print_nothing  # the run itself says what ends
     if callable(handler):  # Ray's handler ends the process at once and loses the answers in flight
         with suppress(ValueError):  # not the main thread
             signal.signal(signal.SIGTERM, handler)
@@ -93,6 +92,10 @@ def connected(
         yield
     finally:
         ray.shutdown()
+
+
+def _print_nothing(*words: Any, **how: Any) -> None:
+    """Stand in for what prints news of the cluster on the terminal of the run."""
 
 
 @asynccontextmanager
@@ -210,11 +213,32 @@ class WorkerActors:
         self._actor = ray.remote(Worker).options(
             num_cpus=setup.cpus, max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
         )
-        self._setup = ray.put(setup)
+        self._setup = setup
+        self._stored: Any = None
+        self._starting = 0
 
     async def start(self, number: int) -> RayWorker:
         """Return the actor of worker `number` once a node has room for it and it is ready."""
-        actor = self._actor.remote(self._setup)
+        with self._in_store() as setup:
+            return await self._started(number, self._actor.remote(setup))
+
+    @contextmanager
+    def _in_store(self) -> Iterator[Any]:
+        """Yield a reference to the setup in Ray's store, for as long as any worker starts.
+
+        Ray ends this process at once if it has an object in a store that ends.
+        """
+        if not self._starting:
+            self._stored = self._ray.put(self._setup)
+        self._starting += 1
+        try:
+            yield self._stored
+        finally:
+            self._starting -= 1
+            if not self._starting:
+                self._stored = None
+
+    async def _started(self, number: int, actor: ActorHandle) -> RayWorker:
         try:
             place = await actor.start.remote()
         except self._ray.exceptions.RayTaskError as error:

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from owned_runs import answered_once, elapsed, run
+from owned_runs import answered_once, elapsed, interrupted, run
 from scripted import Scene, ScriptedEndpoint, broken, busy
 
 from adaptive_eval.engine.events import Progress, Remarked
@@ -11,6 +11,7 @@ from adaptive_eval.engine.health import Presence
 from adaptive_eval.engine.pool import Silence
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
+from adaptive_eval.trial import TrialKey
 
 
 def server(number, script=lambda step, attempt: 1.0, **changes):
@@ -235,6 +236,31 @@ def test_one_answer_that_takes_long_is_never_given_up():
     scene.endpoints["a"].script = slow.script
     assert run(scene).reason == "resolved"
     assert {record.error for record in scene.recorder.of("attempt")} == {None}
+
+
+@pytest.mark.parametrize("end", ["resolved", "interrupted"])
+@pytest.mark.parametrize("hanging", [1, 3])
+def test_requests_that_hang_do_not_hold_up_the_end(hanging, end):
+    """They are given up by what answers took, counted at their worst case, and asked again by a resumed run."""
+
+    def script(step, attempt):
+        return (3600.0, timed_out()) if step < hanging else 1.0
+
+    scene = Scene(steps={"a": 900}, concurrency=8, scripts={"a": script})
+    scene.controller.resolve_after = 100 if end == "resolved" else None
+    verdict, seconds = interrupted(scene, 15.0) if end == "interrupted" else elapsed(scene)
+    assert verdict.reason == end
+    assert 10.0 < seconds <= 35.0
+    lost = {TrialKey("a", step) for step in range(hanging)}
+    assert set(scene.controller.presumed) == set(scene.controller.abandoned) == lost
+    assert set(scene.recorder.launched) - set(scene.recorder.outcomes) == lost
+
+
+def test_a_long_answer_at_the_end_is_awaited_where_others_took_as_long():
+    scene = Scene(steps={"a": 100}, concurrency=8, scripts={"a": lambda step, attempt: 1.0 + step % 40})
+    scene.controller.resolve_after = 100
+    assert run(scene).reason == "resolved"
+    assert len(scene.recorder.outcomes) == 100
 
 
 def test_a_server_that_answers_nonsense_is_taken_out():
