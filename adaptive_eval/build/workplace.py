@@ -10,7 +10,6 @@ from contextlib import (
     contextmanager,
     nullcontext,
 )
-from functools import partial
 from typing import Protocol
 
 from adaptive_eval.build.assembly import Built
@@ -70,13 +69,9 @@ class _OnRay:
                 scoring=grading,
                 remark=self._remark,
             ) as executor,
-            watched(partial(self._end, executor)),
+            watched(lambda what: executor.give_up(WorkersLost(f"{what}; resume continues the run"))),
         ):
             yield executor
-
-    def _end(self, executor: RemoteExecutor, what: str) -> None:
-        self._remark(f"{what}; the run ends")  # at once: Ray may end this process before it can say why
-        executor.give_up(WorkersLost(f"{what}; resume continues the run"))
 
 
 def workplace_of(built: Built, remark: Callable[[str], None]) -> AbstractContextManager[Workplace]:

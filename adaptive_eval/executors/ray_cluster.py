@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import struct
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import adaptive_eval
 import scorio
-from adaptive_eval.errors import UsageError
+from adaptive_eval.errors import UsageError, WorkersLost
 from adaptive_eval.executors.remote import WorkerGone
 from adaptive_eval.executors.worker import Worker
 from adaptive_eval.executors.worker_protocol import Event, Job, Setup
@@ -116,13 +117,13 @@ async def watched(on_end: Callable[[str], None]) -> AsyncIterator[None]:
         for process in _raylet_and_agents(_listener(node.raylet_socket_name)):
             processes.append(os.pidfd_open(process))
 
-    def ended() -> None:
+    def raylet_ended() -> None:
         for process in processes:
             loop.remove_reader(process)
         on_end("Ray's process on this machine (raylet) has ended")
 
-    for process in processes:
-        loop.add_reader(process, ended)
+    for number, process in enumerate(processes):
+        loop.add_reader(process, _leave if number else raylet_ended)
     head = loop.create_task(_watch_head(node.gcs_address, on_end))
     try:
         yield
@@ -132,6 +133,18 @@ async def watched(on_end: Callable[[str], None]) -> AsyncIterator[None]:
         for process in processes:
             loop.remove_reader(process)
             os.close(process)
+
+
+def _leave() -> None:
+    """End this process because an agent has ended: Ray does so a tenth of a second later, without a word.
+
+    What is committed is stored.
+    """
+    lost = WorkersLost("an agent of Ray on this machine has ended; resume continues the run")
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        os.write(2, f"error: {lost} [{lost.code}]\n".encode())
+    os._exit(lost.exit_code)
 
 
 def _raylet_and_agents(raylet: int) -> Iterator[int]:
@@ -213,32 +226,11 @@ class WorkerActors:
         self._actor = ray.remote(Worker).options(
             num_cpus=setup.cpus, max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
         )
-        self._setup = setup
-        self._stored: Any = None
-        self._starting = 0
+        self._setup = ray.put(setup)
 
     async def start(self, number: int) -> RayWorker:
         """Return the actor of worker `number` once a node has room for it and it is ready."""
-        with self._in_store() as setup:
-            return await self._started(number, self._actor.remote(setup))
-
-    @contextmanager
-    def _in_store(self) -> Iterator[Any]:
-        """Yield a reference to the setup in Ray's store, for as long as any worker starts.
-
-        Ray ends this process at once if it has an object in a store that ends.
-        """
-        if not self._starting:
-            self._stored = self._ray.put(self._setup)
-        self._starting += 1
-        try:
-            yield self._stored
-        finally:
-            self._starting -= 1
-            if not self._starting:
-                self._stored = None
-
-    async def _started(self, number: int, actor: ActorHandle) -> RayWorker:
+        actor = self._actor.remote(self._setup)
         try:
             place = await actor.start.remote()
         except self._ray.exceptions.RayTaskError as error:

@@ -263,8 +263,7 @@ class RemoteExecutor:
                 deaths += 1
                 self._fail_jobs(slot, str(gone))
             finally:
-                if self._failure is None:  # Ray ends this process at once where its own have ended
-                    await worker.stop()
+                await worker.stop()
 
     def _add(self, slot: _Slot) -> None:
         self._slots.append(slot)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import time
@@ -20,14 +21,24 @@ from command_line import (
     write_config,
 )
 
+from scripted_chat import Scripted
+
+from adaptive_eval.core.results_json import from_json
 from adaptive_eval.mimic.mimic_spec import LatencySpec
 from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.store.reader import RunReader
 
 LATENCY = LatencySpec(median=0.03, sigma=0.8)
 NAMES = {"drop": "dropped", "cut_off": "aborted", "status": "429 or 503"}
 """Faults of the mimic server by the names that storms in virtual time have for them."""
 
 PRICE = {"input": 1.0, "output": 4.0}
+
+REQUEST = {"tokens": 400, "usd": 0.0015}
+"""What one request takes at most, or a little more."""
+
+JUDGED = 2_000
+"""Most requests to the judge of a run."""
 
 WEATHER: list[dict[str, Any]] = [
     {"kind": "status", "status": 429, "retry_after": 0.2, "probability": 0.05},
@@ -48,6 +59,7 @@ class Ordeal:
         self.random = random.Random(seed)
         self.books = Books(self.run)
         self.budget = budget
+        self.judge: Scripted | None = None
         # Under a budget, a margin too narrow for any other end than that of the budget.
         data = quickstart(base_url=mimic.base_url, equivalence=0.01 if budget else 0.15)
         data["budget"] = budget
@@ -62,6 +74,45 @@ class Ordeal:
         if stored_trials(self.run) and self.random.random() < 0.5:
             return ("run", str(self.run), "--display", "none")
         return ("run", str(self.config), "--out", str(self.run), "--display", "none")
+
+    def judged_by(self, judge: Scripted) -> None:
+        """Have a judge score the answers, and a pilot find the thresholds of a rubric."""
+        data = json.loads(self.config.read_text("utf-8"))
+        scorer = {"kind": "judge", "endpoint": judge.url, "model": "wise", "budget": {"requests": JUDGED}}
+        rubric = {"schema": "efficiency-adjusted", "pilot": 1}
+        data["tasks"][0] |= {"scorer": scorer, "rubric": rubric}
+        data["models"] = data["models"][::3]  # so that the pilot is short
+        self.config, self.judge = write_config(self.folder, data), judge
+
+    def killed_after(self, seconds: float) -> None:
+        """Kill a session of the run that long after its start; count the kill by the stage that it met.
+
+        One that has ended at its budget goes on with room for one request more, so that most sessions are
+        within one request of their limits.
+        """
+        more = [f"budget.{name}={limit}" for name, limit in self.budget.items()]
+        options = [part for setting in more for part in ("-o", setting)]
+        before = stored_trials(self.run)
+        with started(*self.command(), *options, cwd=self.folder) as running:
+            if not running.for_a_moment(seconds):
+                assert running.finish().code == 3
+                self.budget = {name: self.budget[name] + REQUEST[name] for name in self.budget}
+                self.look()
+                return
+            running.process.kill()
+            running.process.wait()
+        self.books.figures.faults[f"kill: {self._stage(before)}"] += 1
+        self.look()
+
+    def _stage(self, before: int) -> str:
+        """Return what the killed session was at, by what is on the disk."""
+        if not (self.run / "run.db").exists():
+            return "pilot" if (self.run / "pilot" / "run.db").exists() else "start-up or probing"
+        with RunReader(self.run) as reader:
+            latest = reader.latest_snapshot()
+        if latest is not None and from_json(latest.results).stop is not None and before:
+            return "end"
+        return "asking" if stored_trials(self.run) > before else "start-up or probing"
 
     def disturbed(self, kind: str, more: int) -> None:
         """Let a session of the run store about `more` trials and end it, or hold it up, in a bad way."""
@@ -111,4 +162,5 @@ class Ordeal:
         usd = (prompt * PRICE["input"] + completion * PRICE["output"]) / 1e6
         bills = {"tokens": prompt + completion, "usd": usd, "completion_tokens": completion}
         figures.overrun += sum(bill > self.budget.get(name, bill) for name, bill in bills.items())
+        figures.overrun += self.judge is not None and len(self.judge.asked) > JUDGED
         return figures

@@ -12,7 +12,7 @@ import asyncio
 import random
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,15 @@ from owned_clock import OwnedClock, OwnedClockLoop, run_owned
 from scripted import Prompts
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import BudgetSpec, GoalSpec, ModelSpec, Price, SessionSpec, TaskSpec
+from adaptive_eval.core.spec import (
+    AllocationSpec,
+    BudgetSpec,
+    GoalSpec,
+    ModelSpec,
+    Price,
+    SessionSpec,
+    TaskSpec,
+)
 from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.clock import Deadlines
 from adaptive_eval.engine.limits import FixedConcurrency
@@ -61,6 +69,7 @@ def spec_of(rng: random.Random) -> SessionSpec:
     return SessionSpec(
         models=tuple(ModelSpec(name, MOST, prices[name], own.get(name, BudgetSpec())) for name in MODELS),
         tasks=tasks,
+        allocation=AllocationSpec(samples_per_prompt=rng.choice((1, 1, 3))),
         goal=GoalSpec(rng.choice(("budget", "ranking"))),
         budget=BudgetSpec(trials=3_000, tokens=rng.randrange(90_000, 160_000), usd=0.05),
         seed=rng.randrange(1000),
@@ -80,6 +89,7 @@ class World:
         self.spec = spec_of(self.random)
         self.bill = Bill(self.spec)
         self.books = Books(self.run)
+        self.mute = self.random.choice((None, None, ("c", "t")))  # a model that never answers a task
         self.stored: set[int] = set()
         self.in_flight = self.most_in_flight = 0
 
@@ -96,43 +106,85 @@ class Server:
     model: str
     url: str
     down: tuple[float, float] = (0.0, 0.0)
+    sick: str = ""  # what it does while it is down, although it lists its models
     attempts: dict[int, int] = field(default_factory=dict)
 
-    def body(self, messages: Sequence[Message], *, seed: int | None) -> Mapping[str, Any]:
-        return {"messages": [message.content for message in messages], "seed": seed}
+    def body(self, messages: Sequence[Message], *, seed: int | None, n: int = 1) -> Mapping[str, Any]:
+        return {"messages": [message.content for message in messages], "seed": seed, "n": n}
 
     async def alive(self) -> bool:
-        return not self._is_down()
+        return bool(self.sick) or not self._is_down()
 
     def _is_down(self) -> bool:
         return self.down[0] <= asyncio.get_running_loop().time() < self.down[1]
 
     async def complete(self, messages: Sequence[Message], *, seed: int | None) -> Completion:
+        (answer,) = await self.sample(messages, seed=seed, n=1)
+        assert answer is not None
+        return answer
+
+    async def sample(
+        self, messages: Sequence[Message], *, seed: int | None, n: int
+    ) -> Sequence[Completion | None]:
         assert seed is not None
         world, task = self.world, messages[0].content.partition("/")[0]
         self.attempts[seed] = attempt = self.attempts.get(seed, 0) + 1
         rng = random.Random(f"{world.seed}/{self.url}/{seed}/{attempt}/{world.books.figures.sessions}")
-        prompt = 20 + len(messages[0].content) % 20
-        world.books.figures.doubled += seed in world.stored  # asked again although its answer is stored
-        world.bill.add(self.model, task, prompt, MOST)
-        world.in_flight += 1
+        prompt, most = 20 + len(messages[0].content) % 20, n * MOST
+        # Asked again although the answer is stored.
+        world.books.figures.doubled += len(world.stored.intersection(range(seed, seed + n)))
+        world.bill.add(self.model, task, prompt, most)
+        world.in_flight += n
         world.most_in_flight = max(world.most_in_flight, world.in_flight)
         try:
             if self._is_down():
-                world.fault("server gone")
-                world.bill.add(self.model, task, -prompt, -MOST)
-                raise TransientEndpointError("connection refused", kind="connection")
+                await self._fail(task, prompt, most)
             if rng.random() < world.trouble:
-                await self._misbehave(rng, task, prompt)
+                await self._misbehave(rng, task, prompt, most)
+            if world.mute == (self.model, task):
+                world.fault("task without an answer")
+                raise TransientEndpointError("cut off", kind="aborted")
             seconds = rng.uniform(0.2, 8.0)
             await asyncio.sleep(seconds)
-            used, cached = rng.choice((1, 5, 40, MOST)), rng.randrange(prompt)
-            world.bill.add(self.model, task, 0, used - MOST, cached)
-            return Completion(f"answer {seed}", "stop", Usage(prompt, used, cached), seconds)
+            cached, answers = rng.randrange(prompt), list[Completion | None]()
+            for number in range(n):
+                if n > 1 and rng.random() < 0.1:
+                    world.fault("choice lost")
+                    world.bill.add(self.model, task, 0, -MOST)
+                    answers.append(None)
+                    continue
+                used = rng.choice((1, 5, 40, MOST))
+                world.bill.add(self.model, task, 0, used - MOST)
+                answers.append(Completion(f"answer {seed + number}", "stop", Usage(0, used), seconds))
+            return self._with_prompt(answers, task, prompt, cached)
         finally:
-            world.in_flight -= 1
+            world.in_flight -= n
 
-    async def _misbehave(self, rng: random.Random, task: str, prompt: int) -> None:
+    def _with_prompt(
+        self, answers: list[Completion | None], task: str, prompt: int, cached: int
+    ) -> Sequence[Completion | None]:
+        """Let the first answer report the prompt, which was paid once; without one nobody reports it."""
+        for number, answer in enumerate(answers):
+            if answer is not None:
+                usage = Usage(prompt, answer.usage.completion_tokens, cached)
+                answers[number] = replace(answer, usage=usage)
+                self.world.bill.add(self.model, task, 0, 0, cached)
+                break
+        return answers
+
+    async def _fail(self, task: str, prompt: int, most: int) -> None:
+        """Do what the server does while it is down: refuse, hang, or answer with a page."""
+        self.world.fault(f"server {self.sick or 'gone'}")
+        if not self.sick:
+            self.world.bill.add(self.model, task, -prompt, -most)
+            raise TransientEndpointError("connection refused", kind="connection")
+        if self.sick == "that hangs":
+            await asyncio.sleep(PATIENCE)
+            raise TransientEndpointError("no answer", kind="timeout")
+        await asyncio.sleep(0.1)
+        raise TransientEndpointError("JSON was expected, not: <html>", kind="malformed")
+
+    async def _misbehave(self, rng: random.Random, task: str, prompt: int, most: int) -> None:
         kind = rng.choice(("429", "503", "408", "dropped", "malformed", "aborted", "hang", "504"))
         self.world.fault(kind)
         if kind == "hang":
@@ -140,7 +192,7 @@ class Server:
             raise TransientEndpointError("no answer", kind="timeout")
         await asyncio.sleep(rng.uniform(0.0, 2.0))
         if kind in ("429", "503"):
-            self.world.bill.add(self.model, task, -prompt, -MOST)
+            self.world.bill.add(self.model, task, -prompt, -most)
             wait = rng.choice((None, 0.0, 3.0))
             kind_of = "rate_limit" if kind == "429" else "server"
             raise TransientEndpointError(kind, kind=kind_of, status=int(kind), retry_after=wait)
@@ -217,8 +269,10 @@ def one_session(world: World, number: int, end: str) -> Session:
             if len(pool) > 1:
                 start = rng.uniform(0.0, 30.0)
                 pool[0].down = (start, start + rng.uniform(1.0, 100.0))
+                pool[0].sick = rng.choice(("", "that hangs", "with HTML"))
             retry = RetryPolicy(attempts=4, base=1.0, cap=5.0, total_wait=60.0)
-            clients[model] = ModelClient(pool, FixedConcurrency(200), retry, requeues=1, outage=60)
+            limit, samples = FixedConcurrency(200), world.spec.allocation.samples_per_prompt
+            clients[model] = ModelClient(pool, limit, retry, requeues=1, outage=60, samples=samples)
         runner = Runner(
             session,
             writer,
@@ -273,7 +327,10 @@ def storm(world: World, sessions: int) -> Figures:
     session = one_session(world, sessions, "")
     world.books.look(world.run)
     assert session.stopped is not None
-    assert session.stopped.reason in ("budget", "partial", "resolved"), session.stopped
+    assert session.stopped.reason in ("budget", "partial", "resolved", "lost"), session.stopped
     assert not session.in_flight
+    for record in world.books.records:
+        own = record.completion is None or record.completion.text == f"answer {record.request.seed}"
+        world.books.figures.doubled += not own
     world.books.figures.overrun += world.bill.overruns()
     return world.books.figures

@@ -19,6 +19,7 @@ from pathlib import Path
 from chaos_books import Figures
 from command_line import mimic_spec, set_faults
 from ordeal import LATENCY, WEATHER, Ordeal
+from scripted_chat import scripted_chat
 from storm import World, storm
 
 from adaptive_eval.mimic.process import MimicProcess
@@ -90,6 +91,16 @@ def of_real_processes(folder: Path, seed: int) -> Figures:
         return ordeal.account()
 
 
+def killed_at_every_stage(folder: Path, seed: int) -> Figures:
+    """Let a run with a pilot and a judge be killed twenty times, at any moment from its start to its end."""
+    with MimicProcess(mimic_spec(latency=LATENCY)) as mimic, scripted_chat() as make:
+        ordeal = Ordeal(folder, mimic, seed, tokens=40_000, usd=0.12)
+        ordeal.judged_by(make(lambda body: json.dumps({"reason": "so", "verdict": "correct"})))
+        for _ in range(20):
+            ordeal.killed_after(ordeal.random.uniform(0.2, 6.0))
+        return ordeal.account()
+
+
 def brew(minutes: float, seed: int, say: Callable[[str], None]) -> Weather:
     """Let storms follow each other until the time is over; at least one of each kind."""
     weather, until = Weather(), time.monotonic() + 60.0 * minutes
@@ -97,9 +108,12 @@ def brew(minutes: float, seed: int, say: Callable[[str], None]) -> Weather:
         number = weather.virtual + weather.real
         real = number % REAL_EVERY == 1
         weather.real, weather.virtual = weather.real + real, weather.virtual + (not real)
-        name = f"{'real' if real else 'virtual'} storm, seed {seed + number}"
+        kind = in_virtual_time
+        if real:
+            kind = of_real_processes if weather.real % 2 else killed_at_every_stage
+        name = f"{kind.__name__.replace('_', ' ')}, seed {seed + number}"
         with tempfile.TemporaryDirectory() as folder:
-            weather.add(name, (of_real_processes if real else in_virtual_time)(Path(folder), seed + number))
+            weather.add(name, kind(Path(folder), seed + number))
         say(f"{name}: {weather.figures.faults.total():,} faults so far")
     return weather
 

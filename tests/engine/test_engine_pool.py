@@ -241,7 +241,7 @@ def test_one_answer_that_takes_long_is_never_given_up():
 @pytest.mark.parametrize("end", ["resolved", "interrupted"])
 @pytest.mark.parametrize("hanging", [1, 3])
 def test_requests_that_hang_do_not_hold_up_the_end(hanging, end):
-    """They are given up by what answers took, counted at their worst case, and asked again by a resumed run."""
+    """They are given up by what answers took, at their worst case; a resumed run asks them again."""
 
     def script(step, attempt):
         return (3600.0, timed_out()) if step < hanging else 1.0
