@@ -20,7 +20,6 @@ from command_line import (
     stored_trials,
     write_config,
 )
-
 from scripted_chat import Scripted
 
 from adaptive_eval.core.results_json import from_json
