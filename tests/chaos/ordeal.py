@@ -94,7 +94,8 @@ class Ordeal:
         before = stored_trials(self.run)
         with started(*self.command(), *options, cwd=self.folder) as running:
             if not running.for_a_moment(seconds):
-                assert running.finish().code == 3
+                done = running.finish()
+                assert done.code == 3, done
                 self.budget = {name: self.budget[name] + REQUEST[name] for name in self.budget}
                 self.look()
                 return

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from zlib import crc32
 
 from chaos_books import Figures
 from command_line import mimic_spec, set_faults
@@ -91,11 +92,17 @@ def of_real_processes(folder: Path, seed: int) -> Figures:
         return ordeal.account()
 
 
+def _verdict(body: object) -> str:
+    """Return a judge's verdict that follows from what it is asked."""
+    right = crc32(json.dumps(body).encode()) % 3 > 0
+    return json.dumps({"reason": "so", "verdict": "correct" if right else "wrong"})
+
+
 def killed_at_every_stage(folder: Path, seed: int) -> Figures:
     """Let a run with a pilot and a judge be killed twenty times, at any moment from its start to its end."""
     with MimicProcess(mimic_spec(latency=LATENCY)) as mimic, scripted_chat() as make:
         ordeal = Ordeal(folder, mimic, seed, tokens=40_000, usd=0.12)
-        ordeal.judged_by(make(lambda body: json.dumps({"reason": "so", "verdict": "correct"})))
+        ordeal.judged_by(make(_verdict))
         for _ in range(20):
             ordeal.killed_after(ordeal.random.uniform(0.2, 6.0))
         return ordeal.account()
