@@ -21,7 +21,7 @@ from adaptive_eval.core.spec import (
 )
 from adaptive_eval.interop.recorded_files import read_recorded
 from adaptive_eval.simulate import GivenChances, Rate, simulate
-from scorio.sequential.evidence import MIN_QUESTIONS, MIN_Z2, log_evidence, log_tie_evidence
+from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, log_tie_evidence
 from scorio.sequential.rounds import Rounds
 from scorio.sequential.trial_sequence import first_pass
 
@@ -142,7 +142,7 @@ def noise_known(a: Floats, b: Floats, margin: float, runs: int, seed: int, passe
         sums += new
     difference, variance = (np.concatenate(one, axis=-1) for one in zip(*found, strict=True))
     bar = np.log(20.0)
-    won = (log_evidence(difference, variance, margin) >= bar) & (difference**2 > MIN_Z2 * variance)
+    won = log_evidence(difference, variance, margin) >= bar
     called = won | (log_tie_evidence(difference, variance, margin) >= bar)
     called[:, : MIN_QUESTIONS - 1] = False
     if not called.any(axis=1).mean() > 0.99:

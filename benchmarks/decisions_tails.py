@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -16,14 +15,7 @@ from adaptive_eval.simulate import GivenChances, Rate, simulate
 from scorio.sequential.betting import ScoreBets
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import score_block
-from scorio.sequential.evidence import (
-    MIN_QUESTIONS,
-    MIN_Z2,
-    difference_radius,
-    log_evidence,
-    log_tie_evidence,
-    score_radius,
-)
+from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, log_tie_evidence
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.reference import ReferenceReader
 from scorio.sequential.trial_sequence import RunSequence
@@ -90,8 +82,8 @@ def tails(options: Options) -> None:
             ]
             found = options.run(jobs)
             for name in PEAKS:
-                values = np.concatenate([one[name] for one in found])
-                rates = [Rate(int((values >= np.log(1.0 / a)).sum()), values.size) for a in LEVELS]
+                values = np.concatenate([one[name] for one in found], axis=1)
+                rates = [Rate(int(one.sum()), one.size) for one in values]
                 verdicts = [mark(rate, level) for rate, level in zip(rates, LEVELS, strict=True)]
                 cells = [f"{rate.share:.3%} {said}" for rate, said in zip(rates, verdicts, strict=True)]
                 row(f"{questions} x {passes}, {mean}, {name}", *cells)
@@ -99,11 +91,11 @@ def tails(options: Options) -> None:
 
 def peaks(
     pairs: int, questions: int, passes: int, mean: float, margin: float, seed: int
-) -> dict[str, NDArray[np.float64]]:
+) -> dict[str, NDArray[np.bool_]]:
     """Follow equal models, and models exactly a margin apart, to the end, with a look after every trial.
 
-    Returned is the largest log e-value against the truth along each path, by what it speaks of; of intervals
-    the logarithm of 1 over the smallest level at which they ever miss the truth.
+    Returned is whether the evidence against the truth ever reached 1/α, by what it speaks of, with the
+    continuity term of each level; shape (levels, contrasts).
     """
     of_order, of_trials, *of_chances = np.random.SeedSequence(seed).spawn(4)
     rng = np.random.default_rng(of_trials)
@@ -120,66 +112,43 @@ def peaks(
     cells = Cells(run_sequence.sequences[0], unit_scores([0.0, 1.0]), len(p) + pairs)
     for model, counts in enumerate(stored, start=len(p)):
         cells.load(model, counts)
-    rows = np.arange(pairs)
-    pair = PairReader(cells, live[: 2 * pairs : 2], live[1 : 2 * pairs : 2])
-    tie = PairReader(cells, live[2 * pairs :: 2], live[2 * pairs + 1 :: 2], equivalence=margin)
-    # Read as in a family whose level is the largest of the small ones.
-    against = ReferenceReader(cells, live[: 2 * pairs : 2], len(p) + rows, np.ones(pairs), level=LEVELS[1])
-    truth = np.concatenate([np.full(2 * pairs, mean), np.tile([apart + margin, apart], pairs)])
+    rows, first, second = np.arange(pairs), live[: 2 * pairs : 2], live[1 : 2 * pairs : 2]
+    bars = np.log(1.0 / np.array(LEVELS))
+    readers = [
+        (
+            PairReader(cells, first, second, guard=bar),
+            PairReader(cells, live[2 * pairs :: 2], live[2 * pairs + 1 :: 2], equivalence=margin, guard=bar),
+            ReferenceReader(cells, first, len(p) + rows, np.ones(pairs), guard=bar),
+        )
+        for bar in bars.tolist()
+    ]
+    truth = np.concatenate([np.full(2 * pairs, mean), np.tile([apart + margin, apart], pairs)])[:, None]
     bets = ScoreBets([cells], run_sequence, [1.0], live[: 2 * pairs], np.full(2 * pairs, mean))
-    # What is stored is a sample of the model's answers: its own score there is not the truth.
-    best = {name: np.array([]) for name in PEAKS}
+    sizes = dict.fromkeys(PEAKS, pairs) | {"score": live.size, "threshold": 2 * pairs}
+    reached = {name: np.zeros((bars.size, size), dtype=bool) for name, size in sizes.items()}
     for start in range(0, questions * passes, 256):
         stop = min(start + 256, questions * passes)
         chance = p[:, cells.sequence.question(start, stop)]
         cells.absorb(live, (rng.random(chance.shape) < chance).astype(np.int64))
-        of_pair, of_tie, of_stored = (one.read(rows, stop) for one in (pair, tie, against))
-        own = score_block(cells.path(live, start, stop), questions)
-        counted, trials = (own.questions >= MIN_QUESTIONS)[:1], np.arange(start + 1.0, stop + 1.0)
-        found = {
-            "pair": _winner(of_pair.difference, of_pair.variance),
-            "tie": log_tie_evidence(of_tie.difference, of_tie.margin, margin),
-            "stored": _winner(of_stored.difference, of_stored.variance),
-            "difference": missed(
-                of_tie.difference - margin,
-                of_tie.guarded,
-                lambda at, level, d=of_tie.difference, v=of_tie.guarded, n=trials: difference_radius(
-                    d[at], v[at], n[at[1]], level
-                ),
-            ),
-            "score": missed(
-                own.difference - truth[:, None],
-                own.variance,
-                lambda at, level, d=own.difference, v=own.variance: score_radius(d[at], v[at], level),
-            ),
-            "threshold": bets.read(live[: 2 * pairs], start, stop),
-        }
-        for name, log_e in found.items():
-            peak = np.where(counted, log_e, -np.inf).max(axis=1)
-            best[name] = np.maximum(best[name], peak) if best[name].size else peak
+        path = cells.path(live, start, stop)
+        counted = path.seen[:1] >= MIN_QUESTIONS
+        bet = bets.read(live[: 2 * pairs], start, stop)
+        for level, (bar, (pair, tie, against)) in enumerate(zip(bars.tolist(), readers, strict=True)):
+            of_pair, of_tie, of_stored = (one.read(rows, stop) for one in (pair, tie, against))
+            own = score_block(path, questions, guard=bar)
+            found = {
+                "pair": log_evidence(of_pair.difference, of_pair.variance),
+                "tie": log_tie_evidence(of_tie.difference, of_tie.margin, margin),
+                # What is stored is a sample of the model's answers: its own score there is not the truth.
+                "stored": log_evidence(of_stored.difference, of_stored.variance),
+                "difference": log_evidence(of_tie.difference - margin, of_tie.guarded),
+                "score": log_evidence(own.difference - truth, own.variance),
+                "threshold": bet,
+            }
+            for name, log_e in found.items():
+                reached[name][level] |= (counted & (log_e >= bar)).any(axis=1)
         cells.forget(stop)
-    return best
-
-
-def missed(
-    error: NDArray[np.float64],
-    variance: NDArray[np.float64],
-    radius: Callable[[tuple[NDArray[np.intp], ...], float], NDArray[np.float64]],
-) -> NDArray[np.float64]:
-    """Return the logarithm of 1 over the smallest level at which an interval misses the truth, 0 for none."""
-    log_e, found = log_evidence(error, variance), np.zeros(error.shape)
-    for level in LEVELS:
-        # No interval is narrower than the one without the terms for small levels.
-        at = np.nonzero(log_e >= np.log(1.0 / level))
-        if at[0].size:
-            outside = np.abs(error[at]) > radius(at, level)
-            found[at] = np.where(outside, np.log(1.0 / level) + 1e-9, found[at])
-    return found
-
-
-def _winner(difference: NDArray[np.float64], variance: NDArray[np.float64]) -> NDArray[np.float64]:
-    log_e = log_evidence(difference, variance)
-    return np.where(difference**2 > MIN_Z2 * variance, log_e, -np.inf)
+    return reached
 
 
 def _stored_counts(chances: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:

@@ -110,7 +110,7 @@ class KnownRates(drain.Drain):
 
     def __init__(self, comparison: Comparison, *, capped: bool) -> None:
         super().__init__(comparison, capped=capped)
-        self._foresight = TrueForesight(comparison.board)
+        self._foresight = TrueForesight(comparison.board, comparison.fold.levels.guard)
 
 
 class TrueForesight(Foresight):

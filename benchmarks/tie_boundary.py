@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from scorio.sequential.evidence import (
     FLOOR,
     MIN_QUESTIONS,
-    MIN_Z2,
     TIE_FACTOR,
     log_evidence,
     log_tie_evidence,
@@ -64,7 +63,7 @@ def ends(q: float, gap: float, margin: float, alpha: float, factors: Floats) -> 
         )
         plus, minus = np.arange(float(rows))[:, None], np.arange(float(columns))
         d, v = (plus - minus) / n, np.maximum((plus + minus) / n**2, FLOOR)
-        won = (log_evidence(d, v, margin) >= bar) & (d * d > MIN_Z2 * v)
+        won = log_evidence(d, v, margin) >= bar
         for at, called in enumerate(tied(plus, minus, n, margin, alpha, factors)):
             some = share[at, :rows, :columns]
             some[won] = 0.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,7 +219,9 @@ class Board:
         cells = self.cells[task]
         spread = cluster_spread(cells, self.spec.tasks[task].clusters)
         target, weight = self.spec.stopping.target, cells.repeat_weight
-        return score_block(cells.latest(), cells.sequence.questions, target, spread, weight, cells.asked)
+        guard = -log(1.0 - self.spec.stopping.confidence)
+        questions = cells.sequence.questions
+        return score_block(cells.latest(), questions, target, spread, weight, cells.asked, guard)
 
     def combine(self, blocks: list[ContrastBlock]) -> ContrastBlock:
         """Combine the tasks' estimates with the tasks' weights."""

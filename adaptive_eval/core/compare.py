@@ -96,7 +96,7 @@ class Comparison:
         """Confidence sequence of some contrasts at the run's confidence, in unit scores."""
         fold, latest = self.fold, self.latest
         estimates = (latest.difference[rows], latest.variance[rows], latest.guarded[rows], latest.slack[rows])
-        return self.intervals.of(rows, fold.verdict[rows], *estimates, fold.progress[rows])
+        return self.intervals.of(rows, fold.verdict[rows], *estimates)
 
     @property
     def undecidable(self) -> Bools:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import exp
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,10 +39,9 @@ class Courses:
         self, spec: SessionSpec, board: Board, goal: Goal, rule: Rule, levels: Levels, intervals: Intervals
     ) -> None:
         self._board, self._goal, self._rule, self._intervals = board, goal, rule, intervals
-        level = exp(-levels.winner(0)) if rule.fixed_threshold is None else levels.alpha
         tasks = range(len(spec.tasks))
         self._readers = [
-            contrast_reader(spec, board.cells[task], task, goal, intervals.margin, level) for task in tasks
+            contrast_reader(spec, board.cells[task], task, goal, intervals.margin, levels) for task in tasks
         ]
         self._last = [_no_estimate(goal.first.size) for _ in tasks]
         self._exact = None
@@ -98,7 +95,7 @@ class Courses:
 
     def _narrow(self, rows: Ints, block: ContrastBlock) -> NDArray[np.bool_]:
         """Return where a score's interval is as narrow as its contrast requires."""
-        radius = self._intervals.of_scores(block.difference, block.variance)
+        radius = self._intervals.of_scores(block.variance)
         narrow = 2.0 * (radius + block.slack) <= self._goal.width[rows, None]
         return np.asarray(narrow & (block.questions >= MIN_QUESTIONS))
 

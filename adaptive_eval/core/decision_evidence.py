@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from adaptive_eval.core.goals import TIE, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Decision
 from adaptive_eval.core.spec import SessionSpec
-from scorio.sequential.contrasts import KAPPA, SCORE_KAPPA
 from scorio.sequential.evidence import confidence_radius
 
 _VERDICTS = {1: "better", -1: "worse", TIE: "tie"}
@@ -54,14 +54,13 @@ def pair_decision(spec: SessionSpec, comparison: Comparison, call: Call) -> Deci
 def population_interval(spec: SessionSpec, comparison: Comparison, row: int) -> tuple[float, float]:
     """Return the interval of a known difference or score for questions like these, in score units.
 
-    What is known of these questions is a sample then: V = (Σ d² + 2)/M², for a score (Σ (y − ȳ)² + 4)/M².
+    What is known of these questions is a sample then: V = (Σ d² + κ)/M², for a score (Σ (y − ȳ)² + κ)/M².
     """
     goal, (origin, unit), variance = comparison.goal, spec.scale, 0.0
     for weight, cells in zip(spec.task_weights, comparison.board.cells, strict=True):
         first = cells.noise(int(goal.first[row]))[0]
         gap = first - first.mean() if goal.single[row] else first - cells.noise(int(goal.second[row]))[0]
-        kappa = SCORE_KAPPA if goal.single[row] else KAPPA
-        variance += weight**2 * (float(gap @ gap) + kappa) / gap.size**2
+        variance += weight**2 * (float(gap @ gap) - log(comparison.alpha)) / gap.size**2
     radius = float(confidence_radius(variance, comparison.alpha))
     middle, least = float(comparison.latest.difference[row]), 0.0 if goal.measured[row] else -1.0
     shift = origin if goal.measured[row] else 0.0

@@ -58,7 +58,7 @@ class Drain:
         self._comparison = comparison
         self._capped = capped
         self._predicts = comparison.rule.name in DECIDERS
-        self._foresight = Foresight(comparison.board)
+        self._foresight = Foresight(comparison.board, comparison.fold.levels.guard)
         self._models = len(comparison.spec.models)
         self._due = 0
         self._closing = self._first = self._second = _NONE

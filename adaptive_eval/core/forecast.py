@@ -16,7 +16,6 @@ from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Chance, Forecast, PairForecast, Range
 from adaptive_eval.core.spec import SessionSpec
 from scorio.sequential.cells import Cells
-from scorio.sequential.contrasts import KAPPA, SCORE_KAPPA
 from scorio.sequential.outlook import Outlook, closing_steps, measured_steps
 
 Floats = NDArray[np.float64]
@@ -199,7 +198,8 @@ def _outlook(spec: SessionSpec, board: Board, comparison: Comparison, rows: NDAr
     share = np.where(noise > 0.0, (in_rounds[first] + in_rounds[second]) / np.maximum(noise, 1e-12), 1.0)
     until = (1 + spec.allocation.samples_per_prompt) * spec.questions
     binary = not single.any() and all(cells.binary for cells in board.cells)
-    late = np.where(single, SCORE_KAPPA, KAPPA)
+    levels = comparison.fold.levels
+    late = np.where(single, levels.tie(0), levels.guard)
     return Outlook.of(
         comparison.latest.difference[rows],
         np.minimum(comparison.latest.variance[rows], 1e6),

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board
 from scorio.sequential.cells import Cells
-from scorio.sequential.contrasts import KAPPA
-from scorio.sequential.evidence import FLOOR
+from scorio.sequential.evidence import FLOOR, GUARD
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,8 +27,8 @@ AFFORDABLE = 2**22
 class Foresight:
     """Estimates of pairs of models when the trials issued so far are complete."""
 
-    def __init__(self, board: Board) -> None:
-        self._board = board
+    def __init__(self, board: Board, guard: float = GUARD) -> None:
+        self._board, self._guard = board, guard
         self._weights = board.spec.task_weights
         self._same_order = len(board.cells) == 1 and board.run_sequence.endless
         models, questions = len(board.spec.names), board.run_sequence.questions
@@ -93,11 +92,10 @@ class Foresight:
         answered[len(board.spec.models) :] = np.inf  # of references nothing is awaited
         issued = np.maximum(reach * (total / board.run_sequence.questions), 1.0)
         share = np.minimum(np.minimum(answered[first], answered[second]) / issued, 1.0)
+        early = (gap + self._guard) / (both * np.maximum(issued, both))
         return (
             (of_mean[first, second] - of_mean[second, first]) / both,
-            np.where(
-                issued < total, (gap + KAPPA) / (both * np.maximum(issued, both)), noise / both**2 * share
-            ),
+            np.where(issued < total, early, noise / both**2 * share),
             both.astype(np.int64),
         )
 

@@ -9,19 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.goals import BETTER, TIE, WORSE, Goal
-from scorio.sequential.evidence import (
-    FLOOR,
-    confidence_radius,
-    difference_radius,
-    log_evidence,
-    score_radius,
-)
+from scorio.sequential.evidence import FLOOR, confidence_radius, log_evidence
 
 EXACT = 2.0 * FLOOR
 """Variance of a difference of scores that are known: all questions answered by models without noise."""
-
-_LARGEST = 1e12
-"""Variances are cut to it, for an infinite one has no radius."""
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -46,48 +37,32 @@ class Intervals:
         variance: Floats,
         guarded: Floats,
         slack: Floats,
-        trials: Ints,
     ) -> tuple[Floats, Floats]:
         """Return both ends of the confidence sequences of the contrasts `rows`, with their estimates.
 
-        Its variance is V₂, `guarded`. V itself measures how far the answers are from agreement, so it is
+        Its variance is V_κ, `guarded`. V itself measures how far the answers are from agreement, so it is
         right for the hypothesis that the models agree and for no other: intervals from V would miss a
-        difference of 0.1 near a score of 0.9 in one run of six. If a winner was called with V but V₂ has not
+        difference of 0.1 near a score of 0.9 in one run of six. If a winner was called with V but V_κ has not
         rejected 0 yet, the interval ends at 0. Likewise the interval of a tie ends at ±ε.
         """
-        radius = self._radius(rows, difference, np.minimum(guarded, _LARGEST), trials) + slack
+        radius = confidence_radius(guarded, self.alpha, self.margin)
+        measured = self.goal.measured[rows]
+        if measured.any():
+            radius = np.where(measured, self.of_scores(variance), radius)
+        radius = radius + slack
         low, high = difference - radius, difference + radius
         bet = self.bets[rows]
-        evidence = log_evidence(difference, np.minimum(variance, _LARGEST), self.margin)
+        evidence = log_evidence(difference, variance, self.margin)
         rejected = bet | (evidence > -log(self.alpha))
         better = (verdict == BETTER) & rejected & (bet | (difference > 0.0))
         worse = (verdict == WORSE) & rejected & (bet | (difference < 0.0))
         low, high = np.where(better, np.maximum(low, 0.0), low), np.where(worse, np.minimum(high, 0.0), high)
         if self.margin is not None:
-            tie = (verdict == TIE) & ~self.goal.measured[rows]
+            tie = (verdict == TIE) & ~measured
             low = np.where(tie, np.maximum(low, -self.margin), low)
             high = np.where(tie, np.minimum(high, self.margin), high)
         return low, high
 
-    def _radius(self, rows: Rows, difference: Floats, variance: Floats, trials: Ints) -> Floats:
-        """Half-width of the confidence sequences."""
-        measured, single = self.goal.measured[rows], self.goal.single[rows]
-        known = variance <= EXACT
-        plain = single | known
-        radius = np.empty_like(variance)
-        if plain.any():
-            radius = confidence_radius(variance, self.alpha, self.margin)
-        if not plain.all():
-            of_pairs = difference_radius(difference, variance, trials, self.alpha, self.margin)
-            radius = np.where(plain, radius, of_pairs)
-        if measured.any():
-            radius = np.where(measured, self.of_scores(difference, variance), radius)
-        held = single & ~measured & ~known
-        if held.any():
-            score = difference + np.where(held, self.goal.value[rows], 0.0)
-            radius = np.where(held, score_radius(score, variance, self.alpha, self.margin), radius)
-        return np.asarray(radius)
-
-    def of_scores(self, score: Floats, variance: Floats) -> Floats:
+    def of_scores(self, variance: Floats) -> Floats:
         """Return half-widths of the anytime intervals of models' own scores."""
-        return score_radius(score, np.minimum(variance, _LARGEST), self.alpha)
+        return confidence_radius(variance, self.alpha)

@@ -93,7 +93,7 @@ def _tasks(spec: SessionSpec, board: Board, comparison: Comparison) -> tuple[Tas
         estimate = board.task_scores(number)
         low, unit = min(task.weights), max(task.weights) - min(task.weights)
         score = estimate.difference[:, 0]
-        radius = comparison.intervals.of_scores(estimate.difference[:, 0], estimate.variance[:, 0])
+        radius = comparison.intervals.of_scores(estimate.variance[:, 0])
         ends = [low + unit * np.clip(score + sign * radius, 0.0, 1.0) for sign in (-1, 0, 1)]
         known = estimate.questions[:, 0] > 0
         scores = tuple(
@@ -124,7 +124,7 @@ def _models(
     origin, unit = spec.scale
     estimate = board.scores()
     score = estimate.difference[:, 0]
-    radius = comparison.intervals.of_scores(score, estimate.variance[:, 0])
+    radius = comparison.intervals.of_scores(estimate.variance[:, 0])
     mu, sigma = board.posterior()
     trials, seen = board.trial_counts(), board.seen()
     known = (estimate.questions[:, 0] > 0) & (trials > 0)
@@ -322,7 +322,7 @@ def _tie_margins(spec: SessionSpec, comparison: Comparison) -> Floats:
     applies.
     """
     goal, margin = comparison.goal, comparison.margin
-    had = 2.0 * comparison.intervals.of_scores(comparison.latest.difference, comparison.latest.variance)
+    had = 2.0 * comparison.intervals.of_scores(comparison.latest.variance)
     near = np.clip((goal.width / had) ** 2, 0.0, 1.0)
     if margin is None or spec.stopping.rule == "zscore" or spec.stopping.own_rule:
         return np.asarray(near)

@@ -12,6 +12,7 @@ from adaptive_eval.core.goals import Goal
 from adaptive_eval.core.spec import SessionSpec
 from scorio.sequential.cells import Cells, PathBlock
 from scorio.sequential.contrasts import ContrastBlock, Target, score_block
+from scorio.sequential.fold import Levels
 from scorio.sequential.pairs import ClusterSums, PairReader
 from scorio.sequential.reference import ReferenceReader
 
@@ -33,9 +34,9 @@ def contrast_reader(
     task: int,
     goal: Goal,
     margin: float | None,
-    level: float,
+    levels: Levels,
 ) -> ContrastReader:
-    """Return the reader of all contrasts of a session on one task, called at this level at least."""
+    """Return the reader of all contrasts of a session on one task, called at these levels."""
     target, clusters = spec.stopping.target, spec.tasks[task].clusters
     asked, first, second = len(spec.models), goal.first, goal.second
     single = goal.single
@@ -43,16 +44,17 @@ def contrast_reader(
     pairs = ~single & ~stored
     parts: list[tuple[Bools, ContrastReader]] = []
     if pairs.any():
-        pair_reader = PairReader(cells, first[pairs], second[pairs], target, clusters, margin)
+        pair_reader = PairReader(cells, first[pairs], second[pairs], target, clusters, margin, levels.guard)
         parts.append((pairs, pair_reader))
     if stored.any():
         live, reference = np.minimum(first, second)[stored], np.maximum(first, second)[stored]
         sign = np.where(first[stored] < asked, 1, -1)
-        reader = ReferenceReader(cells, live, reference, sign, target, clusters, margin, level)
+        reader = ReferenceReader(cells, live, reference, sign, target, clusters, margin, levels.guard)
         parts.append((stored, reader))
     if single.any():
-        values = goal.value[single]
-        parts.append((single, _ScoreReader(cells, first[single], values, target, margin, clusters)))
+        values, guard = goal.value[single], levels.tie(0)  # their winners are called by bets
+        score_reader = _ScoreReader(cells, first[single], values, target, margin, clusters, guard)
+        parts.append((single, score_reader))
     return parts[0][1] if len(parts) == 1 else _SideBySide(parts)
 
 
@@ -67,8 +69,10 @@ class _ScoreReader:
         target: Target,
         margin: float | None,
         clusters: tuple[str, ...] | None,
+        guard: float,
     ) -> None:
         self._cells = cells
+        self._guard = guard
         self._models = models
         self._clusters: ClusterSums | None = None
         if clusters is not None:
@@ -88,26 +92,26 @@ class _ScoreReader:
         sequence = self._cells.sequence
         own = sequence.shared is not None and stop > sequence.shared
         asked = sequence.questions if own else sequence.asked_by(start, stop)
-        block = score_block(path, sequence.questions, self._target, spread, weight, asked)
+        block = score_block(path, sequence.questions, self._target, spread, weight, asked, self._guard)
         return block.less(self._values[rows, None], self._margin)
 
     def _spread(self, clusters: ClusterSums, rows: Ints, start: int, path: PathBlock) -> Spread:
         """Return the spread over clusters after each step; within a round as the round began."""
-        sequence, squares, stretches = self._cells.sequence, [], []
+        sequence, squares, sizes = self._cells.sequence, [], []
         for begin, end in self._cells.pieces(start, start + path.fresh.shape[1]):
             here = slice(begin - start, end - start)
             if sequence.shared is None or end <= sequence.shared:
                 fresh = path.fresh[:, here]
                 change = path.after[:, here] - np.where(fresh, 0.0, path.before[:, here])
-                square, stretch = clusters.add(rows, sequence.question(begin, end), change, fresh)
+                square, size = clusters.add(rows, sequence.question(begin, end), change, fresh)
             else:
                 assert self._cells.rounds is not None
                 begun, models = self._cells.rounds.begun(begin), self._models[rows]
                 spread = clusters.of(begun.estimate(models), begun.known(models))
-                square, stretch = (np.repeat(one[:, None], end - begin, axis=1) for one in spread)
+                square, size = (np.repeat(one[:, None], end - begin, axis=1) for one in spread)
             squares.append(square)
-            stretches.append(stretch)
-        return np.concatenate(squares, axis=1), np.concatenate(stretches, axis=1)
+            sizes.append(size)
+        return np.concatenate(squares, axis=1), np.concatenate(sizes, axis=1)
 
 
 class _SideBySide:

@@ -2,7 +2,7 @@
 // The formulas and their sources are in scorio/sequential; a test runs both on the same answers.
 
 const MIXTURE = [[0.75, 0.05], [0.25, 0.2]];
-const POOLED = 1e4, KAPPA = 2, TRUST = 8, FLOOR = 1e-15, TIE_FACTOR = 1.05;
+const POOLED = 1e4, TRUST = 8, FLOOR = 1e-15, TIE_FACTOR = 1.05;
 
 /** Positions in the order of questions: once each with some early repeats, then again and again. */
 export function* positions(questions) {
@@ -79,7 +79,8 @@ const noiseOf = (a, b) => ({ w: a.w + b.w, u: a.u + b.u, g: Math.min(a.g, b.g), 
 function variance(square, kappa, count, questions, { w, u, g, r }) {
   const between = (square + kappa) / (count * count);
   const trust = 1 - (TRUST / (TRUST + r)) ** 2;
-  const within = g >= 4 ? (1 - trust) * between + trust * w / count : Math.min(between, Math.max(w, u) / count);
+  const trials = w / count + kappa / (count + r) ** 2;
+  const within = g >= 4 ? (1 - trust) * between + trust * trials : Math.min(between, Math.max(w, u) / count);
   const fraction = count / questions;
   return Math.max((1 - fraction) * between + fraction * within, FLOOR);
 }
@@ -153,10 +154,10 @@ export class Comparison {
     const { questions, count, alpha, margin } = this, target = Math.log(1 / alpha);
     const a = this.first.noise(), b = this.second.noise(), square = Math.max(this.square, 0);
     const difference = this.sum / count, single = a.r === 0 && b.r === 0;
-    const noise = noiseOf(a, b), guarded = variance(square, KAPPA, count, questions, noise);
+    const noise = noiseOf(a, b), guarded = variance(square, target, count, questions, noise);
     const v = single ? variance(square, 0, count, questions, noise) : guarded;
     const logE = logEvidence(difference, v, margin), enough = count >= 10;
-    const won = enough && difference ** 2 > 3 * v && logE >= target;
+    const won = enough && logE >= target;
     const near = margin ? tieVariance(difference, v, guarded, margin, a, b) : null;
     const tied = enough && margin && 0.5 * margin ** 2 / near - logCosh(margin * Math.abs(difference) / near) >= target;
     if (!this.verdict && (won || tied)) {

@@ -8,11 +8,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio._labels import Outcomes
 from scorio.eval._arguments import positive
+from scorio.eval._inputs import Missing, read_trials
 from scorio.sequential.betting import ScoreBets
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import ContrastBlock, Target
-from scorio.sequential.evidence import MIN_QUESTIONS, confidence_radius, score_radius
+from scorio.sequential.evidence import MIN_QUESTIONS, confidence_radius
 from scorio.sequential.trial_sequence import RunSequence, TrialSequence
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -20,12 +22,15 @@ Integers: TypeAlias = NDArray[np.int64]
 Order: TypeAlias = "int | Sequence[int] | NDArray[np.integer[Any]] | None"
 """Seed of the questions' order, the order itself, or None for the order as given."""
 
-_UNKNOWN = 1e6
-"""Replaces the infinite variance of a single cluster."""
-
 
 def sequence_of(order: Order, questions: int) -> TrialSequence:
     """Return the trial sequence with the questions in the given order, or drawn with it as seed."""
+    if questions < MIN_QUESTIONS:
+        raise ValueError(
+            f"questions must be at least {MIN_QUESTIONS}, or no verdict and no interval is possible; got "
+            f"{questions}. Trials that repeat no question have a question each: pass a stream of N outcomes "
+            "with shape (N, 1), and target='population'"
+        )
     if order is None:
         return TrialSequence(np.arange(questions))
     if isinstance(order, (int, np.integer)):
@@ -34,6 +39,17 @@ def sequence_of(order: Order, questions: int) -> TrialSequence:
     if permutation.shape != (questions,) or not np.array_equal(np.sort(permutation), np.arange(questions)):
         raise ValueError(f"order must be None, a seed or a permutation of 0..{questions - 1}; got {order!r}")
     return TrialSequence(permutation)
+
+
+def read_pair(A: Outcomes, B: ArrayLike, categories: int, missing: Missing) -> Integers:
+    """Return the trials of two models, shape (2, M, N)."""
+    first, second = (read_trials(name, R, categories, missing) for name, R in (("A", A), ("B", B)))
+    if first.shape != second.shape:
+        raise ValueError(
+            f"A and B must have the same shape; got {first.shape} and {second.shape}. Fill up the shorter "
+            "with a value that `missing` names"
+        )
+    return np.stack([first, second])
 
 
 def lay_out(trials: Integers, order: Order) -> tuple[TrialSequence, Integers]:
@@ -51,11 +67,10 @@ def lay_out(trials: Integers, order: Order) -> tuple[TrialSequence, Integers]:
 def interval(block: ContrastBlock, alpha: float, margin: float | None = None) -> tuple[Floats, Floats]:
     """Return the confidence sequence of a block's estimates; unbounded before the tenth question.
 
-    Its variance is V₂: V is right where the models agree and too small elsewhere.
+    Its variance is V_κ: V is right where two models agree and too small elsewhere.
     """
-    variance = np.minimum(block.guarded, _UNKNOWN)
-    radius = np.where(block.questions >= MIN_QUESTIONS, confidence_radius(variance, alpha, margin), np.inf)
-    radius = radius + block.slack
+    radius = confidence_radius(block.guarded, alpha, margin) + block.slack
+    radius = np.where(block.questions >= MIN_QUESTIONS, radius, np.inf)
     return block.difference - radius, block.difference + radius
 
 
@@ -63,13 +78,6 @@ def log_e_against(cells: Cells, level: float, target: Target, steps: int) -> Flo
     """Return the log e-values, after each step, that the only model's score differs from `level`."""
     bets = ScoreBets([cells], RunSequence.of_task(cells.sequence), [1.0], [0], [level], target)
     return np.asarray(bets.read(np.arange(1), 0, steps)[0])
-
-
-def score_interval(block: ContrastBlock, alpha: float) -> tuple[Floats, Floats]:
-    """Return the confidence sequence of models' own scores; unbounded before the tenth question."""
-    radius = score_radius(block.difference, np.minimum(block.variance, _UNKNOWN), alpha)
-    radius = np.where(block.questions >= MIN_QUESTIONS, radius + block.slack, np.inf)
-    return block.difference - radius, block.difference + radius
 
 
 def read_weights(weights: ArrayLike | None) -> tuple[Floats, float, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import log
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ from scorio._labels import Outcomes, read_labels
 from scorio._named import Named, plotting
 from scorio.eval._arguments import credibility
 from scorio.eval._inputs import Missing, read_trials
-from scorio.sequential._recorded import Order, lay_out, read_margin, read_weights, score_interval
+from scorio.sequential._recorded import Order, interval, lay_out, read_margin, read_weights
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Target, score_block
 from scorio.sequential.families import rank_intervals
@@ -46,6 +47,8 @@ class Board(Named):
         Pairs without a verdict.
     difference : ndarray, shape (L, L)
         Row minus column, after all trials.
+    p_values : ndarray, shape (L, L)
+        Always-valid p-value of each pair on its own: 1 over the largest evidence until its verdict, or 1.
     confidence, family, equivalence
         As given.
     """
@@ -58,6 +61,7 @@ class Board(Named):
     verdicts: dict[str, int]
     open: tuple[tuple[str, str], ...]
     difference: Floats
+    p_values: Floats
     confidence: float
     family: str
     equivalence: float | None
@@ -163,9 +167,9 @@ def board(
     sequence, categories = lay_out(trials, order)
     cells = Cells(sequence, scores, models)
     pairs = np.array(list(combinations(range(models), 2)))
-    reader = PairReader(cells, pairs[:, 0], pairs[:, 1], target, clusters, margin)
-    rule = Anytime(alpha, margin)
     fold, every = fold_of_pairs(len(pairs), family, alpha), np.arange(len(pairs))
+    reader = PairReader(cells, pairs[:, 0], pairs[:, 1], target, clusters, margin, fold.levels.guard)
+    rule = Anytime(alpha, margin)
     for start in range(0, categories.shape[1], _BLOCK):
         stop = min(start + _BLOCK, categories.shape[1])
         cells.absorb(np.arange(models), categories[:, start:stop])
@@ -174,10 +178,13 @@ def board(
         position = np.tile(np.arange(start + 1, stop + 1), (len(pairs), 1))
         course = course_of(rule, block, sequence.complete(start, stop))
         fold.read([Piece(every, start, moments(position, start), course)])
-    means = score_block(cells.latest(), sequence.questions, target, cluster_spread(cells, clusters))
-    low, high = score_interval(means, alpha)
+    spread = cluster_spread(cells, clusters)
+    means = score_block(cells.latest(), sequence.questions, target, spread, guard=log(1.0 / alpha))
+    low, high = interval(means, alpha)
     difference = np.zeros((models, models))
     difference[pairs[:, 0], pairs[:, 1]] = scale * block.difference[:, -1]
+    p_values = np.ones((models, models))
+    p_values[pairs[:, 0], pairs[:, 1]] = np.exp(-np.maximum(fold.latest.statistic, 0.0))
     better, verdicts, undecided = [], {}, []
     for pair in np.argsort(fold.decided_at, kind="stable").tolist():
         said = int(fold.verdict[pair])
@@ -197,6 +204,7 @@ def board(
         verdicts=verdicts,
         open=tuple(undecided),
         difference=difference - difference.T,
+        p_values=np.minimum(p_values, p_values.T),
         confidence=confidence,
         family=family,
         equivalence=equivalence,

@@ -20,8 +20,8 @@ from scorio.sequential._recorded import (
     lay_out,
     log_e_against,
     read_margin,
+    read_pair,
     read_weights,
-    score_interval,
 )
 from scorio.sequential.cells import Cells
 from scorio.sequential.contrasts import Target, score_block
@@ -44,8 +44,11 @@ class Comparison(Named):
     trials : int
         Trials of each model at which the verdict fell; all trials where it is open.
     e_value : float
-        Largest evidence that the models differ, of all moments at which a call is allowed (ten questions and
-        more); at least 1 / (1 - confidence) for a winner.
+        Largest evidence that the models differ, of all moments from the tenth question on; at least
+        1 / (1 - confidence) for a winner.
+    p_value : float
+        Always-valid p-value of no difference, 1 / e_value or 1, however often one looks; exact down to
+        1 - confidence, the smallest level that the evidence is guarded for.
     difference, low, high : float
         First minus second, after all trials, with the confidence sequence's interval.
     confidence : float
@@ -66,6 +69,7 @@ class Comparison(Named):
     high: float
     confidence: float
     equivalence: float | None
+    p_value: float
     course_difference: Floats
     course_low: Floats
     course_high: Floats
@@ -232,7 +236,7 @@ def compare(
         found, pair = read_labels(A)
         trials, labels = read_trials("A", pair, scores.size, missing, models=True), names or found or labels
     else:
-        trials = np.stack([read_trials(name, R, scores.size, missing) for name, R in (("A", A), ("B", B))])
+        trials = read_pair(A, B, scores.size, missing)
     if len(trials) != 2 or len(labels) != 2:
         raise ValueError(f"A and names must be of two models; got {len(trials)} and {len(labels)}")
     alpha, margin = 1.0 - credibility(confidence), read_margin(equivalence, scale)
@@ -240,7 +244,7 @@ def compare(
     cells = Cells(sequence, scores, 2)
     cells.absorb(np.arange(2), categories)
     steps = categories.shape[1]
-    reader = PairReader(cells, [0], [1], target, clusters, margin)
+    reader = PairReader(cells, [0], [1], target, clusters, margin, log(1.0 / alpha))
     block = reader.read(np.arange(1), steps)
     rule = Anytime(alpha, margin)
     evidence = rule.statistic(block, sequence.complete(0, steps))[0]
@@ -260,21 +264,21 @@ def compare(
     elif verdict == "tie" and margin is not None:
         low = np.where(after & (high > -margin), np.maximum(low, -margin), low)
         high = np.where(after & (low < margin), np.minimum(high, margin), high)
-    log_e = log_evidence(block.difference, block.variance, margin)[0]
-    largest = evidence.max() if np.isfinite(evidence).any() else log_e[-1]
+    largest = float(evidence.max())
     return Comparison(
         verdict=verdict,
         trials=at + 1,
-        e_value=exp(min(float(largest), 700.0)),
+        e_value=exp(min(largest, 700.0)),
         difference=scale * float(block.difference[0, -1]),
         low=scale * float(low[0, -1]),
         high=scale * float(high[0, -1]),
         confidence=confidence,
         equivalence=equivalence,
+        p_value=exp(-max(largest, 0.0)),
         course_difference=scale * block.difference[0],
         course_low=scale * low[0],
         course_high=scale * high[0],
-        course_log_e=log_e,
+        course_log_e=log_evidence(block.difference, block.variance, margin)[0],
         names=(str(labels[0]), str(labels[1])),
     )
 
@@ -337,8 +341,8 @@ def score(
     cells = Cells(sequence, scores, 1)
     cells.absorb(np.arange(1), categories)
     steps = categories.shape[1]
-    path = score_block(cells.path(np.arange(1), 0, steps), sequence.questions, target)
-    low, high = score_interval(path, alpha)
+    path = score_block(cells.path(np.arange(1), 0, steps), sequence.questions, target, guard=log(1.0 / alpha))
+    low, high = interval(path, alpha)
     least, most = max(float(low[0, -1]), 0.0), min(float(high[0, -1]), 1.0)
     verdict, trials, e_value = None, steps, None
     if against is not None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio.sequential.cells import PathBlock
-from scorio.sequential.evidence import FLOOR, tie_variance
+from scorio.sequential.evidence import FLOOR, GUARD, tie_variance
 
 Target = Literal["benchmark", "population"]
 Floats = NDArray[np.float64]
@@ -25,11 +25,6 @@ Ints = NDArray[np.integer]
 Noise = tuple[Floats, Floats, Floats, Floats]
 """w and u summed over models, the smaller G, the smaller R."""
 
-KAPPA = 2.0
-"""Continuity term: as if two more questions had differed fully."""
-SCORE_KAPPA = 4.0
-"""The same for a single model's score, whose centred squares follow its mean: with 2, intervals of means near
-0.05 to 0.1 and 0.9 missed the truth at some time in up to 6.7 %; with 4, in 3 to 5 %."""
 ENOUGH_NOISE = 4.0
 """Σ n v at which the empirical-Bayes noise of a model is trusted."""
 TRUST = 8.0
@@ -47,9 +42,9 @@ class ContrastBlock:
     variance : ndarray of float
         V, for calling a winner.
     guarded : ndarray of float
-        V₂, the same with κ = 2, for intervals.
+        V_κ, the same with the continuity term always, for intervals.
     margin : ndarray of float
-        The variance that D would have at the equivalence margin, for calling a tie; V₂ where there is none.
+        The variance that D would have at the equivalence margin, for calling a tie; V_κ where there is none.
     avg_variance : ndarray of float
         Variance of D from the paper's avg@N variances alone; at complete passes D² over it is the paper's z².
     questions : ndarray of int
@@ -129,7 +124,7 @@ class ContrastBlock:
 
 def contrast_variance(
     square: Floats,
-    kappa: float,
+    kappa: Floats | float,
     questions: Floats,
     total: int,
     noise: Noise,
@@ -141,8 +136,9 @@ def contrast_variance(
     ----------
     square : ndarray of float
         Q, the sum of squared values over seen questions.
-    kappa : float
-        Continuity term added to Q.
+    kappa : float or ndarray of float
+        Continuity term: κ times the squared size of a cluster, over the squared number of questions where
+        they vary, of trials where these do.
     questions : ndarray of float
         c, the number of seen questions, at least 1.
     total : int
@@ -169,9 +165,10 @@ def contrast_variance(
     if target == "population":
         return np.asarray(np.maximum(between, FLOOR))
     trust = 1.0 - (TRUST / (TRUST + r)) ** 2
+    noise_of_trials = w / questions + kappa / (questions + r) ** 2
     within = np.where(
         g >= ENOUGH_NOISE,
-        (1.0 - trust) * between + trust * w / questions,
+        (1.0 - trust) * between + trust * noise_of_trials,
         np.minimum(between, np.maximum(w, u) / questions),
     )
     # Single answers without noise: while questions are left, they are a sample; then they are known.
@@ -186,6 +183,7 @@ def score_block(
     spread: tuple[Floats, Floats] | None = None,
     repeat_weight: float = 1.0,
     asked: ArrayLike | None = None,
+    guard: float = GUARD,
 ) -> ContrastBlock:
     """Each model's own mean score with its variance, along a piece of its trial sequence.
 
@@ -201,11 +199,13 @@ def score_block(
         Target of the estimate.
     spread : tuple of ndarray, optional
         Of clusters of questions: the squared sums of the centred means of each cluster's questions, and
-        G/(G − 1), see :class:`scorio.sequential.pairs.ClusterSums`.
+        the squared size of a cluster, see :class:`scorio.sequential.pairs.ClusterSums`.
     repeat_weight : float
         As in :class:`scorio.sequential.cells.Cells`.
     asked : array_like of int, optional
         Questions asked by then, where some may have no answer.
+    guard : float
+        κ, ln(1/level) of the strictest level that the score is read at.
 
     Returns
     -------
@@ -213,12 +213,11 @@ def score_block(
         `difference` is the mean score.
     """
     seen = np.maximum(path.seen, 1.0)
-    centred, stretch = np.maximum(path.square - path.total**2 / seen, 0.0), np.ones(1)
+    centred, size = np.maximum(path.square - path.total**2 / seen, 0.0), np.ones(1)
     if spread is not None:
-        centred, stretch = spread
-    variance = stretch * contrast_variance(
-        centred, SCORE_KAPPA, seen, questions, (path.w, path.u, path.g, repeat_weight * path.r), target
-    )
+        centred, size = spread
+    noise = (path.w, path.u, path.g, repeat_weight * path.r)
+    variance = contrast_variance(centred, guard * size, seen, questions, noise, target)
     count = path.seen.astype(np.int64)
     low, high = path.bounds(path.seen if asked is None else asked)
     score = path.mean

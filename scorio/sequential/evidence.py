@@ -29,15 +29,17 @@ MIN_QUESTIONS: Final = 10
 MOST_STEPS: Final = 60
 PRECISION: Final = 1e-13
 """Most steps and relative precision of the search for a radius; about five steps are taken."""
-MIN_Z2: Final = 3.0
-"""No call unless D² exceeds this multiple of V."""
+GUARD: Final = log(20.0)
+"""Continuity term κ of a variance at the 5 % level: as if so many more differences had been as large as they
+can be. A run takes ln(1/level) for the strictest level that it reads evidence at: an e-value cannot depend on
+the level, and what rare large differences need grows with ln(1/level) (docs/measurements.md)."""
 TIE_FACTOR: Final = 1.05
 """Factor of the variance of every tie, chosen once between 1.03 and 1.06: an estimated variance may be too
 small, and the bound of a tie has no slack. It was fitted on no cell (docs/measurements.md)."""
+LARGEST: Final = 1e12
+"""Variances of intervals are cut to it: that of what is not known yet is infinite."""
 FLOOR: Final = 1e-15
 """Smallest variance, so that no division by zero can follow from identical answers."""
-LARGEST: Final = 1e6
-"""Largest variance of a tie: that of a single cluster is infinite."""
 
 
 def log_bayes_factor(difference: ArrayLike, variance: ArrayLike, tau: float) -> Floats:
@@ -224,7 +226,7 @@ def tie_variance(
     Parameters
     ----------
     difference, variance, guarded : array_like of float
-        Estimate D, its variance V and the same with the continuity term, V₂.
+        Estimate D, its variance V and the same with the continuity term, V_κ.
     trials : array_like of float
         n, trials of each model.
     equivalence : float
@@ -235,14 +237,14 @@ def tie_variance(
     Returns
     -------
     ndarray of float
-        V at the margin, at least V₂, times the factor.
+        V at the margin, at least V_κ, times the factor.
 
     Examples
     --------
     >>> tie_variance([0.0, 0.0], [0.002, 0.0], [0.0022, 0.0002], 100, 0.05).round(6).tolist()
     [0.00231, 0.000256]
     """
-    v, n = np.minimum(variance, LARGEST), np.maximum(trials, 1.0)
+    v, n = np.asarray(variance, dtype=np.float64), np.maximum(trials, 1.0)
     at_margin = margin_variance(difference, v, n, equivalence, step)
     unseen = equivalence**2 / (-2.0 * n * np.log1p(-min(equivalence, 0.999)))
     at_margin = np.where(v > FLOOR, at_margin, unseen)
@@ -279,7 +281,7 @@ def confidence_radius(variance: ArrayLike, alpha: float, equivalence: float | No
     """
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha must lie in (0, 1), got {alpha}")
-    v = np.asarray(variance, dtype=np.float64)
+    v = np.minimum(np.asarray(variance, dtype=np.float64), LARGEST)
     target = log(1.0 / alpha)
     share = 1.0 if equivalence is None else 0.5
     low, high = np.zeros_like(v), np.full_like(v, np.inf)
@@ -304,91 +306,6 @@ def confidence_radius(variance: ArrayLike, alpha: float, equivalence: float | No
         if found.all():
             break
     return np.asarray(radius)
-
-
-def beyond(alpha: float) -> float:
-    """Return how far a level is beyond the 5 % at which continuity terms of variances suffice, in [0, 1]."""
-    return max(0.0, min(2.0 * (1.0 - log(20.0) / log(1.0 / alpha)), 1.0))
-
-
-def difference_radius(
-    difference: ArrayLike,
-    variance: ArrayLike,
-    trials: ArrayLike,
-    alpha: float,
-    equivalence: float | None = None,
-) -> Floats:
-    """Half-width of the confidence sequence of a difference.
-
-    If few questions are answered differently, the difference and its estimated variance are small together.
-    The continuity term of the variance covers that at 95 %; beyond, the variance grows towards the one that
-    it would have at the end of the interval, see :func:`margin_variance`.
-
-    Parameters
-    ----------
-    difference, variance : array_like of float
-        Estimate D and its variance V₂ > 0.
-    trials : array_like of float
-        Trials of each model.
-    alpha : float
-        Error probability of the whole sequence, in (0, 1).
-    equivalence : float, optional
-        Equivalence margin ε of the evidence, see :func:`log_evidence`.
-
-    Examples
-    --------
-    >>> bool(difference_radius(0.0, 0.0002, 100, 0.05) == confidence_radius(0.0002, 0.05))
-    True
-    >>> bool(difference_radius(0.0, 0.0002, 100, 0.001) > confidence_radius(0.0002, 0.001))
-    True
-    """
-    d, v = np.abs(np.asarray(difference, dtype=np.float64)), np.asarray(variance, dtype=np.float64)
-    n = np.maximum(np.asarray(trials, dtype=np.float64), 1.0)
-    radius, excess = confidence_radius(v, alpha, equivalence), beyond(alpha)
-    if excess <= 1e-9:
-        return radius
-    for _ in range(2):
-        there = np.maximum(d + radius, 1e-12)
-        grown = np.maximum(margin_variance(d, v, n, there) / v, 1.0) ** excess
-        radius = confidence_radius(v * grown, alpha, equivalence)
-    return radius
-
-
-def score_radius(
-    score: ArrayLike, variance: ArrayLike, alpha: float, equivalence: float | None = None
-) -> Floats:
-    """Half-width of the confidence sequence of a model's own score.
-
-    The variance of a score near 0 or 1 is estimated too small when its rare answers are rarer than expected.
-    The continuity term of the variance covers that at 95 %; beyond, the variance grows towards the one that
-    right-or-wrong answers would have at the end of the interval that is nearer to one half.
-
-    Parameters
-    ----------
-    score, variance : array_like of float
-        Estimate in [0, 1] and its variance V > 0.
-    alpha : float
-        Error probability of the whole sequence, in (0, 1).
-    equivalence : float, optional
-        Equivalence margin ε of the evidence, see :func:`log_evidence`.
-
-    Examples
-    --------
-    >>> bool(score_radius(0.05, 0.0004, 0.05) == confidence_radius(0.0004, 0.05))
-    True
-    >>> bool(score_radius(0.05, 0.0004, 0.001) > confidence_radius(0.0004, 0.001))
-    True
-    """
-    p, v = np.asarray(score, dtype=np.float64), np.asarray(variance, dtype=np.float64)
-    radius, excess = confidence_radius(v, alpha, equivalence), beyond(alpha)
-    if excess <= 1e-9:
-        return radius
-    here = np.maximum(p * (1.0 - p), v)
-    for _ in range(2):
-        end = np.where(p < 0.5, np.minimum(p + radius, 0.5), np.maximum(p - radius, 0.5))
-        grown = np.maximum(end * (1.0 - end) / here, 1.0) ** excess
-        radius = confidence_radius(v * grown, alpha, equivalence)
-    return radius
 
 
 def _evidence_and_slope(d: Floats, v: Floats, equivalence: float | None) -> tuple[Floats, Floats]:

@@ -131,6 +131,12 @@ class Levels:
         """Return what the log e-value of a tie must reach once so many ties are called."""
         return self.ties.threshold(tied, self.hypotheses, self.alpha)
 
+    @property
+    def guard(self) -> float:
+        """κ of the variances: the largest log e-value that is ever asked for."""
+        winner = 0.0 if self.fixed is not None else self.winner(0)
+        return max(winner, self.tie(0))
+
 
 class Fold:
     """Calls contrasts at the earliest moment of the log at which they may be called.

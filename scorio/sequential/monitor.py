@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import log
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from scorio._named import Named
 from scorio.eval._arguments import credibility, whole
-from scorio.sequential._recorded import Order, read_margin, read_weights, score_interval, sequence_of
+from scorio.sequential._recorded import Order, interval, read_margin, read_weights, sequence_of
 from scorio.sequential.cells import MISSING, Cells
 from scorio.sequential.contrasts import Target, score_block
 from scorio.sequential.families import rank_intervals
@@ -138,8 +139,9 @@ class Monitor:
         first, second = self._pairs[:, 0], self._pairs[:, 1]
         margin = self._rule.equivalence
         self._clusters = clusters
-        self._reader = PairReader(self._cells, first, second, target, clusters, margin)
         self._fold = fold_of_pairs(len(self._pairs), family, self._alpha)
+        guard = self._fold.levels.guard
+        self._reader = PairReader(self._cells, first, second, target, clusters, margin, guard)
         self._verdicts: dict[str, int] = {}
         self._told = 0
         self._reached: list[list[int]] = [[] for _ in self.names]  # log positions of each model's steps
@@ -193,8 +195,9 @@ class Monitor:
     def state(self) -> MonitorState:
         """The present results."""
         spread = cluster_spread(self._cells, self._clusters)
-        means = score_block(self._cells.latest(), self._sequence.questions, self._target, spread)
-        low, high = score_interval(means, self._alpha)
+        questions, guard = self._sequence.questions, log(1.0 / self._alpha)
+        means = score_block(self._cells.latest(), questions, self._target, spread, guard=guard)
+        low, high = interval(means, self._alpha)
         verdict = self._fold.verdict
         openness = verdict == OPEN
         active = np.unique(self._pairs[openness])

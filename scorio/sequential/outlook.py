@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.sequential.contrasts import ENOUGH_NOISE, KAPPA, TRUST
+from scorio.sequential.contrasts import ENOUGH_NOISE, TRUST
 from scorio.sequential.evidence import (
+    GUARD,
     MIN_QUESTIONS,
-    MIN_Z2,
     MIXTURE,
+    confidence_radius,
     log_bayes_factor,
     log_evidence,
     log_tie_evidence,
-    score_radius,
     tie_variance,
 )
 from scorio.sequential.trial_sequence import MAX_REPEATS, REPEAT_EVERY
@@ -152,14 +152,15 @@ class Outlook:
     def _variance(self, steps: Floats, growth: Floats | float, known: Floats | None = None) -> Floats:
         """Return :func:`scorio.sequential.contrasts.contrast_variance` of what is expected at `steps`."""
         asked, repeats = self.asked(steps), self.repeats(steps)
-        early, late = (0.0, KAPPA) if self.kappa is None else (_wide(one, steps) for one in self.kappa)
-        between, within, fraction = self._parts(steps, np.where(repeats > 0.0, late, early), growth)
+        early, late = (0.0, GUARD) if self.kappa is None else (_wide(one, steps) for one in self.kappa)
+        kappa = np.where(repeats > 0.0, late, early)
+        between, within, fraction = self._parts(steps, kappa, growth)
         n, noise = steps / asked, growth * _wide(self.within, steps)
         # Little noise has been seen: the larger of it and of that of uniform priors, as for two models.
         uniform = (n * (n - 1.0) * noise + 2.0 * (n + 1.0)) / (n * n * (n + 3.0)) / asked
         known = self.known_noise(steps) if known is None else known
         trust = np.where(noise > 0.0, 1.0 - (TRUST / (TRUST + repeats)) ** 2, 1.0)
-        seen = (1.0 - trust) * between + trust * within
+        seen = (1.0 - trust) * between + trust * (within + kappa / steps**2)
         guarded = np.minimum(between, np.maximum(within, uniform))
         within = np.where((known >= ENOUGH_NOISE) | (noise <= 0.0), seen, guarded)
         return np.asarray((1.0 - fraction) * between + fraction * within)
@@ -236,7 +237,7 @@ def closing_steps(
     seen_noise = np.clip(outlook.known_noise(begin)[:, :, 0], HALF, 1e6)
     more = (rng.gamma(seen_noise, size=(pairs, paths)) / seen_noise)[:, :, None]
     v = np.maximum(outlook.future_variance(steps, seen, outlook.known_noise(steps, more)), 1e-15)
-    called = (log_evidence(estimate, v, equivalence) >= threshold) & (estimate**2 > MIN_Z2 * v)
+    called = log_evidence(estimate, v, equivalence) >= threshold
     if equivalence is not None:
         n = outlook.asked(steps) if outlook.population else steps
         at_margin = tie_variance(estimate, v, v, n, equivalence)
@@ -305,7 +306,7 @@ def measured_steps(
     low, high = np.zeros(drawn.shape, dtype=np.int64), np.full(drawn.shape, GRID)
     while (low < high).any():
         at = np.minimum((low + high) // 2, GRID - 1)
-        radius = score_radius(drawn, np.take_along_axis(future, at, axis=1) * share, alpha)
+        radius = confidence_radius(np.take_along_axis(future, at, axis=1) * share, alpha)
         done = (2.0 * radius <= width[:, None]) & np.take_along_axis(enough, at, axis=1)
         low, high = np.where((low < high) & ~done, at + 1, low), np.where((low < high) & done, at, high)
     steps = np.take_along_axis(grid, np.minimum(low, GRID - 1), axis=1)

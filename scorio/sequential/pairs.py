@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio.sequential.cells import Cells, PathBlock
-from scorio.sequential.contrasts import KAPPA, ContrastBlock, Target, contrast_variance
+from scorio.sequential.contrasts import ContrastBlock, Target, contrast_variance
+from scorio.sequential.evidence import GUARD
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
@@ -34,6 +35,8 @@ class PairReader:
         Cluster of each question; only with ``target="population"``.
     equivalence : float, optional
         Equivalence margin ε in unit scores, where ties are to be called.
+    guard : float
+        κ, ln(1/level) of the strictest level that the evidence is read at.
 
     Attributes
     ----------
@@ -54,8 +57,9 @@ class PairReader:
         target: Target = "benchmark",
         clusters: ArrayLike | None = None,
         equivalence: float | None = None,
+        guard: float = GUARD,
     ) -> None:
-        self.cells, self.equivalence = cells, equivalence
+        self.cells, self.equivalence, self._guard = cells, equivalence, guard
         self.first = np.asarray(first, dtype=np.int64)
         self.second = np.asarray(second, dtype=np.int64)
         self.target: Target = target
@@ -63,7 +67,7 @@ class PairReader:
         self.progress = np.zeros(pairs, dtype=np.int64)
         self._square = np.zeros(pairs)
         self._count = np.zeros(pairs, dtype=np.int64)
-        self._firsts = FirstDifferences(pairs, cells.binary)
+        self._firsts = FirstDifferences(pairs, cells.binary, guard)
         self._clusters: ClusterSums | None = None
         if clusters is not None:
             if target != "population":
@@ -108,13 +112,13 @@ class PairReader:
         square = running(self._square[pairs], new * new - old * old)
         count = self._count[pairs, None] + gained.cumsum(axis=1)
         self._square[pairs], self._count[pairs] = square[:, -1], count[:, -1]
-        square, stretch = np.maximum(square, 0.0), np.ones(1)
+        square, size = np.maximum(square, 0.0), np.ones(1)
         if self._clusters is not None:
             questions = self.cells.sequence.question(start, stop)
-            square, stretch = self._clusters.add(pairs, questions, new - old, gained)
+            square, size = self._clusters.add(pairs, questions, new - old, gained)
         asked = self.cells.sequence.asked_by(start, stop)
         first = np.where(gained, new, 0.0)
-        return self._block(pairs, a, b, square, stretch, count, asked, first)
+        return self._block(pairs, a, b, square, size, count, asked, first)
 
     def _read_rounds(self, pairs: Ints, start: int, a: PathBlock, b: PathBlock) -> ContrastBlock:
         """Read steps of one round, in which each model has its own questions and weights."""
@@ -123,13 +127,13 @@ class PairReader:
         begun = self.cells.rounds.begun(start)
         both = begun.known(first) & begun.known(second)
         gap = np.where(both, begun.estimate(first) - begun.estimate(second), 0.0)
-        square, stretch = (gap**2).sum(axis=1), np.ones(pairs.size)
+        square, size = (gap**2).sum(axis=1), np.ones(pairs.size)
         if self._clusters is not None:
-            square, stretch = self._clusters.of(gap, both)
-        square, stretch = np.broadcast_to(square[:, None], a.w.shape), stretch[:, None]
+            square, size = self._clusters.of(gap, both)
+        square, size = np.broadcast_to(square[:, None], a.w.shape), size[:, None]
         count = np.broadcast_to(both.sum(axis=1)[:, None], a.w.shape)
         asked = np.full(a.w.shape[1], self.cells.sequence.questions)
-        return self._block(pairs, a, b, square, stretch, count, asked, np.zeros((pairs.size, 1)))
+        return self._block(pairs, a, b, square, size, count, asked, np.zeros((pairs.size, 1)))
 
     def _block(
         self,
@@ -137,7 +141,7 @@ class PairReader:
         a: PathBlock,
         b: PathBlock,
         square: Floats,
-        stretch: Floats,
+        size: Floats,
         count: NDArray[np.int64],
         asked: NDArray[np.int64],
         first: Floats,
@@ -147,12 +151,12 @@ class PairReader:
         total = self.cells.sequence.questions
         uniform = a.u + b.u
         noise = (a.w + b.w, uniform, np.minimum(a.g, b.g), self.cells.repeat_weight * np.minimum(a.r, b.r))
-        guarded = contrast_variance(square, KAPPA, questions, total, noise, self.target) * stretch
+        guarded = contrast_variance(square, self._guard * size, questions, total, noise, self.target)
         variance = guarded
         # Without repeats, right-or-wrong outcomes are iid in a first pass, for which κ = 0 is a theorem.
         single = (a.repeats + b.repeats) == 0.0
-        if self.cells.binary and single.any():
-            plain = contrast_variance(square, 0.0, questions, total, noise, self.target) * stretch
+        if self.cells.binary and self._clusters is None and single.any():
+            plain = contrast_variance(square, 0.0, questions, total, noise, self.target)
             variance = np.where(single, plain, guarded)
         difference = a.mean - b.mean
         (least_a, most_a), (least_b, most_b) = a.bounds(asked), b.bounds(asked)
@@ -174,11 +178,13 @@ class FirstDifferences:
         Number of pairs.
     binary : bool
         Whether answers are right or wrong, so that the size is 1.
+    guard : float
+        κ.
     """
 
-    def __init__(self, pairs: int, binary: bool) -> None:
+    def __init__(self, pairs: int, binary: bool, guard: float) -> None:
         self._binary = binary
-        self._sums = np.full((2, pairs), KAPPA)  # Σd² and Σd⁴, as if a few had differed fully
+        self._sums = np.full((2, pairs), guard)  # Σd² and Σd⁴, as if a few had differed fully
 
     def add(self, pairs: Ints, difference: Floats) -> Floats:
         """Return mean d⁴ over mean d² after each step, where `difference` is 0 unless the question is new."""
@@ -223,17 +229,17 @@ class ClusterSums:
     def add(
         self, pairs: Ints, questions: Ints, change: Floats, gained: NDArray[np.bool_]
     ) -> tuple[Floats, Floats]:
-        """Return Σ_g (Σ_{q∈g} d_q)² and G/(G − 1) after each step."""
-        square, stretch = np.empty_like(change), np.empty_like(change)
+        """Return Σ_g (Σ_{q∈g} d_q)² and the squared size of a cluster after each step."""
+        square, size = np.empty_like(change), np.empty_like(change)
         for column, question in enumerate(questions.tolist()):
             cluster = self._cluster[question]
             self._sums[pairs, cluster] += change[:, column]
             self._sizes[pairs, cluster] += gained[:, column]
-            square[:, column], stretch[:, column] = self._spread(self._sums[pairs], self._sizes[pairs])
-        return square, stretch
+            square[:, column], size[:, column] = self._spread(self._sums[pairs], self._sizes[pairs])
+        return square, size
 
     def of(self, gap: Floats, known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-        """Return Σ_g (Σ_{q∈g} d_q)² and G/(G − 1) of differences and the questions that count, (pairs, M)."""
+        """Return the same of differences and the questions that count, (pairs, M)."""
         inside = np.arange(self._sums.shape[1])[:, None] == self._cluster
         return self._spread(gap @ inside.T, known.astype(np.float64) @ inside.T)
 
@@ -241,8 +247,9 @@ class ClusterSums:
         if self._centred:
             mean = sums.sum(axis=1) / np.maximum(sizes.sum(axis=1), 1.0)
             sums = sums - mean[:, None] * sizes
-        seen = (sizes > 0.0).sum(axis=1)
-        return (sums**2).sum(axis=1), np.where(seen > 1, seen / np.maximum(seen - 1, 1), np.inf)
+        # Σn²/Σn is what a cluster counts for: with κ of them, κ/G² is added to V, G = (Σn)²/Σn² clusters.
+        size = (sizes**2).sum(axis=1) / np.maximum(sizes.sum(axis=1), 1.0)
+        return (sums**2).sum(axis=1), size**2
 
 
 def cluster_spread(cells: Cells, clusters: ArrayLike | None) -> tuple[Floats, Floats] | None:
@@ -252,8 +259,8 @@ def cluster_spread(cells: Cells, clusters: ArrayLike | None) -> tuple[Floats, Fl
     number = cells.counts.sum(axis=2)
     means = cells.counts @ cells.scores / np.maximum(number, 1)
     sums = ClusterSums(np.asarray(clusters), number.shape[1], len(number), centred=True)
-    square, stretch = sums.of(means, number > 0)
-    return square[:, None], stretch[:, None]
+    square, size = sums.of(means, number > 0)
+    return square[:, None], size[:, None]
 
 
 def running(start: Floats, change: Floats) -> Floats:

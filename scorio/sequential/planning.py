@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike
 
 from scorio._named import Named
 from scorio.eval._arguments import credibility, finite, positive, whole
-from scorio.eval._inputs import Missing, read_trials
-from scorio.sequential._recorded import Order, lay_out, read_margin, read_weights
+from scorio.eval._inputs import Missing
+from scorio.sequential._recorded import Order, lay_out, read_margin, read_pair, read_weights
 from scorio.sequential.cells import Cells
-from scorio.sequential.contrasts import KAPPA
 from scorio.sequential.outlook import Outlook, closing_steps
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.rules import Anytime
@@ -142,13 +141,13 @@ def forecast(
     True
     """
     scores, _, scale = read_weights(weights)
-    trials = np.stack([read_trials(name, R, scores.size, missing) for name, R in (("A", A), ("B", B))])
+    trials = read_pair(A, B, scores.size, missing)
     alpha, margin = 1.0 - credibility(confidence), read_margin(equivalence, scale)
     sequence, categories = lay_out(trials, order)
     questions, steps = sequence.questions, categories.shape[1]
-    cells = Cells(sequence, scores, 2)
+    cells, guard = Cells(sequence, scores, 2), log(1.0 / alpha)
     cells.absorb(np.arange(2), categories)
-    block = PairReader(cells, [0], [1]).read(np.arange(1), steps)
+    block = PairReader(cells, [0], [1], guard=guard).read(np.arange(1), steps)
     if block.questions[0, -1] < 10:
         raise ValueError(f"A and B must share at least ten answered questions; got {block.questions[0, -1]}")
     latest = cells.latest()
@@ -165,9 +164,9 @@ def forecast(
             within,
             questions,
             known=latest.g.min(axis=0),
-            kappa=np.array([[0.0 if cells.binary else KAPPA], [KAPPA]]),
+            kappa=np.array([[0.0 if cells.binary else guard], [guard]]),
         ),
-        threshold=log(1.0 / alpha),
+        threshold=guard,
         horizon=horizon,
         rng=np.random.default_rng(seed),
         paths=whole("paths", paths),
@@ -254,7 +253,7 @@ def sample_size(
     verdict, fell = np.zeros(number, dtype=np.int64), np.full(number, np.inf)
     cells = Cells(sequence, np.array([0.0, 1.0]), 2 * number)
     models = np.arange(2 * number)
-    reader = PairReader(cells, models[::2], models[1::2], equivalence=margin)
+    reader = PairReader(cells, models[::2], models[1::2], equivalence=margin, guard=log(1.0 / alpha))
     start = 0
     while start < limit and (verdict == 0).any():
         stop = min(start + 256, limit)

@@ -6,12 +6,6 @@ final mean on each question. During the first pass the reference knows e questio
 whether those were easier or harder for it than the common ones says how the common ones misrepresent the
 benchmark: D is corrected by regression, as in double sampling ([1]_).
 
-Where right (or wrong) answers are rare, and the model being asked gives fewer of them than the reference by
-chance, D and its estimated variance are small together. The continuity term of the variance covers that at
-5 %; at the smaller levels of a family V grows towards the one that D would have at equal scores: Σ d² to
-Σ d² + (2ȳ − 1) Σ d, with ȳ the reference's mean, and the noise of the model by the ratio of ȳ(1 − ȳ) to the
-same of its own mean. Neither ever falls.
-
 References
 ----------
 .. [1] Cochran, "Sampling Techniques", 3rd edition (1977), section 12.6.
@@ -26,13 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scorio.sequential.cells import MISSING, Cells, PathBlock
-from scorio.sequential.contrasts import (
-    KAPPA,
-    ContrastBlock,
-    Target,
-    contrast_variance,
-)
-from scorio.sequential.evidence import FLOOR, beyond
+from scorio.sequential.contrasts import ContrastBlock, Target, contrast_variance
+from scorio.sequential.evidence import FLOOR, GUARD
 from scorio.sequential.pairs import ClusterSums, FirstDifferences, running
 
 Floats = NDArray[np.float64]
@@ -130,8 +119,8 @@ class ReferenceReader:
         is left out then, since it takes questions as independent.
     equivalence : float, optional
         Equivalence margin ε in unit scores, where ties are to be called.
-    level : float
-        Error level of one contrast, which a family of many makes small.
+    guard : float
+        κ, as in :class:`scorio.sequential.pairs.PairReader`.
 
     Attributes
     ----------
@@ -148,10 +137,9 @@ class ReferenceReader:
         target: Target = "benchmark",
         clusters: ArrayLike | None = None,
         equivalence: float | None = None,
-        level: float = 0.05,
+        guard: float = GUARD,
     ) -> None:
-        self.cells, self.equivalence = cells, equivalence
-        self._beyond = beyond(level)
+        self.cells, self.equivalence, self._guard = cells, equivalence, guard
         self.live = np.asarray(live, dtype=np.int64)
         self.sign = np.asarray(sign, dtype=np.float64)
         self.target: Target = target
@@ -159,7 +147,7 @@ class ReferenceReader:
         self.progress = np.zeros(contrasts, dtype=np.int64)
         self._count = np.zeros(contrasts, dtype=np.int64)
         self._sums = np.zeros((6, contrasts))  # Σd, Σd², Σdy, Σy, Σv/n and Σu of the reference
-        self._firsts = FirstDifferences(contrasts, cells.binary)
+        self._firsts = FirstDifferences(contrasts, cells.binary, guard)
         self._clusters: ClusterSums | None = None
         if clusters is not None:
             if target != "population":
@@ -213,8 +201,8 @@ class ReferenceReader:
             block = self._block(contrasts, live, sums, count, sums[1], np.ones(1))
             block = self._with_extra_questions(contrasts, block, sums)
         else:
-            square, stretch = self._clusters.of(gap, both)
-            block = self._block(contrasts, live, sums, count, square[:, None] * steps, stretch[:, None])
+            square, size = self._clusters.of(gap, both)
+            block = self._block(contrasts, live, sums, count, square[:, None] * steps, size[:, None])
         asked = np.full(steps.size, self.cells.sequence.questions)
         return self._with_lost(block, contrasts, live, asked, np.zeros((contrasts.size, 1)))
 
@@ -247,8 +235,8 @@ class ReferenceReader:
             block = self._block(contrasts, live, sums, count, np.maximum(sums[1], 0.0), np.ones(1))
             block = self._with_extra_questions(contrasts, block, sums)
         else:
-            square, stretch = self._clusters.add(contrasts, question, new - old, gained)
-            block = self._block(contrasts, live, sums, count, square, stretch)
+            square, size = self._clusters.add(contrasts, question, new - old, gained)
+            block = self._block(contrasts, live, sums, count, square, size)
         asked = self.cells.sequence.asked_by(start, stop)
         return self._with_lost(block, contrasts, live, asked, first)
 
@@ -276,26 +264,22 @@ class ReferenceReader:
         sums: Floats,
         count: Ints,
         square: Floats,
-        stretch: Floats,
+        size: Floats,
     ) -> ContrastBlock:
         """Return D and V over the common questions."""
         rows, c = self._row[contrasts, None], np.maximum(count, 1).astype(np.float64)
         repeats = self._results.repeats[rows]
-        mean = sums[3] / c
-        if self._clusters is None:
-            square = square + self._beyond * np.maximum((2.0 * mean - 1.0) * sums[0], 0.0)
-        grown = _grown(live, mean + sums[0] / c, mean) ** self._beyond
         noise = (
-            live.w * grown + sums[4] / c,
-            live.u * grown + sums[5] / c,
+            live.w + sums[4] / c,
+            live.u + sums[5] / c,
             np.minimum(live.g, self._results.trust[rows]),
             np.minimum(live.r, repeats),
         )
         total = self.cells.sequence.questions
-        guarded = contrast_variance(square, KAPPA, c, total, noise, self.target) * stretch
+        guarded = contrast_variance(square, self._guard * size, c, total, noise, self.target)
         variance = guarded
-        if self.cells.binary:
-            exact = contrast_variance(square, 0.0, c, total, noise, self.target) * stretch
+        if self.cells.binary and self._clusters is None:
+            exact = contrast_variance(square, 0.0, c, total, noise, self.target)
             variance = np.where(np.maximum(live.r, repeats) == 0.0, exact, guarded)
         slack = np.zeros_like(variance)  # set last
         return ContrastBlock(sums[0] / c, variance, guarded, guarded, noise[1] / c, count, slack)
@@ -316,14 +300,6 @@ class ReferenceReader:
         difference, variance = with_extra_questions(block.difference, block.variance, overlap)
         guarded = with_extra_questions(block.difference, block.guarded, overlap)[1]
         return replace(block, difference=difference, variance=variance, guarded=guarded)
-
-
-def _grown(live: PathBlock, own: Floats, reference: Floats) -> Floats:
-    """Return how much larger the noise of a model would be if its score were the reference's."""
-    trials = np.where(np.isinf(live.trials), 0.0, live.trials)
-    each = live.w * trials / np.maximum(live.seen, 1.0)
-    here = np.maximum(np.maximum(own * (1.0 - own), each), FLOOR)
-    return np.asarray(np.maximum(reference * (1.0 - reference) / here, 1.0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scorio.sequential.contrasts import ContrastBlock
-from scorio.sequential.evidence import MIN_QUESTIONS, MIN_Z2, log_evidence, log_tie_evidence
+from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, log_tie_evidence
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -109,12 +109,10 @@ class Anytime:
         return None
 
     def statistic(self, block: ContrastBlock, complete: Bools) -> Floats:
-        """Log e-value, from ten questions and |z| > √3 on; of the least D that lost answers allow."""
-        d, v = np.maximum(np.abs(block.difference) - block.slack, 0.0), block.variance
-        allowed = (block.questions >= MIN_QUESTIONS) & (d * d > MIN_Z2 * v)
-        statistic = np.full(d.shape, -np.inf)
-        statistic[allowed] = log_evidence(d[allowed], v[allowed], self.equivalence)
-        return statistic
+        """Log e-value, from ten questions on; of the least D that lost answers allow."""
+        least = np.maximum(np.abs(block.difference) - block.slack, 0.0)
+        log_e = log_evidence(least, block.variance, self.equivalence)
+        return np.where(block.questions >= MIN_QUESTIONS, log_e, -np.inf)
 
     def tie_evidence(self, block: ContrastBlock) -> Floats:
         """Log e-value of a difference smaller than ε, from ten questions on."""

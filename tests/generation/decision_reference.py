@@ -1,6 +1,7 @@
 """Decisions about a pair where answers are missing: c, D, V and log E, from the definitions, from scratch.
 
     python tests/generation/decision_reference.py        # rewrites tests/data/decision_reference.json
+                                                         # and the estimates of decision_vectors.json
 
 Nothing here knows scorio. At every step all sums are taken again over all trials, question by question, in
 plain Python: STATISTICS, section 5, with its walk of one pass with calibration repeats and of plain passes
@@ -15,8 +16,10 @@ from math import cosh, exp, log, log1p, sqrt
 from pathlib import Path
 from typing import Any
 
-GOLDEN = Path(__file__).resolve().parent.parent / "data" / "decision_reference.json"
+DATA = Path(__file__).resolve().parent.parent / "data"
+GOLDEN, VECTORS = DATA / "decision_reference.json", DATA / "decision_vectors.json"
 MISSING = -1
+GUARD = log(20.0)  # κ at the 5 % level
 
 
 def walk(questions: int, steps: int) -> list[int]:
@@ -121,31 +124,30 @@ def rows_of(case: dict[str, Any]) -> list[dict[str, Any]]:
         (wa, ua, ga, ra), (wb, ub, gb, rb) = sides[0][step - 1], sides[1][step - 1]
         w, u, g, r = wa + wb, ua + ub, min(ga, gb), min(ra, rb)
         square = sum(value**2 for value in d.values())
-        kappa = 0.0 if len(weights) == 2 and max(ra, rb) == 0 else 2.0
-        stretch = 1.0
+        single = len(weights) == 2 and max(ra, rb) == 0 and not case["cluster_size"]
+        guard = 0.0 if single else GUARD / c**2
         if case["cluster_size"]:
-            sums: dict[int, float] = {}
+            groups: dict[int, list[float]] = {}
             for question, value in d.items():
-                sums[question // case["cluster_size"]] = (
-                    sums.get(question // case["cluster_size"], 0.0) + value
-                )
-            if len(sums) < 2:
-                continue
-            square, stretch = sum(value**2 for value in sums.values()), len(sums) / (len(sums) - 1)
-        between = (square + kappa) / c**2
+                groups.setdefault(question // case["cluster_size"], []).append(value)
+            square = sum(sum(values) ** 2 for values in groups.values())
+            effective = c**2 / sum(len(values) ** 2 for values in groups.values())
+            guard = GUARD / effective**2
+        between = square / c**2 + guard
         variance = between
         if case["target"] == "benchmark":
             trust = 1 - (8 / (8 + r)) ** 2
-            within = (1 - trust) * between + trust * w / c if g >= 4 else min(between, max(w, u) / c)
+            trials = w / c + (0.0 if single else GUARD / (c + r) ** 2)
+            within = (1 - trust) * between + trust * trials if g >= 4 else min(between, max(w, u) / c)
             variance = (1 - c / questions) * between + c / questions * within
-        variance = max(variance, 1e-15) * stretch
+        variance = max(variance, 1e-15)
         ends = [range_of(asked[:step], said[:step], one) for said, one in zip((a, b), own, strict=True)]
         difference = ends[0][1] - ends[1][1]
         worst, best = ends[0][0] - ends[1][2], ends[0][2] - ends[1][0]
         slack = max(difference - worst, best - difference)
         least = max(abs(difference) - slack, 0.0)
         row = {"t": step, "c": c, "D": difference, "V": variance, "slack": slack, "log_E": None}
-        if c >= 10 and least**2 > 3 * variance:
+        if c >= 10:
             row["log_E"] = log_evidence(least, variance, case["epsilon"])
         rows.append(row)
     return rows
@@ -201,6 +203,23 @@ def cases() -> list[dict[str, Any]]:
     return found
 
 
+def renewed(vector: dict[str, Any]) -> dict[str, Any]:
+    """Return a vector with V, log E and the step of its winner from the definitions."""
+    found = {row["t"]: row for row in rows_of(vector)}
+    rows = [
+        {name: found[row["t"]][name] if name in ("V", "log_E") else row[name] for name in row}
+        for row in vector["rows"]
+    ]
+    called = [row for row in found.values() if row["log_E"] is not None and row["log_E"] >= GUARD]
+    decision = vector["decision"]
+    if decision is None or decision[1] != "tie":
+        first = called[0] if called else None
+        decision = first and [first["t"], "A>B" if first["D"] > 0 else "B>A"]
+    return {**vector, "rows": rows, "decision": decision}
+
+
 if __name__ == "__main__":
     lines = ",\n".join(json.dumps(case) for case in cases())
     GOLDEN.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+    vectors = [renewed(vector) for vector in json.loads(VECTORS.read_text(encoding="utf-8"))]
+    VECTORS.write_text(json.dumps(vectors), encoding="utf-8")

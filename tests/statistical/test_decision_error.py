@@ -16,7 +16,7 @@ from adaptive_eval.core.spec import GoalKind, GoalSpec, ModelSpec, SessionSpec, 
 from adaptive_eval.simulate import BiasedCoins, GivenChances, Latency, simulate
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import score_block
-from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, score_radius
+from scorio.sequential.evidence import MIN_QUESTIONS, confidence_radius, log_evidence
 from scorio.sequential.pairs import PairReader
 from scorio.sequential.trial_sequence import TrialSequence
 from scorio.study import biased_coins
@@ -235,8 +235,8 @@ def test_intervals_of_scores_cover_far_in_the_tail(alpha: float) -> None:
         steps = setting.questions * setting.passes
         p = chances[:, cells.sequence.question(0, steps)]
         cells.absorb(models, (rng.random(p.shape) < p).astype(np.int64))
-        own = score_block(cells.path(models, 0, steps), setting.questions)
-        radius = score_radius(own.difference, own.variance, alpha)
+        own = score_block(cells.path(models, 0, steps), setting.questions, guard=-np.log(alpha))
+        radius = confidence_radius(own.variance, alpha)
         off = np.abs(own.difference - setting.mean) > radius
         missed += int((off & (own.questions >= MIN_QUESTIONS)).any(axis=1).sum())
         total += models.size

@@ -13,7 +13,7 @@ from adaptive_eval.build.assembly import build
 from adaptive_eval.config.load_config import config_from_data
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import DatasetError
-from scorio.sequential.contrasts import SCORE_KAPPA
+from scorio.sequential.evidence import GUARD
 
 ROWS = [{"id": f"q{n}", "q": f"{n} + 1?", "a": str(n + 1), "passage": n // 3} for n in range(12)]
 FIELDS = {"input": "q", "target": "a", "cluster": "passage"}
@@ -76,6 +76,6 @@ def test_a_score_too_is_as_uncertain_as_its_groups_differ():
     counts = session.board.cells[0].counts[0]
     means = counts[:, 1] / counts.sum(axis=1)
     sums = (means - means.mean()).reshape(6, 5).sum(axis=1)
-    expected = ((sums**2).sum() + SCORE_KAPPA) / 30**2 * 6 / 5
+    expected = (sums**2).sum() / 30**2 + GUARD / 6**2
     assert session.board.task_scores(0).variance[0, 0] == pytest.approx(expected)
     assert session.comparison.latest.guarded[0] == pytest.approx(expected)

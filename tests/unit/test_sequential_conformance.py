@@ -72,14 +72,14 @@ def test_reaches_the_verdict_at_its_step(vector):
         assert (path.difference[0, step - 1] > 0) == (verdict == "A>B")
 
 
-def test_no_call_before_ten_questions_nor_within_three_variances():
+def test_no_evidence_before_ten_questions_nor_more_than_a_likelihood_ratio_can_give():
     cells = Cells(TrialSequence(np.arange(50)), unit_scores([0, 1]), models=2)
     cells.absorb(np.array([0, 1]), np.array([[1] * 15, [0] * 15]))
     path = PairReader(cells, [0], [1]).read(np.array([0]), 15)
     statistic = Anytime(0.05).statistic(path, np.zeros(15, dtype=bool))[0]
     assert np.isfinite(statistic).tolist() == [False] * 9 + [True] * 6
-    within = replace(path, difference=0.99 * np.sqrt(3.0 * path.variance))
-    assert not np.isfinite(Anytime(0.05).statistic(within, np.zeros(15, dtype=bool))).any()
+    within = replace(path, difference=np.sqrt(2.0 * np.log(20) * path.variance))
+    assert (Anytime(0.05, 0.1).statistic(within, np.zeros(15, dtype=bool)) < np.log(20)).all()
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: f"M{vector['M']}")

@@ -65,7 +65,7 @@ def test_every_tie_takes_the_variance_of_the_score_test_times_one_factor(scores,
     assert len(set(asked.tolist())) == size
     single = np.zeros(steps)
     single[first] = said[0, first] - said[1, first]
-    fourth, second = (2.0 + (single**power).cumsum() for power in (4, 2))
+    fourth, second = (np.log(20) + (single**power).cumsum() for power in (4, 2))
     step = fourth / second
     most = np.full(steps, np.inf)
     if target == "benchmark":

@@ -80,7 +80,7 @@ class TestStopping:
     @pytest.mark.parametrize("answer", [ones, zeros])
     def test_two_identical_models_tie(self, answer):
         session = drive(Session(make_spec(2, 500, equivalence=0.02)), answer)
-        assert calls(session)[0][1:3] == ("tie", 186)
+        assert calls(session)[0][1:3] == ("tie", 228)
 
     def test_a_trial_budget_ends_the_run_and_is_used_up(self):
         session = drive(Session(make_spec(3, 20, trials=101)), ones)

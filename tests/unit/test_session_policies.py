@@ -69,7 +69,7 @@ class TestRules:
         assert "meant for one look" in session.results().warnings[0]
 
     def test_a_population_of_questions_takes_more_trials_and_clusters_of_them_more_still(self):
-        answer, clusters = coin(MEANS[:2], spread=0.3), tuple(f"g{number // 5}" for number in range(200))
+        answer, clusters = coin(MEANS[:2], spread=0.3), tuple(f"g{number // 2}" for number in range(200))
         steps = []
         for parts in ({}, {"target": "population"}, {"target": "population", "clusters": clusters}):
             named, spec = parts.pop("clusters", None), make_spec(2, 200, max_passes=4, **parts)
