@@ -237,7 +237,7 @@ def watch(setting: Setting, gap: float, placed: Place, pairs: int, seed: int) ->
         for index, cells in enumerate(board.cells):
             cells.absorb(models, given[:, task == index])
         board.progress[models] = stop
-        block = comparison._estimate(rows, start, stop)
+        block = comparison.courses._estimate(rows, start, stop)
         complete = board.run_sequence.complete(start, stop)
         known = block.guarded <= 2.0 * FLOOR  # exact on these questions: no chance in it
         enough = (block.questions >= MIN_QUESTIONS) & ~known

@@ -149,9 +149,9 @@ def board(
     >>> outcomes = {name: rng.random((300, 2)) < p for name, p in chances.items()}
     >>> print(board(outcomes))
     model    score  interval            rank
-    large   0.8050  [0.7549, 0.8551]    1
-    medium  0.4883  [0.4252, 0.5515]    2
-    small   0.3217  [0.2637, 0.3796]    3
+    large   0.8050  [0.7541, 0.8559]    1
+    medium  0.4883  [0.4246, 0.5521]    2
+    small   0.3217  [0.2630, 0.3803]    3
     0 of 3 pairs are open; holm at 95 %, valid at every look
     """
     found, tensor = read_labels(R)

@@ -225,10 +225,10 @@ def compare(
     >>> A, B = rng.random((200, 2)) < 0.8, rng.random((200, 2)) < 0.6
     >>> result = compare(A, B, names=("new", "old"))
     >>> result.verdict, result.trials
-    ('first', 103)
+    ('first', 105)
     >>> print(result)
-    new is better than old (after 103 trials of each model; largest e-value 5.812e+10)
-    new - old: +0.2325 [+0.1340, +0.3310] at 95 %, valid at every look
+    new is better than old (after 105 trials of each model; largest e-value 3.345e+10)
+    new - old: +0.2325 [+0.1330, +0.3320] at 95 %, valid at every look
     """
     scores, _, scale = read_weights(weights)
     labels = names or (name_of(A) or "first", name_of(B) or "second")
@@ -333,7 +333,7 @@ def score(
     --------
     >>> rng = np.random.default_rng(3)
     >>> print(score(rng.random((400, 1)) < 0.7, against=0.5))
-    0.7050 [0.6325, 0.7775] at 95 %, valid at every look; above 0.5 (after 114 trials)
+    0.7050 [0.6329, 0.7771] at 95 %, valid at every look; above 0.5 (after 114 trials)
     """
     scores, lowest, scale = read_weights(weights)
     alpha = 1.0 - credibility(confidence)

@@ -104,7 +104,7 @@ class Monitor:
     ...         question = monitor.next(model)
     ...         _ = monitor.update(model, question, rng.random() < chance[model])
     >>> monitor.state.verdicts, monitor.state.trials
-    ({'new > old': 44}, (44, 44))
+    ({'new > old': 45}, (45, 45))
     """
 
     def __init__(

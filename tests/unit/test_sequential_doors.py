@@ -98,8 +98,8 @@ def test_a_monitor_ends_where_the_board_does_whatever_arrives_first(seed):
 
 
 def test_a_monitor_says_what_to_ask_and_counts_what_waits():
-    monitor = Monitor(["a", "b"], ["x", "y", "z"], order=None)
-    assert [monitor.next("a") for _ in range(4)] == ["x", "y", "z", "x"]
+    monitor = Monitor(["a", "b"], list("xyzabcdefg"), order=None)
+    assert [monitor.next("a") for _ in range(11)] == list("xyzabcdefgx")
     state = monitor.update("a", "y", 1)
     assert (state.trials, state.waiting) == ((0, 0), (1, 0))
     state = monitor.update("a", "x", None)
@@ -119,6 +119,15 @@ def test_a_score_against_a_number():
     assert score(np.zeros((40, 2), dtype=int)).low == 0.0
 
 
+def test_p_values_are_one_over_the_largest_evidence():
+    pair, all_pairs = compare(R[0], R[3]), board(R, family="pair")
+    assert pair.p_value == pytest.approx(1.0 / pair.e_value)
+    assert compare(R[0], R[0]).p_value == 1.0
+    assert (np.diag(all_pairs.p_values) == 1.0).all()
+    assert np.array_equal(all_pairs.p_values, all_pairs.p_values.T)
+    assert all_pairs.p_values[0, 3] <= 0.05
+
+
 def test_results_become_dicts_frames_and_text():
     pandas = pytest.importorskip("pandas")
     results = [
@@ -127,7 +136,7 @@ def test_results_become_dicts_frames_and_text():
         score(R[0], against=0.5),
         forecast(R[1], R[2]),
         sequential.paired_difference(R[0], R[1]),
-        Monitor(["a", "b"], 5).state,
+        Monitor(["a", "b"], 10).state,
     ]
     for result in results:
         assert json.loads(json.dumps(result.to_dict())).keys() == result.to_dict().keys()
