@@ -6,36 +6,21 @@ import json
 from collections.abc import Mapping, Sequence
 
 from adaptive_eval.core.results import ModelResult, PairResult, Results, TaskResult
-from adaptive_eval.views.decisions import describe, note_words
+from adaptive_eval.views.decisions import note_words
 from adaptive_eval.views.details import NAME, STARTED_AT
 from adaptive_eval.views.numbers import (
     NOTHING,
     count,
     decimals_for,
-    duration,
     fixed,
     interval,
     signed,
-    stamp,
     trimmed,
 )
-from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import family_words, is_single, questions_words, state_word, verdict_words
 
 _KINDS = 5
 _SHORT = 200
-
-
-BAYES_NOTE = (
-    "Bayes@N is for reference. For each question it adds one imagined trial of every category, so with few "
-    "trials it lies nearer to the middle than the score: a model that is always right has 0.80 after 3 "
-    "trials a question. Compare it only between models with about equally many trials."
-)
-
-TASKS_NOTE = (
-    "The overall score is the mean of the tasks with these weights, and the verdicts are about it. Scores "
-    "are in each task's own units, with the anytime interval of that model and task by itself."
-)
 
 
 def task_words(task: TaskResult) -> str:
@@ -71,46 +56,6 @@ def settings_words(results: Results) -> str:
     if (asked := questions_words(results.in_rounds, len(results.tasks))) is not None:
         parts.append(f"questions: {asked}")
     return "; ".join(parts) + "."
-
-
-def course_words(summary: Summary) -> str:
-    """Return whether and why the run has stopped, when it started, and how long it ran."""
-    stop = summary.stop
-    if stop is None:
-        state = "The run is not finished: this is what it knew at its last snapshot."
-    else:
-        state = f"Stopped ({stop.reason.replace('_', ' ')}): {describe(stop).strip().rstrip('.')}."
-    return (
-        f"{state} Started {stamp(summary.started)}, last snapshot {stamp(summary.updated)}, "
-        f"{duration(summary.elapsed)} of running time."
-    )
-
-
-def uncounted_words(summary: Summary) -> str | None:
-    """Return why stored outcomes are in no figure; None if there are none."""
-    outcomes = summary.uncounted
-    if not outcomes:
-        return None
-    are, they, wait = ("is", "it", "waits") if outcomes == 1 else ("are", "they", "wait")
-    late = (
-        f"{count(outcomes, 'stored outcome')} {are} in no figure here: {they} came after that snapshot, or "
-        f"{wait} for an earlier answer."
-    )
-    return late if summary.stop is not None else f"{late} Continuing the run counts them."
-
-
-def previous_words(results: Results) -> list[str]:
-    """Return which previous runs the estimates use, and the early ranking they give; empty for none."""
-    if results.prior is None:
-        return []
-    words = [f"Bayes@N starts from previous runs; no verdict does: {results.prior}."]
-    placed = [line for line in results.models if line.early_rank is not None]
-    if placed:
-        decimals = decimals_for(line.transfer_mu for line in placed)
-        order = sorted(placed, key=lambda line: line.early_rank or 0)
-        figures = ", ".join(f"{line.model} {fixed(line.transfer_mu, decimals)}" for line in order)
-        words.append(f"Early ranking with the help of previous runs, which decides nothing: {figures}.")
-    return words
 
 
 def state_words(line: ModelResult, results: Results) -> str:
@@ -160,18 +105,6 @@ def pairs_title(results: Results) -> str:
     return "Pairs, and models by themselves" if own else "Pairs"
 
 
-def differences_note(results: Results) -> str:
-    """Return what the differences in the table of contrasts are."""
-    if is_single(results):
-        return "Differences are those of a model's score from the number that it is held against"
-    return "Differences are first minus second, read where both models had equally many trials"
-
-
-def fell_words(pair: PairResult) -> str:
-    """Return after how many trials of each model the pair was decided."""
-    return f"not by {pair.trials:,}" if pair.decided_at is None else f"{pair.decided_at:,}"
-
-
 def kinds_words(counts: Mapping[str, int]) -> str:
     """Return counts by kind, most frequent first.
 
@@ -185,13 +118,6 @@ def kinds_words(counts: Mapping[str, int]) -> str:
     if len(ordered) > len(shown):
         shown.append(f"{len(ordered) - len(shown)} more kinds")
     return ", ".join(shown) or "none"
-
-
-def bounds_words(line: ModelResult) -> str:
-    """Return the score had every missing answer been as bad, and as good, as it can be."""
-    if line.worst is None or line.best is None:
-        return NOTHING
-    return f"{fixed(line.worst)} / {fixed(line.best)}"
 
 
 def seconds_words(value: float | None) -> str:
@@ -232,15 +158,3 @@ def _versions(text: str) -> dict[str, str]:
     if not isinstance(stored, dict):
         return {}
     return {f"version of {name}": str(version) for name, version in stored.items()}
-
-
-def rankings_note(rankings: Sequence[tuple[str, Results]], results: Results) -> str:
-    """Return how to read the ranks by rubric."""
-    other = [name for name, found in rankings if found.trials != results.trials]
-    words = (
-        "The same answers, ranked by each rubric: rank interval, score on that rubric's scale, and places "
-        "moved against the ranking that the run was decided by. Only that one holds the run's error rate."
-    )
-    if other:
-        words += f" {', '.join(other)}: made when the run had another number of trials; rescore it again."
-    return words
