@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeAlias
 
 from adaptive_eval.config.identity import difference
 from adaptive_eval.core.results import ModelResult, PairResult
-from adaptive_eval.views.charts import Scale
 from adaptive_eval.views.files import write_files
 from adaptive_eval.views.numbers import (
     NOTHING,
@@ -26,6 +25,7 @@ from adaptive_eval.views.numbers import (
 from adaptive_eval.views.page import page, render_markdown
 from adaptive_eval.views.phrases import pair_words
 from adaptive_eval.views.plain_data import json_text, picked
+from adaptive_eval.views.plots import Scale
 from adaptive_eval.views.sentences import sentences
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import RankColumn, flipped, rank_column

@@ -22,16 +22,6 @@ from adaptive_eval import __version__
 from adaptive_eval.core.results import PairForecast, Results
 from adaptive_eval.views import budgets, numbers, phrases
 from adaptive_eval.views.accounts import hardest, most_apart
-from adaptive_eval.views.charts import (
-    MOST_DECISIONS,
-    MOST_TIES,
-    Scale,
-    histogram,
-    pair_matrix,
-    rank_plot,
-    scale_over,
-    shown_pairs,
-)
 from adaptive_eval.views.decisions import describe
 from adaptive_eval.views.details import CONFIG
 from adaptive_eval.views.escape import Block, clipped, fenced, md
@@ -39,7 +29,17 @@ from adaptive_eval.views.headline import headline
 from adaptive_eval.views.labels import distinct_labels
 from adaptive_eval.views.outlook import chance, chances_words, outlook_parts, range_words
 from adaptive_eval.views.paper_tables import paper_latex, paper_markdown
-from adaptive_eval.views.plots import course_plots
+from adaptive_eval.views.plots import (
+    MOST_DECISIONS,
+    MOST_TIES,
+    Scale,
+    course_plots,
+    histogram,
+    pair_matrix,
+    rank_plot,
+    scale_over,
+    shown_pairs,
+)
 from adaptive_eval.views.promises import promises
 from adaptive_eval.views.rankings import ranking_rows
 from adaptive_eval.views.run_words import condition_words, run_problems

@@ -15,7 +15,6 @@ from rich.text import Text
 
 from adaptive_eval.core.results import ModelResult
 from adaptive_eval.views.budgets import BudgetUse, budget_name
-from adaptive_eval.views.charts import Scale, scale_over
 from adaptive_eval.views.decisions import describe
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.inert import inert
@@ -42,6 +41,7 @@ from adaptive_eval.views.phrases import (
     settings_words,
     span_words,
 )
+from adaptive_eval.views.plots import Scale, scale_over
 from adaptive_eval.views.run_words import condition_words, spent_words
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import (

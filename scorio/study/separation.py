@@ -39,11 +39,6 @@ class Separation:
     z: NDArray[np.float64]
     replicates: int
 
-    def trials_for_z(self, level: float) -> int | None:
-        """Return the smallest number of trials on the grid whose mean |z| reaches `level`, or None."""
-        reached = self.z >= level
-        return int(self.trials[np.argmax(reached)]) if reached.any() else None
-
 
 def pair_separation(
     coins: Coins,

@@ -49,11 +49,6 @@ class TauCurves:
     constant: NDArray[np.float64]
     replicates: int
 
-    def first_above(self, level: float) -> list[int | None]:
-        """Return, per metric, the smallest n whose mean tau exceeds `level`; None where none does."""
-        above = self.tau > level
-        return [int(self.trials[np.argmax(row)]) if row.any() else None for row in above]
-
 
 def tau_curves(
     source: Source,
