@@ -225,9 +225,14 @@ class _Table:
     def _result(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return category, score or reason for neither."""
         missing = _text(values.get("missing"))
-        if self._rescorer is not None and isinstance(values.get("text"), str):
+        text = values.get("text")
+        if missing and not text:
+            return {"missing": missing}
+        if self._rescorer is not None:
+            if not isinstance(text, str):
+                raise ValueError("there is no text that --scorer can score")
             fields = find(values, self._known.ids)[1] if self._known.ids else values
-            return self._rescorer.score(values["text"], _text(values.get("target")) or "", fields or {})
+            return self._rescorer.score(text, _text(values.get("target")) or "", fields or {})
         if missing:
             return {"missing": missing}
         key, value = self._verdict(values)

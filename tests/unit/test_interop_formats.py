@@ -142,11 +142,23 @@ class TestPromptfoo:
 
     def test_errors_are_missing_and_bad_rows_are_named(self, tmp_path):
         failed = result(0, 0, failureReason=2, error="API error: 500", response={})
-        assert trials(promptfoo(tmp_path, [failed]))[0].missing == "error: API error: 500"
+        for choices in ({}, {"scorer": "numeric"}):
+            assert trials(promptfoo(tmp_path, [failed]), **choices)[0].missing == "error: API error: 500"
         with pytest.raises(UsageError, match=r"line 1: score: 3 is not a score from 0 to 1"):
             trials(promptfoo(tmp_path, [result(0, 3)]))
         with pytest.raises(UsageError, match="line 2: is not as the tool writes it"):
             trials(promptfoo(tmp_path, [result(0, 1), {"testIdx": 0}]))
+
+
+def test_a_scorer_scores_the_answers_of_any_table_and_refuses_one_without(tmp_path):
+    path = tmp_path / "table.json"
+    row = {"model": "a", "question": "q", "score": 0, "text": "It is 4.", "target": "4"}
+    path.write_text(json.dumps([row]), "utf-8")
+    assert [found.score for found in trials(path, scorer="numeric")] == [1.0]
+    del row["text"]
+    path.write_text(json.dumps([row]), "utf-8")
+    with pytest.raises(UsageError, match="no text"):
+        trials(path, scorer="numeric")
 
 
 @pytest.mark.parametrize(
