@@ -1,4 +1,4 @@
-"""Every fault of docs/reliability.md names its tests, and they exist."""
+"""Faults of docs/reliability.md and promises of docs/statistics.md name their tests, and these exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reliability.md").read_text("utf-8")
-NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py::[\w:]+)`", PAGE)))
+PROMISES = (ROOT / "docs" / "statistics.md").read_text("utf-8").partition("### How each promise is tested")[2]
+PROMISES = PROMISES.partition("\n## ")[0]
+NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py::[\w:]+)`", PAGE + PROMISES)))
 ROWS = [line for line in PAGE.partition("\n## Faults")[2].splitlines() if line.startswith("| ")][2:]
 PROMISED = (
     *(
@@ -40,6 +42,19 @@ def test_a_named_test_exists(node: str) -> None:
 def test_every_fault_has_a_test(row: str) -> None:
     _, _fault, _what, tests, _ = re.split(r"(?<!`)\|", row)
     assert any(node in tests for node in NAMED)
+
+
+def test_every_error_rate_that_is_simulated_has_a_row_with_its_seed():
+    rows = [re.split(r"(?<!`)\|", line)[1:-1] for line in PROMISES.splitlines() if line.startswith("| ")][2:]
+    assert all(len(row) == 5 and re.search(r"\d", row[3]) and re.search(r"\d", row[4]) for row in rows)
+    tests = [
+        f"{path.relative_to(ROOT)}::{name}"
+        for path in sorted((ROOT / "tests" / "statistical").glob("test_*.py"))
+        for name in re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.MULTILINE)
+        if "at_most" in name or "level" in name
+    ]
+    assert len(tests) > 8
+    assert [name for name in tests if f"`{name}`" not in PROMISES] == []
 
 
 @pytest.mark.parametrize("words", PROMISED)
