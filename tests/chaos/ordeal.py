@@ -91,7 +91,7 @@ class Ordeal:
         """
         more = [f"budget.{name}={limit}" for name, limit in self.budget.items()]
         options = [part for setting in more for part in ("-o", setting)]
-        before = stored_trials(self.run)
+        before, since = stored_trials(self.run), time.time()
         with started(*self.command(), *options, cwd=self.folder) as running:
             if not running.for_a_moment(seconds):
                 done = running.finish()
@@ -101,16 +101,16 @@ class Ordeal:
                 return
             running.process.kill()
             running.process.wait()
-        self.books.figures.faults[f"kill: {self._stage(before)}"] += 1
+        self.books.figures.faults[f"kill: {self._stage(before, since)}"] += 1
         self.look()
 
-    def _stage(self, before: int) -> str:
-        """Return what the killed session was at, by what is on the disk."""
+    def _stage(self, before: int, since: float) -> str:
+        """Return what the session that began at `since` was killed at, by what is on the disk."""
         if not (self.run / "run.db").exists():
             return "pilot" if (self.run / "pilot" / "run.db").exists() else "start-up or probing"
         with RunReader(self.run) as reader:
             latest = reader.latest_snapshot()
-        if latest is not None and from_json(latest.results).stop is not None and before:
+        if latest is not None and latest.at > since and from_json(latest.results).stop is not None:
             return "end"
         return "asking" if stored_trials(self.run) > before else "start-up or probing"
 

@@ -156,6 +156,8 @@ class Server:
                 used = rng.choice((1, 5, 40, MOST))
                 world.bill.add(self.model, task, 0, used - MOST)
                 answers.append(Completion(f"answer {seed + number}", "stop", Usage(0, used), seconds))
+            if not any(answers):
+                raise TransientEndpointError("all choices were broken off", kind="aborted")
             return self._with_prompt(answers, task, prompt, cached)
         finally:
             world.in_flight -= n
