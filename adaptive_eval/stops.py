@@ -28,7 +28,7 @@ class Stop:
     to_continue: str = ""  # what to say before the command that continues the run
 
 
-_AGAIN = "When the endpoints answer again, continue with"
+_AGAIN = "When the cause is removed, continue with"
 
 STOPS: Mapping[StopReason, Stop] = MappingProxyType(
     {

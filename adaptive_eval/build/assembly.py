@@ -43,7 +43,7 @@ from adaptive_eval.build.prompts import (
     require_tools,
 )
 from adaptive_eval.build.rubrics import dump_thresholds, require_same_scoring, rubrics_of
-from adaptive_eval.build.samples_per_prompt import samples_per_prompt_of
+from adaptive_eval.build.samples_per_prompt import asked_temperature, samples_per_prompt_of
 from adaptive_eval.build.session_spec import (
     ROUNDS,
     deadlines_of,
@@ -70,7 +70,7 @@ from adaptive_eval.engine.attempts import InProcess
 from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.events import Observer
-from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit, temperature_of
+from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit
 from adaptive_eval.engine.no_answers import NoAnswers
 from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.engine.runner import Runner, RunnerOptions
@@ -92,7 +92,7 @@ from adaptive_eval.tasks.task import Task
 from adaptive_eval.tasks.template import PromptTemplate
 from adaptive_eval.trial import Question
 from adaptive_eval.views.details import STARTED_AT
-from adaptive_eval.views.verdicts import once_only_words
+from adaptive_eval.views.verdicts import repeat_notices
 
 LOADERS.update({INSPECT: inspect_rows, LM_EVAL: lm_eval_rows})
 SCORERS.update({"inspect": InspectScorer, "lm-eval": LmEvalScorer})
@@ -120,8 +120,7 @@ class Built:
         spec = session_spec(self.config, self.tasks, self.samples_per_prompt, self.own_tasks)
         pilot = max((task.rubric.pilot or 0 for task in self.config.tasks), default=0)
         chosen = question_policy(spec.allocation, self.continued, pilot)
-        models = tuple(replace(model, drop_copies=not model.deterministic) for model in spec.models)
-        return self.previous.added_to(replace(spec, models=models, allocation=chosen))
+        return self.previous.added_to(replace(spec, allocation=chosen))
 
     @property
     def prompts(self) -> InspectPrompts | RenderedPrompts:
@@ -167,17 +166,11 @@ class Built:
         return any(task.dataset.startswith(INSPECT) for task in self.config.tasks)
 
     @property
-    def tested(self) -> list[str]:
-        """Models that are said to be deterministic, which the run tests."""
-        return [model.name for model in self.spec.models if model.deterministic]
-
-    @property
     def notices(self) -> tuple[str, ...]:
         """Notices for a person, before the run starts."""
         coded = ((task, one) for task, one in self.scorers.items() if isinstance(one, CodeScorer))
         notices = [f"task {task}: {scorer.notice()}" for task, scorer in coded]
-        if self.tested:
-            notices.append(once_only_words(self.tested))
+        notices += repeat_notices(self.spec)
         if few := shortage(self.config, most_connections()):
             notices.append(few)
         return tuple(notices)
@@ -249,12 +242,7 @@ class Built:
     def audit(self) -> IndependenceAudit:
         """Return an audit of the models' answers that has not seen any."""
         return IndependenceAudit(
-            {
-                spec.name: None
-                if spec.deterministic
-                else temperature_of({**model.sampling.as_sent(), **model.extra_body})
-                for spec, model in zip(self.spec.models, self.config.models, strict=False)
-            },
+            {model.name: asked_temperature(model) for model in self.config.models if not model.deterministic}
         )
 
     def no_answers(self, reader: RunReader) -> NoAnswers:

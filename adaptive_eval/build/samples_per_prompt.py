@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adaptive_eval.config import RunConfig
+from adaptive_eval.config.model import ModelConfig
+from adaptive_eval.engine.independence import temperature_of
 from adaptive_eval.tasks.task import Task
 from adaptive_eval.trial import estimated_tokens
 
@@ -19,6 +21,11 @@ ASSUMED_ANSWER = 1000.0
 
 _PASSES = 8.0
 """Passes after which decisions are taken to fall."""
+
+
+def asked_temperature(model: ModelConfig) -> float:
+    """Return the temperature at which a model is asked; 0 where it takes the likeliest token."""
+    return temperature_of({**model.sampling.as_sent(), **model.extra_body})
 
 
 def further_answers(number: int, passes: float) -> float:
@@ -52,11 +59,12 @@ def samples_per_prompt_of(config: RunConfig, tasks: Sequence[Task]) -> int:
 
     It is the largest number that a model has. Where a model has ``auto`` and none a number above 1,
     it follows from the prompts and longest answers of these models, which cannot change between sessions of a
-    run: it orders the questions.
+    run: it orders the questions. At temperature 0 answers of one request would agree with each other: 1.
     """
     written = config.samples_written
     asking = [model for model in config.models if model.samples_per_request == "auto"]
-    if written > 1 or not asking:
+    greedy = any(asked_temperature(model) == 0.0 for model in config.models)
+    if written > 1 or not asking or greedy:
         return written
     lengths = [
         (estimated_tokens(task.render(question)), task.shuffles_options)

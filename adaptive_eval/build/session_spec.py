@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from adaptive_eval.build.model_clients import prompt_bound
+from adaptive_eval.build.samples_per_prompt import asked_temperature
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.decision_config import Decisions, StoppingConfig
 from adaptive_eval.config.model import ModelConfig
@@ -25,7 +26,6 @@ from adaptive_eval.core.spec import (
     TaskSpec,
 )
 from adaptive_eval.engine.clock import Deadlines
-from adaptive_eval.engine.independence import temperature_of
 from adaptive_eval.tasks.task import Task
 
 
@@ -140,9 +140,8 @@ def _model_spec(model: ModelConfig) -> ModelSpec:
     if model.price is not None:
         price = Price(model.price.input, model.price.output, model.price.cached_input)
     limits = BudgetSpec(**model.budget.limits())
-    said = model.deterministic
-    greedy = temperature_of({**model.sampling.as_sent(), **model.extra_body}) is None
-    return ModelSpec(model.name, model.sampling.token_limit, price, limits, greedy if said is None else said)
+    greedy = asked_temperature(model) == 0.0
+    return ModelSpec(model.name, model.sampling.token_limit, price, limits, model.deterministic, greedy)
 
 
 ROUNDS: Final = "rounds"

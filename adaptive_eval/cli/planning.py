@@ -24,7 +24,7 @@ from adaptive_eval.simulate.recorded import RecordedOutcomes
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.disk_space import in_words, stored_bytes, trial_bytes
 from adaptive_eval.trial import estimated_tokens
-from adaptive_eval.views.verdicts import once_only_words
+from adaptive_eval.views.verdicts import repeat_notices
 
 GAPS = (1.0, 1.5, 2.0, 3.0, 5.0, 0.5, 0.0)
 """Gaps that are compared, in margins: the margin first, none last."""
@@ -119,7 +119,7 @@ def assume(built: Built, stated: Stated) -> Assumptions:
         usage = usage.or_else(MeanUsage(prompt=_prompt_estimate(built), completion=_token_limit(spec)))
         workload.append(_workload(model, spec, usage, measured_bytes))
     sources += _about_tokens(built, given, columns, coins)
-    sources += [once_only_words(tested)] if (tested := built.tested) else []
+    sources += repeat_notices(built.spec)
     sources += _about_disk(workload, measured_bytes, previous)
     spread, correlation = stated.spread, stated.correlation
     if spread is None:

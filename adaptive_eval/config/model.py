@@ -206,10 +206,10 @@ class ModelConfig(Section):
         description="Answers to a question that one request asks for: its prompt is paid once. auto: as "
         "many as are worth it for the prompts and answers of the run.",
     )
-    deterministic: bool | None = Field(
-        default=None,
-        description="Whether it gives the same answer every time; that is tested, and then each question is "
-        "asked once. Default: at temperature 0.",
+    deterministic: bool = Field(
+        default=False,
+        description="Whether you vouch that it gives the same answer every time; a few repeats test it, then "
+        "each question is asked once.",
     )
     send_seed: bool = Field(
         default=True, description="Send each trial's seed; false for a server that refuses the field seed."

@@ -14,7 +14,6 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.copies import Copies
 from adaptive_eval.core.determinism import Determinism
 from adaptive_eval.core.priors import PreviousTrials
 from adaptive_eval.core.references import FINISHED, check_references, load_references
@@ -45,11 +44,18 @@ class Board:
             spec.seed,
             allocation.samples_per_prompt,
             spec.own_rounds,
-            early_repeats=allocation.early_repeats,
+            early_repeats=allocation.early_repeats and not spec.greedy,
         )
         weight = 1.0 / allocation.samples_per_prompt
         self.cells = tuple(
-            Cells(sequence, unit_scores(task.weights), len(spec.names), repeat_weight=weight)
+            Cells(
+                sequence,
+                unit_scores(task.weights),
+                len(spec.names),
+                repeat_weight=weight,
+                greedy=spec.greedy,
+                level=spec.flip_level,
+            )
             for sequence, task in zip(self.run_sequence.sequences, spec.tasks, strict=True)
         )
         load_references(spec, self.cells)
@@ -58,7 +64,6 @@ class Board:
         """Completed trials of each model, absorbed or not."""
         self.progress: Ints = np.array(self.complete, dtype=np.int64)
         self.determinism = Determinism(spec, self.run_sequence)
-        self.copies = Copies(spec, self.run_sequence)
         self.filled = [0] * len(spec.names)
         """Steps of each model that needed no trial, because it repeats its answers."""
         self._turns: list[list[int]] = [
@@ -76,12 +81,12 @@ class Board:
         self._ready: list[list[int]] = [[] for _ in spec.models]
 
     def category(self, model: int, index: int) -> int | None:
-        """Return the category at an index (MISSING for a missing trial), or None if it is not completed."""
+        """Return the category at an index, MISSING or DROPPED; None if it is not completed."""
         answer = int(self.answers[model, index]) if index < self.furthest[model] else NOT_YET
         return None if answer == NOT_YET else answer
 
     def add(self, model: int, index: int, category: int) -> None:
-        """Add one trial's category, or MISSING."""
+        """Add one trial's category, MISSING or DROPPED."""
         if index >= self.furthest[model]:
             self.furthest[model] = index + 1
             if index >= self.answers.shape[1]:
@@ -98,7 +103,7 @@ class Board:
         ready, answers, told = self._ready[model], self.answers[model], self._told[model]
         latest = told[index - 1] if index else 0
         while index < self.furthest[model] and (answer := int(answers[index])) != NOT_YET:
-            ready.append(self.copies.counted(model, index, answer))
+            ready.append(answer)
             told[index] = latest = max(latest, told[index])
             index += 1
         self.complete[model] = index

@@ -7,12 +7,11 @@ from typing import TypeAlias
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget
-from adaptive_eval.core.copies import COPY_REASON
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError
-from adaptive_eval.trial import Missing, TrialOutcome
-from scorio.sequential.cells import MISSING
+from adaptive_eval.trial import COPY_REASON, Missing, TrialOutcome
+from scorio.sequential.cells import DROPPED, MISSING
 
 Completed: TypeAlias = TrialOutcome | Missing
 
@@ -27,7 +26,6 @@ class Intake:
         self.states = states
         self._index = {model.name: row for row, model in enumerate(spec.models)}
         self._categories = [len(task.weights) for task in spec.tasks]
-        self._copies = any(model.drop_copies for model in spec.models)
         self._repeating = bool(board.determinism.claimed)
 
     def model(self, name: str) -> int:
@@ -50,7 +48,7 @@ class Intake:
         launched, seen = self.states.launched, dict[tuple[int, int], int]()
         for outcome in outcomes:
             answered = isinstance(outcome, TrialOutcome)
-            category = outcome.category if isinstance(outcome, TrialOutcome) else MISSING
+            category = _category(outcome)
             key = (self.model(outcome.key.model), outcome.key.index)
             trial = launched.get(key)
             if trial is not None:
@@ -84,21 +82,30 @@ class Intake:
             if trial is None:
                 continue
             taken += 1
-            if isinstance(outcome, Missing):
-                answered, category = False, MISSING
-                states.missing[model] += 1
-                states.copies[model] += outcome.reason == COPY_REASON
-            else:
-                answered, category = True, outcome.category
-                if self._copies:
-                    board.copies.note(model, outcome)
-            budget.charge(model, trial, outcome.usage, answered=answered)
+            category = _category(outcome)
+            states.missing[model] += category < 0
+            states.copies[model] += category == DROPPED
+            budget.charge(model, trial, outcome.usage, answered=category >= 0)
             board.add(model, index, category)
             if self._repeating:
-                board.determinism.note(model, index, category, outcome.usage.completion_tokens)
+                board.determinism.note(model, index, category, _text(outcome))
             if after_stop:
                 states.after_stop[model] += 1
         return taken
+
+
+def _category(outcome: Completed) -> int:
+    """Return the category with which an outcome counts."""
+    if isinstance(outcome, TrialOutcome):
+        return outcome.category
+    return DROPPED if outcome.reason == COPY_REASON else MISSING
+
+
+def _text(outcome: Completed) -> int:
+    """Return what tells different texts apart: a digest, or the number of tokens."""
+    if isinstance(outcome, TrialOutcome) and outcome.answer is not None:
+        return outcome.answer
+    return outcome.usage.completion_tokens
 
 
 def _trial(outcome: Completed) -> str:

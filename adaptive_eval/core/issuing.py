@@ -82,7 +82,10 @@ class Issuer:
         self._seeds = TrialSeeds(spec)
         self._of_references = [FINISHED] * len(spec.references)
         self._round_robin = (
-            type(self._policy) is RoundRobin and not self._limited and not board.determinism.claimed
+            type(self._policy) is RoundRobin
+            and not self._limited
+            and not board.determinism.claimed
+            and not spec.greedy
         )
         self._turns: _Turns | None = None
         self._room = 0  # trials that no limit holds back, as found at a version of the comparison
@@ -260,6 +263,11 @@ class Issuer:
                     model: int(min(slots, self._laid_out(model) - begun[model]))
                     for model, slots in free.items()
                 }
+        for model in self.spec.greedy:
+            # A question is asked again when its answer before is in: one batch agrees with itself.
+            if model in free:
+                least = complete[model] + self.spec.questions - states.issued[model]
+                free[model] = min(free[model], least)
         for model in self.board.determinism.claimed:
             if free.get(model) and self._next_index(model) is None:
                 free[model] = 0

@@ -150,7 +150,7 @@ def _models(
                 rank_high=intervals[model][1],
                 waits_for=tuple(spec.names[other] for other in waiting.get(model, ())),
                 **_with_missing(spec, board, model, float(score[model])),
-                **_dealings(spec, budget, states, model, board.copies.count(model)),
+                **_dealings(spec, budget, states, model),
                 **early[model],
             )
         )
@@ -222,9 +222,7 @@ def _mean_of_means(total: Floats, trials: NDArray[np.integer]) -> float:
     return float((total[seen] / trials[seen]).mean()) if seen.any() else 0.0
 
 
-def _dealings(
-    spec: SessionSpec, budget: Budget, states: ModelStates, model: int, copies: int
-) -> dict[str, Any]:
+def _dealings(spec: SessionSpec, budget: Budget, states: ModelStates, model: int) -> dict[str, Any]:
     """Return a model's trials and cost; nothing for a reference."""
     if model >= len(spec.models):
         source = spec.references[model - len(spec.models)].source
@@ -233,8 +231,8 @@ def _dealings(
     return {
         "state": _state(states, model),
         "issued": states.issued[model] - states.skipped[model],
-        "missing": states.missing[model] + copies,
-        "copies": states.copies[model] + copies,
+        "missing": states.missing[model],
+        "copies": states.copies[model],
         "after_stop": states.after_stop[model],
         "prompt_tokens": budget.models[model].spent.prompt,
         "completion_tokens": budget.models[model].spent.completion,

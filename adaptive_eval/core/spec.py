@@ -30,6 +30,8 @@ POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
 
 QuestionPolicy = Literal["schedule", "rounds", "auto"]
 """How questions are chosen."""
+FLIP_SHARE = 0.1
+"""Of the error rate, what the limits of the noise at temperature 0 may use; verdicts have the rest."""
 ROUNDS_AT_MOST = 100
 """Questions of a task up to which ``auto`` uses rounds: with more, few tasks come to enough passes."""
 
@@ -128,10 +130,9 @@ class ModelSpec:
     budget : BudgetSpec
         Limits of this model. When one is reached, its open pairs stay undecided and the run continues.
     deterministic : bool
-        Whether it is said to answer a question the same every time, which is tested.
-    drop_copies : bool
-        Whether repeats count as missing trials until one of them differs from the answer before; see
-        :mod:`adaptive_eval.core.copies`.
+        Whether the user vouches that it answers a question the same every time, which is tested.
+    greedy : bool
+        Whether it is asked at temperature 0: its noise is what its repeats leave possible.
     """
 
     name: str
@@ -139,7 +140,12 @@ class ModelSpec:
     price: Price | None = None
     budget: BudgetSpec = BudgetSpec()
     deterministic: bool = False
-    drop_copies: bool = False
+    greedy: bool = False
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it is expected to answer a question the same every time."""
+        return self.deterministic or self.greedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,8 +401,20 @@ class SessionSpec:
         if self.of_a_set:
             family = families.TopSet(self.goal.k, len(self.names))
         ties = families.family(stopping.family if stopping.ties == "family" else "pair")
-        alpha = 1.0 - stopping.confidence
-        return Levels(family, ties, max(hypotheses, 1), rule.level, alpha, rule.fixed_threshold)
+        kept = 1.0 - FLIP_SHARE if self.greedy else 1.0
+        alpha = kept * (1.0 - stopping.confidence)
+        return Levels(family, ties, max(hypotheses, 1), kept * rule.level, alpha, rule.fixed_threshold)
+
+    @property
+    def greedy(self) -> tuple[int, ...]:
+        """Numbers of the models at temperature 0 whose answers may flip."""
+        chosen = enumerate(self.models)
+        return tuple(number for number, model in chosen if model.greedy and not model.deterministic)
+
+    @property
+    def flip_level(self) -> float:
+        """Chance that the limit of the noise of one such model on one task is too low at some time."""
+        return FLIP_SHARE * (1.0 - self.stopping.confidence) / (len(self.models) * len(self.tasks))
 
     @property
     def of_a_set(self) -> bool:
@@ -437,6 +455,7 @@ class SessionSpec:
         stopping = self.stopping
         suits = stopping.rule not in ("exact", "zscore") and stopping.target == "benchmark"
         suits &= not any(goal.kind == "threshold" for goal in self.goal.parts)
+        suits &= not self.greedy
         return tuple(suits and len(task.questions) <= ROUNDS_AT_MOST for task in self.tasks)
 
     @property

@@ -209,6 +209,14 @@ def _allocation(spec: SessionSpec) -> Iterator[str]:
         )
     if rule == "exact" and len(spec.tasks) > 1:
         yield "stopping.rule: exact is for one task and there are several; use anytime"
+    in_a_row = any(spec.own_rounds) or spec.allocation.samples_per_prompt > 1
+    if spec.greedy and in_a_row:
+        name = spec.models[spec.greedy[0]].name
+        yield (
+            f"models[{name}]: at temperature 0 its noise is measured by later passes over the questions, so "
+            "use allocation.questions: schedule and samples_per_request: 1, or vouch for the model with "
+            "deterministic: true"
+        )
     if any(spec.own_rounds) and any(goal.kind == "threshold" for goal in spec.goal.parts):
         yield (
             "allocation.questions: a model is held against a number by bets, which need passes that ask all "

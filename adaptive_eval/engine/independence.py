@@ -1,78 +1,52 @@
-"""The independence audit: whether repeated answers to a question are independent.
+"""The independence audit: whether repeated answers to a question are copies of one answer.
 
 A proxy that caches, or a server with a fixed seed, answers the same question with the same text whatever the
 trial's seed is. Nothing fails then, and every repeat looks like evidence although it tells nothing new. The
-audit compares each answer with the one before it of the same model to the same question. A repeat whose text
-could hardly be the same by chance is a copy, and so is any repeat once the model's answers come again more
-often than independent answers would. A copy is stored as a missing trial: no decision rests on it. Short
-answers of a model that never varies are left to :mod:`adaptive_eval.core.copies`.
+audit compares each answer with the one before it of the same model to the same question. A copy is stored as
+a missing trial, so every view, file and later run agrees on it.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
-from adaptive_eval.core.copies import COPY_REASON
 from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.errors import Coded, PermanentEndpointError
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.trial import Completion, Message, Score, TrialRequest
-from scorio.sequential.copies import CopyEvidence
+from adaptive_eval.trial import COPY_REASON, Completion, Message, Score, TrialRequest
 
 COPY: Final = "copy"
 """Signal of an answer that is a copy of an earlier one."""
 
-Repeat: TypeAlias = Literal["first", "different", "same", "copy"]
-"""The relation of an answer to the one before it: `copy` is the same text, too long to be equal by chance."""
+LONG: Final = 500
+"""Bytes of an answer at temperature 1 that do not come again by chance; at temperature T, 500/T."""
 
-FALSE_ALARM: Final = 0.001
-"""Bound on the probability of a false warning about a model in a session, at any time."""
+ENOUGH: Final = 20
+"""Repeats without any variation after which a warning is raised."""
 
-FREE: Final = 300
-"""Bytes of an answer that may always come again: a letter, a number, a sentence, a refusal."""
+POINTLESS: Final = 300
+"""Copies without a different answer in between after which a model is asked nothing more."""
 
-SCALE: Final = 400.0
-"""Bytes beyond them over which independent answers at temperature 1 part ways with a chance of 1 − 1/e."""
-
-LEAST: Final = 0.001
-"""No coincidence is held to be less likely than this, however long the answer."""
-
-_UNKNOWN_TEMPERATURE: Final = 0.6
+UNKNOWN_TEMPERATURE: Final = 0.6
 _OWN_ID: Final = 8
 """A shorter id may be the same for every response."""
 
-ENOUGH: Final = 20
-"""Repeats without any variation after which a warning is raised, and a complete log's do not count."""
 
-
-def coincidence(size: int, temperature: float) -> float:
-    """Return the largest probability with which two independent answers are held to coincide.
+def temperature_of(parameters: Mapping[str, Any]) -> float:
+    """Return the temperature at which a model is asked; 0 where it takes the likeliest token.
 
     Examples
     --------
-    >>> coincidence(1, 0.7), round(coincidence(1000, 0.7), 3), coincidence(100_000, 0.7)
-    (1.0, 0.294, 0.001)
-    """
-    return max(LEAST, math.exp(-min(temperature, 1.0) * max(0, size - FREE) / SCALE))
-
-
-def temperature_of(parameters: Mapping[str, Any]) -> float | None:
-    """Return the temperature at which a model is asked, or None where its answers have to be the same.
-
-    Examples
-    --------
-    >>> temperature_of({"temperature": 0.8}), temperature_of({}), temperature_of({"temperature": 0})
-    (0.8, 0.6, None)
+    >>> temperature_of({"temperature": 0.8}), temperature_of({}), temperature_of({"top_k": 1})
+    (0.8, 0.6, 0.0)
     """
     temperature = parameters.get("temperature")
     if temperature is None:
-        temperature = _UNKNOWN_TEMPERATURE
-    greedy = temperature == 0 or parameters.get("top_k") == 1
-    return None if greedy else float(temperature)
+        temperature = UNKNOWN_TEMPERATURE
+    return 0.0 if parameters.get("top_k") == 1 else float(temperature)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +63,13 @@ class _Model:
     """The audit's record of one model; of most answers it keeps only digests of text and response id."""
 
     temperature: float
-    evidence: CopyEvidence = field(default_factory=CopyEvidence)
     digests: dict[tuple[str, str], tuple[bytes, bytes]] = field(default_factory=dict)
-    same_bytes: int = 0
-    same_ids: int = 0
     latest: _Answer | None = None
     earlier: _Answer | None = None
-    repeated: int = 0
-    varied: bool = False
+    repeats: int = 0
+    same: int = 0
     copies: int = 0
-
-    @property
-    def suspected(self) -> bool:
-        """Whether a repeat with the same text is a copy, by a complete log."""
-        return (not self.varied and self.evidence.pairs >= ENOUGH) or _alarmed(self)
+    copies_in_a_row: int = 0
 
     def elsewhere(self, question: tuple[str, str]) -> _Answer | None:
         """Return the latest answer to another question."""
@@ -117,21 +84,17 @@ class _Model:
 
 
 class IndependenceAudit:
-    """Compares answers with those before them; says which models' answers come again too often.
+    """Finds the answers that are copies, and the models whose answers never vary.
 
-    The statistic, for each model, is the e-process of :class:`scorio.sequential.copies.CopyEvidence` over
-    all answers that have a predecessor (same model, same question, in the order of arrival). An answer is
-    *the same* when its text is, byte for byte. Its chance of being so is bounded by :func:`coincidence`, or
-    by 0.001 where both carry the same response id and the model's responses to other questions do not. A
-    warning is raised once the evidence reaches 1000: where independent answers coincide no more often than
-    assumed, and no two responses share an id, this happens to a model in a session with probability at most
-    0.001, whenever one looks.
+    An answer is a copy if its text is that of the model's answer before to the same question (in the order of
+    arrival), byte for byte, and
 
-    Short answers are naturally identical and add no evidence: the first 300 bytes of an answer are free,
-    and so is what it shares at either end with the model's latest answer to another question (a template,
-    a disclaimer). A longer answer (700 bytes at temperature 0.7) that repeats an earlier one is a copy at
-    once: a coincidence of at most 0.5. A model whose short answers never vary is warned of; whether they
-    count is decided in the order of its trial sequence, by :mod:`adaptive_eval.core.copies`.
+    - it is too long to be equal by chance: 500 bytes at temperature 1, 500/T at T. What it shares at either
+      end with the model's latest answer to another question (a template, a disclaimer) does not count;
+    - or both carry the same response id, and responses to other questions carry other ids.
+
+    Short or empty answers come again by nature, and answers at temperature 0 whatever their length. They
+    count. A model whose answers never vary is warned of.
 
     The first 5,000 questions that a model answers are watched.
 
@@ -141,79 +104,46 @@ class IndependenceAudit:
     >>> essay = " ".join(f"word{number}" for number in range(200))
     >>> for name in ("q1", "q2") * 4:
     ...     _ = audit.observe("m", ("essays", name), Completion(f"{name} {essay} {name}", "stop"))
-    >>> print(audit.warnings()[0][:60])
-    m: 6 of 6 answers to a question asked again are the same tex
+    >>> print(audit.warnings()[0][:59])
+    m: 6 of 6 answers to a question asked again are copies: the
     """
 
     questions = 5_000  # of a model that are watched: enough to find copies, in memory that does not grow
-    unlikely = 0.5  # a coincidence held to be no more likely than this is a copy at once
-    # copies in a row after which a model is asked nothing more: one that varies in 2 % of its repeats gives
-    # so many with probability 0.2 %, one that varies in 5 % with 2e-7
-    pointless_copies = 300
     seed = 20_000  # stored answers, about, from which the audit of a resumed run starts
 
-    def __init__(self, temperatures: Mapping[str, float | None]) -> None:
-        self._models = {
-            model: _Model(temperature)
-            for model, temperature in temperatures.items()
-            if temperature is not None
-        }
+    def __init__(self, temperatures: Mapping[str, float]) -> None:
+        self._models = {model: _Model(temperature) for model, temperature in temperatures.items()}
 
     def watch(self, model: str) -> None:
         """Audit a model whose temperature is not known."""
-        self._models.setdefault(model, _Model(_UNKNOWN_TEMPERATURE))
+        self._models.setdefault(model, _Model(UNKNOWN_TEMPERATURE))
 
     def observe(self, model: str, question: tuple[str, str], completion: Completion) -> bool:
-        """Read an answer; return whether it is a copy by present evidence, and must not count."""
+        """Take in an answer; return whether it is a copy of the one before it, and must not count."""
         known = self._models.get(model)
         if known is None or (question not in known.digests and len(known.digests) >= self.questions):
             return False
-        repeat = self.compare(model, question, completion)
-        copy = repeat == "copy" or (repeat == "same" and _alarmed(known))
-        known.copies += copy
-        return copy
-
-    def compare(self, model: str, question: tuple[str, str], completion: Completion) -> Repeat:
-        """Take in an answer, and return how it relates to the one before it to the same question."""
-        known = self._models[model]
         answer = _Answer(question, completion.said.encode("utf-8", "surrogatepass"), completion.response_id)
         digests = _digest(answer.text), _digest(answer.response_id.encode())
         before = known.digests.get(question)
         known.digests[question] = digests
-        found: Repeat = "first"
+        copy = False
         if before is not None:
             same = before[0] == digests[0]
-            chance = self._compare(known, answer, same=same, same_id=before[1] == digests[1])
-            found = "different" if not same else "copy" if chance <= self.unlikely else "same"
+            copy = same and _is_copy(known, answer, same_id=before[1] == digests[1])
+            known.repeats += 1
+            known.same += same
+            known.copies += copy
+            known.copies_in_a_row = known.copies_in_a_row + copy if same else 0
         known.remember(answer)
-        return found
-
-    def suspected(self, model: str) -> bool:
-        """Return whether repeats of a model that are the same text are copies, by all that was observed."""
-        known = self._models.get(model)
-        return known is not None and known.suspected
+        return copy
 
     def pointless(self, model: str) -> str | None:
         """Return why asking a model again tells nothing new; None where it may."""
         known = self._models.get(model)
-        if known is None or known.repeated < self.pointless_copies:
+        if known is None or known.copies_in_a_row < POINTLESS:
             return None
-        if not _alarmed(known) and known.varied:
-            return None
-        return f"the last {known.repeated:,} answers to questions asked again were copies. {_CAUSES}"
-
-    def _compare(self, known: _Model, answer: _Answer, *, same: bool, same_id: bool) -> float:
-        chance = 1.0
-        if same:
-            elsewhere = known.elsewhere(answer.question)
-            cached = same_id and _is_own(answer.response_id, elsewhere)
-            chance = LEAST if cached else coincidence(_novel(answer.text, elsewhere), known.temperature)
-            known.same_bytes += len(answer.text)
-            known.same_ids += cached
-        known.evidence.add(same=same, chance=chance)
-        known.repeated = known.repeated + 1 if same else 0
-        known.varied |= not same
-        return chance
+        return f"the last {known.copies_in_a_row:,} answers to questions asked again were copies. {_CAUSES}"
 
     def read(self, reader: RunReader) -> None:
         """Take in stored answers: all of as many questions as give about 20,000 of them."""
@@ -221,12 +151,9 @@ class IndependenceAudit:
             self.observe(model, question, completion)
 
     def warnings(self) -> tuple[str, ...]:
-        """Return a warning for each model whose answers come again too often, or never vary."""
-        return tuple(
-            _words(name, known)
-            for name, known in self._models.items()
-            if _alarmed(known) or (not known.varied and known.evidence.pairs >= ENOUGH)
-        )
+        """Return a warning for each model whose answers are copies, or never vary."""
+        said = (_words(name, known) for name, known in self._models.items())
+        return tuple(words for words in said if words is not None)
 
 
 class AuditedExecutor:
@@ -258,6 +185,14 @@ class AuditedExecutor:
         return score
 
 
+def _is_copy(known: _Model, answer: _Answer, *, same_id: bool) -> bool:
+    """Return whether an answer with the text of the one before is a copy of it."""
+    elsewhere = known.elsewhere(answer.question)
+    if same_id and _is_own(answer.response_id, elsewhere):
+        return True
+    return min(known.temperature, 1.0) * _novel(answer.text, elsewhere) >= LONG
+
+
 def _digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=8).digest()
 
@@ -284,30 +219,26 @@ def _common(first: bytes, second: bytes) -> int:
     return next(differ, min(len(first), len(second)))
 
 
-def _alarmed(known: _Model) -> bool:
-    return known.evidence.peak >= -math.log(FALSE_ALARM)
-
-
 _CAUSES = (
     "Does a proxy cache, or the server keep one seed? Where the model is deterministic, "
     "`deterministic: true` in its section says so"
 )
 
 
-def _words(name: str, known: _Model) -> str:
-    found = known.evidence
-    counted = f"{known.copies:,} copies do not count. {_CAUSES}"
-    if not _alarmed(known):
-        said = counted if known.copies else f"They do not count until one differs. {_CAUSES}"
-        return Coded(
-            "warning/copies",
-            f"{name}: all {found.pairs:,} answers to a question asked again are the same text as the one "
-            f"before. {said}",
+def _words(name: str, known: _Model) -> str | None:
+    """Return the warning about a model, if there is one."""
+    if known.copies:
+        found = (
+            f"{known.copies:,} of {known.repeats:,} answers to a question asked again are copies: the same "
+            "text as the one before, too long for a coincidence or under the same response id. They do not "
+            "count."
         )
-    ids = f", {known.same_ids:,} of them under the same response id" if known.same_ids else ""
-    return Coded(
-        "warning/copies",
-        f"{name}: {found.same:,} of {found.pairs:,} answers to a question asked again are the same text as "
-        f"the one before ({known.same_bytes // found.same:,} bytes on average{ids}), more than independent "
-        f"answers at temperature {known.temperature:g} would be. {counted}",
-    )
+    elif known.temperature > 0.0 and known.same == known.repeats >= ENOUGH:
+        found = (
+            f"all {known.repeats:,} answers to a question asked again are the same text as the one before. "
+            "They count, because short texts come again by nature; if they are copies, the verdicts on this "
+            "model do not hold."
+        )
+    else:
+        return None
+    return Coded("warning/copies", f"{name}: {found} {_CAUSES}")

@@ -37,7 +37,7 @@ from adaptive_eval.engine.trial_task import TrialTask, share
 from adaptive_eval.engine.watches import Watches
 from adaptive_eval.errors import SessionError, UsageError
 from adaptive_eval.store.records import TrialRecord
-from adaptive_eval.trial import Score, TrialKey, TrialRequest
+from adaptive_eval.trial import COPY_REASON, Score, TrialKey, TrialRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,7 +435,8 @@ def _why_missing(trial: TrialTask, end: Literal["missing", "unscored"]) -> str:
         return f"{trial.failure} (attempts: {trial.attempts})"
     if trial.score is None:
         trial.score = Score(None, reason=str(trial.failure))
-    return f"unscored: {trial.score.reason}"
+    reason = trial.score.reason
+    return reason if reason == COPY_REASON else f"unscored: {reason}"
 
 
 def _said(trial: TrialTask, words: str) -> str:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 from zipfile import BadZipFile
 
-from adaptive_eval.engine.independence import IndependenceAudit, Repeat
+from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.errors import OutcomesError, UsageError, first_line
 from adaptive_eval.tasks.rows import Row, stream_rows
 from adaptive_eval.trial import Completion
@@ -101,6 +101,10 @@ class Choices:
                 raise UsageError(f"--rename {old}={new}: no log has a model {old!r}; there are {known}")
 
 
+RUN = "run of adaptive-eval"
+"""Format of a log that is a run."""
+
+
 @dataclass(frozen=True)
 class Log:
     """One file of results."""
@@ -148,14 +152,16 @@ def flawed(path: Path, flaws: Iterable[Flaw], number: int | None = None) -> Usag
     return OutcomesError("\n".join([f"{path}: cannot be read as outcomes:", *lines]))
 
 
-def compared(audit: IndependenceAudit, found: Found) -> Repeat:
-    """Return how an answer relates to the one before it to the same question.
+def is_copy(audit: IndependenceAudit, log: Log, found: Found) -> bool:
+    """Return whether an answer is a copy of the one before it to the same question.
 
-    Without the text of the answer its score and number of tokens have to do.
+    Without the text of the answer its score and number of tokens are compared. A run has found its own.
     """
+    if found.missing is not None or log.format == RUN:
+        return False
     audit.watch(found.model)
     text = found.text if found.text and found.whole else f"{found.category} {found.score} {found.tokens[1]}"
-    return audit.compare(found.model, (found.task, found.question), Completion(text, ""))
+    return audit.observe(found.model, (found.task, found.question), Completion(text, ""))
 
 
 @contextmanager

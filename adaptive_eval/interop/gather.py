@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from adaptive_eval.core.copies import COPY_REASON
 from adaptive_eval.engine.independence import IndependenceAudit
 from adaptive_eval.errors import OutcomesError
-from adaptive_eval.interop.found import Flaw, Found, Log, checked, compared, flawed
+from adaptive_eval.interop.found import Flaw, Found, Log, checked, flawed, is_copy
+from adaptive_eval.trial import COPY_REASON
 
 MOST_NAMED = 5
 """Questions that a note names."""
@@ -27,15 +27,15 @@ PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
 CREATE TABLE trials (
     id INTEGER PRIMARY KEY, model INTEGER, question INTEGER, series INTEGER, number INTEGER,
-    category INTEGER, score REAL, missing TEXT, rest TEXT, repeat TEXT,
+    category INTEGER, score REAL, missing TEXT, rest TEXT,
     UNIQUE (model, question, series, number)
 );
 CREATE TABLE prompts (question INTEGER PRIMARY KEY, prompt TEXT, target TEXT);
 """
 
 _INSERT = """
-INSERT INTO trials (model, question, series, number, category, score, missing, rest, repeat)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO trials (model, question, series, number, category, score, missing, rest)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 _REST = ("text", "finish_reason", "extracted", "reason", "tokens", "latency", "finished_at")
@@ -93,6 +93,7 @@ class Gatherer:
         self._next: dict[tuple[int, int, int], int] = {}
         self._uuids: dict[str, Path] = {}
         self._logs = 0
+        self._copies = 0
 
     def close(self) -> None:
         """Close the table."""
@@ -141,7 +142,10 @@ class Gatherer:
             number = self._next.get((model, question, series), 0)
             self._next[model, question, series] = number + 1
         rest = json.dumps({name: value for name in _REST if (value := getattr(found, name))})
-        result = (found.category, found.score, found.missing, rest, self._repeat(found))
+        result = (found.category, found.score, found.missing, rest)
+        if is_copy(self._audit, log, found):
+            self._copies += 1
+            result = (None, None, COPY_REASON, rest)
         try:
             self._db.execute(_INSERT, (model, question, series, number, *result))
         except sqlite3.IntegrityError:
@@ -150,27 +154,6 @@ class Gatherer:
                 f"{found.question!r} appears twice"
             ) from None
         return self._differing(log, found, question)
-
-    def _repeat(self, found: Found) -> str:
-        """Return how an answer relates to the one before it; empty where it is not compared."""
-        return "" if found.missing else compared(self._audit, found)
-
-    def _copies(self) -> dict[str, int]:
-        """Mark the answers that are copies, by all that was read; return how many each model has."""
-        counts = {}
-        for model, number in self._models.items():
-            kinds = ["copy"]
-            if self._audit.suspected(model):
-                kinds.append("same")
-            marks = ",".join("?" * len(kinds))
-            marked = self._db.execute(
-                "UPDATE trials SET category = NULL, score = NULL, missing = ? "  # noqa: S608
-                f"WHERE model = ? AND missing IS NULL AND repeat IN ({marks})",
-                [COPY_REASON, number, *kinds],
-            )
-            if marked.rowcount:
-                counts[model] = marked.rowcount
-        return counts
 
     def _question(self, task: _Task, found: Found) -> int:
         known = self._questions.get((found.task, found.question))
@@ -221,22 +204,14 @@ class Gatherer:
     def gathered(self) -> Gathered:
         """Return what all logs hold together."""
         tasks = {name: task for name, task in self._tasks.items() if task.questions}
-        copies = self._copies()
         return Gathered(
             tuple(self._models),
             {name: tuple(task.questions) for name, task in tasks.items()},
             {name: task.categories for name, task in tasks.items()},
             {name: tuple(sorted(task.scores)) for name, task in tasks.items()},
             {name: task.weights for name, task in tasks.items() if task.weights is not None},
-            (
-                *(
-                    f"model {model!r}: {count:,} answers are copies of the one before to the same question "
-                    "and do not count. Did the tool ask with one seed, or a cache answer?"
-                    for model, count in copies.items()
-                ),
-                *self._notes(tasks),
-            ),
-            sum(copies.values()),
+            (*self._audit.warnings(), *self._notes(tasks)),
+            self._copies,
         )
 
     def _notes(self, tasks: Mapping[str, _Task]) -> Iterator[str]:

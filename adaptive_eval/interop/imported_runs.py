@@ -8,7 +8,7 @@ from pathlib import Path
 
 from adaptive_eval.config import parse_config
 from adaptive_eval.errors import OutcomesError
-from adaptive_eval.interop.found import Choices, Found, Log, Piece, content_of
+from adaptive_eval.interop.found import RUN, Choices, Found, Log, Piece, content_of
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import sent_messages, shown_message
@@ -38,7 +38,7 @@ def run_log(directory: Path, choices: Choices, *, texts: bool) -> Log:
         weights = run_weights(reader)
     if choices.task is not None and len(weights) == 1:
         weights = {choices.task: next(iter(weights.values()))}
-    return Log(directory, "run of adaptive-eval", lambda: read(directory, choices), weights=weights)
+    return Log(directory, RUN, lambda: read(directory, choices), weights=weights)
 
 
 def run_weights(reader: RunReader) -> dict[str, tuple[float, ...]]:

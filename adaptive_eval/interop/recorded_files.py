@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from itertools import compress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from adaptive_eval.engine.independence import ENOUGH
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.detect import open_logs
 from adaptive_eval.interop.found import DEFAULT_TASK, Choices
@@ -40,11 +37,8 @@ def read_recorded(paths: Sequence[Path], choices: Choices | None = None) -> Reco
         arrays = archive_outcomes(paths[0])
         if "R" in arrays:
             outcomes, models, questions = arrays["R"]
-            kept = _without_copies(outcomes)
-            copies = int((outcomes != kept).sum())
-            return RecordedOutcomes(
-                tuple(models), tuple((DEFAULT_TASK, name) for name in questions), kept, copies
-            )
+            names = tuple((DEFAULT_TASK, name) for name in questions)
+            return RecordedOutcomes(tuple(models), names, outcomes)
     with TemporaryDirectory(prefix="adaptive-eval-") as folder:
         gatherer = Gatherer(Path(folder))
         try:
@@ -55,15 +49,6 @@ def read_recorded(paths: Sequence[Path], choices: Choices | None = None) -> Reco
             gatherer.close()
     choices.require_renamed(recorded.models)
     return recorded
-
-
-def _without_copies(outcomes: NDArray[Any]) -> NDArray[Any]:
-    """Return outcomes (models, questions, trials) with the first trials only of models that never vary."""
-    repeats = outcomes[:, :, 1:]
-    same = ((repeats == outcomes[:, :, :1]) | (repeats == NO_TRIAL)).all(axis=(1, 2))
-    same &= (repeats != NO_TRIAL).sum(axis=(1, 2)) >= ENOUGH
-    later = np.arange(outcomes.shape[2]) > 0
-    return np.where(same[:, None, None] & later, NO_TRIAL, outcomes)
 
 
 def recorded_weights(paths: Sequence[Path]) -> tuple[float, ...] | None:
@@ -97,7 +82,4 @@ def _tabulated(gatherer: Gatherer) -> RecordedOutcomes:
 
 def copies_words(copies: int) -> str:
     """Say that answers were left out as copies."""
-    return (
-        f"{copies:,} answers are left out: they are copies of earlier ones to the same question, or of a "
-        "model whose answers never vary"
-    )
+    return f"{copies:,} answers are left out: they are copies of earlier ones to the same question"

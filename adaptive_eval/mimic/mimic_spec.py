@@ -145,7 +145,7 @@ class ModelOptions(_Spec):
         default=None, description="How long prompts and answers are; default: the server's."
     )
     cached: bool = Field(
-        default=False, description="Whether a prompt always gets the same text, as from a caching proxy."
+        default=False, description="Whether a prompt always gets the same response, as from a caching proxy."
     )
 
     @model_validator(mode="after")

@@ -38,7 +38,7 @@ from adaptive_eval.mimic.delivery import Exchange, FaultPlan
 from adaptive_eval.mimic.examinee import Asked, Examinee
 from adaptive_eval.mimic.mimic_spec import FaultSpec, MimicSpec, faults_from_data
 from adaptive_eval.mimic.requests import AnswerRequest, ApiError, ignoring, parse_request
-from adaptive_eval.mimic.sampling import Sample, cut_off, draw_samples, prompt_tokens
+from adaptive_eval.mimic.sampling import cut_off, draw_samples, prompt_tokens
 
 
 @dataclass(slots=True)
@@ -191,7 +191,11 @@ class MimicServer:
             samples = draw_samples(self._examinee, request, asked)
             if fault is not None and fault.kind == "cut_off":
                 samples = [cut_off(sample, fault.finish_reason) for sample in samples]
-            response = self._response(request, samples, prompt_tokens(request, asked))
+            name = uuid.uuid4()
+            if model.cached:
+                name = uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(request.prompts))
+            prompt = prompt_tokens(request, asked)
+            response = wire.Response(request, samples, prompt, name.hex, int(time.time()))
             if await exchange.deliver(response.frames(), stream=request.stream, fault=fault):
                 usage = (response.prompt_tokens, response.completion_tokens)
                 right = [sample.right for sample in samples]
@@ -216,9 +220,6 @@ class MimicServer:
     def _strike(self, request: AnswerRequest, asked: list[Asked]) -> FaultSpec | None:
         name = f"{request.model}:{request.seed}:{asked[0].stream.toss('request').tail}"
         return self._plans[request.model].strike(name) or self._plans[_SERVER].strike(name)
-
-    def _response(self, request: AnswerRequest, samples: list[Sample], prompt: int) -> wire.Response:
-        return wire.Response(request, samples, prompt, uuid.uuid4().hex, int(time.time()))
 
     async def list_models(self, request: Request) -> Response:
         """Answer ``GET /v1/models``."""

@@ -191,7 +191,7 @@ class GivenChances:
             return _Coins(_settled(spec, self.chances, seed), *_extremes(spec), run_sequence, seed)
         cumulative = np.cumsum(self.chances, axis=2)[:, :, :-1]
         for number, model in enumerate(spec.models):
-            if model.deterministic:
+            if model.repeats:
                 cumulative[number] = _one_category(cumulative[number], seed, number)
         return _Categories(cumulative, run_sequence, seed)
 
@@ -271,13 +271,13 @@ class LikelyChances(GivenChances):
     fitted: tuple[Fitted, ...] = ()
 
     def drawn(self, spec: SessionSpec, seed: np.random.SeedSequence) -> GivenChances:
-        """Return chances of one replicate; a deterministic model repeats what it answered."""
+        """Return chances of one replicate; a model at temperature 0 repeats what it answered."""
         chances = self.chances.copy()
         rng = np.random.default_rng((seed.generate_state(1)[0], 2))
         for one in self.fitted:
             here = chances[one.model, one.start : one.start + len(one.counts)]
             here[:] = one.draw(rng)
-            if spec.models[one.model].deterministic:
+            if spec.models[one.model].repeats:
                 known = one.counts.any(axis=1)
                 here[known] = np.eye(here.shape[1])[one.counts[known].argmax(axis=1)]
         return GivenChances(chances)
@@ -299,15 +299,15 @@ def _check_models(spec: SessionSpec, models: int) -> None:
 
 
 def _settled(spec: SessionSpec, chances: Floats, seed: np.random.SeedSequence) -> Floats:
-    """Return chances in which deterministic models are right on a question always or never.
+    """Return chances in which models at temperature 0 are right on a question always or never.
 
     As many questions are right as the mean chance says, the likely ones more often.
     """
-    if not any(model.deterministic for model in spec.models):
+    if not any(model.repeats for model in spec.models):
         return chances
     rng, settled = np.random.default_rng((seed.generate_state(1)[0], 1)), chances.copy()
     for number, model in enumerate(spec.models):
-        if model.deterministic:
+        if model.repeats:
             right = round(float(chances[number].sum()))
             order = np.argsort(rng.random(chances.shape[1]) - chances[number], kind="stable")
             settled[number] = 0.0

@@ -177,9 +177,7 @@ class _Together:
 
 def _replicated(spec: SessionSpec, seed: np.random.SeedSequence) -> SessionSpec:
     """Return the spec of one replicate."""
-    # Simulated answers are none of a cache.
-    models = tuple(replace(model, drop_copies=False) for model in spec.models)
-    return replace(spec, models=models, seed=int(seed.generate_state(1, np.uint64)[0] >> 1))
+    return replace(spec, seed=int(seed.generate_state(1, np.uint64)[0] >> 1))
 
 
 @dataclass(frozen=True)

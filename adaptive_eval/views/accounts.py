@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from adaptive_eval.core.copies import COPY_REASON
 from adaptive_eval.core.results import ModelResult, Results
 from adaptive_eval.store.cells import OutcomeCells, mean_and_spread
 from adaptive_eval.store.reader import RunReader
@@ -71,7 +70,7 @@ def model_accounts(reader: RunReader, cells: OutcomeCells, results: Results) -> 
                 model=line.model,
                 categories=tuple(cells.categories.get((row, category), 0) for category in range(categories)),
                 truncated=truncated[line.model],
-                missing=missing.get(line.model, Counter()) | Counter({COPY_REASON: line.copies}),
+                missing=missing.get(line.model, Counter()),
                 errors=errors.get(line.model, {}),
                 latency_p50=p50,
                 latency_p95=p95,

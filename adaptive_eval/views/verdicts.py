@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from math import comb, hypot, log, sqrt
 
 from adaptive_eval.core.determinism import REPEATS
 from adaptive_eval.core.results import ContrastKind, ModelResult, PairResult, Results, Verdict
+from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.labels import cut
 from adaptive_eval.views.numbers import NOTHING, count, fixed, percent, rank_interval, signed, trimmed
@@ -75,19 +77,37 @@ def _baseline(results: Results, models: list[str]) -> str | None:
     return common.pop() if len(common) == 1 else None
 
 
-def once_only_words(models: Sequence[str]) -> str:
-    """Say how models that are said to be deterministic are treated.
+VOUCHED = "the verdict rests on deterministic: true"
+"""What every view says of a difference that is exact."""
 
-    Examples
-    --------
-    >>> once_only_words(["oak", "elm"]).partition(" (")[0]
-    'oak, elm should give the same answer every time'
+
+def repeat_notices(spec: SessionSpec) -> list[str]:
+    """Say how models are treated that should give the same answer every time."""
+    notices = []
+    if vouched := [model.name for model in spec.models if model.deterministic]:
+        notices.append(
+            f"{', '.join(vouched)}: `deterministic: true` vouches for the same answer every time. {REPEATS} "
+            "questions are asked twice; if the answers agree, every question is asked once only"
+        )
+    if spec.greedy:
+        names = ", ".join(spec.models[number].name for number in spec.greedy)
+        notices.append(
+            f"{names}: answers may flip at temperature 0 too, so questions are asked again. If none flips, a "
+            f"difference of {_gap_after_two_passes(spec):.2g} takes about 2 passes, and half of it 4"
+        )
+    return notices
+
+
+def _gap_after_two_passes(spec: SessionSpec) -> float:
+    """Return the difference that is called after two passes without a flip, in score units.
+
+    After n passes each noise is limited to V = d/(2Mn), d = 2 ln(2/level)/(Mn), so √(2V) ∝ 1/(Mn). A winner
+    needs about z² = 2 ln(P/α) + 5 (E at τ = 0.05 and 0.2, section 5 of the statistics).
     """
-    return (
-        f"{', '.join(models)} should give the same answer every time (temperature 0, or deterministic: "
-        f"true): {REPEATS} questions are asked twice, and where the answers agree, every question is asked "
-        "once only; deterministic: false asks such a model like any other"
-    )
+    pairs, alpha = comb(len(spec.names), 2), 1.0 - spec.stopping.confidence
+    needed = sqrt((2.0 * log(max(pairs, 1) / alpha) + 5.0) * 2.0 * log(2.0 / spec.flip_level))
+    parts = zip(spec.task_weights, spec.tasks, strict=True)
+    return spec.scale[1] * needed / 2.0 * hypot(*(weight / len(task.questions) for weight, task in parts))
 
 
 def exact_words(low: float, high: float, kind: ContrastKind = "pair") -> str:
@@ -96,10 +116,12 @@ def exact_words(low: float, high: float, kind: ContrastKind = "pair") -> str:
     Examples
     --------
     >>> exact_words(-0.081, 0.141)
-    'exact on these questions; on questions like these it lies between -0.081 and +0.141'
+    'exact on these questions (the verdict rests on deterministic: true); on questions like these it \
+lies between -0.081 and +0.141'
     """
     shown = fixed if kind == "width" else signed
-    return f"exact on these questions; on questions like these it lies between {shown(low)} and {shown(high)}"
+    like = f"on questions like these it lies between {shown(low)} and {shown(high)}"
+    return f"exact on these questions ({VOUCHED}); {like}"
 
 
 def exact_pairs(results: Results, most: int = 5) -> list[str]:

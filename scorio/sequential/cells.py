@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio.sequential.flips import Flips
 from scorio.sequential.moments import (
     DROPPED,
     KNOWN,
@@ -104,6 +105,10 @@ class Cells:
         Number of models L.
     repeat_weight : float
         What a repeated answer is worth as one: less where few questions are asked many times in a row.
+    greedy : array_like of int
+        Models asked at temperature 0: what their repeats leave possible is their noise, at least.
+    level : float
+        Chance that such a limit is too low at some time, for each of them.
 
     Attributes
     ----------
@@ -136,6 +141,8 @@ class Cells:
         models: int,
         *,
         repeat_weight: float = 1.0,
+        greedy: ArrayLike = (),
+        level: float = 1.0,
     ) -> None:
         self.sequence = sequence
         self.scores = scores
@@ -157,6 +164,7 @@ class Cells:
         self._repeated = np.zeros(models, dtype=np.int64)  # questions with a second trial
         self._fitted = np.zeros(models, dtype=np.int64)  # `_repeated` at the last doubling
         self.exact = np.zeros(models, dtype=bool)
+        self._flips = Flips(models, sequence.questions, greedy, level)
         self._base = 0
         self._path = np.zeros((_FIELDS, models, 64))  # the fields of PathBlock, in their order
         self.rounds = None if sequence.shared is None else Rounds(sequence, scores, models)
@@ -300,11 +308,13 @@ class Cells:
             self._refit(refit, self._seen_questions(start + length))
             path[:, :, -1] = self._sums[:, models]
         seen = np.maximum(path[4], 1.0)
+        limits = self._flips.absorb(models, questions, categories, n[0], seen)
         kept = max(self._base - start, 0)  # a straggler may stand where the path is already forgotten
         if kept < length:
             columns = slice(start + kept - self._base, start + length - self._base)
             values = np.empty((_FIELDS, models.size, length))
             values[:2], values[2:4], values[4:] = np.where(n > 0, y, np.nan), path[:2] / seen, path[2:]
+            self._flips.apply(models, values[2:], limits)
             self._mark_exact(models, values[2:])
             self._path[:, models, columns] = values[:, :, kept:]
         return length
@@ -445,8 +455,11 @@ class Cells:
         sums = self._sums[:, :, None].copy()
         sums[:3, self.exact], sums[3, self.exact], sums[7:, self.exact] = 0.0, np.inf, 0.0
         seen = np.maximum(sums[4], 1.0)
+        sums[:2] /= seen
+        flips = self._flips
+        flips.apply(np.arange(self.models), sums, flips.noise[:, None])
         none = np.zeros((self.models, 0))
-        return PathBlock(none, none, sums[0] / seen, sums[1] / seen, *sums[2:])
+        return PathBlock(none, none, *sums)
 
     def forget(self, before: int) -> None:
         """Allow the per-step quantities before step `before` to be dropped; counts and categories stay."""

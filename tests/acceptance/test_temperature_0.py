@@ -1,4 +1,4 @@
-"""Models at temperature 0: asked each question once where they repeat themselves, like others where not."""
+"""Models at temperature 0: measured by repeats, or asked each question once where the user vouches for them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from answering_server import answering, number_in, said, two_models
 from command_line import in_process, report, trials, write_config
 
 
-def config(folder: Path, url: str, **more: Any) -> Path:
+def config(folder: Path, url: str, *, vouched: bool = True, **more: Any) -> Path:
     data = two_models(folder, url, questions=100, budget={"trials": 4000}, **more)
     for model in data["models"]:
         model["sampling"]["temperature"] = 0
+        model["deterministic"] = vouched
     return write_config(folder, data)
 
 
@@ -29,7 +30,7 @@ def test_a_pair_is_exact_after_one_pass(tmp_path: Path) -> None:
     with answering(answer) as url:
         path = config(tmp_path, url)
         valid = in_process("validate", path, cwd=tmp_path)
-        assert "good, bad should give the same answer every time" in valid.said
+        assert "good, bad: `deterministic: true` vouches for the same answer every time" in valid.said
         done = in_process("run", path, "--out", "run", "--display", "none", cwd=tmp_path)
     assert done.code == 0, done.said
     assert len(trials(tmp_path / "run")) <= 210
@@ -42,7 +43,7 @@ def test_a_pair_is_exact_after_one_pass(tmp_path: Path) -> None:
     page = (tmp_path / "run" / "report.html").read_text("utf-8")
     notes = json.dumps(found, ensure_ascii=False)
     for words in (" ".join(done.said.split()), written, page, notes):
-        assert "exact on these questions; on questions like these it lies between" in words
+        assert "exact on these questions (the verdict rests on deterministic: true); on questions" in words
     (called,) = (one["text"] for one in found["decisions"] if one["kind"] == "pair")
     assert "trial" not in called
     again = in_process("run", "run", "--display", "none", cwd=tmp_path)
@@ -61,4 +62,22 @@ def test_a_score_that_is_measured_is_said_to_be_exact(tmp_path: Path) -> None:
     words = " ".join(done.said.split())
     assert done.code == 0, words
     assert len(trials(tmp_path / "run")) <= 210
-    assert "good scores 0.800: exact on these questions; on questions like these it lies between 0.6" in words
+    assert "good scores 0.800: exact on these questions (the verdict rests on" in words
+
+
+def test_repeats_bound_the_flips_of_a_model_that_nobody_vouches_for(tmp_path: Path) -> None:
+    def answer(model: str, prompt: str, _: int) -> dict[str, Any]:
+        number = number_in(prompt)
+        return {"message": said(number if int(number) * 37 % 100 < {"good": 75, "bad": 65}[model] else "no")}
+
+    with answering(answer) as url:
+        path = config(tmp_path, url, vouched=False)
+        valid = in_process("validate", path, cwd=tmp_path)
+        assert "answers may flip at temperature 0" in valid.said
+        done = in_process("run", path, "--out", "run", "--display", "none", cwd=tmp_path)
+    assert done.code == 0, done.said
+    found = report(tmp_path / "run")
+    (pair,) = found["pairs"]
+    assert (pair["verdict"], pair["exact"]) == ("better", False)
+    assert max(model["trials"] for model in found["models"]) <= 200
+    assert all(model["missing"] == 0 for model in found["models"])

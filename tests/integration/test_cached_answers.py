@@ -68,7 +68,7 @@ def test_the_warning_is_in_every_view_and_about_the_cached_model_alone(run: tupl
     (warning,) = warnings_of(folder)
     assert warning.startswith("stale: ")
     (line,) = (line for line in said.splitlines() if "Z warning stale: " in line)
-    assert "answers to a question asked again are the same text" in line
+    assert "answers to a question asked again are copies" in line
     report = json.loads((folder / "report.json").read_text())
     assert warning in report["warnings"]
     assert "stale: " in (folder / "report.md").read_text()

@@ -119,7 +119,7 @@ def test_functions_that_answer_with_one_long_text_decide_nothing_on_copies(tmp_p
         return lambda prompt: " ".join(f"{prompt}{word}{number}" for number in range(200)) + f" {word}"
 
     rows = [{"input": f"{n}?", "target": "4" if n < 3 else "5"} for n in range(12)]
-    with pytest.warns(adaptive_eval.EvaluationWarning, match="copies do not count"):
+    with pytest.warns(adaptive_eval.EvaluationWarning, match="asked again are copies"):
         found = adaptive_eval.evaluate(
             {"good": essay("4"), "bad": essay("no")},
             rows,

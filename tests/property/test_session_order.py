@@ -63,30 +63,6 @@ def test_arrival_order_and_concurrency_change_no_decision(board, missing, seed, 
         assert {call[0] for call in calls(plain)} >= {("m0", "b"), ("m2", "a")}
 
 
-def cached(request):
-    """Answer as behind a cache: m0 never varies, m1 does from its third pass on, m2 and m3 are coins."""
-    late = request.key.model == "m1" and request.repeat > 1
-    copied = request.key.model in ("m0", "m1") and not late
-    return int(request.question[1:]) % 3 > 0 if copied else coin(MEANS)(request)
-
-
-@cache
-def with_copies():
-    spec = make_spec(4, 20, equivalence=0.3, max_passes=5, drop_copies=True, family="pair")
-    return drive(Session(spec), cached, slots=4)
-
-
-@FEW
-@given(seed=st.integers(0, 2**32 - 1), slots=st.integers(1, 40))
-def test_copies_are_the_same_ones_in_any_order(seed, slots):
-    plain = with_copies()
-    shuffled = drive(Session(plain.spec), cached, slots=slots, rng=np.random.default_rng(seed))
-    assert sorted(calls(shuffled)) == sorted(calls(plain))
-    never, late, coins, _ = (line.copies for line in plain.results().models)
-    assert (never, late) == (20 * 4, 20)
-    assert coins < 12
-
-
 @EACH_BOARD
 @FEW
 @given(seed=st.integers(0, 2**32 - 1), cut=st.floats(0.0, 1.0), batch=st.integers(1, 500))

@@ -27,7 +27,7 @@ def make_spec(models=3, questions=30, *, weights=(0.0, 1.0), goal="ranking", see
     goals = {name: parts[name] for name in GoalSpec.__slots__ if name in parts}
     return SessionSpec(
         models=tuple(
-            ModelSpec(f"m{number}", parts.get("max_tokens"), drop_copies=parts.get("drop_copies", False))
+            ModelSpec(f"m{number}", parts.get("max_tokens"), greedy=parts.get("greedy", False))
             for number in range(models)
         ),
         tasks=(

@@ -20,135 +20,110 @@ def essay(seed, words=150):
     return " ".join(random.Random(seed).choices(WORDS, k=words))
 
 
-def varying(text, question, repeat):
-    """Return `text`, and one time in 50 another one."""
-    return text if (QUESTIONS.index(question) + 7 * repeat) % 50 else f"{text} or not"
-
-
 def audited(
     answer, *, temperature=0.7, passes=4, response_id=lambda question, repeat: f"cmpl-{question}-{repeat}"
 ):
-    """Return the warnings after `passes`; `answer` gives the text from question and repeat."""
+    """Return which repeats are copies and the warnings; `answer` gives the text from question and repeat."""
     audit = IndependenceAudit({"m": temperature})
+    copies = []
     for repeat in range(passes):
         for question in QUESTIONS:
-            audit.observe(
-                "m",
-                ("t", question),
-                Completion(answer(question, repeat), "stop", response_id=response_id(question, repeat)),
-            )
-    return audit.warnings()
+            answered = Completion(answer(question, repeat), "stop", response_id=response_id(question, repeat))
+            copies.append(audit.observe("m", ("t", question), answered))
+    return copies, audit.warnings()
 
 
-def test_a_cache_is_found_and_described():
-    (warning,) = audited(lambda question, repeat: essay(question))
-    assert warning.startswith("m: 120 of 120 answers to a question asked again are the same text")
-    assert "at temperature 0.7" in warning
-    assert "response id" not in warning
+def every_other(question, repeat):
+    """Answer every other question with a copy."""
+    return essay(question if QUESTIONS.index(question) % 2 else f"{question}/{repeat}")
 
 
-def test_a_cache_is_found_within_the_second_pass():
-    (warning,) = audited(lambda question, repeat: essay(question), passes=2)
-    assert warning.startswith("m: 40 of 40 ")
+def same_id(question, repeat):
+    return f"chatcmpl-{question}-x"
 
 
-def test_a_proxy_that_caches_half_of_the_time_is_found():
-    def answer(question, repeat):
-        return essay(
-            (question, repeat if random.Random(f"{question}{repeat}").random() < 0.5 else 0).__repr__()
-        )
-
-    assert audited(answer, passes=8)
+@pytest.mark.parametrize(
+    ("answer", "parts", "share"),
+    [
+        (lambda question, repeat: essay(question), {}, 1.0),
+        (lambda question, repeat: essay(question), {"temperature": 1.5}, 1.0),
+        (every_other, {}, 0.5),
+        (lambda question, repeat: "B", {"response_id": same_id}, 1.0),
+        (lambda question, repeat: "B", {"response_id": same_id, "temperature": 0.0}, 1.0),
+    ],
+    ids=["a cache", "hot", "half of it", "short under one id", "at temperature 0 under one id"],
+)
+def test_copies_are_found_at_once_and_told(answer, parts, share):
+    copies, (warning,) = audited(answer, **parts)
+    assert sum(copies) == 120 * share
+    assert not any(copies[:40])
+    assert warning.startswith(f"m: {120 * share:g} of 120 answers to a question asked again are copies")
 
 
 @pytest.mark.parametrize(
     "answer",
     [
         lambda question, repeat: essay(f"{question}/{repeat}"),
-        lambda question, repeat: varying("B", question, repeat),
-        lambda question, repeat: varying("", question, repeat),
-        lambda question, repeat: varying(f"\\boxed{{{QUESTIONS.index(question)}}}.", question, repeat),
-        lambda question, repeat: varying("I'm sorry, but I cannot help with that. " * 4, question, repeat),
+        lambda question, repeat: "B",
+        lambda question, repeat: "",
+        lambda question, repeat: f"\\boxed{{{QUESTIONS.index(question)}}}.",
+        lambda question, repeat: "I'm sorry, but I cannot help with that. " * 8,
         # The same page for all: it tells nothing about repeats.
-        lambda question, repeat: varying(essay("one"), question, repeat),
+        lambda question, repeat: essay("one"),
         # A long template around a short answer.
-        lambda question, repeat: (
-            f'{essay("head")} {{"answer": "{varying(question, question, repeat)}"}} {essay("tail")}'
-        ),
-        # One in ten short explanations comes again word for word.
-        lambda question, repeat: essay(f"{question}/{repeat if repeat % 10 else 0}", words=60),
+        lambda question, repeat: f'{essay("head")} {{"answer": "{question}"}} {essay("tail")}',
+        lambda question, repeat: essay(question, words=40),
     ],
     ids=["essays", "letters", "nothing", "boxes", "refusals", "one page", "template", "explanations"],
 )
-def test_what_is_natural_is_no_alarm(answer):
-    assert audited(answer, passes=20) == ()
+def test_what_comes_again_by_nature_counts(answer):
+    for ids in ("cmpl-of-this-server", "7", ""):
+        copies, warnings = audited(answer, response_id=lambda question, repeat, ids=ids: ids)
+        assert not any(copies)
+        assert all("They count" in warning for warning in warnings)
 
 
-def test_short_answers_under_the_same_id_come_from_a_cache():
-    (warning,) = audited(
-        lambda question, repeat: "B", response_id=lambda question, repeat: f"chatcmpl-{question}-x"
-    )
-    assert "120 of them under the same response id" in warning
+def test_equal_answers_at_temperature_0_are_no_copies():
+    assert audited(lambda question, repeat: essay(question), temperature=0.0) == ([False] * 160, ())
 
 
-@pytest.mark.parametrize("name", ["", "chatcmpl-of-this-server", "7"])
-def test_a_server_that_calls_all_responses_the_same_proves_nothing(name):
-    letters = audited(lambda question, repeat: varying("B", question, repeat), response_id=lambda *_: name)
-    assert letters == ()
-
-
-@pytest.mark.parametrize("answer", ["B", "", "refused " * 20, essay("one")])
-def test_answers_that_never_vary_are_told_of(answer):
-    (warning,) = audited(lambda question, repeat: answer)
+def test_short_answers_that_never_vary_are_told_of_and_one_that_differs_ends_that():
+    _, (warning,) = audited(lambda question, repeat: "B")
     assert warning.startswith("m: all 120 answers to a question asked again are the same text")
-    assert "They do not count until one differs" in warning
     assert "deterministic: true" in warning
-
-
-def copies_among(answer, passes, audit=None):
-    """Return which repeats are copies, in the order of asking."""
-    audit = audit or IndependenceAudit({"m": 0.7})
-    return [
-        audit.observe("m", ("t", question), Completion(answer(question, repeat), "stop"))
-        for repeat in range(passes)
-        for question in QUESTIONS
-    ]
-
-
-def test_long_copies_never_count():
-    def half(question, repeat):
-        return essay(question if QUESTIONS.index(question) % 2 else f"{question}/{repeat}")
-
-    found = copies_among(half, 3)
-    assert sum(found[40:]) == 40, "those of every other question, in both later passes"
-    assert not any(found[:40])
+    varied = audited(lambda question, repeat: "C" if (question, repeat) == ("q7", 2) else "B")
+    assert varied == ([False] * 160, ())
 
 
 def test_a_model_of_nothing_but_copies_is_asked_no_more():
     audit = IndependenceAudit({"m": 0.7})
-    copies_among(lambda question, repeat: essay(question), 8, audit)
+
+    def ask(answer, passes):
+        for repeat in range(passes):
+            for question in QUESTIONS:
+                audit.observe("m", ("t", question), Completion(answer(question, repeat), "stop"))
+
+    ask(lambda question, repeat: essay(question), 8)
     assert audit.pointless("m") is None
-    copies_among(lambda question, repeat: essay(question), 1, audit)
+    ask(lambda question, repeat: essay(question), 1)
     assert "the last 320 answers" in audit.pointless("m")
-    copies_among(lambda question, repeat: essay(f"{question} once more"), 1, audit)
+    ask(lambda question, repeat: essay(f"{question} once more"), 1)
     assert audit.pointless("m") is None
 
 
 def test_answers_of_one_question_after_the_other_are_told_from_its_template():
     """As with several answers of one request: the latest answer is to the same question."""
     audit = IndependenceAudit({"m": 0.7})
-    for question in QUESTIONS:
-        for repeat in range(8):
-            text = f"{essay('head')} {varying(question, question, repeat)} {essay('tail')}"
-            audit.observe("m", ("t", question), Completion(text, "stop"))
-    assert audit.warnings() == ()
+    text = f"{essay('head')} B {essay('tail')}"
+    asked = [("t", question) for question in QUESTIONS for _ in range(8)]
+    assert not any(audit.observe("m", question, Completion(text, "stop")) for question in asked)
 
 
 @pytest.mark.parametrize(
     ("parameters", "expected"),
     [
         ({"temperature": 0.8}, 0.8), ({"temperature": 1}, 1.0), ({}, 0.6), ({"temperature": None}, 0.6),
-        ({"temperature": 0}, None), ({"temperature": 0.0}, None), ({"temperature": 1.0, "top_k": 1}, None),
+        ({"temperature": 0}, 0.0), ({"temperature": 0.0}, 0.0), ({"temperature": 1.0, "top_k": 1}, 0.0),
         ({"temperature": 1.0, "top_k": 20}, 1.0),
     ],
 )  # fmt: skip
