@@ -1,4 +1,4 @@
-"""Models at temperature 0: measured by repeats, or asked each question once where the user vouches for them."""
+"""Models at temperature 0: measured by repeats, or asked each question once if the user vouches for them."""
 
 from __future__ import annotations
 

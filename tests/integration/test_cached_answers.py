@@ -72,8 +72,8 @@ def test_the_warning_is_in_every_view_and_about_the_cached_model_alone(run: tupl
     report = json.loads((folder / "report.json").read_text())
     assert warning in report["warnings"]
     assert "stale: " in (folder / "report.md").read_text()
-    assert "asked again are the same text" in (folder / "report.md").read_text()
-    assert "asked again are the same text" in (folder / "report.html").read_text()
+    assert "asked again are copies" in (folder / "report.md").read_text()
+    assert "asked again are copies" in (folder / "report.html").read_text()
 
 
 @pytest.mark.slow
