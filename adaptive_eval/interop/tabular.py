@@ -258,6 +258,9 @@ class _Table:
             raise ValueError(
                 f"there is neither category nor correct nor score; the columns needed are {_COLUMNS}"
             )
+        theirs = self._columns.get(metric, metric)
+        if values[metric] is None and not find(values, theirs)[0]:
+            raise ValueError(f"it has none of {theirs.replace('|', ', ')}")
         return metric, values[metric]
 
 
