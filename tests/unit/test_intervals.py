@@ -22,7 +22,7 @@ def interval(verdict, difference, variance=0.001, guarded=0.004, slack=0.0):
     """Return the interval of one pair with these estimates."""
     spec = make_spec(2, 30, equivalence=MARGIN)
     intervals = Intervals(make_goal(spec), np.zeros(1, dtype=bool), ALPHA, MARGIN)
-    columns = (np.array([value]) for value in (verdict, difference, variance, guarded, slack, 60))
+    columns = (np.array([value]) for value in (verdict, difference, variance, guarded, slack))
     low, high = intervals.of([0], *columns)
     return float(low[0]), float(high[0])
 

@@ -24,7 +24,7 @@ def driven(monkeypatch, spec, means, seed, *, each_step=False):
 @pytest.mark.parametrize(
     ("questions", "goal", "parts", "share"),
     [
-        (200, "ranking", {"equivalence": 0.06}, 0.7),
+        (400, "ranking", {"equivalence": 0.06}, 0.7),
         (50, "ranking", {"equivalence": 0.06, "rounds": "rounds"}, 0.6),
         (50, "ranking", {"policy": "lowest-z"}, 0.8),
         (50, "top-k", {"k": 2}, 1.0),
