@@ -215,6 +215,7 @@ async def _output(name: str, command: tuple[str, ...], folder: Path, redact: Red
         with suppress(TimeoutError):  # a process of another session may hold its pipes open
             async with asyncio.timeout(_KILL_TIMEOUT):
                 await process.wait()
+        process._transport.close()  # type: ignore[attr-defined]  # else it keeps such pipes open as well
     if code != 0:
         said = shorten(redact(complaint), _LAST_WORDS)
         raise ValueError(f"has failed with exit code {code}{f': {said}' if said else ''}")
