@@ -1,0 +1,68 @@
+"""Answers that are lost on hard questions alone: no verdict that they could turn.
+
+Seeds are fixed. A count may be what a rate of exactly 5 % exceeds with probability 1e-4 (`many_pairs.most`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from many_pairs import most
+
+from adaptive_eval.core.session import Session
+from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, StoppingSpec, TaskSpec
+from adaptive_eval.trial import Missing, TrialOutcome
+
+pytestmark = pytest.mark.slow
+
+RUNS, QUESTIONS, HARD = 60, 60, 30
+EASY_CHANCE, HARD_CHANCE = 0.9, 0.1
+MEAN = (EASY_CHANCE + HARD_CHANCE) / 2
+
+
+def verdicts(goal: GoalSpec, models: int, seed: int) -> list[str]:
+    """Return what is called in a run of equal models, of which the first loses 40 % of its hard trials."""
+    rng = np.random.default_rng([2, seed])
+    chances = np.where(np.arange(QUESTIONS) < HARD, HARD_CHANCE, EASY_CHANCE)
+    session = Session(
+        SessionSpec(
+            tuple(ModelSpec(f"m{number}") for number in range(models)),
+            (TaskSpec("t", tuple(f"q{number}" for number in range(QUESTIONS))),),
+            goal=goal,
+            stopping=StoppingSpec(equivalence=0.05, max_passes=8),
+            seed=seed,
+        )
+    )
+    while session.stopped is None:
+        told: list[TrialOutcome | Missing] = []
+        for request in session.ask(16):
+            question = int(request.question[1:])
+            right, lost = rng.random() < chances[question], rng.random() < 0.4
+            if lost and question < HARD and request.key.model == "m0":
+                told.append(Missing(request.key, "timeout"))
+            else:
+                told.append(TrialOutcome(request.key, int(right)))
+        session.tell(told)
+    return [one.verdict for one in session.decisions if one.kind == "pair"]
+
+
+@pytest.mark.parametrize(
+    "goal", [GoalSpec("ranking"), GoalSpec("threshold", value=MEAN)], ids=lambda goal: goal.kind
+)
+def test_losses_on_hard_questions_make_a_wrong_winner_in_at_most_five_per_cent(goal: GoalSpec) -> None:
+    models = 2 if goal.kind == "ranking" else 1
+    wrong = sum(bool({"better", "worse"} & {*verdicts(goal, models, seed)}) for seed in range(RUNS))
+    assert wrong <= most(RUNS, 0.05)
+
+
+def test_skipping_what_is_lost_would_err() -> None:
+    """What the test above would see if lost trials were skipped: it can fail."""
+    rng = np.random.default_rng(3)
+    right = (
+        rng.random((RUNS, QUESTIONS, 8))
+        < np.where(np.arange(QUESTIONS) < HARD, HARD_CHANCE, EASY_CHANCE)[:, None]
+    )
+    kept = (rng.random(right.shape) >= 0.4) | (np.arange(QUESTIONS) >= HARD)[:, None]
+    means = (right & kept).sum(axis=(1, 2)) / kept.sum(axis=(1, 2))
+    error = np.sqrt(MEAN * (1 - MEAN) / (QUESTIONS * 8))
+    assert (means > MEAN + 3 * error).mean() > 0.5
