@@ -1,5 +1,7 @@
 """Error control over many pairs, against plain definitions; and where a session hands it evidence."""
 
+from math import log
+
 import numpy as np
 import pytest
 from session_scripts import calls, coin, drive, make_spec
@@ -7,7 +9,7 @@ from session_scripts import calls, coin, drive, make_spec
 from adaptive_eval.core.goals import BETTER, OPEN
 from adaptive_eval.core.session import Session
 from adaptive_eval.trial import TrialOutcome
-from scorio.sequential.fold import running_peak
+from scorio.sequential.fold import Course, Piece, fold_of_pairs, moments, running_peak
 
 
 def test_a_peak_keeps_the_sign_it_had():
@@ -44,3 +46,18 @@ def test_with_families_the_same_outcomes_are_called_no_later_the_less_is_promise
     assert set(last["holm"]) <= set(last["pair"])
     assert all(last["pair"][pair] <= step for pair, step in last["holm"].items())
     assert sum(last["pair"].values()) < sum(last["holm"].values())
+
+
+def test_a_level_that_falls_calls_a_pair_at_its_present_step():
+    """The second pair has had enough for the last level all along, and is called when that comes."""
+    statistic = np.array([[0.0, 0.0, 0.0, 0.0, 4.0, 4.0], [3.2] * 6])
+    assert log(20) < 3.2 < log(40) < 4.0
+    fold = fold_of_pairs(2, "holm", 0.05)
+    values = np.zeros_like(statistic)
+    whole = np.ones(statistic.shape, dtype=np.int64)
+    course = Course(
+        statistic, whole.astype(np.int8), values - np.inf, values, values, values, values, whole, values
+    )
+    moment = moments(np.tile(np.arange(1, 7), (2, 1)), 0)
+    events = fold.read([Piece(np.arange(2), 0, moment, course)])
+    assert [(event.contrast, event.step) for event in events] == [(0, 5), (1, 5)]
