@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT = 90
+LIMIT = 150
 """Seconds after which a mutant that has made an endless loop counts as killed."""
 WARM = ("aiohttp", "httpx2", "numpy", "pydantic", "pytest", "scipy.stats", "starlette")
 """Imported once, before each mutant gets a process of its own."""
