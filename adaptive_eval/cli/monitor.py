@@ -110,8 +110,7 @@ def _print_json(views: Iterator[Summary]) -> Summary:
 
 
 def _print_once(view: Summary, as_json: bool, display: str | None, bayes: bool) -> Summary:
-    from adaptive_eval.views.console import make_console
-    from adaptive_eval.views.live import LiveView
+    from adaptive_eval.views.live import LiveView, make_console
     from adaptive_eval.views.terminal import run_display
 
     if as_json:

@@ -26,8 +26,7 @@ from adaptive_eval.stops import STOPS, StopReason
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.views.budgets import more_passes, raised_budgets
-from adaptive_eval.views.console import make_console
-from adaptive_eval.views.live import LiveView
+from adaptive_eval.views.live import LiveView, make_console
 from adaptive_eval.views.reading import Attachment, Recent
 from adaptive_eval.views.summary import RunHeader, Summary, summary_at
 from adaptive_eval.views.terminal import render_summary

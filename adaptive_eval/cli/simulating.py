@@ -17,7 +17,7 @@ from rich.table import Table
 
 from adaptive_eval.cli.options import Command, WholeNumber, stacked
 from adaptive_eval.errors import UsageError
-from adaptive_eval.views.console import make_console
+from adaptive_eval.views.live import make_console
 from adaptive_eval.views.plain_data import json_text
 
 if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it

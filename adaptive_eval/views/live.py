@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Self
+from typing import Literal, Self, TextIO, TypeAlias, get_args
 
 from rich.console import Console
 from rich.control import Control
@@ -14,15 +16,66 @@ from rich.live import Live
 from rich.text import Text
 
 from adaptive_eval.views.budgets import budget_name
-from adaptive_eval.views.console import choose_display, make_console
 from adaptive_eval.views.decisions import describe
 from adaptive_eval.views.headline import resolved_words
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.numbers import amount, count, duration
 from adaptive_eval.views.outlook import outlook_parts
 from adaptive_eval.views.summary import Summary
-from adaptive_eval.views.terminal import run_display, to_ascii
+from adaptive_eval.views.terminal import run_display
 from adaptive_eval.views.verdicts import questions_words, rule_words, waiting_words
+
+Display: TypeAlias = Literal["full", "compact", "plain", "none"]
+DISPLAYS: tuple[Display, ...] = get_args(Display)
+
+
+_ASCII = "adaptive-eval-ascii"
+_STAND_INS = str.maketrans("━├┤─●·–−…±μσ⋯×", "#||-o.--~~us~x")
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Return ASCII for characters that an encoding lacks.
+
+    Examples
+    --------
+    >>> "├─●─┤ 0.5 ± 0.1 漢".encode("ascii", _ASCII)
+    b'|-o-| 0.5 ~ 0.1 ?'
+    """
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end].translate(_STAND_INS)
+    return text.encode("ascii", "replace").decode(), error.end
+
+
+codecs.register_error(_ASCII, _in_ascii)
+
+
+def make_console(file: TextIO | None = None) -> Console:
+    """Return a console on `file` (standard output by default) that never fails on a character.
+
+    Colour follows the terminal; ``NO_COLOR`` and ``TERM=dumb`` are respected. Where the encoding is not a
+    Unicode one, what it lacks is written in ASCII.
+    """
+    console = Console(file=file, highlight=False, markup=False, emoji=False)
+    if console.width == 0:  # COLUMNS=0, with which nothing would be printed
+        console.width = 80
+    stream = console.file
+    if isinstance(stream, io.TextIOWrapper) and not console.encoding.startswith("utf"):
+        stream.reconfigure(errors=_ASCII)
+    return console
+
+
+def choose_display(wanted: str | None, console: Console) -> Display:
+    """Return how to show a run on `console`.
+
+    ``full`` and ``compact`` redraw in place and need a terminal that can; on anything else they become
+    ``plain``. Without a wish it is ``full`` where that works.
+    """
+    if wanted is not None and wanted not in DISPLAYS:
+        raise ValueError(f"display is {wanted!r}: choose one of {', '.join(DISPLAYS)}")
+    able = console.is_terminal and not console.is_dumb_terminal
+    display = wanted or "full"
+    return display if able or display in ("plain", "none") else "plain"
+
 
 _FIGURES = re.compile(r"[\d.,]+")
 
@@ -80,10 +133,8 @@ def _stamp(at: float | None) -> str:
 
 
 def _start_words(summary: Summary) -> str:
-    models, questions = (
-        count(len(summary.results.models), "model"),
-        count(summary.results.questions, "question"),
-    )
+    models = count(len(summary.results.models), "model")
+    questions = count(summary.results.questions, "question")
     asked = questions_words(summary.results.in_rounds, len(summary.results.tasks))
     also = f"; {asked}" if asked else ""
     rule = rule_words(summary.results)
@@ -187,5 +238,4 @@ class LiveView:
             self._live.update(run_display(summary, compact=compact, bayes=self._bayes), refresh=True)
             return
         for words in self._plain.lines(summary, self._drawn_at):
-            shown = to_ascii(words) if self.console.options.ascii_only else words
-            self.console.print(Text(shown), soft_wrap=True)
+            self.console.print(Text(words), soft_wrap=True)

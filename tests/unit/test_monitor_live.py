@@ -12,8 +12,7 @@ import run_examples as runs
 import standings_examples as examples
 from rich.console import Console
 
-from adaptive_eval.views.console import choose_display, make_console
-from adaptive_eval.views.live import LiveView
+from adaptive_eval.views.live import LiveView, choose_display, make_console
 
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 

@@ -8,9 +8,10 @@ import re
 import pytest
 import standings_examples as examples
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 from standings_examples import view_of
 
+from adaptive_eval.views.live import make_console
 from adaptive_eval.views.terminal import COMPACT_HEIGHT, render_summary, run_display
 
 SIZES = [
@@ -117,9 +118,10 @@ def test_colours_are_legible_on_light_and_dark_terminals():
 
 def test_a_terminal_without_unicode_gets_ascii():
     raw = io.BytesIO()
-    stream = io.TextIOWrapper(raw, encoding="latin-1")
+    stream = io.TextIOWrapper(raw, encoding="ascii")
     for moment in ("midrun", "hostile", "finished"):
-        console = Console(file=stream, width=200, height=60, force_terminal=True, color_system=None)
+        console = make_console(stream)
+        console.size = ConsoleDimensions(200, 60)
         console.print(run_display(view_of(moment)))
         console.print(render_summary(view_of(moment), "runs/x/report.md"))
     stream.flush()
