@@ -94,6 +94,13 @@ class TestStopping:
         assert session.ask(8) == []
         assert [decision.kind for decision in session.tell([])] == ["stop"]
 
+    def test_an_end_from_outside_reads_the_answers_that_wait(self):
+        session, told = Session(make_spec(4, 300)), 0
+        answer = coin([0.75, 0.5, 0.6, 0.65], spread=0.05)
+        while told < 640:
+            told += len([session.tell([TrialOutcome(r.key, answer(r))]) for r in session.ask(1)])
+        assert [one.kind for one in session.end("interrupted")] == ["pair", "stop"]
+
     def test_models_retire_when_no_open_pair_needs_them(self):
         session = Session(make_spec(3, 40, equivalence=0.05))
         drive(session, coin([0.95, 0.5, 0.5], spread=0.05))
