@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 
 import click
@@ -12,6 +14,12 @@ from adaptive_eval.cli.options import examples
 _WITHIN = Path(adaptive_eval.__file__).parent
 _CONFIGS = (_WITHIN / "quickstart", _WITHIN.parent / "configs")
 """Paths of the config in an installed package and in a clone."""
+
+_NEXT = (
+    ("monitor runs/quickstart --web", "shows the report in a browser"),
+    ("samples runs/quickstart", "shows answers, and how they were scored"),
+    ("init my.yaml", "writes a config for your own models"),
+)
 
 
 @click.command(
@@ -31,4 +39,15 @@ def command(options: tuple[str, ...]) -> int:
     config = next(file for folder in _CONFIGS if (file := folder / "quickstart.yaml").exists())
     code = run.main([str(config), "--new", *options], "adaptive-eval quickstart", standalone_mode=False)
     assert isinstance(code, int)
+    if code == 0:
+        click.echo("\nNext")
+        called, width = _called(), max(len(arguments) for arguments, _ in _NEXT)
+        for arguments, purpose in _NEXT:
+            click.echo(f"  {called} {arguments:<{width}}  {purpose}")
     return code
+
+
+def _called() -> str:
+    """Return what to type for this command: its path where the shell would not find it."""
+    name = "adaptive-eval"
+    return name if shutil.which(name) else str(Path(sys.argv[0]))

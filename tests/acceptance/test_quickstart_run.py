@@ -186,3 +186,15 @@ def test_the_decisions_are_the_same_however_the_latencies_fall(tmp_path: Path) -
     assert list(expected.verdicts.values()).count("tie") == 1
     for way, reached in found.items():
         assert reached == expected, way
+
+
+def test_the_commands_that_the_quickstart_prints_next_work(tmp_path: Path) -> None:
+    done = adaptive_eval("quickstart", "--display", "none", *HURRIED, cwd=tmp_path)
+    assert done.code == 0, done
+    offered = [line.split("  ")[1].split() for line in done.out.partition("\nNext\n")[2].splitlines()]
+    assert [one[1] for one in offered] == ["monitor", "samples", "init"]
+    program, *samples = offered[1]
+    assert Path(program).name == "adaptive-eval"
+    assert "arithmetic/" in in_process(*samples, cwd=tmp_path).out
+    for _, command, *_arguments in (offered[0], offered[2]):
+        assert in_process(command, "--help", cwd=tmp_path).code == 0
