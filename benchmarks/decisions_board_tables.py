@@ -26,7 +26,7 @@ from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.simulate import Latency, Rate
 from scorio.study import PAPER_MEANS
 
-POLICIES = ("round-robin", "uniform", "lowest-z")
+POLICIES = ("round-robin", "uniform")
 RUNS = 6000
 """Runs of one board at scale 1."""
 

@@ -118,7 +118,7 @@ AllGoal.model_rebuild()  # it is among the goals that it is made of
 
 
 RuleName: TypeAlias = Literal["anytime", "exact", "zscore"]
-PolicyName: TypeAlias = Literal["round-robin", "lowest-z", "top-two", "uniform"]
+PolicyName: TypeAlias = Literal["round-robin", "top-two", "uniform"]
 
 
 def _one_of(known: tuple[str, ...], group: str) -> Callable[[Any], Any]:

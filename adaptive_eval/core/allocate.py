@@ -16,9 +16,6 @@ from adaptive_eval.errors import SessionError, UserCodeError
 FIRST_TRIALS = 10
 """Trials of every model before a policy draws from the posterior."""
 
-LEAD = 32
-"""Trials by which a pair may lead at the start, before a factor of two allows more."""
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
@@ -39,8 +36,6 @@ class AllocationView:
         Models that can still be asked, needed or not.
     first, second : ndarray of int, shape (P,)
         Models of the open contrasts (`second` is -1 for a contrast with a number).
-    closeness : ndarray of float, shape (P,)
-        How near each open contrast is to a call: its statistic over the threshold, below 1.
     scores : callable
         Returns each model's mean unit score and its variance, two arrays of shape (L,); most policies do
         without.
@@ -54,7 +49,6 @@ class AllocationView:
     askable: Bools
     first: Ints
     second: Ints
-    closeness: NDArray[np.float64]
     scores: Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]
     seed: tuple[int, ...]
 
@@ -123,46 +117,6 @@ class Uniform(RoundRobin):
         return view.askable if view.active.any() else view.active
 
 
-class LowestZ:
-    """The two ends of the open pair nearest to its call first, the one that is behind before the other.
-
-    A pair may lead the slowest active model only by a bounded factor. Calls are made in the order of the
-    trial sequence, so trials far ahead wait and may turn out to be unnecessary.
-    """
-
-    def choose(self, view: AllocationView, free: Mapping[int, int]) -> Iterator[int]:
-        """See :class:`Policy`."""
-        issued, left = list(view.issued), dict(free)
-        active = np.flatnonzero(view.active).tolist()
-        most = 2 * min((issued[model] for model in active), default=0) + LEAD
-        named: set[int] = set()
-        for pair in np.argsort(-view.closeness, kind="stable").tolist():
-            both = [end for end in (int(view.first[pair]), int(view.second[pair])) if end >= 0]
-            named.update(both)
-            while True:
-                ends = [end for end in both if view.active[end] and left.get(end, 0) > 0]
-                if not ends:
-                    break
-                model = min(ends, key=lambda end: (issued[end], end))
-                partners = [issued[end] for end in both if end != model]
-                if issued[model] >= most or not _may_lead(issued[model], partners, view.window[model]):
-                    break
-                yield model
-                issued[model] += 1
-                left[model] -= 1
-        # Where the goal does not stop, a model without an open pair is still asked, as far as the others.
-        others = [model for model in active if model not in named and left.get(model, 0) > 0]
-        ahead = max((issued[model] for model in active if model in named), default=None)
-        while others:
-            model = min(others, key=lambda other: (issued[other], other))
-            if ahead is not None and issued[model] >= ahead:
-                return
-            yield model
-            issued[model] += 1
-            left[model] -= 1
-            others = [other for other in others if left[other] > 0]
-
-
 class TopTwo:
     """T3C for rankings: the best order a fixed budget can buy, without stopping.
 
@@ -227,7 +181,6 @@ def _may_lead(issued: int, partners: Iterable[int], window: int) -> bool:
 POLICIES: dict[str, Callable[[], Policy]] = {
     "round-robin": RoundRobin,
     "uniform": Uniform,
-    "lowest-z": LowestZ,
     "top-two": TopTwo,
 }
 """Policies by the name a config gives."""

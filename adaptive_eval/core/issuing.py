@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.account import NOTHING, Account
-from adaptive_eval.core.allocate import AllocationView, LowestZ, RoundRobin, make_policy
+from adaptive_eval.core.allocate import AllocationView, RoundRobin, make_policy
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.budget import Budget
 from adaptive_eval.core.compare import Comparison
@@ -34,7 +34,6 @@ class _OpenContrasts:
     version: int
     first: NDArray[np.int64]
     second: NDArray[np.int64]
-    closeness: NDArray[np.float64]
     active: NDArray[np.bool_]
 
     @classmethod
@@ -45,8 +44,7 @@ class _OpenContrasts:
         active = np.full(len(comparison.spec.names), not goal.stops)
         active[first] = True
         active[second[second >= 0]] = True
-        closeness = np.asarray(comparison.latest.statistic[wanted] / comparison.fold.threshold)
-        return cls(comparison.version, first, second, closeness, active)
+        return cls(comparison.version, first, second, active)
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +347,6 @@ class Issuer:
             askable=askable,
             first=wanted.first,
             second=wanted.second,
-            closeness=wanted.closeness,
             scores=self._scores,
             seed=(self.spec.seed, self.budget.issued),
         )
@@ -376,7 +373,7 @@ class Issuer:
         """
         goal, open_now = self.comparison.goal, self.comparison.fold.needed
         complete, members = self.board.complete, self.comparison.members
-        if not goal.stops or not isinstance(self._policy, RoundRobin | LowestZ):
+        if not goal.stops or not isinstance(self._policy, RoundRobin):
             return {}
         idle = [
             model for model in members if not self.states.in_flight[model] and not self.states.gaps[model]

@@ -23,7 +23,7 @@ GoalKind = Literal["ranking", "top-k", "baseline", "width", "threshold", "budget
 RuleName = Literal["anytime", "exact", "zscore"]
 RULES: tuple[RuleName, ...] = get_args(RuleName)
 """Rules by the name a config gives; installed packages may offer more (:mod:`adaptive_eval.core.plugins`)."""
-PolicyName = Literal["round-robin", "lowest-z", "top-two", "uniform"]
+PolicyName = Literal["round-robin", "top-two", "uniform"]
 POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
 """Allocation policies, likewise."""
 

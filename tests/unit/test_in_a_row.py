@@ -46,7 +46,7 @@ def runs_of(requests):
     ]
 
 
-@pytest.mark.parametrize("policy", ["round-robin", "lowest-z", "uniform", "top-two"])
+@pytest.mark.parametrize("policy", ["round-robin", "uniform", "top-two"])
 @pytest.mark.parametrize("slots", [5, 16])
 def test_a_run_of_one_question_is_issued_whole(policy, slots):
     goal = {"goal": "budget", "trials": 500} if policy == "top-two" else {}

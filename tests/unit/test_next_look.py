@@ -26,10 +26,9 @@ def driven(monkeypatch, spec, means, seed, *, each_step=False):
     [
         (400, "ranking", {"equivalence": 0.06}, 0.7),
         (50, "ranking", {"equivalence": 0.06, "rounds": "rounds"}, 0.6),
-        (50, "ranking", {"policy": "lowest-z"}, 0.8),
         (50, "top-k", {"k": 2}, 1.0),
     ],
-    ids=["schedule", "rounds", "lowest-z", "top-k"],
+    ids=["schedule", "rounds", "top-k"],
 )
 def test_looking_seldom_changes_no_decision_and_costs_no_trial(monkeypatch, questions, goal, parts, share):
     spec = make_spec(4, questions, goal=goal, max_passes=400 // questions, **parts)

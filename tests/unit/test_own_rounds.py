@@ -9,7 +9,7 @@ import pytest
 from session_scripts import calls, coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import AllocationSpec, GoalSpec, PriorSpec, ReferenceSpec, TaskSpec
+from adaptive_eval.core.spec import GoalSpec, PriorSpec, ReferenceSpec, TaskSpec
 from adaptive_eval.trial import TrialOutcome
 from scorio.sequential.cells import Cells, unit_scores
 from scorio.sequential.contrasts import score_block
@@ -208,7 +208,6 @@ SETTINGS = {
     "all repeat their answers": replace(
         base(), models=tuple(replace(model, deterministic=True) for model in base().models)
     ),
-    "lowest z first": replace(base(), allocation=AllocationSpec("lowest-z", "rounds")),
 }
 
 

@@ -15,7 +15,7 @@ from adaptive_eval.core.spec import BudgetSpec, TaskSpec
 from adaptive_eval.views.decisions import describe
 
 MEANS = (0.9, 0.7, 0.5, 0.1)
-POLICIES = ("round-robin", "lowest-z", "uniform")
+POLICIES = ("round-robin", "uniform")
 ORDERS = ("schedule", "rounds")
 
 

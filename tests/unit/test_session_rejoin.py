@@ -41,14 +41,3 @@ def drive_in_all(session, answer, most):
         requests = session.ask(most)
         session.tell([TrialOutcome(request.key, answer(request)) for request in requests])
     return session
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_nearest_pair_does_not_run_away_from_those_that_hold_up_its_call(seed):
-    """Calls are made in the order of steps: lowest-z must not feed one pair while others have no trial."""
-    means = [0.65, 0.5, 0.5, 0.35]
-    spec = make_spec(4, 30, goal="top-k", equivalence=0.1, max_passes=100, policy="lowest-z", seed=seed)
-    session = drive_in_all(Session(spec), coin(means, seed=seed), 1)
-    last = max(decision.step for decision in session.decisions if decision.kind == "pair")
-    assert session.stopped.reason == "resolved"
-    assert max(session.states.issued) <= 2 * last + 32
