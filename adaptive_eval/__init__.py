@@ -42,7 +42,7 @@ _PUBLIC = {
         "TaskSpec",
     ),
     "adaptive_eval.core.results": ("Decision", "ModelResult", "PairResult", "Results", "StopVerdict"),
-    "adaptive_eval.views.decisions": ("describe", "explain"),
+    "adaptive_eval.views.sentences": ("describe", "explain"),
     "adaptive_eval.trial": ("Completion", "Missing", "TrialKey", "TrialOutcome", "TrialRequest", "Usage"),
     "adaptive_eval.errors": ("AdaptiveEvalError",),
     "adaptive_eval.store.reader": ("RunReader",),

@@ -11,7 +11,7 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.interop.inspect_task import sample_id, score_value
 from adaptive_eval.interop.sequences import first_indices
 from adaptive_eval.trial import Missing, TrialKey, TrialOutcome
-from adaptive_eval.views.decisions import describe
+from adaptive_eval.views.sentences import describe
 
 BATCH = 16
 """Outcomes handed to the session at once."""

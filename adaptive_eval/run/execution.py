@@ -42,9 +42,8 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
 from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.views.decisions import still_valid, withdrawals
 from adaptive_eval.views.files import ReportPaths, write_reports
-from adaptive_eval.views.reading import decision_from, started_at
+from adaptive_eval.views.reading import decision_from, started_at, still_valid, withdrawals
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from adaptive_eval.config.run_config import NotifyConfig
 from adaptive_eval.core.results import Decision, Results, StopVerdict
 from adaptive_eval.engine.events import Decided, Event, Observer, Progress, Stopped
 from adaptive_eval.errors import UsageError
-from adaptive_eval.views.decisions import describe
 from adaptive_eval.views.headline import headline
 from adaptive_eval.views.notifications import Channel, Notice, NoticeKind, Notifier, command, webhook
+from adaptive_eval.views.sentences import describe
 
 if TYPE_CHECKING:
     from adaptive_eval.run.trackers import Tracker

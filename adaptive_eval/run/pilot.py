@@ -27,7 +27,7 @@ from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.store.run_files import RUN_FILE
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.views.decisions import describe
+from adaptive_eval.views.sentences import describe
 
 PILOT = "pilot"
 """Folder of the pilot's run file, inside that of the run."""

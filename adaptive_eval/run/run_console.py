@@ -10,8 +10,8 @@ from typing import Protocol, TextIO
 
 from adaptive_eval.core.results import Decision
 from adaptive_eval.engine.events import Event, Observer, Progress
-from adaptive_eval.views.headline import resolved_words
 from adaptive_eval.views.numbers import duration
+from adaptive_eval.views.verdicts import resolved_words
 
 
 class Console(Protocol):

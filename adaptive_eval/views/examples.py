@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TargetLookup, TrialRecord
 from adaptive_eval.views.accounts import ModelAccount, QuestionAccount, most_apart
-from adaptive_eval.views.escape import excerpt
+from adaptive_eval.views.inert import excerpt
 
 Kind: TypeAlias = Literal["right", "wrong", "unparsed"]
 

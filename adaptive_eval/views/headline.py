@@ -17,33 +17,12 @@ from adaptive_eval.views.verdicts import (
     model_order,
     of_kind,
     oriented,
+    resolved_words,
     tie_words,
     tied_groups,
 )
 
 _OWN: tuple[ContrastKind, ...] = ("threshold", "width")
-
-
-def resolved_words(results: Results) -> str:
-    """Return the numbers of resolved contrasts, and of open ones that the goal does not need.
-
-    Examples
-    --------
-    >>> resolved_words(Results("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None))
-    '0 of 0 pairs resolved'
-    """
-    counted: dict[str, list[str]] = {"resolved": [], "measured": []}
-    for noun, kind in (("pair", "pair"), ("model", "threshold"), ("score", "width")):
-        part = [pair for pair in results.pairs if pair.kind == kind]
-        done = sum(pair.verdict != "open" for pair in part)
-        if part:
-            verb = "measured" if kind == "width" else "resolved"
-            counted[verb].append(f"{done:,} of {count(len(part), noun)}")
-    spare = sum(pair.verdict == "open" and not pair.needed for pair in results.pairs)
-    words = [f"{' and '.join(parts)} {verb}" for verb, parts in counted.items() if parts]
-    if spare:
-        words.append(f"{spare:,} not needed")
-    return ", ".join(words) or "0 of 0 pairs resolved"
 
 
 def headline(results: Results, names: Mapping[str, str] | None = None) -> str:

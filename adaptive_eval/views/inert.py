@@ -1,4 +1,4 @@
-"""Text from outside (model names, answers, error messages) made safe to show.
+"""Text from outside (model names, answers, error messages) made safe and short enough to show.
 
 A model name can hold an escape sequence that clears the screen, an override that reverses the rest of the
 line, or a newline that forges a row. :func:`inert` turns each such character into a visible stand-in, so
@@ -7,7 +7,15 @@ that what was there can be read and does nothing.
 
 from __future__ import annotations
 
+import json
+import re
 import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+from rich.cells import cell_len
 
 _CONTROL_PICTURES = 0x2400
 _FORMULA = tuple("=+-@＝＋－＠\t\r")
@@ -68,3 +76,203 @@ def _visible(char: str, category: str) -> str:
     if category[0] == "C" or category in ("Zl", "Zp"):
         return f"\\u{code:04x}"
     return " " if category == "Zs" else char
+
+
+_LONGEST = 2_000
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$#@])")
+_LINK = re.compile(r"(?<=[A-Za-z])(:)(?=//)|(?<=www)(\.)", re.IGNORECASE)
+_BLOCK_START = re.compile(r"^(\d{0,9})([.)](?=\s|$)|[-+](?=[-+\s]|$)|=)")
+
+
+def clipped(text: str, most: int = 500) -> str:
+    """Return `text` inert on one line, at most `most` characters of it, with the number of those omitted.
+
+    Examples
+    --------
+    >>> clipped("oak"), clipped("x" * 1_000_000, most=5)
+    ('oak', 'xxxxx… (1,000,000 characters)')
+    """
+    return inert(text) if len(text) <= most else f"{inert(text[:most])}… ({len(text):,} characters)"
+
+
+def excerpt(text: str, head: int = 400, tail: int = 800) -> str:
+    """Return beginning and end of a long text, with the number of characters between them.
+
+    Examples
+    --------
+    >>> excerpt("short"), len(excerpt("x" * 10**6)) < 1_300
+    ('short', True)
+    """
+    between = len(text) - head - tail
+    if between <= 0:
+        return text
+    return f"{text[:head]}\n… {between:,} characters …\n{text[-tail:]}"
+
+
+def md(text: str) -> str:
+    r"""Return `text` as Markdown that renders as the same text, on one line.
+
+    Control characters are made visible; everything that could start markup, a table cell, HTML, a link, a
+    formula or a mention is escaped.
+
+    Examples
+    --------
+    >>> print(md("a|b <i>x</i> `c`\n[d](e)"))
+    a\|b \<i\>x\</i\> \`c\`␊\[d\](e)
+    """
+    escaped = _SPECIAL.sub(r"\\\1", clipped(text, _LONGEST).strip())
+    escaped = _LINK.sub(lambda found: "\\" + found.group(), escaped)
+    return _BLOCK_START.sub(r"\1\\\2", escaped)
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return a code block that holds `text` line by line, however many backticks it has."""
+    lines = [clipped(line.expandtabs(4), _LONGEST) for line in text.splitlines()]
+    longest = max((len(run) for run in re.findall(r"`+", "\n".join(lines))), default=0)
+    fence = "`" * max(3, longest + 1)
+    return "\n".join([fence + language, *lines, fence])
+
+
+def table(header: list[str], rows: list[list[str]], numbers: str = "") -> str:
+    """Return a Markdown table of cells that are Markdown already.
+
+    Examples
+    --------
+    >>> print(table(["a", "n"], [["x", "1"]], "lr"))
+    | a | n |
+    | :-- | --: |
+    | x | 1 |
+    """
+    sides = numbers.ljust(len(header), "l")
+    rule = ["--:" if side == "r" else ":--" for side in sides]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [header, rule, *rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Inert text of several lines, and how many characters of the whole it leaves out."""
+
+    text: str
+    left_out: int
+
+
+def block(text: str, most: int) -> Block:
+    r"""Return the first `most` characters of `text`, line by line inert.
+
+    Examples
+    --------
+    >>> block("one\r\ntwo\x1b[31m three\u202e", 20)
+    Block(text='one\ntwo␛[31m three\\u202e', left_out=0)
+    >>> block("x" * 1_000_000, 5)
+    Block(text='xxxxx', left_out=999995)
+    """
+    shown = text[:most].replace("\r\n", "\n").expandtabs(4)
+    return Block("\n".join(inert(line) for line in shown.split("\n")), max(0, len(text) - most))
+
+
+def as_text(value: Any) -> str:
+    """Return the content of a request or an answer: text as it is, other values as JSON.
+
+    Examples
+    --------
+    >>> as_text("Why?"), as_text([{"type": "text", "text": "Why?"}])
+    ('Why?', '[{"type": "text", "text": "Why?"}]')
+    """
+    if isinstance(value, str):
+        return value
+    return json.dumps(dict(value) if isinstance(value, Mapping) else value, ensure_ascii=False, default=str)
+
+
+def download(text: str) -> bytes:
+    r"""Return `text` as UTF-8, exactly, but for lone surrogates, which UTF-8 cannot hold.
+
+    Examples
+    --------
+    >>> download("caf\u00e9 \ud83d")
+    b'caf\xc3\xa9 \\ud83d'
+    """
+    return text.encode("utf-8", "backslashreplace")
+
+
+ELLIPSIS = "…"
+
+
+def cut(text: str, width: int) -> str:
+    """Return `text`, cut at its end to at most `width` terminal cells.
+
+    Examples
+    --------
+    >>> cut("Qwen3-4B-Instruct", 10), cut("oak", 10), cut("漢字漢字", 5)
+    ('Qwen3-4B-…', 'oak', '漢字…')
+    """
+    if cell_len(text) <= width:
+        return text
+    return _head(text, width - 1) + ELLIPSIS if width > 0 else ""
+
+
+def distinct_labels(names: Iterable[str], width: int) -> Mapping[str, str]:
+    """Return a label of at most `width` cells for every name, no two alike.
+
+    Names are cut at the end where that keeps them apart, else in the middle or at the start (vendors put what
+    distinguishes their models last), then the same without what all names have in common at either end; and
+    where even that is not enough they are numbered.
+
+    Examples
+    --------
+    >>> distinct_labels(["Qwen3-4B-Thinking", "Qwen3-4B-Instruct"], 10)
+    {'Qwen3-4B-Thinking': 'Qwen3…king', 'Qwen3-4B-Instruct': 'Qwen3…ruct'}
+    >>> list(distinct_labels(["vendor/model-1-it-2507", "vendor/model-2-it-2507"], 5).values())
+    ['…1…', '…2…']
+    """
+    shown = {name: inert(name) for name in names}
+    core = _without_common_ends(shown)
+    for texts in (shown, core):
+        for shorten in (cut, _cut_middle, _cut_start):
+            labels = {name: shorten(text, width) for name, text in texts.items()}
+            if len(set(labels.values())) == len(labels):
+                return labels
+    return _numbered(shown, width)
+
+
+def _without_common_ends(shown: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the texts with what all of them begin or end with replaced by an ellipsis."""
+    texts = list(shown.values())
+    head = _common_length(texts)
+    tail = _common_length([text[head:][::-1] for text in texts])
+    return {
+        name: (ELLIPSIS if head else "") + text[head : len(text) - tail] + (ELLIPSIS if tail else "")
+        for name, text in shown.items()
+    }
+
+
+def _common_length(texts: Sequence[str]) -> int:
+    columns = zip(*texts, strict=False)
+    return sum(1 for _ in takewhile(lambda chars: len(set(chars)) == 1, columns))
+
+
+def _numbered(shown: Mapping[str, str], width: int) -> Mapping[str, str]:
+    labels: dict[str, str] = {}
+    for i, (name, text) in enumerate(shown.items(), start=1):
+        tail = f"~{i}"
+        labels[name] = _head(text, width - len(tail)) + tail
+    return labels
+
+
+def _cut_middle(text: str, width: int) -> str:
+    if cell_len(text) <= width:
+        return text
+    tail = (width - 1) // 2
+    return _head(text, width - 1 - tail) + ELLIPSIS + _head(text[::-1], tail)[::-1]
+
+
+def _cut_start(text: str, width: int) -> str:
+    return text if cell_len(text) <= width else ELLIPSIS + _head(text[::-1], width - 1)[::-1]
+
+
+def _head(text: str, width: int) -> str:
+    used = 0
+    for i, char in enumerate(text):
+        used += cell_len(char)
+        if used > width:
+            return text[:i]
+    return text

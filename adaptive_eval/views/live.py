@@ -15,15 +15,11 @@ from rich.control import Control
 from rich.live import Live
 from rich.text import Text
 
-from adaptive_eval.views.budgets import budget_name
-from adaptive_eval.views.decisions import describe
-from adaptive_eval.views.headline import resolved_words
 from adaptive_eval.views.inert import inert
-from adaptive_eval.views.numbers import amount, count, duration
-from adaptive_eval.views.outlook import outlook_parts
+from adaptive_eval.views.numbers import count
+from adaptive_eval.views.sentences import describe, say
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.terminal import run_display
-from adaptive_eval.views.verdicts import questions_words, rule_words, waiting_words
 
 Display: TypeAlias = Literal["full", "compact", "plain", "none"]
 DISPLAYS: tuple[Display, ...] = get_args(Display)
@@ -79,9 +75,6 @@ def choose_display(wanted: str | None, console: Console) -> Display:
 
 _FIGURES = re.compile(r"[\d.,]+")
 
-_SPENDING = ("tokens", "prompt_tokens", "completion_tokens", "usd")
-"""Budgets of the run that a line of progress names; trials and time are in it anyway."""
-
 
 class PlainLines:
     """Turns successive views of one run into lines; each thing is said once.
@@ -106,7 +99,7 @@ class PlainLines:
         if not self._started:
             self._started = True
             self._last_progress = now
-            said.append(f"start {summary.name}: {_start_words(summary)}")
+            said.append(say("run.start", summary))
         said += [
             f"decision at {count(d.trials, 'trial')}: {describe(d)}"
             for d in summary.decisions[self._decisions :]
@@ -120,9 +113,9 @@ class PlainLines:
         running = summary.state == "running"
         if running and now - self._last_progress >= self._every:
             self._last_progress = now
-            said.append(f"progress {_progress_words(summary)}")
+            said.append(say("run.progress", summary))
         if not running and not self._ended:
-            said.append(f"end {_end_words(summary)}")
+            said.append(say("run.end", summary))
         self._ended = not running
         stamp = _stamp(summary.updated)
         return [inert(f"{stamp} {text}") for text in said]
@@ -130,38 +123,6 @@ class PlainLines:
 
 def _stamp(at: float | None) -> str:
     return f"{datetime.fromtimestamp(at or 0.0, UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _start_words(summary: Summary) -> str:
-    models = count(len(summary.results.models), "model")
-    questions = count(summary.results.questions, "question")
-    asked = questions_words(summary.results.in_rounds, len(summary.results.tasks))
-    also = f"; {asked}" if asked else ""
-    rule = rule_words(summary.results)
-    return f"goal {summary.results.goal}; rule {rule}; {models}, {questions}{also}"
-
-
-def _progress_words(summary: Summary) -> str:
-    parts = [count(summary.results.trials, "trial"), resolved_words(summary.results)]
-    if summary.rates.trials is not None:
-        parts.append(f"{summary.rates.trials:.1f} trials/s")
-    parts += [
-        f"{amount(use.line.spent, use.line.name)} of {amount(use.line.limit, use.line.name)} "
-        f"{budget_name(use.line)}"
-        for use in summary.rates.budgets
-        if use.line.limit is not None and use.line.scope == "run" and use.line.name in _SPENDING
-    ]
-    parts += [f"running {duration(summary.elapsed)}", *waiting_words(summary.results)]
-    if summary.results.models and summary.results.models[0].score is not None:
-        parts.append(f"highest score {summary.results.models[0].model} {summary.results.models[0].score:.3f}")
-    if summary.outlook is not None:
-        parts.append(f"forecast (approximate): {'; '.join(outlook_parts(summary.outlook))}")
-    return ", ".join(parts)
-
-
-def _end_words(summary: Summary) -> str:
-    reason = summary.stop.reason.replace("_", " ") if summary.stop is not None else "interrupted"
-    return f"{reason} after {duration(summary.elapsed)}: {summary.headline}"
 
 
 class LiveView:

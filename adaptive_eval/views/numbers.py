@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from adaptive_eval.core.results import Range
+
 NOTHING = "–"
 """Shown where there is no figure yet."""
 
@@ -202,3 +204,27 @@ def listing(names: Sequence[str], most: int = 4) -> str:
     if len(shown) <= 1:
         return "".join(shown)
     return f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def range_words(value: Range, unit: str = "trials") -> str:
+    """Return the 80 % interval of a forecast quantity in the words of its budget's unit.
+
+    Examples
+    --------
+    >>> range_words(Range(410, 1_203, 4_120)), range_words(Range(60, 90, 300), "wall_clock")
+    ('410–4,120', '1 min 00 s–5 min 00 s')
+    """
+    return f"{amount(value.low, unit)}–{amount(value.high, unit)}"
+
+
+def chance(probability: float) -> str:
+    """Return a simulated probability as whole per cent; certainty is not claimed.
+
+    Examples
+    --------
+    >>> chance(0.0), chance(0.626), chance(1.0)
+    ('< 1 %', '63 %', '> 99 %')
+    """
+    if probability < 0.01:
+        return "< 1 %"
+    return "> 99 %" if probability > 0.99 else f"{probability * 100:.0f} %"

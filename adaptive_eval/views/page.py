@@ -12,22 +12,19 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
-from types import ModuleType
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from adaptive_eval import __version__
 from adaptive_eval.core.results import PairForecast, Results
-from adaptive_eval.views import budgets, numbers, phrases
+from adaptive_eval.views import phrases
 from adaptive_eval.views.accounts import hardest, most_apart
-from adaptive_eval.views.decisions import describe
 from adaptive_eval.views.details import CONFIG
-from adaptive_eval.views.escape import Block, clipped, fenced, md
 from adaptive_eval.views.headline import headline
-from adaptive_eval.views.labels import distinct_labels
-from adaptive_eval.views.outlook import chance, chances_words, outlook_parts, range_words
+from adaptive_eval.views.inert import Block, clipped, distinct_labels, fenced, md
+from adaptive_eval.views.numbers import NOTHING
 from adaptive_eval.views.paper_tables import paper_latex, paper_markdown
 from adaptive_eval.views.plots import (
     MOST_DECISIONS,
@@ -36,27 +33,13 @@ from adaptive_eval.views.plots import (
     course_plots,
     histogram,
     pair_matrix,
-    rank_plot,
     scale_over,
     shown_pairs,
 )
-from adaptive_eval.views.promises import promises
 from adaptive_eval.views.rankings import ranking_rows
-from adaptive_eval.views.run_words import condition_words, run_problems
-from adaptive_eval.views.sentences import TEMPLATES
-from adaptive_eval.views.summary import Summary, evidence_progress
-from adaptive_eval.views.verdicts import (
-    exact_pairs,
-    fixed_words,
-    is_single,
-    of_kind,
-    pair_name,
-    rank_column,
-    saved_words,
-    saving,
-    tie_words,
-    tied_groups,
-)
+from adaptive_eval.views.sentences import TEMPLATES, environment, promises, public, said
+from adaptive_eval.views.summary import Summary
+from adaptive_eval.views.verdicts import of_kind, saving, tied_groups
 
 _TEXT, _NAME = 1_000, 200
 _CONFIG_LINE, _CONFIG_LINES = 1_000, 2_000
@@ -91,7 +74,7 @@ def shown(value: Any) -> Any:
     ('a␛[2Jb', 3, True)
     """
     if value is None:
-        return numbers.NOTHING
+        return NOTHING
     return clipped(value, _TEXT) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -108,63 +91,32 @@ def style_source() -> str:
 
 
 @cache
-def environment() -> Environment:
-    """Return the environment of all templates, with the words and figures of views."""
-    made = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    functions = (
-        chance, condition_words, describe, evidence_progress, outlook_parts, rank_column, range_words, style,
-        style_source, tie_words,
-    )  # fmt: skip
-    for module in (phrases, numbers, budgets):
-        made.globals.update(_public(module))
-    made.globals.update({function.__name__: function for function in functions})
-    made.filters["unordered"] = frozenset
-    made.globals.update(
-        app_version=__version__,
-        brief=partial(clipped, most=_NAME),
-        lines_of=_lines,
-        block=_block,
-        with_code=_with_code,
-        live=None,
-        label={},
-    )
-    return made
-
-
-def _public(module: ModuleType) -> dict[str, Any]:
-    """Return the functions and texts that a module has for others, by name."""
-    found = {}
-    for name, value in vars(module).items():
-        own = isinstance(value, str) or getattr(value, "__module__", "") == module.__name__
-        if own and not name.startswith("_"):
-            found[name] = value
-    return found
+def _pages() -> tuple[Environment, Environment]:
+    """Return the environments of pages and of Markdown: the one of all templates, which the first escapes."""
+    words: dict[str, Any] = {"md": md, "fenced": fenced, "grouped": "{:,}".format, "live": None, "label": {}}
+    plain = environment()
+    plain.filters |= {"md": md, "unordered": frozenset}
+    plain.globals |= public(phrases) | words
+    plain.globals |= {
+        "app_version": __version__,
+        "style": style,
+        "style_source": style_source,
+        "brief": partial(clipped, most=_NAME),
+        "lines_of": _lines,
+        "block": _block,
+        "with_code": _with_code,
+    }
+    return plain.overlay(autoescape=True, finalize=shown), plain
 
 
 def page(template: str, **context: Any) -> str:
     """Return a page; the context may hold texts from outside as they are."""
-    return environment().get_template(template).render(context)
+    return _pages()[0].get_template(template).render(context)
 
 
 def render_markdown(template: str, **context: Any) -> str:
     """Return a page as Markdown; its template escapes every name, message and setting."""
-    return _markdown().get_template(template).render(context).rstrip("\n") + "\n"
-
-
-@cache
-def _markdown() -> Environment:
-    plain = environment().overlay(autoescape=False, finalize=None)
-    plain.filters = {**plain.filters, "md": md}
-    words = {"md": md, "fenced": fenced, "grouped": "{:,}".format, "pair_name": pair_name}
-    plain.globals = {**plain.globals, **words}
-    return plain
+    return _pages()[1].get_template(template).render(context).rstrip("\n") + "\n"
 
 
 def to_markdown(summary: Summary) -> str:
@@ -184,13 +136,9 @@ def shared_context(summary: Summary) -> dict[str, Any]:
         "promises": promises(results, details.target),
         "ties": tied_groups(results),
         "title": phrases.pairs_title(results),
-        "single": is_single(results),
         "pairs": shown_pairs(results),
         "most_ties": MOST_TIES,
         "recent": list(zip(summary.times, summary.decisions, strict=True))[-MOST_DECISIONS:],
-        "saved": saved_words(results),
-        "fixed_length": fixed_words(results),
-        "chances": chances_words(results),
         "asked": len(questions),
         "hard": hardest(questions),
         "apart": most_apart(questions),
@@ -216,8 +164,7 @@ def to_html(summary: Summary, live: Live | None = None) -> str:
         live=live,
         label=label,
         verdict=headline(results, label) if results.models else summary.headline,
-        problems=run_problems(summary.state, results.models, summary.endpoints, truncated),
-        exact=exact_pairs(results),
+        problems=said("run.problems", summary.state, results.models, summary.endpoints, truncated),
         empty=any(account.no_answer for account in details.models),
         scores=scale_over(scores),
         differences=Scale.around_zero([*differences, results.equivalence]),
@@ -229,7 +176,6 @@ def to_html(summary: Summary, live: Live | None = None) -> str:
         tallies=_tallies(results),
         questions=questions[:_QUESTIONS],
         histogram=histogram([one.correct for one in questions]),
-        rank_plot=rank_plot(details.rankings) if details.rankings else None,
     )
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from adaptive_eval.core.results import ModelResult, Results
-from adaptive_eval.views.escape import md, table
-from adaptive_eval.views.inert import inert
+from adaptive_eval.views.inert import inert, md, table
 from adaptive_eval.views.numbers import NOTHING, fixed, interval
 from adaptive_eval.views.phrases import level_words, score_decimals, score_name
 from adaptive_eval.views.summary import Summary

@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 
 from adaptive_eval.core.results import ModelResult, PairResult, Results, TaskResult
-from adaptive_eval.views.decisions import note_words
+from adaptive_eval.store.records import EndpointHealth
 from adaptive_eval.views.details import NAME, STARTED_AT
+from adaptive_eval.views.inert import inert
 from adaptive_eval.views.numbers import (
     NOTHING,
     count,
@@ -17,7 +18,8 @@ from adaptive_eval.views.numbers import (
     signed,
     trimmed,
 )
-from adaptive_eval.views.verdicts import family_words, is_single, questions_words, state_word, verdict_words
+from adaptive_eval.views.sentences import note_words
+from adaptive_eval.views.verdicts import is_single, state_word, verdict_words
 
 _KINDS = 5
 _SHORT = 200
@@ -42,20 +44,6 @@ def task_rows(results: Results) -> list[list[str]]:
 def level_words(results: Results) -> str:
     """Return the confidence, such as ``95 %``."""
     return f"{trimmed(results.confidence * 100)} %"
-
-
-def settings_words(results: Results) -> str:
-    """Return goal, rule, family, margin and the choice of questions in one sentence."""
-    parts = [
-        f"Goal: {results.goal}",
-        f"rule: {results.rule} at {level_words(results)}",
-        family_words(results.family),
-    ]
-    if results.equivalence is not None:
-        parts.append(f"ties within ±{trimmed(results.equivalence)}")
-    if (asked := questions_words(results.in_rounds, len(results.tasks))) is not None:
-        parts.append(f"questions: {asked}")
-    return "; ".join(parts) + "."
 
 
 def state_words(line: ModelResult, results: Results) -> str:
@@ -158,3 +146,38 @@ def _versions(text: str) -> dict[str, str]:
     if not isinstance(stored, dict):
         return {}
     return {f"version of {name}": str(version) for name, version in stored.items()}
+
+
+SERVER_STATES = {
+    "out": "does not answer",
+    "probation": "answers again",
+    "refused": "refuses the model",
+    "joining": "has not answered yet",
+    "left": "removed",
+}
+"""Words of the views for a server that is not in normal use."""
+
+
+def error_words(errors: Mapping[str, int]) -> str:
+    """Return errors by kind in words, the most frequent first.
+
+    Examples
+    --------
+    >>> error_words({"timeout": 3, "rate_limit": 12})
+    'rate_limit 12, timeout 3'
+    """
+    ordered = sorted(((kind, n) for kind, n in errors.items() if n), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{inert(kind)} {n:,}" for kind, n in ordered)
+
+
+def condition_words(health: EndpointHealth) -> str:
+    """Return the problems of an endpoint in words, empty where it has none.
+
+    Examples
+    --------
+    >>> errors = {"server": 2}
+    >>> condition_words(EndpointHealth("a", "http://a/v1", 0, 8, 0, 0.0, 0.0, None, None, errors, "out"))
+    'does not answer, server 2'
+    """
+    state = "" if health.state == "in" else SERVER_STATES.get(health.state, inert(health.state))
+    return ", ".join(words for words in (state, error_words(health.errors)) if words)

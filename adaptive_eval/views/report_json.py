@@ -20,11 +20,10 @@ from adaptive_eval.core.results import (
     TaskResult,
 )
 from adaptive_eval.views.accounts import ModelAccount, QuestionAccount
-from adaptive_eval.views.decisions import describe, note_words
 from adaptive_eval.views.plain_data import json_lines, json_text, picked
 from adaptive_eval.views.plots import shown_pairs
-from adaptive_eval.views.promises import promises
 from adaptive_eval.views.rankings import rankings_data
+from adaptive_eval.views.sentences import describe, note_words, promises
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import fixed_length, saving, tied_groups, verdict_words
 

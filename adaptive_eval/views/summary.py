@@ -12,15 +12,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from adaptive_eval.core.results import BudgetLine, Decision, PairResult, Results, StopVerdict
+from adaptive_eval.core.results import BudgetLine, Decision, Forecast, PairResult, Range, Results, StopVerdict
 from adaptive_eval.core.results_json import from_json
 from adaptive_eval.errors import Coded
 from adaptive_eval.store.records import EndpointHealth, SnapshotRecord
 from adaptive_eval.views.budgets import BudgetUse
-from adaptive_eval.views.decisions import note_words
 from adaptive_eval.views.details import Details
 from adaptive_eval.views.headline import headline
-from adaptive_eval.views.outlook import Outlook, outlook
+from adaptive_eval.views.sentences import note_words
 from adaptive_eval.views.verdicts import model_order, oriented, pair_order
 
 RunState: TypeAlias = Literal["waiting", "running", "stopped", "interrupted"]
@@ -57,6 +56,35 @@ class Rates:
     trials: float | None = None
     tokens: float | None = None
     budgets: tuple[BudgetUse, ...] = ()  # in the session's order
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """A forecast and how long it lasts."""
+
+    forecast: Forecast  # further trials, tokens and USD
+    seconds: Range | None  # further running time at the present rate; None where there is no rate
+
+
+def outlook(results: Results, trials_per_second: float | None) -> Outlook | None:
+    """Return the forecast; None where the session has none.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> nothing = Results("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None)
+    >>> more = Forecast(0.9, Range(50, 100, 400), Range(5e3, 1e4, 4e4), None, ())
+    >>> outlook(replace(nothing, forecast=more), 10.0).seconds
+    Range(low=5.0, median=10.0, high=40.0)
+    """
+    forecast = results.forecast
+    if forecast is None:
+        return None
+    seconds = None
+    if trials_per_second is not None and trials_per_second > 0:
+        trials = forecast.trials
+        seconds = Range(*(value / trials_per_second for value in (trials.low, trials.median, trials.high)))
+    return Outlook(forecast, seconds)
 
 
 @dataclass(frozen=True)

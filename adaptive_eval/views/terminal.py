@@ -15,10 +15,8 @@ from rich.text import Text
 
 from adaptive_eval.core.results import ModelResult
 from adaptive_eval.views.budgets import BudgetUse, budget_name
-from adaptive_eval.views.decisions import describe
 from adaptive_eval.views.headline import headline
-from adaptive_eval.views.inert import inert
-from adaptive_eval.views.labels import cut, distinct_labels
+from adaptive_eval.views.inert import cut, distinct_labels, inert
 from adaptive_eval.views.numbers import (
     NOTHING,
     amount,
@@ -32,25 +30,21 @@ from adaptive_eval.views.numbers import (
     short,
     usd,
 )
-from adaptive_eval.views.outlook import chances_words, outlook_parts
 from adaptive_eval.views.phrases import (
     bayes_words,
+    condition_words,
     difference_words,
     score_decimals,
     score_name,
-    settings_words,
     span_words,
 )
 from adaptive_eval.views.plots import Scale, scale_over
-from adaptive_eval.views.run_words import condition_words, spent_words
+from adaptive_eval.views.sentences import describe, said, say
 from adaptive_eval.views.summary import Summary
 from adaptive_eval.views.verdicts import (
-    exact_pairs,
-    fixed_words,
     of_kind,
     pair_name,
     rank_column,
-    saved_words,
     state_word,
     tie_words,
     tied_groups,
@@ -112,14 +106,14 @@ def render_summary(
         results, width = summary.results, options.max_width
         words = headline(results, _labels(summary, width))
         shown: list[RenderableType] = [Text(inert(words), style=HEADING)]
-        shown.append(Text(spent_words(results, summary.elapsed)))
+        shown.append(Text(say("run.spent", results, summary.elapsed)))
         if results.models:
             shown += ["", leaderboard(summary, width, len(results.models), bayes=bayes)]
         if results.pairs:
             shown += ["", *_open_pairs(summary, width, 10), _tally(summary, width)]
-        remarks = [saved_words(results), fixed_words(results), chances_words(results)]
-        for remark in [*exact_pairs(results), *filter(None, remarks)]:
-            shown += ["", Text(inert(remark))]
+        for remarks in ("run.exact", "run.saved", "run.chances"):
+            for remark in said(remarks, results):
+                shown += ["", Text(inert(remark))]
         if summary.warnings:
             shown += ["", *_warnings(summary, 10)]
         if report is not None:
@@ -139,7 +133,7 @@ def _parts(summary: Summary, width: int, height: int) -> list[RenderableType]:
     if summary.results.pairs:
         parts.append(_tally(summary, width))
     if summary.outlook is not None:
-        parts.append(_cut("Forecast (approx.) " + " · ".join(outlook_parts(summary.outlook)), width))
+        parts.append(_cut("Forecast (approx.) " + " · ".join(said("run.outlook", summary.outlook)), width))
     if summary.rates.budgets:
         parts.append(_budgets(summary, width, one_line=height < _ONE_LINE))
     parts += _errors(summary, width)
@@ -155,7 +149,7 @@ def _extras(summary: Summary, width: int) -> list[RenderableType]:
     if summary.endpoints and summary.state == "running":
         extras.append(_endpoints(summary, width))
     if summary.results.models:
-        extras.append(_cut(settings_words(summary.results), width))
+        extras.append(_cut(say("run.settings", summary.results), width))
     return extras
 
 

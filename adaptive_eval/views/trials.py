@@ -8,8 +8,7 @@ from typing import Any
 
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import Completion, sent_messages, shown_call, shown_message
-from adaptive_eval.views.escape import Block, as_text, block, excerpt
-from adaptive_eval.views.inert import inert
+from adaptive_eval.views.inert import Block, as_text, block, excerpt, inert
 
 ALONE, SETTINGS = 200_000, 3_000
 """Characters shown of a prompt or an answer, and of a request."""

@@ -9,9 +9,8 @@ from math import comb, hypot, log, sqrt
 from adaptive_eval.core.determinism import REPEATS
 from adaptive_eval.core.results import ContrastKind, ModelResult, PairResult, Results, Verdict
 from adaptive_eval.core.spec import SessionSpec
-from adaptive_eval.views.inert import inert
-from adaptive_eval.views.labels import cut
-from adaptive_eval.views.numbers import NOTHING, count, fixed, percent, rank_interval, signed, trimmed
+from adaptive_eval.views.inert import cut, inert
+from adaptive_eval.views.numbers import NOTHING, count, fixed, rank_interval, signed, trimmed
 
 _SCORE = "The score decides: the mean of the means of questions, of several tasks their weighted mean."
 _RANKS = "A rank interval such as 2–3 says that the verdicts leave the model anywhere within it."
@@ -124,20 +123,6 @@ lies between -0.081 and +0.141'
     return f"exact on these questions ({VOUCHED}); {like}"
 
 
-def exact_pairs(results: Results, most: int = 5) -> list[str]:
-    """Return a sentence for each of the first pairs whose difference is known on these questions."""
-    found = [pair for pair in results.pairs if pair.exact]
-    lines = []
-    for pair in found[:most]:
-        known = f"{pair_name(pair)} = {signed(pair.difference)}"
-        if pair.kind == "width":
-            known = f"{pair.first} scores {fixed(pair.difference)}"
-        low, high = pair.population_low or 0.0, pair.population_high or 0.0
-        lines.append(f"{known}: {exact_words(low, high, pair.kind)}.")
-    more = len(found) - most
-    return [*lines, f"{more:,} more are exact on these questions."] if more > 0 else lines
-
-
 _FAMILIES = {
     "holm": "Holm over all pairs",
     "pair": "each pair by itself",
@@ -154,14 +139,6 @@ def family_words(family: str) -> str:
     'Holm over all pairs'
     """
     return _FAMILIES.get(family, family)
-
-
-def rule_words(results: Results) -> str:
-    """Return the stopping rule with its settings, such as ``anytime, 95 %, Holm over all pairs``."""
-    parts = [results.rule, f"{trimmed(results.confidence * 100)} %", family_words(results.family)]
-    if results.equivalence is not None:
-        parts.append(f"ties within ±{trimmed(results.equivalence)}")
-    return ", ".join(parts)
 
 
 def questions_words(in_rounds: Sequence[str] | None, tasks: int) -> str | None:
@@ -400,37 +377,6 @@ def saving(results: Results) -> tuple[int, int] | None:
     return (issued, uniform) if uniform > 0 else None
 
 
-_NOISE = 0.05
-"""Share of the trials below which a saving is noise, and not reported."""
-
-
-def saved_words(results: Results) -> str | None:
-    """Return what uniform allocation would have used; None where that is unknown or the difference noise."""
-    figures = saving(results)
-    asked = sum(line.state != "reference" for line in results.models)
-    if figures is None or asked < 3 or abs(figures[0] / figures[1] - 1.0) < _NOISE:
-        return None
-    issued, uniform = figures
-    return (
-        f"{count(issued, 'trial')} issued. Uniform allocation would have used {count(uniform, 'trial')} "
-        f"({uniform // asked:,} per model): {_compared(issued, uniform)}."
-    )
-
-
-def _compared(issued: int, other: int) -> str:
-    """Return how the trials issued compare with a number of trials.
-
-    Examples
-    --------
-    >>> _compared(50, 100), _compared(120, 100), _compared(1_400, 100)
-    ('50 % fewer here', '20 % more here', '14 times as many here')
-    """
-    if issued < other:
-        return f"{percent(1 - issued / other)} fewer here"
-    times = issued / other
-    return f"{percent(times - 1)} more here" if times < 2 else f"{times:.2g} times as many here"
-
-
 def fixed_length(results: Results) -> tuple[int, int] | None:
     """Return trials a question, and in all, of a run of fixed length with intervals as narrow on every pair.
 
@@ -442,13 +388,23 @@ def fixed_length(results: Results) -> tuple[int, int] | None:
     return results.fixed_passes, results.fixed_passes * asked * results.questions
 
 
-def fixed_words(results: Results) -> str | None:
-    """Return the trials of a run of fixed length, or None where they are unknown or noise."""
-    fixed, figures = fixed_length(results), saving(results)
-    if fixed is None or figures is None or abs(figures[0] / fixed[1] - 1.0) < _NOISE:
-        return None
-    passes, trials = fixed
-    return (
-        f"A run of fixed length, if the right length had been known, would have taken about {trials:,} "
-        f"trials ({passes:,} of every question) for intervals as narrow: {_compared(figures[0], trials)}."
-    )
+def resolved_words(results: Results) -> str:
+    """Return the numbers of resolved contrasts, and of open ones that the goal does not need.
+
+    Examples
+    --------
+    >>> resolved_words(Results("rank all models", "anytime", 0.95, "holm", None, 30, (), (), (), 0, None))
+    '0 of 0 pairs resolved'
+    """
+    counted: dict[str, list[str]] = {"resolved": [], "measured": []}
+    for noun, kind in (("pair", "pair"), ("model", "threshold"), ("score", "width")):
+        part = [pair for pair in results.pairs if pair.kind == kind]
+        done = sum(pair.verdict != "open" for pair in part)
+        if part:
+            verb = "measured" if kind == "width" else "resolved"
+            counted[verb].append(f"{done:,} of {count(len(part), noun)}")
+    spare = sum(pair.verdict == "open" and not pair.needed for pair in results.pairs)
+    words = [f"{' and '.join(parts)} {verb}" for verb, parts in counted.items() if parts]
+    if spare:
+        words.append(f"{spare:,} not needed")
+    return ", ".join(words) or "0 of 0 pairs resolved"

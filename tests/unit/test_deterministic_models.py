@@ -12,7 +12,7 @@ from adaptive_eval.core.determinism import REPEATS
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec
 from adaptive_eval.trial import TrialOutcome, Usage
-from adaptive_eval.views.decisions import describe, explain
+from adaptive_eval.views.sentences import describe, explain
 
 
 def claimed(spec, *names):

@@ -10,9 +10,9 @@ from run_examples import summary_of, with_details
 from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.views.outlook import outlook_parts
 from adaptive_eval.views.page import to_html, to_markdown
 from adaptive_eval.views.report_json import report_data
+from adaptive_eval.views.sentences import said
 from adaptive_eval.views.summary import summary_at
 
 MODELS = 100
@@ -52,4 +52,6 @@ def test_the_page_and_its_forecast_are_bounded(session, summary):
     assert html.count("<tr>") < 2_000
     simulated = len(session.results().forecast.pairs)
     assert simulated < session.results().forecast.open_pairs
-    assert any(f"from the {simulated:,} slowest of" in words for words in outlook_parts(summary.outlook))
+    assert any(
+        f"from the {simulated:,} slowest of" in words for words in said("run.outlook", summary.outlook)
+    )

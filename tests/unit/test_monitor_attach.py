@@ -18,9 +18,9 @@ from adaptive_eval.cli.report import command as report
 from adaptive_eval.errors import RunNotFound
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.views.decisions import describe
 from adaptive_eval.views.reading import Attachment, is_running
 from adaptive_eval.views.report_json import JsonLines
+from adaptive_eval.views.sentences import describe
 
 
 def attachment_of(reader, *, now=runs.STARTED + 1e6, running=lambda directory, age: False):

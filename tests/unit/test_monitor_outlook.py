@@ -9,8 +9,9 @@ import pytest
 import standings_examples as examples
 from standings_examples import MORE
 
-from adaptive_eval.views.outlook import outlook, outlook_parts
 from adaptive_eval.views.report_json import JsonLines
+from adaptive_eval.views.sentences import said
+from adaptive_eval.views.summary import outlook
 
 WORDS = "91 % goal reached in budget · 1,056 more trials (594–4,362)"
 
@@ -38,7 +39,7 @@ def test_it_stands_between_what_is_open_and_what_it_has_cost():
 def test_time_is_the_median_at_the_present_rate():
     view = view_with(MORE, before=728 - 40)  # 40 trials in 10 s
     assert view.outlook.seconds.median == pytest.approx(1_056 / 4)
-    assert "4 min 24 s (2 min 28 s–18 min 10 s)" in outlook_parts(view.outlook)
+    assert "4 min 24 s (2 min 28 s–18 min 10 s)" in said("run.outlook", view.outlook)
 
 
 def test_without_a_forecast_nothing_is_said():

@@ -11,8 +11,7 @@ from session_scripts import coin, drive, make_spec
 from adaptive_eval.core import plugins
 from adaptive_eval.core.session import Session
 from adaptive_eval.errors import SessionError, UsageError
-from adaptive_eval.views.decisions import explain
-from adaptive_eval.views.promises import promises
+from adaptive_eval.views.sentences import explain, promises
 from scorio.sequential.rules import Anytime
 
 

@@ -13,8 +13,8 @@ from adaptive_eval.config.overrides import apply_overrides, read_overrides
 from adaptive_eval.core.results import BudgetLine, Chance, Decision, Forecast, Range, StopVerdict
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.budgets import more_passes, raised_budgets
-from adaptive_eval.views.outlook import chances_words
 from adaptive_eval.views.reading import Attachment
+from adaptive_eval.views.sentences import say
 
 NAMES = ("oak", "qwen3-1.7b", "7")
 
@@ -100,6 +100,6 @@ def test_the_raised_limit_is_one_that_will_probably_do(view, config):
     results = replace(results, trials=480, forecast=forecast)
     assert raised_budgets(results, decisions, config) == ["budget.trials=10k"]
     # Answers after the stop are in the forecast, and in no verdict: the pairs say what is open.
-    words = chances_words(replace(results, pairs=examples.midrun().pairs))
+    words = say("run.chances", replace(results, pairs=examples.midrun().pairs))
     assert words.startswith("3 pairs are open")
     assert "5 % at 520 trials, 65 % at 10,000" in words

@@ -13,10 +13,9 @@ import standings_examples as examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptive_eval.views.decisions import describe
 from adaptive_eval.views.inert import inert
 from adaptive_eval.views.page import to_html
-from adaptive_eval.views.promises import promises
+from adaptive_eval.views.sentences import describe, promises
 
 VOID = {"meta", "line", "rect", "br", "link", "img", "input"}
 LOADS = {

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from adaptive_eval.cli.main import cli
 from adaptive_eval.errors import UsageError
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.views.escape import excerpt
 from adaptive_eval.views.examples import ApartExample, Example, Examples
+from adaptive_eval.views.inert import excerpt
 from adaptive_eval.views.page import to_html
 from adaptive_eval.views.reading import summarise
 from adaptive_eval.views.site import runs_in, write_leaderboard

@@ -12,8 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from adaptive_eval.views.escape import fenced, md, table
-from adaptive_eval.views.inert import inert
+from adaptive_eval.views.inert import fenced, inert, md, table
 from adaptive_eval.views.page import to_markdown
 
 PARSER = MarkdownIt("commonmark", {"linkify": False}).enable(["table", "strikethrough"])

@@ -13,8 +13,7 @@ from adaptive_eval.core.results import BudgetLine
 from adaptive_eval.errors import RunFileError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
-from adaptive_eval.views.promises import promises
-from adaptive_eval.views.run_words import spent_words
+from adaptive_eval.views.sentences import promises, say
 
 
 @pytest.fixture(scope="module")
@@ -159,5 +158,5 @@ def test_a_report_reads_no_answers(tmp_path, monkeypatch):
 def test_tokens_of_requests_without_an_answer_are_told():
     budget = BudgetLine("tokens", 5000.0, 0.0, None, presumed=1200.0)
     results = replace(examples.finished(), budgets=(budget,))
-    assert "of answers, at most 1,200 of requests without an answer" in spent_words(results, 3.0)
-    assert "without an answer" not in spent_words(replace(results, budgets=()), 3.0)
+    assert "of answers, at most 1,200 of requests without an answer" in say("run.spent", results, 3.0)
+    assert "without an answer" not in say("run.spent", replace(results, budgets=()), 3.0)

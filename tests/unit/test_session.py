@@ -13,7 +13,7 @@ from adaptive_eval.core.spec import AllocationSpec
 from adaptive_eval.core.trial_seeds import trial_seed
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import TrialKey, TrialOutcome, Usage
-from adaptive_eval.views.decisions import describe, explain
+from adaptive_eval.views.sentences import describe, explain
 
 
 def ones(request):

@@ -9,7 +9,7 @@ from adaptive_eval.core.account import Account, Amount
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, ModelSpec, Price, SessionSpec, TaskSpec
 from adaptive_eval.trial import Missing, TrialOutcome, Usage
-from adaptive_eval.views.decisions import describe, note_words
+from adaptive_eval.views.sentences import describe, note_words
 
 MEANS = [0.9, 0.5, 0.2]
 

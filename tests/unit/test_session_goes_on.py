@@ -12,7 +12,7 @@ from session_scripts import coin, drive, make_spec
 
 from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import BudgetSpec, TaskSpec
-from adaptive_eval.views.decisions import describe
+from adaptive_eval.views.sentences import describe
 
 MEANS = (0.9, 0.7, 0.5, 0.1)
 POLICIES = ("round-robin", "uniform")

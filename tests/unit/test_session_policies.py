@@ -9,7 +9,7 @@ from session_scripts import calls, coin, drive, make_spec
 from adaptive_eval.core.drain import SLOW_START
 from adaptive_eval.core.session import Session
 from adaptive_eval.trial import TrialKey, TrialOutcome
-from adaptive_eval.views.decisions import describe
+from adaptive_eval.views.sentences import describe
 
 MEANS = [0.9, 0.7, 0.65, 0.2]
 

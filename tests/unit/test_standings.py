@@ -7,7 +7,7 @@ from session_scripts import coin, drive, make_spec
 from standings_examples import QUICKSTART, example
 
 from adaptive_eval.core.session import Session
-from adaptive_eval.views.promises import promises
+from adaptive_eval.views.sentences import promises
 from adaptive_eval.views.verdicts import rank_column
 
 MEANS = (0.95, 0.5, 0.5, 0.05)

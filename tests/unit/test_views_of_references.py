@@ -9,7 +9,8 @@ import standings_examples as examples
 from standings_examples import view_of
 
 from adaptive_eval.core.results import StopVerdict
-from adaptive_eval.views.verdicts import saved_words, saving
+from adaptive_eval.views.sentences import say
+from adaptive_eval.views.verdicts import saving
 
 STOPPED = StopVerdict("resolved", "goal reached")
 
@@ -38,4 +39,4 @@ def test_they_are_left_out_of_what_was_saved():
     longest = max(line.trials + line.missing for line in asked)
     results = with_reference(plain, "oak")
     assert saving(results) == (sum(line.issued for line in asked), len(asked) * longest)
-    assert f"({longest:,} per model)" in saved_words(results)
+    assert f"({longest:,} per model)" in say("run.saved", results)

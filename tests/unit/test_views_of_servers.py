@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
 from adaptive_eval.views.metrics import RunMetrics
-from adaptive_eval.views.run_words import run_problems
+from adaptive_eval.views.sentences import said
 from adaptive_eval.views.summary import RunHeader, summary_at
 from adaptive_eval.views.terminal import run_display
 
@@ -49,7 +49,7 @@ def test_in_the_terminal():
 
 
 def test_on_the_page():
-    words = run_problems("running", view().results.models, view().endpoints, 0)
+    words = said("run.problems", "running", view().results.models, view().endpoints, 0)
     model = snapshot().endpoints[0].model
     assert f"The server http://gpu2/v1 of {model} does not answer; it is asked again and again." in words
     assert f"The server http://gpu3/v1 of {model} refuses it." in words

@@ -29,7 +29,7 @@ from adaptive_eval.http_server import listen, quiet_server
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import TrialKey
-from adaptive_eval.views.escape import download
+from adaptive_eval.views.inert import download
 from adaptive_eval.views.page import Live, page, style_source
 from adaptive_eval.views.trials import prompt_text, shown_trial
 from adaptive_eval.views.web.folder import Folder, open_folder

@@ -13,8 +13,7 @@ from adaptive_eval.errors import RunFileError, RunNotFound, UsageError
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.run_files import RunFiles
 from adaptive_eval.views.headline import headline
-from adaptive_eval.views.inert import inert
-from adaptive_eval.views.labels import cut, distinct_labels
+from adaptive_eval.views.inert import cut, distinct_labels, inert
 from adaptive_eval.views.numbers import short, usd
 from adaptive_eval.views.reading import Attachment, files_mark
 from adaptive_eval.views.summary import Summary
