@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from scorio import eval as metrics
-from scorio.study.paper import line_chart
+from scorio.study.charts import line_chart
 
 K, TRIALS = 8, 1000
 CURVES = {

@@ -7,10 +7,14 @@ not on the executor that spreads the work.
 """
 
 from scorio.study.coins import PAPER_MEANS, Coins, biased_coins
-from scorio.study.gold import GoldStandard
-from scorio.study.growth import Growth, convergence_growth, model_subsets
-from scorio.study.metrics import Metric, MetricName, paper_metrics
-from scorio.study.patterns import RankPatterns, credible_patterns, credible_ranks
+from scorio.study.credible import (
+    RankPatterns,
+    Separation,
+    credible_patterns,
+    credible_ranks,
+    pair_separation,
+)
+from scorio.study.metrics import Metric, paper_metrics
 from scorio.study.priors import (
     PAPER_ORIGINAL_MEANS,
     BetaUpdate,
@@ -18,17 +22,17 @@ from scorio.study.priors import (
     paper_originals,
     prior_study,
 )
-from scorio.study.separation import Separation, pair_separation
 from scorio.study.settling import (
     NEVER,
     Convergence,
     RankTrajectory,
     convergence,
+    convergence_growth,
+    model_subsets,
     rank_trajectory,
-    recorded_gold,
     worst_trajectory,
 )
-from scorio.study.sources import Bootstrap, IndependentRuns, Resampling, Source, replicate_trials
+from scorio.study.sources import Bootstrap, IndependentRuns, Source, replicate_trials
 from scorio.study.tau import TauCurves, tau_curves
 
 __all__ = [
@@ -39,15 +43,11 @@ __all__ = [
     "Bootstrap",
     "Coins",
     "Convergence",
-    "GoldStandard",
-    "Growth",
     "IndependentRuns",
     "Metric",
-    "MetricName",
     "PriorStudy",
     "RankPatterns",
     "RankTrajectory",
-    "Resampling",
     "Separation",
     "Source",
     "TauCurves",
@@ -62,7 +62,6 @@ __all__ = [
     "paper_originals",
     "prior_study",
     "rank_trajectory",
-    "recorded_gold",
     "replicate_trials",
     "tau_curves",
     "worst_trajectory",

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.study._seeds import Seed, block_generator, seed_sequence
+from scorio.eval._arguments import positive, unit, whole
+from scorio.study.replicates import Seed, block_generator, seed_sequence
 
 PAPER_MEANS = (0.2332, 0.2545, 0.3604, 0.3642, 0.3642, 0.4466, 0.5418, 0.5276, 0.608, 0.6213, 0.7327)
 """Mean success probabilities of the paper's eleven mimics, LLM 1 to 11 (section 2.7)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Coins:
     """Models whose success probabilities are known.
 
@@ -37,33 +35,18 @@ class Coins:
     (2, 2, 3)
     """
 
-    p: NDArray[np.float64]
-    means: NDArray[np.float64]
-
     def __init__(self, p: ArrayLike, means: ArrayLike | None = None) -> None:
-        matrix = np.array(p, dtype=np.float64)
-        if matrix.ndim != 2 or matrix.size == 0:
-            raise ValueError(f"p must be a matrix of models by questions, got shape {matrix.shape}")
-        if not np.all((matrix >= 0) & (matrix <= 1)):
-            raise ValueError(f"p must lie in [0, 1], got {matrix[~((matrix >= 0) & (matrix <= 1))][0]}")
-        rows = matrix.mean(axis=1)
-        stated = rows if means is None else np.array(means, dtype=np.float64)
-        if stated.shape != rows.shape or not np.all(np.abs(stated - rows) <= 1e-9):
-            raise ValueError(f"means must be the means of the rows of p {rows}, got {stated}")
-        matrix.setflags(write=False)
-        stated.setflags(write=False)
-        object.__setattr__(self, "p", matrix)
-        object.__setattr__(self, "means", stated)
-
-    @property
-    def models(self) -> int:
-        """Number of models L."""
-        return len(self.p)
-
-    @property
-    def questions(self) -> int:
-        """Number of questions M."""
-        return int(self.p.shape[1])
+        self.p = np.array(p, dtype=np.float64)
+        inside = (self.p >= 0) & (self.p <= 1)
+        if self.p.ndim != 2 or self.p.size == 0 or not inside.all():
+            raise ValueError(f"p must be a matrix, models by questions, of numbers in [0, 1]; got {p!r}")
+        rows = self.p.mean(axis=1)
+        self.means = rows if means is None else np.array(means, dtype=np.float64)
+        if self.means.shape != rows.shape or not np.all(np.abs(self.means - rows) <= 1e-9):
+            raise ValueError(f"means must be the means of the rows of p {rows}, got {self.means}")
+        self.models, self.questions = self.p.shape
+        self.p.setflags(write=False)
+        self.means.setflags(write=False)
 
     def subset(self, models: ArrayLike) -> Coins:
         """Return the coins of the given model numbers, in that order."""
@@ -72,10 +55,8 @@ class Coins:
 
     def sample(self, trials: int, *, seed: Seed) -> NDArray[np.uint8]:
         """Return one outcome tensor: shape (L, M, N), 1 where the answer is right."""
-        if trials < 1:
-            raise ValueError(f"trials must be at least 1, got {trials!r}")
         rng = block_generator(seed_sequence(seed), 0)
-        return (rng.random((*self.p.shape, trials)) < self.p[:, :, None]).astype(np.uint8)
+        return (rng.random((*self.p.shape, whole("trials", trials))) < self.p[:, :, None]).astype(np.uint8)
 
 
 def biased_coins(
@@ -126,12 +107,7 @@ def biased_coins(
     stated = np.array(means, dtype=np.float64)
     if stated.ndim != 1 or stated.size == 0 or not np.all((stated >= 0) & (stated <= 1)):
         raise ValueError(f"means must be a list of numbers in [0, 1], got {means!r}")
-    if questions < 1:
-        raise ValueError(f"questions must be at least 1, got {questions!r}")
-    if not 0 < concentration < np.inf:
-        raise ValueError(f"concentration must be positive and finite, got {concentration!r}")
-    if not 0 <= correlation <= 1:
-        raise ValueError(f"correlation must lie in [0, 1], got {correlation!r}")
+    whole("questions", questions), positive("concentration", concentration), unit("correlation", correlation)
     rng = block_generator(seed_sequence(seed), 0)
     drawn = np.repeat(stated[:, None], questions, axis=1)
     inner = (stated > 0) & (stated < 1)

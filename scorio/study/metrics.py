@@ -7,30 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, get_args
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.study._comparable import integer_grid
+from scorio.eval._arguments import powers, spectrum_weights, unit, whole
+from scorio.eval._kernels import _bank_metrics
+from scorio.eval._kernels._aggregate import Counted
+from scorio.study.keys import integer_grid
 
-MetricName = Literal[
-    "avg",
-    "bayes",
-    "pass_at_k",
-    "naive_pass_at_k",
-    "pass_hat_k",
-    "g_pass_at_k_tau",
-    "mg_pass_at_k",
-    "maj_at_k",
-    "auc_at_k",
-    "geom_at_k",
-    "geom_ds_at_k",
-    "geo_spectrum_at_k",
-    "threshold_spectrum_at_k",
-]
-
-_LABELS: dict[str, str] = {
+_LABELS = {
     "avg": "avg@N",
     "bayes": "Bayes@N",
     "pass_at_k": "Pass@{k}",
@@ -40,13 +27,14 @@ _LABELS: dict[str, str] = {
     "mg_pass_at_k": "mG-Pass@{k}",
     "maj_at_k": "Maj@{k}",
     "auc_at_k": "AUC@{k}",
+    "threshold_spectrum_at_k": "Spectrum@{k}",
     "geom_at_k": "Geom@{k}",
     "geom_ds_at_k": "Geom-ds@{k}",
     "geo_spectrum_at_k": "GeoSpectrum@{k}",
-    "threshold_spectrum_at_k": "Spectrum@{k}",
 }
 
 _REAL_SCALE = 2.0**50
+_REAL_TOLERANCE = 256
 _CELLS_AT_ONCE = 16_000  # a look-up buffer below malloc's mmap threshold: no page faults on each use
 
 
@@ -54,10 +42,9 @@ _CELLS_AT_ONCE = 16_000  # a look-up buffer below malloc's mmap threshold: no pa
 class Metric:
     r"""One metric of binary outcomes, in the form that ranks many models in many replicates.
 
-    Every metric here is a mean over questions of a function of the number of right answers, or a product
-    of powers of two such means (``geom_ds_at_k``, ``geo_spectrum_at_k``). Rankings compare **keys**:
-    integers that grow with the score, exact wherever the score is rational and its numerator fits 62
-    bits (Pass@8 does up to some 2,000 trials), so ties are ties.
+    Rankings compare **keys**: integers that grow with the score. All metrics but the geometric blends are
+    means over questions of a rational function of the number of right answers; their keys are exact where
+    numerators fit 62 bits (Pass@8 up to some 2,000 trials), so ties are ties.
 
     Parameters
     ----------
@@ -70,7 +57,7 @@ class Metric:
     tau : float
         Threshold of ``g_pass_at_k_tau`` in [0, 1].
     powers : tuple of float
-        Exponents of Pass@k and Pass^k in ``geom_at_k`` and ``geom_ds_at_k``.
+        Exponents of Pass@k and Pass^k in ``geom_at_k`` and ``geom_ds_at_k``, at least 0.
     lam : float
         The exponent :math:`\lambda` of ``geo_spectrum_at_k`` in [0, 1].
     weights : tuple of float, optional
@@ -90,7 +77,7 @@ class Metric:
     array([10, 14])
     """
 
-    name: MetricName
+    name: str
     k: int = 1
     tau: float = 0.5
     powers: tuple[float, float] = (0.5, 0.5)
@@ -98,27 +85,13 @@ class Metric:
     weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in get_args(MetricName):
-            raise ValueError(f"name must be one of {', '.join(get_args(MetricName))}, got {self.name!r}")
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
-            raise ValueError(f"k must be a positive int, got {self.k!r}")
-        if not 0 <= self.tau <= 1:
-            raise ValueError(f"tau must lie in [0, 1], got {self.tau!r}")
-        if not 0 <= self.lam <= 1:
-            raise ValueError(f"lam must lie in [0, 1], got {self.lam!r}")
-        if not all(power >= 0 and math.isfinite(power) for power in self.powers) or len(self.powers) != 2:
-            raise ValueError(f"powers must be two finite numbers of at least 0, got {self.powers!r}")
+        if self.name not in _LABELS:
+            raise ValueError(f"name must be one of {', '.join(_LABELS)}, got {self.name!r}")
+        whole("k", self.k), unit("tau", self.tau), unit("lam", self.lam), powers(*self.powers)
+        if min(self.powers) < 0.0:
+            raise ValueError(f"powers must be at least 0, got {self.powers!r}")
         if self.name == "threshold_spectrum_at_k":
-            self._check_weights()
-
-    def _check_weights(self) -> None:
-        weights = self.weights
-        if weights is None or len(weights) != self.k:
-            raise ValueError(f"weights must be {self.k} numbers (one per threshold), got {weights!r}")
-        if not all(weight >= 0 and math.isfinite(weight) for weight in weights):
-            raise ValueError(f"weights must be finite and not negative, got {weights!r}")
-        if sum(weights) > 1 + 1e-12:
-            raise ValueError(f"weights must sum to at most 1, got a sum of {sum(weights)!r}")
+            spectrum_weights(self.weights or (), self.k)
 
     @property
     def label(self) -> str:
@@ -150,55 +123,34 @@ class Metric:
         int64 array, shape (...)
             Comparable within one `n` and M; differences up to :meth:`tolerance` are ties.
         """
+        if self.linear:
+            return np.asarray(correct.sum(axis=-1, dtype=np.int64))
+        if self.name in _BLENDS:
+            scores = _BLENDS[self.name](self, Counted(correct, n))
+            return np.rint(scores * _REAL_SCALE).astype(np.int64)
         questions = correct.shape[-1]
-        rows = correct.reshape(-1, questions)
+        table, rows = _table(self, n, questions)[0], correct.reshape(-1, questions)
         keys = np.empty(len(rows), dtype=np.int64)
         step = max(1, _CELLS_AT_ONCE // questions)
         for start in range(0, len(rows), step):
-            keys[start : start + step] = self._row_keys(rows[start : start + step], n)
+            # einsum adds short int64 rows about three times as fast as sum(axis=1).
+            looked_up = np.take(table, rows[start : start + step], mode="clip")
+            keys[start : start + step] = np.einsum("ij->i", looked_up)
         return keys.reshape(correct.shape[:-1])
 
     def tolerance(self, n: int, questions: int) -> int:
         """Return the difference up to which two keys mean the same score; 0 where keys are exact."""
         if self.linear:
             return 0
-        if self._two_means:
-            return 64
-        return _table(self, n, questions)[1]
-
-    @property
-    def _two_means(self) -> bool:
-        return self.name in ("geom_ds_at_k", "geo_spectrum_at_k")
-
-    def _row_keys(self, rows: NDArray[np.integer], n: int) -> NDArray[np.int64]:
-        if self.linear:
-            totals: NDArray[np.int64] = rows.sum(axis=1, dtype=np.int64)
-            return totals
-        if self._two_means:
-            return self._product_keys(rows, n)
-        return _summed(_table(self, n, rows.shape[1])[0], rows)
-
-    def _product_keys(self, rows: NDArray[np.integer], n: int) -> NDArray[np.int64]:
-        """Return the keys of a product of powers of two means, each mean summed exactly."""
-        if self.name == "geom_ds_at_k":
-            second, (a, b) = Metric("pass_hat_k", k=self.k), self.powers
-        else:
-            second, (a, b) = Metric("mg_pass_at_k", k=self.k), (self.lam, 1 - self.lam)
-        questions = rows.shape[1]
-        product = np.ones(len(rows))
-        for metric, power in ((Metric("pass_at_k", k=self.k), a), (second, b)):
-            table = _table(metric, n, questions)[0]
-            largest = max(int(table.max()), 1) * questions
-            product *= (_summed(table, rows) / largest) ** power
-        return np.rint(product * _REAL_SCALE).astype(np.int64)
+        return _REAL_TOLERANCE if self.name in _BLENDS else _table(self, n, questions)[1]
 
 
-def _summed(table: NDArray[np.int64], rows: NDArray[np.integer]) -> NDArray[np.int64]:
-    # einsum adds short int64 rows about three times as fast as sum(axis=1); the table fits the first cache.
-    looked_up = np.empty(rows.shape, dtype=np.int64)
-    np.take(table, rows, out=looked_up, mode="clip")
-    total: NDArray[np.int64] = np.einsum("ij->i", looked_up)
-    return total
+_BLENDS: dict[str, Callable[[Metric, Counted], NDArray[np.float64]]] = {
+    "geom_at_k": lambda metric, trials: _bank_metrics.geom_at_k(trials, metric.k, *metric.powers),
+    "geom_ds_at_k": lambda metric, trials: _bank_metrics.geom_ds_at_k(trials, metric.k, *metric.powers),
+    "geo_spectrum_at_k": lambda metric, trials: _bank_metrics.geo_spectrum_at_k(trials, metric.k, metric.lam),
+}
+"""Metrics with irrational values."""
 
 
 @lru_cache(maxsize=4096)
@@ -206,93 +158,56 @@ def _table(metric: Metric, n: int, questions: int) -> tuple[NDArray[np.int64], i
     """Return the integer score of c = 0..n right answers out of n, and the tolerance of a sum."""
     if n < metric.first:
         raise ValueError(f"n must be at least {metric.first} for {metric.label}, got {n!r}")
-    if metric.name == "geom_at_k":
-        passed, unanimous = (
-            np.array([float(value) for value in _RATIONAL[name](metric, n)])
-            for name in ("pass_at_k", "pass_hat_k")
-        )
-        values = passed ** metric.powers[0] * unanimous ** metric.powers[1]
-        table, tolerance = np.rint(values * _REAL_SCALE).astype(np.int64), 8 * questions
+    if metric.name == "naive_pass_at_k":
+        values = [1 - Fraction(n - c, n) ** metric.k for c in range(n + 1)]
     else:
-        table, tolerance = integer_grid(_RATIONAL[metric.name](metric, n), questions)
+        score = _SCORES[metric.name]
+        values = _expected([Fraction(score(metric, right)) for right in range(metric.k + 1)], n)
+    table, tolerance = integer_grid(values, questions)
     table.setflags(write=False)
     return table, tolerance
 
 
-def _pass_at_k(metric: Metric, n: int) -> list[Fraction]:
-    subsets = math.comb(n, metric.k)
-    return [1 - Fraction(math.comb(n - c, metric.k), subsets) for c in range(n + 1)]
+def _expected(scores: list[Fraction], n: int) -> list[Fraction]:
+    """Return the mean score of k of n trials, drawn without replacement, for c = 0..n right ones."""
+    k = len(scores) - 1
+    unit = math.lcm(*(score.denominator for score in scores))
+    whole_scores = [int(score * unit) for score in scores]
+    pascal = [[1, *[0] * k]]
+    for row in range(n):
+        pascal.append([1, *map(add, pascal[row], pascal[row][1:])])
+    values = []
+    for right, wrong in zip(pascal, reversed(pascal), strict=True):
+        ways = sum(math.prod(each) for each in zip(whole_scores, right, reversed(wrong), strict=True))
+        values.append(Fraction(ways, pascal[n][k] * unit))
+    return values
 
 
-def _naive_pass_at_k(metric: Metric, n: int) -> list[Fraction]:
-    return [1 - Fraction((n - c) ** metric.k, n**metric.k) for c in range(n + 1)]
+def _spectrum(metric: Metric, right: int) -> Fraction:
+    weights = (metric.weights or ())[:right]
+    return sum((Fraction(repr(float(weight))) for weight in weights), Fraction(0))
 
 
-def _drawn_right(n: int, c: int, k: int) -> list[Fraction]:
-    """Return P(j of k draws without replacement are right), j = 0..k."""
-    subsets = math.comb(n, k)
-    return [Fraction(math.comb(c, j) * math.comb(n - c, k - j), subsets) for j in range(k + 1)]
-
-
-def _at_least(metric: Metric, n: int, least: int) -> list[Fraction]:
-    return [sum(_drawn_right(n, c, metric.k)[least:], Fraction(0)) for c in range(n + 1)]
-
-
-def _pass_hat_k(metric: Metric, n: int) -> list[Fraction]:
-    return _at_least(metric, n, metric.k)
-
-
-def _g_pass_at_k_tau(metric: Metric, n: int) -> list[Fraction]:
-    # Not ceil(tau * k): 0.7 of 10 is 7, though 0.7 * 10 rounds to more.
-    least = next(j for j in range(1, metric.k + 1) if j / metric.k >= metric.tau)
-    return _at_least(metric, n, least)
-
-
-def _maj_at_k(metric: Metric, n: int) -> list[Fraction]:
-    return _at_least(metric, n, metric.k // 2 + 1)
-
-
-def _mg_pass_at_k(metric: Metric, n: int) -> list[Fraction]:
-    k, majority = metric.k, -(-metric.k // 2)
-    return [
-        sum((Fraction(2 * (j - majority), k) * drawn[j] for j in range(majority + 1, k + 1)), Fraction(0))
-        for drawn in (_drawn_right(n, c, k) for c in range(n + 1))
-    ]
-
-
-def _auc_at_k(metric: Metric, n: int) -> list[Fraction]:
-    passed = [_pass_at_k(Metric("pass_at_k", k=j), n) for j in range(1, metric.k + 1)]
-    if metric.k == 1:
+def _area(metric: Metric, right: int) -> Fraction:
+    """Return the trapezoidal mean of Pass@1 .. Pass@k of k trials, `right` of them right."""
+    k = metric.k
+    passed = [1 - Fraction(math.comb(k - right, j), math.comb(k, j)) for j in range(1, k + 1)]
+    if k == 1:
         return passed[0]
-    half = Fraction(1, 2 * (metric.k - 1))
-    return [
-        half * (2 * sum((row[c] for row in passed), Fraction(0)) - passed[0][c] - passed[-1][c])
-        for c in range(n + 1)
-    ]
+    return (sum(passed, Fraction(0)) - (passed[0] + passed[-1]) / 2) / (k - 1)
 
 
-def _threshold_spectrum_at_k(metric: Metric, n: int) -> list[Fraction]:
-    weights = [Fraction(repr(float(weight))) for weight in metric.weights or ()]
-    reached = [sum(weights[:j], Fraction(0)) for j in range(metric.k + 1)]
-    return [
-        sum(
-            (have * drawn for have, drawn in zip(reached, _drawn_right(n, c, metric.k), strict=True)),
-            Fraction(0),
-        )
-        for c in range(n + 1)
-    ]
-
-
-_RATIONAL: dict[str, Callable[[Metric, int], list[Fraction]]] = {
-    "pass_at_k": _pass_at_k,
-    "naive_pass_at_k": _naive_pass_at_k,
-    "pass_hat_k": _pass_hat_k,
-    "g_pass_at_k_tau": _g_pass_at_k_tau,
-    "mg_pass_at_k": _mg_pass_at_k,
-    "maj_at_k": _maj_at_k,
-    "auc_at_k": _auc_at_k,
-    "threshold_spectrum_at_k": _threshold_spectrum_at_k,
+_SCORES: dict[str, Callable[[Metric, int], Fraction | bool]] = {
+    "pass_at_k": lambda metric, right: right >= 1,
+    "pass_hat_k": lambda metric, right: right == metric.k,
+    "maj_at_k": lambda metric, right: 2 * right > metric.k,
+    # Not right >= tau * k: 0.7 of 10 is 7, though 0.7 * 10 rounds to more.
+    "g_pass_at_k_tau": lambda metric, right: right >= 1 and right / metric.k >= metric.tau,
+    "mg_pass_at_k": lambda metric, right: Fraction(2 * max(right - -(-metric.k // 2), 0), metric.k),
+    "auc_at_k": _area,
+    "threshold_spectrum_at_k": _spectrum,
 }
+"""Score of k drawn trials by the number of right ones."""
 
 
 def paper_metrics() -> tuple[Metric, ...]:
@@ -305,12 +220,6 @@ def paper_metrics() -> tuple[Metric, ...]:
     >>> [metric.label for metric in paper_metrics()][:3]
     ['Bayes@N', 'Pass@2', 'Pass@4']
     """
-    return (
-        Metric("bayes"),
-        Metric("pass_at_k", k=2),
-        Metric("pass_at_k", k=4),
-        Metric("pass_at_k", k=8),
-        Metric("naive_pass_at_k", k=4),
-        Metric("g_pass_at_k_tau", k=4, tau=0.5),
-        Metric("mg_pass_at_k", k=4),
-    )
+    passes = [Metric("pass_at_k", k=k) for k in (2, 4, 8)]
+    others = [Metric(name, k=4) for name in ("naive_pass_at_k", "g_pass_at_k_tau", "mg_pass_at_k")]
+    return Metric("bayes"), *passes, *others

@@ -10,16 +10,17 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scorio.eval._arguments import whole
 from scorio.rank._kendall import tau_b_of_signs
-from scorio.study._comparable import mean_and_error, pair_signs
-from scorio.study._seeds import Seed, block_generator, run_blocks, seed_sequence
 from scorio.study.coins import Coins, shift_to_means
+from scorio.study.keys import pair_signs
+from scorio.study.replicates import Seed, block_generator, run_blocks, seed_sequence
+from scorio.study.tau import mean_and_error
 
 PAPER_ORIGINAL_MEANS = (0.3021, 0.3166, 0.4144, 0.4985, 0.5351, 0.5759, 0.6679, 0.7487)
 """Mean success probabilities of the paper's eight original models (section 2.8)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, init=False)
 class BetaUpdate:
     r"""Draw updated models: question probabilities from a Beta distribution with perturbed parameters.
 
@@ -33,20 +34,14 @@ class BetaUpdate:
         s; the paper's is 1.
     """
 
-    a: NDArray[np.float64]
-    b: NDArray[np.float64]
-    shift: float
-
     def __init__(self, a: ArrayLike | None = None, b: ArrayLike | None = None, shift: float = 1.0) -> None:
-        first = np.arange(4.0, 12.0) if a is None else np.array(a, dtype=np.float64)
-        second = np.arange(11.0, 3.0, -1.0) if b is None else np.array(b, dtype=np.float64)
-        if first.ndim != 1 or first.shape != second.shape:
-            raise ValueError(f"a and b must be lists of one length, got shapes {first.shape}, {second.shape}")
-        if not shift >= 0 or not np.all(np.minimum(first, second) > shift):
-            raise ValueError(f"a and b must be greater than shift {shift!r}, got {first} and {second}")
-        object.__setattr__(self, "a", first)
-        object.__setattr__(self, "b", second)
-        object.__setattr__(self, "shift", shift)
+        self.a = np.arange(4.0, 12.0) if a is None else np.array(a, dtype=np.float64)
+        self.b = np.arange(11.0, 3.0, -1.0) if b is None else np.array(b, dtype=np.float64)
+        self.shift = shift
+        if self.a.ndim != 1 or self.a.shape != self.b.shape:
+            raise ValueError(f"a and b must be lists of one length, got {self.a} and {self.b}")
+        if not shift >= 0 or not np.all(np.minimum(self.a, self.b) > shift):
+            raise ValueError(f"a and b must be greater than shift {shift!r}, got {self.a} and {self.b}")
 
     def draw(self, rng: np.random.Generator, replicates: int, questions: int) -> NDArray[np.float64]:
         """Return success probabilities of updated models, shape (replicates, L, M)."""
@@ -102,11 +97,9 @@ def paper_originals(questions: int = 30, *, seed: Seed) -> Coins:
     >>> paper_originals(seed=1).p.mean(axis=1).round(4)
     array([0.3021, 0.3166, 0.4144, 0.4985, 0.5351, 0.5759, 0.6679, 0.7487])
     """
-    if questions < 1:
-        raise ValueError(f"questions must be at least 1, got {questions!r}")
     means = np.array(PAPER_ORIGINAL_MEANS)
-    unperturbed = BetaUpdate(shift=0.0)
-    drawn = unperturbed.draw(block_generator(seed_sequence(seed), 0), 1, questions)[0]
+    rng = block_generator(seed_sequence(seed), 0)
+    drawn = BetaUpdate(shift=0.0).draw(rng, 1, whole("questions", questions))[0]
     return Coins(shift_to_means(drawn, means), means)
 
 
@@ -166,8 +159,7 @@ def prior_study(
     drawn = BetaUpdate() if update is None else update
     if len(drawn.a) != originals.models:
         raise ValueError(f"update must draw {originals.models} models like originals, got {len(drawn.a)}")
-    if trials < 1:
-        raise ValueError(f"trials must be at least 1, got {trials!r}")
+    whole("trials", trials)
     if any(depth < 0 for depth in depths):
         raise ValueError(f"depths must not be negative, got {depths!r}")
     rows = np.array(sorted({0, *depths}), dtype=np.intp)
@@ -177,7 +169,7 @@ def prior_study(
     ):
         sums += block
         original_tau.append(taus)
-    mean, error = mean_and_error(sums[0], sums[1], replicates)
+    mean, error = mean_and_error(sums, replicates)
     return PriorStudy(np.concatenate(original_tau), rows, np.arange(1, trials + 1), mean, error)
 
 

@@ -1,22 +1,37 @@
 """convergence@n: the number of trials after which a ranking stays in agreement with the gold standard.
 
-Paper, sections 3.3 and F.1; Figs. 5 and 9.
+Paper, sections 3.3 and F.1; Figs. 5, 6 and 9.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
+from math import comb
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.study._keys import Keys, check_confirm, check_metrics, keys_by_trial, standard_of
-from scorio.study._seeds import Seed, run_blocks, seed_sequence
-from scorio.study.gold import GoldStandard, competition_ranks
+from scorio.study.keys import competition_ranks
 from scorio.study.metrics import Metric
-from scorio.study.sources import Bootstrap, Source, replicate_trials
+from scorio.study.replicates import Seed, block_generator, run_blocks, seed_sequence
+from scorio.study.sources import (
+    Bootstrap,
+    Ranks,
+    Source,
+    check_metrics,
+    gold_ranks,
+    keys_by_trial,
+    replicate_trials,
+)
+
+NEVER = -1
+"""The convergence@n of a replicate whose ranking never settles on the gold standard."""
+
+Subset = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,24 +50,25 @@ class RankTrajectory:
 
     metric: Metric
     trials: NDArray[np.intp]
-    ranks: NDArray[np.int64]
+    ranks: Ranks
 
-    def convergence(self, gold: GoldStandard, *, confirm: int = 1) -> int | None:
-        """Return convergence@n of this one run, or None when it never settles on `gold`.
+    def convergence(self, gold: ArrayLike, *, confirm: int = 1) -> int | None:
+        """Return convergence@n of this one run, or None when it never settles on the ranks `gold`.
 
         See :func:`scorio.study.convergence` for the definition and `confirm`.
         """
-        differs = np.any(self.ranks != gold.competition_ranks(), axis=1)
-        if differs[-1]:
-            return None
-        settled = int(self.trials[np.flatnonzero(differs)[-1] + 1] if differs.any() else self.trials[0])
-        return settled if settled <= self.trials[-1] - confirm else None
+        differs = np.any(self.ranks != competition_ranks(-np.asarray(gold)), axis=1)
+        last = self.trials[0] - 1 if not differs.any() else self.trials[differs][-1]
+        settled = int(_settled(np.array([last]), int(self.trials[-1]), confirm)[0])
+        return None if settled == NEVER else settled
 
 
 def rank_trajectory(
     outcomes: ArrayLike, metric: Metric, *, weights: ArrayLike | None = None
 ) -> RankTrajectory:
     """Return the ranks after the first n trials of a recorded tensor, for every n.
+
+    The last ones are the ranking by all trials, a gold standard for :func:`scorio.study.convergence`.
 
     Parameters
     ----------
@@ -83,44 +99,18 @@ def rank_trajectory(
     """
     source = Bootstrap(outcomes, weights=weights)
     check_metrics(source, [metric])
-    return trajectory_of_scores(source.scores, metric, source.tolerance)
+    return _trajectory(source.by_trial.transpose(1, 2, 0), metric, source.tolerance)
 
 
-def trajectory_of_scores(scores: NDArray[np.integer], metric: Metric, tolerance: int) -> RankTrajectory:
+def _trajectory(scores: NDArray[np.integer], metric: Metric, tolerance: int) -> RankTrajectory:
     """Return the ranks along the trials' integer scores, shape (L, M, N), as a source holds them."""
     questions, trials = scores.shape[1:]
     sums = np.cumsum(scores, axis=2, dtype=np.int64)
-    if metric.linear:
-        ranks = competition_ranks(sums.sum(axis=1).T, tolerance)
-    else:
-        ranks = np.stack(
-            [
-                competition_ranks(metric.keys(sums[:, :, n - 1], n), metric.tolerance(n, questions))
-                for n in range(metric.first, trials + 1)
-            ]
-        )
-    return RankTrajectory(metric, np.arange(metric.first, trials + 1), ranks)
-
-
-def recorded_gold(
-    outcomes: ArrayLike, metric: Metric | None = None, *, weights: ArrayLike | None = None
-) -> GoldStandard:
-    """Return the ranking of all N recorded trials by `metric`.
-
-    The paper takes avg@N (the default here) as the gold standard of every metric; with the metric itself
-    one asks when that metric agrees with its own final word.
-
-    Examples
-    --------
-    >>> recorded_gold([[[1, 0, 1, 1]], [[1, 1, 0, 0]]]).order
-    array([0, 1])
-    """
-    trajectory = rank_trajectory(outcomes, metric or Metric("avg"), weights=weights)
-    return GoldStandard.from_scores(-trajectory.ranks[-1])
-
-
-NEVER = -1
-"""The convergence@n of a replicate whose ranking never settles on the gold standard."""
+    ranks = []
+    for n in range(metric.first, trials + 1):
+        margin = tolerance if metric.linear else metric.tolerance(n, questions)
+        ranks.append(competition_ranks(metric.keys(sums[:, :, n - 1], n), margin))
+    return RankTrajectory(metric, np.arange(metric.first, trials + 1), np.stack(ranks))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,8 +121,8 @@ class Convergence:
     ----------
     metric : Metric
         What ranked the models.
-    gold : GoldStandard
-        The ranking to be reached. When it has ties, a replicate must show the same ties: rare, and the
+    gold : int array, shape (L,)
+        The ranks to be reached. When they have ties, a replicate must show the same ties: rare, and the
         usual reason why Pass@k of strong models never converges.
     trials : int
         Trials N of a replicate.
@@ -143,7 +133,7 @@ class Convergence:
     """
 
     metric: Metric
-    gold: GoldStandard
+    gold: Ranks
     trials: int
     at: NDArray[np.int32]
     seed: np.random.SeedSequence
@@ -151,8 +141,7 @@ class Convergence:
     @property
     def converged(self) -> NDArray[np.bool_]:
         """The replicates that converge, shape (B,)."""
-        converged: NDArray[np.bool_] = self.at != NEVER
-        return converged
+        return np.asarray(self.at != NEVER)
 
     @property
     def never(self) -> float:
@@ -190,9 +179,8 @@ class Convergence:
         """Return the smallest n with P(convergence@n <= n) >= q; infinite when it is not reached."""
         if not 0 < q <= 1:
             raise ValueError(f"q must lie in (0, 1], got {q!r}")
-        settled = np.sort(np.where(self.converged, self.at, self.trials + 1))
-        value = settled[int(np.ceil(q * len(settled))) - 1]
-        return float(value) if value <= self.trials else float("inf")
+        settled = np.sort(np.where(self.converged, self.at.astype(np.float64), np.inf))
+        return float(settled[int(np.ceil(q * len(settled))) - 1])
 
 
 def convergence(
@@ -201,7 +189,7 @@ def convergence(
     *,
     replicates: int = 100_000,
     seed: Seed,
-    gold: GoldStandard | None = None,
+    gold: ArrayLike | None = None,
     confirm: int = 1,
     executor: Executor | None = None,
 ) -> Convergence:
@@ -222,9 +210,9 @@ def convergence(
         Number of replicates B.
     seed : int, SeedSequence or Generator
         The replicates depend on this and the source alone, so metrics run with one int see the same ones.
-    gold : GoldStandard, optional
-        Default: the source's own: avg@N over all recorded trials, not resampled (or the coins' means).
-        :func:`scorio.study.recorded_gold` makes others.
+    gold : array_like of int, shape (L,), optional
+        Ranks to be reached. Default: the source's own: avg@N over all recorded trials, not resampled (or
+        the coins' means).
     confirm : int
         Trials that must follow with the same ranking. 1 is the paper's ``s <= N - 1``; 0 also counts a
         ranking that matches at the last trial only, which nothing has confirmed.
@@ -252,14 +240,124 @@ def convergence(
     >>> result.never, result.quantile(0.5) < 10
     (0.0, True)
     """
+    everyone = tuple(range(source.models))
+    return convergence_growth(
+        source,
+        [everyone],
+        metric,
+        replicates=replicates,
+        seed=seed,
+        gold=gold,
+        confirm=confirm,
+        executor=executor,
+    )[everyone]
+
+
+def convergence_growth(
+    source: Source,
+    subsets: Sequence[Sequence[int]],
+    metric: Metric,
+    *,
+    replicates: int = 100_000,
+    seed: Seed,
+    gold: ArrayLike | None = None,
+    confirm: int = 1,
+    executor: Executor | None = None,
+) -> dict[Subset, Convergence]:
+    """Return the distribution of convergence@n for every subset of the models (paper, section 3.3, Fig. 6).
+
+    The ranking of a subset settles when the last of its neighbouring pairs in the gold standard does, so
+    one pass records when each of these pairs settles, and a subset costs a maximum over its pairs.
+    All subsets see the same replicates.
+
+    Parameters
+    ----------
+    source : Source
+        Replicates of the whole pool.
+    subsets : sequence of sequences of int
+        Model numbers; each subset has at least two.
+    metric, replicates, seed, gold, confirm, executor
+        As for :func:`scorio.study.convergence`; `gold` ranks the whole pool.
+
+    Returns
+    -------
+    dict of tuple of int to Convergence
+        By subset.
+
+    Raises
+    ------
+    ValueError
+        On a subset that repeats a model, names one that does not exist, or is too small.
+
+    Examples
+    --------
+    >>> from scorio.study import Bootstrap, biased_coins
+    >>> source = Bootstrap(biased_coins([0.2, 0.4, 0.5, 0.8], seed=1).sample(40, seed=2))
+    >>> growth = convergence_growth(source, [(0, 3), (0, 1, 2, 3)], Metric("avg"), replicates=200, seed=3)
+    >>> two, four = growth.values()
+    >>> two.mean_at_least < four.mean_at_least
+    True
+    """
     check_metrics(source, [metric])
-    check_confirm(source, confirm)
-    standard = standard_of(source, gold)
-    root = seed_sequence(seed)
-    work = partial(_last_mismatch, source, metric, standard)
-    blocks = run_blocks(work, source.models * source.questions, replicates, root, executor)
-    last = np.concatenate(list(blocks))
-    return Convergence(metric, standard, source.trials, settled_at(last, source.trials, confirm), root)
+    if not 0 <= confirm < source.trials:
+        raise ValueError(f"confirm must lie in [0, {source.trials - 1}], got {confirm!r}")
+    ranks, root = gold_ranks(source, gold), seed_sequence(seed)
+    pairs: dict[tuple[int, int], int] = {}
+    places: dict[Subset, list[int]] = {}
+    for subset in subsets:
+        chosen = _checked(subset, source.models)
+        ordered = sorted(chosen, key=lambda model: ranks[model])
+        neighbours = pairwise(ordered)
+        places[chosen] = [pairs.setdefault(pair, len(pairs)) for pair in neighbours]
+    work = partial(_last_mismatches, source, metric, ranks, np.array(list(pairs)).T, list(places.values()))
+    blocks = list(run_blocks(work, source.models * source.questions, replicates, root, executor))
+    found = {}
+    for subset, last in zip(places, np.concatenate(blocks, axis=1), strict=True):
+        own = competition_ranks(-ranks[list(subset)])
+        found[subset] = Convergence(metric, own, source.trials, _settled(last, source.trials, confirm), root)
+    return found
+
+
+def _checked(subset: Sequence[int], models: int) -> Subset:
+    chosen = tuple(int(model) for model in subset)
+    inside = all(0 <= model < models for model in chosen)
+    if len(chosen) < 2 or len(set(chosen)) < len(chosen) or not inside:
+        raise ValueError(
+            f"subsets must hold at least two different models from 0 to {models - 1}, got {chosen}"
+        )
+    return chosen
+
+
+def _last_mismatches(
+    source: Source,
+    metric: Metric,
+    gold: Ranks,
+    pairs: NDArray[np.intp],
+    places: list[list[int]],
+    rng: np.random.Generator,
+    length: int,
+    keep: int,
+) -> NDArray[np.int32]:
+    """Return the last n at which a subset's ranking is not the gold standard, shape (S, keep)."""
+    better, worse = pairs
+    tied = gold[better] == gold[worse]
+    last = np.full((length, len(better)), metric.first - 1, dtype=np.int32)
+    for n, (keys,) in keys_by_trial(source, [metric], rng, length):
+        if keys is not None:
+            values, tolerance = keys
+            fall = values[:, better] - values[:, worse]
+            wrong = (fall > tolerance) == tied
+            if tied.any():
+                wrong |= tied & (fall < -tolerance)
+            np.copyto(last, n, where=wrong)
+    return np.stack([last[:keep, own].max(axis=1) for own in places])
+
+
+def _settled(last_mismatch: NDArray[np.integer], trials: int, confirm: int) -> NDArray[np.int32]:
+    """Return convergence@n from the last n at which the ranking differed (``first - 1`` when none did)."""
+    settled = last_mismatch.astype(np.int32) + 1
+    settled[settled > trials - confirm] = NEVER
+    return settled
 
 
 def worst_trajectory(source: Source, result: Convergence) -> RankTrajectory:
@@ -281,33 +379,30 @@ def worst_trajectory(source: Source, result: Convergence) -> RankTrajectory:
     np.True_
     """
     scores = replicate_trials(source, result.worst, seed=result.seed)
-    return trajectory_of_scores(scores, result.metric, source.tolerance)
+    return _trajectory(scores, result.metric, source.tolerance)
 
 
-def settled_at(last_mismatch: NDArray[np.integer], trials: int, confirm: int) -> NDArray[np.int32]:
-    """Return convergence@n from the last n at which the ranking differed (``first - 1`` when none did)."""
-    settled = last_mismatch.astype(np.int32) + 1
-    settled[settled > trials - confirm] = NEVER
-    return settled
+def model_subsets(models: int, size: int, number: int, *, seed: Seed) -> list[Subset]:
+    """Draw `number` different subsets of `size` out of `models` models, each in ascending order.
 
+    Raises
+    ------
+    ValueError
+        When there are not that many.
 
-def _last_mismatch(
-    source: Source, metric: Metric, gold: GoldStandard, rng: np.random.Generator, length: int, keep: int
-) -> NDArray[np.int32]:
-    """Return the last n at which a replicate's ranking is not the gold standard, shape (keep,)."""
-    last = np.full(length, metric.first - 1, dtype=np.int32)
-    for n, keys in keys_by_trial(source, [metric], rng, length):
-        if keys[0] is not None:
-            last[_differs(*keys[0], gold)] = n
-    return last[:keep]
-
-
-def _differs(keys: Keys, tolerance: int, gold: GoldStandard) -> NDArray[np.bool_]:
-    """Return which rankings are not `gold`: L - 1 comparisons of neighbours, without sorting."""
-    ordered = keys[:, gold.order]
-    fall = ordered[:, :-1] - ordered[:, 1:]
-    wrong = (fall > tolerance) == gold.tied
-    if gold.has_ties:
-        wrong |= gold.tied & (fall < -tolerance)
-    differs: NDArray[np.bool_] = wrong.any(axis=1)
-    return differs
+    Examples
+    --------
+    >>> model_subsets(4, 4, 1, seed=1)
+    [(0, 1, 2, 3)]
+    >>> len(set(model_subsets(20, 5, 50, seed=1)))
+    50
+    """
+    if not 2 <= size <= models:
+        raise ValueError(f"size must lie in [2, {models}], got {size!r}")
+    if not 1 <= number <= comb(models, size):
+        raise ValueError(f"number must lie in [1, {comb(models, size)}], got {number!r}")
+    rng = block_generator(seed_sequence(seed), 0)
+    drawn: dict[Subset, None] = {}
+    while len(drawn) < number:
+        drawn[tuple(sorted(rng.choice(models, size, replace=False).tolist()))] = None
+    return list(drawn)

@@ -6,57 +6,61 @@ first n is what a replicate knows after n trials per question.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio.study._comparable import integer_grid
-from scorio.study._seeds import Seed, block_generator, block_length, seed_sequence
+from scorio.eval._arguments import numbers, whole
+from scorio.eval._inputs import read_trials
 from scorio.study.coins import Coins
-from scorio.study.gold import GoldStandard
+from scorio.study.keys import competition_ranks, integer_grid
+from scorio.study.metrics import Metric
+from scorio.study.replicates import Seed, block_generator, block_length, seed_sequence
 
 Resampling = Literal["columns", "permuted-columns", "columns-per-model", "rows"]
+Ranks = NDArray[np.int64]
+Keys = tuple[NDArray[np.int64], int]
+"""Comparable scores (replicates, L) and the difference up to which two of them tie."""
 
 
-class Source(Protocol):
-    """The interface of a source of replicates."""
+class Source(ABC):
+    """A source of replicates.
 
-    @property
-    def models(self) -> int:
-        """Number of models L."""
+    Attributes
+    ----------
+    models, questions, trials : int
+        L, M, and the trials per question of a replicate.
+    binary : bool
+        Whether every outcome is 0 or 1.
+    tolerance : int
+        The difference up to which two totals mean the same score.
+    """
 
-    @property
-    def questions(self) -> int:
-        """Number of questions M."""
+    models: int
+    questions: int
+    trials: int
+    binary: bool = True
+    tolerance: int = 0
 
-    @property
-    def trials(self) -> int:
-        """Trials per question of a replicate."""
+    @abstractmethod
+    def gold(self) -> Ranks:
+        """Return the competition ranks that replicates are compared with unless others are given."""
 
-    @property
-    def binary(self) -> bool:
-        """Whether every outcome is 0 or 1."""
-
-    @property
-    def tolerance(self) -> int:
-        """The difference up to which two totals mean the same score."""
-
-    def gold(self) -> GoldStandard:
-        """Return the ranking that replicates are compared with unless another is given."""
-
+    @abstractmethod
     def cells(self, rng: np.random.Generator, replicates: int) -> Iterator[NDArray[np.integer]]:
         """Yield each trial's scores, shape (replicates, L, M)."""
 
     def totals(self, rng: np.random.Generator, replicates: int) -> Iterator[NDArray[np.integer]]:
         """Yield each trial's scores summed over questions, shape (replicates, L): the same draws."""
+        for scores in self.cells(rng, replicates):
+            yield scores.sum(axis=2, dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class IndependentRuns:
+class IndependentRuns(Source):
     """Every replicate is a fresh run of the coins (the paper's "without bootstrapping").
 
     Parameters
@@ -67,54 +71,25 @@ class IndependentRuns:
         Trials per question of a replicate.
     """
 
-    coins: Coins
-    trials: int
+    def __init__(self, coins: Coins, trials: int) -> None:
+        self.coins, self.trials = coins, whole("trials", trials)
+        self.models, self.questions = coins.p.shape
 
-    def __post_init__(self) -> None:
-        if self.trials < 1:
-            raise ValueError(f"trials must be at least 1, got {self.trials!r}")
-
-    @property
-    def models(self) -> int:
-        """Number of models L."""
-        return self.coins.models
-
-    @property
-    def questions(self) -> int:
-        """Number of questions M."""
-        return self.coins.questions
-
-    @property
-    def binary(self) -> bool:
-        """Always true."""
-        return True
-
-    @property
-    def tolerance(self) -> int:
-        """Always 0: totals count right answers."""
-        return 0
-
-    def gold(self) -> GoldStandard:
-        """Return the ranking by the stated means."""
-        return GoldStandard.from_scores(self.coins.means)
+    def gold(self) -> Ranks:
+        """Return the ranks by the coins' stated means."""
+        return competition_ranks(self.coins.means)
 
     def cells(self, rng: np.random.Generator, replicates: int) -> Iterator[NDArray[np.integer]]:
         """Yield each trial's outcomes, shape (replicates, L, M)."""
         for _ in range(self.trials):
             yield (rng.random((replicates, *self.coins.p.shape)) < self.coins.p).view(np.uint8)
 
-    def totals(self, rng: np.random.Generator, replicates: int) -> Iterator[NDArray[np.integer]]:
-        """Yield each trial's number of right answers, shape (replicates, L)."""
-        for outcomes in self.cells(rng, replicates):
-            yield outcomes.sum(axis=2, dtype=np.int64)
 
-
-@dataclass(frozen=True, slots=True, eq=False, init=False)
-class Bootstrap:
+class Bootstrap(Source):
     """Every replicate resamples the N recorded trials, with replacement or in another order.
 
-    The object keeps the trials' integer scores, trial by trial (:attr:`by_trial`, shape (N, L, M)) and added
-    up over questions (:attr:`totals_by_trial`, shape (N, L)).
+    The trials' integer scores are kept trial by trial (`by_trial`, shape (N, L, M)) and added up over
+    questions (`totals_by_trial`, shape (N, L)).
 
     Parameters
     ----------
@@ -141,16 +116,9 @@ class Bootstrap:
     --------
     >>> outcomes = np.array([[[0, 1, 1], [1, 1, 1]], [[0, 0, 1], [1, 0, 0]]])
     >>> source = Bootstrap(outcomes)
-    >>> source.gold().order
-    array([0, 1])
+    >>> source.gold()
+    array([1, 2])
     """
-
-    by_trial: NDArray[np.integer]
-    totals_by_trial: NDArray[np.int64]
-    resampling: Resampling
-    trials: int
-    binary: bool
-    tolerance: int
 
     def __init__(
         self,
@@ -160,104 +128,72 @@ class Bootstrap:
         trials: int | None = None,
         weights: ArrayLike | None = None,
     ) -> None:
-        tensor = _outcome_tensor(outcomes)
+        values = np.array([0.0, 1.0]) if weights is None else numbers("weights", weights, "one a category")
+        tensor = read_trials("outcomes", outcomes, values.size, None, models=True)
         if resampling not in get_args(Resampling):
             raise ValueError(
                 f"resampling must be one of {', '.join(get_args(Resampling))}, got {resampling!r}"
             )
-        length = tensor.shape[2] if trials is None else trials
-        if length < 1:
-            raise ValueError(f"trials must be at least 1, got {trials!r}")
-        if resampling == "permuted-columns" and length > tensor.shape[2]:
-            raise ValueError(f"trials must be at most the {tensor.shape[2]} recorded ones, got {trials!r}")
-        scores, tolerance = _trial_scores(tensor, weights, length)
+        self.models, self.questions, self.recorded = tensor.shape
+        self.trials = self.recorded if trials is None else whole("trials", trials)
+        if resampling == "permuted-columns" and self.trials > self.recorded:
+            raise ValueError(f"trials must be at most the {self.recorded} recorded ones, got {trials!r}")
+        self.resampling, self.binary = resampling, weights is None
+        scores: NDArray[np.integer] = tensor.astype(np.uint8)
+        if weights is not None:
+            # A weight means the decimal number it is written as: 0.1 + 0.2 ties with 0.3.
+            exact = [Fraction(repr(value)) for value in values.tolist()]
+            terms = self.questions * max(self.trials, self.recorded)
+            grid, self.tolerance = integer_grid([value - min(exact) for value in exact], terms)
+            scores = grid[tensor]
         # Trial-major, so that a drawn trial is one contiguous copy.
-        by_trial = np.ascontiguousarray(scores.transpose(2, 0, 1))
-        for name, value in (
-            ("by_trial", by_trial),
-            ("totals_by_trial", by_trial.sum(axis=2, dtype=np.int64)),
-            ("resampling", resampling),
-            ("trials", length),
-            ("binary", weights is None),
-            ("tolerance", tolerance),
-        ):
-            object.__setattr__(self, name, value)
+        self.by_trial = np.ascontiguousarray(scores.transpose(2, 0, 1))
+        self.totals_by_trial = self.by_trial.sum(axis=2, dtype=np.int64)
 
-    @property
-    def scores(self) -> NDArray[np.integer]:
-        """Integer score of every recorded trial, shape (L, M, N)."""
-        return self.by_trial.transpose(1, 2, 0)
-
-    @property
-    def models(self) -> int:
-        """Number of models L."""
-        return int(self.by_trial.shape[1])
-
-    @property
-    def questions(self) -> int:
-        """Number of questions M."""
-        return int(self.by_trial.shape[2])
-
-    @property
-    def recorded(self) -> int:
-        """Number of recorded trials N."""
-        return len(self.by_trial)
-
-    def gold(self) -> GoldStandard:
-        """Return the ranking by avg@N over all recorded trials (paper, section 2.7)."""
-        return GoldStandard.from_scores(self.totals_by_trial.sum(axis=0), self.tolerance)
+    def gold(self) -> Ranks:
+        """Return the ranks by avg@N over all recorded trials (paper, section 2.7)."""
+        return competition_ranks(self.totals_by_trial.sum(axis=0), self.tolerance)
 
     def cells(self, rng: np.random.Generator, replicates: int) -> Iterator[NDArray[np.integer]]:
         """Yield each trial's scores, shape (replicates, L, M)."""
         if self.resampling == "rows":
-            yield from self._rows(rng, replicates)
-        else:
-            yield from self._columns(self.by_trial, rng, replicates)
+            return self._rows(rng, replicates)
+        return self._columns(self.by_trial, rng, replicates)
 
     def totals(self, rng: np.random.Generator, replicates: int) -> Iterator[NDArray[np.integer]]:
         """Yield each trial's scores summed over questions, shape (replicates, L)."""
         if self.resampling == "rows":
-            for scores in self._rows(rng, replicates):
-                yield scores.sum(axis=2, dtype=np.int64)
-        else:
-            yield from self._columns(self.totals_by_trial, rng, replicates)
+            return super().totals(rng, replicates)
+        return self._columns(self.totals_by_trial, rng, replicates)
 
     def _columns(
         self, by_trial: NDArray[np.integer], rng: np.random.Generator, replicates: int
     ) -> Iterator[NDArray[np.integer]]:
-        if self.resampling != "columns-per-model":
-            drawn = self._trial_numbers(rng, replicates)
+        if self.resampling == "columns-per-model":
+            each = rng.integers(0, self.recorded, (replicates, self.trials, self.models))
             for step in range(self.trials):
-                yield by_trial[drawn[:, step]]
+                yield by_trial[each[:, step], np.arange(self.models)]
             return
-        drawn = rng.integers(0, self.recorded, (replicates, self.trials, self.models))
-        for step in range(self.trials):
-            yield by_trial[drawn[:, step], np.arange(self.models)]
-
-    def _trial_numbers(self, rng: np.random.Generator, replicates: int) -> NDArray[np.integer]:
-        """Return the recorded trial that each trial of a replicate is, shape (replicates, trials)."""
         if self.resampling == "columns":
-            return rng.integers(0, self.recorded, (replicates, self.trials))
-        recorded = np.broadcast_to(np.arange(self.recorded), (replicates, self.recorded))
-        return rng.permuted(recorded, axis=1)[:, : self.trials]
+            drawn = rng.integers(0, self.recorded, (replicates, self.trials))
+        else:
+            recorded = np.broadcast_to(np.arange(self.recorded), (replicates, self.recorded))
+            drawn = rng.permuted(recorded, axis=1)
+        for step in range(self.trials):
+            yield by_trial[drawn[:, step]]
 
     def _rows(self, rng: np.random.Generator, replicates: int) -> Iterator[NDArray[np.integer]]:
         kind = np.min_scalar_type(self.recorded - 1)
         shape = (replicates, self.models, self.questions)
-        if self.binary:
-            # The right answers may as well be the first ones: only how many there are matters.
-            right = self.by_trial.sum(axis=0, dtype=np.int64).astype(np.min_scalar_type(self.recorded))
-            for _ in range(self.trials):
-                yield (rng.integers(0, self.recorded, shape, dtype=kind) < right).view(np.uint8)
-            return
-        flat, cells = self.by_trial.ravel(), np.arange(self.models * self.questions).reshape(shape[1:])
-        place = np.empty(shape, dtype=np.intp)
+        right = self.by_trial.sum(axis=0, dtype=np.int64).astype(np.min_scalar_type(self.recorded))
+        models, questions = np.ogrid[: self.models, : self.questions]
         for _ in range(self.trials):
-            np.multiply(
-                rng.integers(0, self.recorded, shape, dtype=kind), cells.size, out=place, dtype=np.intp
-            )
-            place += cells
-            yield flat[place]
+            drawn = rng.integers(0, self.recorded, shape, dtype=kind)
+            if self.binary:
+                # The right answers may as well be the first ones: only how many there are matters.
+                yield (drawn < right).view(np.uint8)
+            else:
+                yield self.by_trial[drawn, models, questions]
 
 
 def replicate_trials(source: Source, index: int, *, seed: Seed) -> NDArray[np.integer]:
@@ -287,40 +223,45 @@ def replicate_trials(source: Source, index: int, *, seed: Seed) -> NDArray[np.in
     return np.stack([scores[row] for scores in source.cells(rng, length)], axis=2)
 
 
-def _outcome_tensor(outcomes: ArrayLike) -> NDArray[np.integer]:
-    tensor = np.asarray(outcomes)
-    if tensor.ndim != 3 or tensor.size == 0:
-        raise ValueError(f"outcomes must have shape (models, questions, trials), got {tensor.shape}")
-    if tensor.dtype.kind == "b":
-        tensor = tensor.astype(np.uint8)
-    if tensor.dtype.kind not in "iu":
-        whole = np.isfinite(tensor) & (tensor == np.floor(tensor)) if tensor.dtype.kind == "f" else False
-        if not np.all(whole):
-            raise ValueError(f"outcomes must be whole numbers (categories), got dtype {tensor.dtype}")
-        tensor = tensor.astype(np.int64)
-    if tensor.min() < 0:
-        raise ValueError(
-            f"outcomes must not be negative, got {tensor.min()}; a study needs N trials everywhere"
-        )
-    return tensor
+def keys_by_trial(
+    source: Source, metrics: Sequence[Metric], rng: np.random.Generator, replicates: int
+) -> Iterator[tuple[int, list[Keys | None]]]:
+    """Yield n and the keys of every metric after n trials, None below the metric's first number of trials.
+
+    Later arrays do not overwrite earlier ones.
+    """
+    if all(metric.linear for metric in metrics):
+        total = np.zeros((replicates, source.models), dtype=np.int64)
+        for n, scores in enumerate(source.totals(rng, replicates), start=1):
+            total = total + scores
+            yield n, [(total, source.tolerance)] * len(metrics)
+        return
+    correct = np.zeros((replicates, source.models, source.questions), dtype=np.min_scalar_type(source.trials))
+    for n, outcomes in enumerate(source.cells(rng, replicates), start=1):
+        correct += outcomes
+        keys: list[Keys | None] = []
+        for metric in metrics:
+            known = n >= metric.first
+            keys.append((metric.keys(correct, n), metric.tolerance(n, source.questions)) if known else None)
+        yield n, keys
 
 
-def _trial_scores(
-    tensor: NDArray[np.integer], weights: ArrayLike | None, trials: int
-) -> tuple[NDArray[np.integer], int]:
-    """Return integer scores of every trial, and the tolerance of a model's total."""
-    highest = int(tensor.max())
-    if weights is None:
-        if highest > 1:
-            raise ValueError(f"outcomes must be 0 or 1 without weights, got {highest}")
-        return tensor.astype(np.uint8), 0
-    values = np.array(weights, dtype=np.float64)
-    if values.ndim != 1 or not np.all(np.isfinite(values)):
-        raise ValueError(f"weights must be a list of finite numbers, got {weights!r}")
-    if highest >= len(values):
-        raise ValueError(f"outcomes must be below the {len(values)} categories of weights, got {highest}")
-    # A weight means the decimal number it is written as: 0.1 + 0.2 ties with 0.3.
-    exact = [Fraction(repr(float(value))) for value in values]
-    terms = tensor.shape[1] * max(trials, tensor.shape[2])
-    grid, tolerance = integer_grid([value - min(exact) for value in exact], terms)
-    return grid[tensor], tolerance
+def check_metrics(source: Source, metrics: Sequence[Metric]) -> None:
+    """Raise ValueError where a metric cannot be read from the source."""
+    for metric in metrics:
+        if not source.binary and not metric.linear:
+            raise ValueError(f"metric must be avg or bayes for weighted outcomes, got {metric.label}")
+        if metric.first > source.trials:
+            raise ValueError(
+                f"k must be at most the {source.trials} trials of a replicate, got {metric.label}"
+            )
+
+
+def gold_ranks(source: Source, gold: ArrayLike | None) -> Ranks:
+    """Return `gold` as competition ranks; the source's own where it is None."""
+    if gold is None:
+        return source.gold()
+    ranks = np.asarray(gold)
+    if ranks.shape != (source.models,):
+        raise ValueError(f"gold must rank the source's {source.models} models, got shape {ranks.shape}")
+    return competition_ranks(-ranks)

@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from scorio.rank._kendall import tau_b_of_signs
-from scorio.study._comparable import mean_and_error, pair_signs
-from scorio.study._keys import check_metrics, keys_by_trial, standard_of
-from scorio.study._seeds import Seed, run_blocks
-from scorio.study.gold import GoldStandard
+from scorio.study.keys import pair_signs
 from scorio.study.metrics import Metric
-from scorio.study.sources import Source
+from scorio.study.replicates import Seed, run_blocks
+from scorio.study.sources import Source, check_metrics, gold_ranks, keys_by_trial
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +54,7 @@ def tau_curves(
     *,
     replicates: int,
     seed: Seed,
-    gold: GoldStandard | None = None,
+    gold: ArrayLike | None = None,
     executor: Executor | None = None,
 ) -> TauCurves:
     r"""Return the mean Kendall's :math:`\tau_b` of every metric's ranking against the gold standard.
@@ -75,8 +73,9 @@ def tau_curves(
         Number of replicates (the paper: 1,000 independent runs, 10,000 bootstrap replicates).
     seed : int, SeedSequence or Generator
         The replicates depend on this and the source alone.
-    gold : GoldStandard, optional
-        Default: the source's own (the coins' true means; avg@N of the recorded trials).
+    gold : array_like of int, shape (L,), optional
+        Ranks to compare with. Default: the source's own (the coins' true means; avg@N of the recorded
+        trials).
     executor : Executor, optional
         Spreads blocks of replicates; the result does not depend on it.
 
@@ -102,14 +101,13 @@ def tau_curves(
     True
     """
     check_metrics(source, metrics)
-    standard = standard_of(source, gold)
-    work = partial(_block_sums, source, tuple(metrics), pair_signs(-standard.dense_ranks()))
+    work = partial(_block_sums, source, tuple(metrics), pair_signs(-gold_ranks(source, gold)))
     sums = np.zeros((3, len(metrics), source.trials))
     for block in run_blocks(work, source.models * source.questions, replicates, seed, executor, least=2):
         sums += block
     for row, metric in enumerate(metrics):
         sums[:, row, : metric.first - 1] = np.nan
-    mean, error = mean_and_error(sums[0], sums[1], replicates)
+    mean, error = mean_and_error(sums, replicates)
     return TauCurves(
         metrics=tuple(metrics),
         trials=np.arange(1, source.trials + 1),
@@ -137,3 +135,10 @@ def _block_sums(
                 tau = tau_b_of_signs(signs, gold)
                 sums[:, row, n - 1] = tau.sum(), (tau**2).sum(), np.sum(~signs.any(axis=1))
     return sums
+
+
+def mean_and_error(sums: NDArray[np.float64], number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return means and standard errors from the sum, ``sums[0]``, and that of squares of `number` values."""
+    mean = sums[0] / number
+    variance = np.maximum(sums[1] / number - mean**2, 0) * number / (number - 1)
+    return mean, np.sqrt(variance / number)

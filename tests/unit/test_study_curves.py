@@ -13,7 +13,6 @@ from scorio.study import (
     PAPER_ORIGINAL_MEANS,
     BetaUpdate,
     Bootstrap,
-    GoldStandard,
     Metric,
     biased_coins,
     credible_ranks,
@@ -21,7 +20,7 @@ from scorio.study import (
     replicate_trials,
     tau_curves,
 )
-from scorio.study._comparable import posterior
+from scorio.study.credible import posterior
 
 AVG, PASS3 = Metric("avg"), Metric("pass_at_k", k=3)
 
@@ -30,7 +29,7 @@ AVG, PASS3 = Metric("avg"), Metric("pass_at_k", k=3)
 def test_tau_curves_are_the_mean_of_scipys_tau(resampling: str) -> None:
     means = [0.3, 0.5, 0.5, 0.8]
     source = Bootstrap(biased_coins(means, 3, seed=1).sample(7, seed=2), resampling)
-    gold = GoldStandard.from_scores(means)
+    gold = [4, 2, 2, 1]
     curves = tau_curves(source, [AVG, PASS3], replicates=40, seed=3, gold=gold)
     drawn = [np.asarray(replicate_trials(source, index, seed=3)) for index in range(40)]
     for row, metric in enumerate(curves.metrics):

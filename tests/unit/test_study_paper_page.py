@@ -5,15 +5,18 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from adaptive_eval.cli.paper import command
 from scorio.study import paper
 
 
 @pytest.mark.slow
-def test_the_command_writes_a_page_with_all_its_figures(tmp_path, capsys):
-    assert paper.main(["--out", str(tmp_path), "--scale", "0.001", "--jobs", "1"]) == 0
-    assert capsys.readouterr().out.strip() == str(tmp_path / "paper.md")
+def test_the_command_writes_a_page_with_all_its_figures(tmp_path):
+    done = CliRunner().invoke(command, ["--out", str(tmp_path), "--scale", "0.001", "--jobs", "1"])
+    assert done.output.strip() == str(tmp_path / "paper.md")
     text = (tmp_path / "paper.md").read_text()
+    assert "{" not in text
     figures = sorted(path.name for path in tmp_path.glob("*.svg"))
     assert len(figures) == 11
     for name in figures:
@@ -23,11 +26,10 @@ def test_the_command_writes_a_page_with_all_its_figures(tmp_path, capsys):
         assert section in text
 
 
-def test_a_page_of_recorded_outcomes(tmp_path, capsys, monkeypatch):
+def test_a_page_of_recorded_outcomes(tmp_path, monkeypatch):
     outcomes = np.random.default_rng(1).random((6, 10, 12)) < np.linspace(0.2, 0.8, 6)[:, None, None]
     np.savez(tmp_path / "R.npz", mine=outcomes, pair=outcomes[:2].astype(int))
-    asked = ["--out", str(tmp_path / "page"), "--scale", "0.0001", "--jobs", "1"]
-    assert paper.main([*asked, "--data", str(tmp_path / "R.npz")]) == 0
+    paper.write_page(tmp_path / "page", 0.0001, jobs=1, data=tmp_path / "R.npz")
     text = (tmp_path / "page" / "paper.md").read_text()
     assert "mine: 6 models, 10 questions, 12 trials" in text
     assert "Table 1" not in text

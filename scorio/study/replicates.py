@@ -1,4 +1,4 @@
-"""Random streams that depend on the seed and the block number, never on how the work is spread."""
+"""Blocks of replicates: random streams that depend on the seed and the block, never on who does the work."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ _TASKS = 32
 
 
 def seed_sequence(seed: Seed) -> np.random.SeedSequence:
-    """Return the root of a study's random streams.
-
-    A generator is advanced by drawing the root's entropy from it, so two studies run with one generator
-    are independent.
-    """
+    """Return the root of a study's random streams; a generator gives another one at every call."""
     if isinstance(seed, np.random.SeedSequence):
         return seed
     if isinstance(seed, np.random.Generator):
@@ -64,7 +60,7 @@ def run_blocks(
         raise ValueError(f"replicates must be at least {least}, got {replicates!r}")
     length, root = block_length(cells), seed_sequence(seed)
     blocks = -(-replicates // length)
-    share = -(-blocks // _TASKS) if executor is not None else 1
+    share = 1 if executor is None else -(-blocks // _TASKS)
     spans = [range(start, min(start + share, blocks)) for start in range(0, blocks, share)]
     task = partial(_run_span, work, replicates, length, root)
     for results in map(task, spans) if executor is None else executor.map(task, spans):
@@ -78,6 +74,8 @@ def _run_span(
     root: np.random.SeedSequence,
     span: range,
 ) -> list[Result]:
-    return [
-        work(block_generator(root, block), length, min(length, replicates - block * length)) for block in span
-    ]
+    results = []
+    for block in span:
+        keep = min(length, replicates - block * length)
+        results.append(work(block_generator(root, block), length, keep))
+    return results

@@ -9,37 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-
-def mean_and_error(
-    total: NDArray[np.float64], squares: NDArray[np.float64], number: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return means and their standard errors from sums and sums of squares of `number` >= 2 values."""
-    mean = total / number
-    variance = np.maximum(squares / number - mean**2, 0) * number / (number - 1)
-    return mean, np.sqrt(variance / number)
-
-
-def posterior(correct: NDArray[np.integer], n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    r"""Return :math:`\mu` and :math:`\sigma` of Bayes@N with the uniform prior.
-
-    For 0/1 outcomes the paper's Eq. 15 is a mean of Beta(1 + c, 1 + n - c) posteriors.
-
-    Parameters
-    ----------
-    correct : int array, shape (..., M)
-        Right answers of each question among `n` trials.
-    n : int
-        Trials per question.
-
-    Returns
-    -------
-    mu, sigma : float arrays, shape (...)
-    """
-    total, questions = n + 2, correct.shape[-1]
-    mu = (correct.sum(axis=-1, dtype=np.int64) + questions) / (questions * total)
-    products = ((correct + 1) * (n + 1 - correct)).sum(axis=-1, dtype=np.int64)
-    return mu, np.sqrt(products / (total + 1)) / (questions * total)
-
+from scorio.rank._ties import rank_groups
 
 _LIMIT = 2**62
 
@@ -83,17 +53,6 @@ def integer_grid(values: Sequence[Fraction], terms: int) -> tuple[NDArray[np.int
 def pair_signs(keys: NDArray[np.integer | np.floating], tolerance: float = 0) -> NDArray[np.int8]:
     """Return the sign of ``keys[..., i] - keys[..., j]`` for all pairs i < j; 0 within `tolerance`.
 
-    Parameters
-    ----------
-    keys : array, shape (..., L)
-        Comparable scores.
-    tolerance : float
-        Differences up to this are ties.
-
-    Returns
-    -------
-    int8 array, shape (..., L(L - 1)/2)
-
     Examples
     --------
     >>> pair_signs(np.array([3, 1, 3]))
@@ -109,3 +68,14 @@ def pair_signs(keys: NDArray[np.integer | np.floating], tolerance: float = 0) ->
         np.subtract(fall > tolerance, fall < -tolerance, out=signs[..., start:stop], dtype=np.int8)
         start = stop
     return signs
+
+
+def competition_ranks(keys: NDArray[np.integer | np.floating], tolerance: float = 0) -> NDArray[np.int64]:
+    """Return 1 + the number of models with a higher key, along the last axis.
+
+    Integers stay integers, where :func:`scorio.rank.rank_scores` would turn long ones into floats.
+    """
+    order = np.argsort(-keys, axis=-1, kind="stable")
+    descending = np.take_along_axis(keys, order, axis=-1)
+    apart = descending[..., :-1] - descending[..., 1:] > tolerance
+    return rank_groups(order, apart, "competition").astype(np.int64, copy=False)
