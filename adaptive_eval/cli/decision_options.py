@@ -82,7 +82,7 @@ def session_spec(
 
 def weights_of(options: Mapping[str, Any]) -> tuple[float, ...]:
     """Return the weights of the categories."""
-    from scorio.sequential.cells import unit_scores
+    from scorio.sequential.parts import unit_scores
 
     weights = (0.0, 1.0) if options["weights"] is None else numbers(options["weights"], "--weights")
     try:

@@ -9,12 +9,12 @@ import numpy as np
 
 from adaptive_eval.core.account import Account
 from adaptive_eval.core.budget import Budget
-from adaptive_eval.core.compare import Call, Comparison
+from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.goals import TIE, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Decision
 from adaptive_eval.core.spec import SessionSpec
-from scorio.sequential.evidence import confidence_radius
+from scorio.sequential.parts import Call, confidence_radius
 
 _VERDICTS = {1: "better", -1: "worse", TIE: "tie"}
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from adaptive_eval.core.spec import SessionSpec
-from scorio.sequential.cells import MISSING
-from scorio.sequential.trial_sequence import RunSequence
+from scorio.sequential.parts import MISSING, RunSequence
 
 REPEATS = 5
 """Repeats that must come out the same before a model is known to be deterministic."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.foresight import Foresight
-from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, log_tie_evidence
+from scorio.sequential.parts import MIN_QUESTIONS, log_evidence, log_tie_evidence
 
 SLOW_START = 32
 """Trials a model may have in flight before any is complete; a call needs at least about 21."""

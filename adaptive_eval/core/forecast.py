@@ -15,8 +15,7 @@ from adaptive_eval.core.goals import AllOf, Condition, sides
 from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.results import Chance, Forecast, PairForecast, Range
 from adaptive_eval.core.spec import SessionSpec
-from scorio.sequential.cells import Cells
-from scorio.sequential.outlook import Outlook, closing_steps, measured_steps
+from scorio.sequential.parts import Cells, Outlook, closing_steps, measured_steps
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

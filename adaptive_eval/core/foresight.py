@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.board import Board
-from scorio.sequential.cells import Cells
-from scorio.sequential.evidence import FLOOR, GUARD
+from scorio.sequential.parts import FLOOR, GUARD, Cells
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

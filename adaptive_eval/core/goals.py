@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 from typing import Protocol
 
@@ -20,15 +19,16 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.errors import SessionError, UsageError
+from scorio.sequential.parts import BETTER as BETTER
+from scorio.sequential.parts import OPEN as OPEN
+from scorio.sequential.parts import SINGLE as SINGLE
+from scorio.sequential.parts import TIE as TIE
+from scorio.sequential.parts import WORSE as WORSE
+from scorio.sequential.parts import Contrasts
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-OPEN, BETTER, WORSE, TIE = 0, 1, -1, 2
-"""Verdicts of a contrast."""
-
-SINGLE = -1
-"""Second index of a contrast of one model with a number, or of a score to be measured."""
 
 
 class Condition(Protocol):
@@ -146,32 +146,11 @@ def _union(marks: Sequence[Bools]) -> Bools:
 
 
 @dataclass(frozen=True, eq=False)
-class Goal:
+class Goal(Contrasts):
     """The contrasts of a goal, and when it is reached."""
 
-    # models of each contrast; `second` is :data:`SINGLE` where there is only one
-    first: Ints
-    second: Ints
-    value: Floats  # the number that a single model is held against, in unit scores; 0 for a pair
-    # the width to which a score is to be measured, in unit scores; NaN for every other contrast
-    width: Floats
     condition: Condition  # when it is reached
     stops: bool = True  # whether reaching it ends the run and retires models
-
-    @cached_property
-    def single(self) -> Bools:
-        """Contrasts of one model."""
-        return np.asarray(self.second == SINGLE)
-
-    @cached_property
-    def measured(self) -> Bools:
-        """Contrasts that are settled by the width of an interval: nothing is claimed that could be wrong."""
-        return ~np.isnan(self.width)
-
-    @property
-    def hypotheses(self) -> int:
-        """Contrasts that can get a winner: the family of the error control."""
-        return int(np.isnan(self.width).sum())
 
     @property
     def review(self) -> int | None:

@@ -11,7 +11,7 @@ from adaptive_eval.core.model_states import ModelStates
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import COPY_REASON, Missing, TrialOutcome
-from scorio.sequential.cells import DROPPED, MISSING
+from scorio.sequential.parts import DROPPED, MISSING
 
 Completed: TypeAlias = TrialOutcome | Missing
 

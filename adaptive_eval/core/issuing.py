@@ -17,12 +17,12 @@ from adaptive_eval.core.budget import Budget
 from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.drain import SLOW_START, Drain, most_in_flight
 from adaptive_eval.core.model_states import InFlightTrial, ModelStates
-from adaptive_eval.core.references import FINISHED
 from adaptive_eval.core.run_ahead import RunAhead
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.trial_seeds import TrialSeeds
 from adaptive_eval.errors import SessionError
 from adaptive_eval.trial import TrialKey, TrialRequest
+from scorio.sequential.parts import FINISHED
 
 _NONE = np.zeros(0, dtype=np.int64)
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.drain import DECIDERS
-from scorio.sequential.contrasts import TRUST
-from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence, log_tie_evidence
+from scorio.sequential.parts import MIN_QUESTIONS, TRUST, log_evidence, log_tie_evidence
 
 FIRST = 64
 """Steps that are looked at one by one."""

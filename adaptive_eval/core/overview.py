@@ -31,10 +31,7 @@ from adaptive_eval.core.results import (
 from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.core.spec_checks import spec_warnings
 from adaptive_eval.errors import Coded
-from scorio.sequential.contrasts import ContrastBlock
-from scorio.sequential.evidence import log_tie_evidence
-from scorio.sequential.families import rank_intervals
-from scorio.sequential.fixed import fixed_passes
+from scorio.sequential.parts import ContrastBlock, fixed_passes, log_tie_evidence, rank_intervals
 
 Floats = NDArray[np.float64]
 _VERDICTS: dict[int, Verdict] = {0: "open", 1: "better", -1: "worse", 2: "tie"}

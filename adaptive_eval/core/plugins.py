@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from adaptive_eval.errors import SessionError, UserCodeError
 
 if TYPE_CHECKING:  # the config asks for names alone, and its readers need no arrays
-    from scorio.sequential.contrasts import ContrastBlock
-    from scorio.sequential.rules import Bools, Floats, Rule
+    from scorio.sequential.parts import Bools, ContrastBlock, Floats, Rule
 
 RULE_GROUP = "adaptive_eval.rules"
 POLICY_GROUP = "adaptive_eval.policies"

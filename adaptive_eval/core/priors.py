@@ -14,10 +14,14 @@ from numpy.typing import NDArray
 
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import SessionError
-from scorio.sequential.cells import Cells, unit_scores
-from scorio.sequential.contrasts import ContrastBlock, score_block
-from scorio.sequential.pairs import cluster_spread
-from scorio.sequential.trial_sequence import TrialSequence
+from scorio.sequential.parts import (
+    Cells,
+    ContrastBlock,
+    TrialSequence,
+    cluster_spread,
+    score_block,
+    unit_scores,
+)
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]

@@ -7,14 +7,13 @@ references are not compared, because no trial could change the result.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import Coded, SessionError
-from scorio.sequential.cells import Cells
-
-FINISHED = 2**62
-"""Trials of a reference: more than any model can have."""
+from scorio.sequential.parts import Cells
 
 
 def check_references(spec: SessionSpec) -> None:
@@ -47,7 +46,7 @@ def check_references(spec: SessionSpec) -> None:
                 )
 
 
-def load_references(spec: SessionSpec, cells: tuple[Cells, ...]) -> None:
+def load_references(spec: SessionSpec, cells: Sequence[Cells]) -> None:
     """Give the cells the trials of the references."""
     for row, reference in enumerate(spec.references, start=len(spec.models)):
         for task, moments in zip(spec.tasks, cells, strict=True):

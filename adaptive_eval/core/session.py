@@ -29,13 +29,13 @@ from adaptive_eval.core.issuing import Issuer
 from adaptive_eval.core.model_states import InFlightTrial, ModelStates
 from adaptive_eval.core.next_look import next_look
 from adaptive_eval.core.overview import results
-from adaptive_eval.core.references import FINISHED
 from adaptive_eval.core.results import Decision, Forecast, Results, StopVerdict
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.core.spec_checks import check_budgets
 from adaptive_eval.errors import SessionError
 from adaptive_eval.stops import StopReason
 from adaptive_eval.trial import TrialKey, TrialRequest
+from scorio.sequential.parts import FINISHED
 
 READ_BATCH = 64
 """Outcomes that may wait before contrasts are read, while not every needed model has made a step."""

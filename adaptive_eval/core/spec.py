@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.plugins import load_rule
-from scorio.sequential import families, rules
-from scorio.sequential.fold import Levels
+from scorio.sequential import parts
+from scorio.sequential.parts import Levels
 
 GoalKind = Literal["ranking", "top-k", "baseline", "width", "threshold", "budget", "pairs", "all"]
 RuleName = Literal["anytime", "exact", "zscore"]
@@ -303,7 +303,7 @@ class StoppingSpec:
         """Whether the rule is one of an installed package."""
         return self.rule not in RULES
 
-    def make_rule(self, unit: float) -> rules.Rule:
+    def make_rule(self, unit: float) -> parts.Rule:
         """Return the rule object; `unit` is the score range of a unit score.
 
         Raises
@@ -314,10 +314,10 @@ class StoppingSpec:
         alpha = 1.0 - self.confidence
         margin = None if self.equivalence is None else self.equivalence / unit
         if self.rule == "zscore":
-            return rules.ZScore(self.threshold)
+            return parts.ZScore(self.threshold)
         if self.own_rule:
             return load_rule(self.rule, alpha, margin)
-        kinds = {"anytime": rules.Anytime, "exact": rules.Exact}
+        kinds = {"anytime": parts.Anytime, "exact": parts.Exact}
         return kinds[self.rule](alpha, margin)
 
 
@@ -394,13 +394,13 @@ class SessionSpec:
         models = [model.name for model in self.models]
         return (*models, *(reference.name for reference in self.references))
 
-    def levels(self, rule: rules.Rule, hypotheses: int) -> Levels:
+    def levels(self, rule: parts.Rule, hypotheses: int) -> Levels:
         """Return the thresholds of winners and ties, with so many contrasts that can get a winner."""
         stopping = self.stopping
-        family = families.family("pair" if stopping.rule == "zscore" else stopping.family)
+        family = parts.family("pair" if stopping.rule == "zscore" else stopping.family)
         if self.of_a_set:
-            family = families.TopSet(self.goal.k, len(self.names))
-        ties = families.family(stopping.family if stopping.ties == "family" else "pair")
+            family = parts.TopSet(self.goal.k, len(self.names))
+        ties = parts.family(stopping.family if stopping.ties == "family" else "pair")
         kept = 1.0 - FLIP_SHARE if self.greedy else 1.0
         alpha = kept * (1.0 - stopping.confidence)
         return Levels(family, ties, max(hypotheses, 1), kept * rule.level, alpha, rule.fixed_threshold)

@@ -15,7 +15,7 @@ import numpy as np
 
 from adaptive_eval.core.spec import BudgetSpec, GoalKind, GoalSpec, QuestionPolicy, SessionSpec
 from adaptive_eval.errors import Coded, UsageError
-from scorio.sequential.evidence import MIN_QUESTIONS
+from scorio.sequential.parts import MIN_QUESTIONS
 
 FAMILIES = ("holm", "pair")
 

@@ -14,7 +14,7 @@ from adaptive_eval.core.results import Change
 from adaptive_eval.errors import Coded
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.trial import TrialKey
-from scorio.sequential.drift import DriftEvidence, rank_among
+from scorio.sequential.parts import DriftEvidence, rank_among
 
 FALSE_ALARM: Final = 0.001
 """Chance of a false warning about a model and its servers in a run, at most, whenever one looks."""

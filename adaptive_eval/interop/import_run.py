@@ -27,7 +27,7 @@ from adaptive_eval.interop.sequences import MISSING_TRIAL, TrialSequences, seque
 from adaptive_eval.store.records import SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Missing, Score, TrialKey, TrialOutcome, TrialRequest, Usage
-from scorio.sequential.cells import unit_scores
+from scorio.sequential.parts import unit_scores
 
 MOST_LEVELS = 16
 """Different scores that can each be a category of their own."""

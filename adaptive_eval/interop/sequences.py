@@ -11,7 +11,7 @@ import numpy.typing as npt
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.gather import Cells
 from adaptive_eval.simulate.coins import asked
-from scorio.sequential.trial_sequence import RunSequence
+from scorio.sequential.parts import RunSequence
 
 MISSING_TRIAL = -1
 """Row of an index that has no recorded trial."""

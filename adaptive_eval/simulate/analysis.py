@@ -18,7 +18,7 @@ from adaptive_eval.simulate.many_runs import Progress, Workers, collected, simul
 from adaptive_eval.simulate.recorded import RecordedAnswers, RecordedOutcomes
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult
 from scorio.rank import rank_with_confidence
-from scorio.sequential.families import rank_intervals
+from scorio.sequential.parts import rank_intervals
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate.coins import Answers, BiasedCoins, Fitted, LikelyChances
 from adaptive_eval.simulate.recorded import RecordedOutcomes
-from scorio.sequential.cells import fit_prior, unit_scores
+from scorio.sequential.parts import fit_prior, unit_scores
 from scorio.study import biased_coins
 
 SPREAD_OF_MEANS = (0.3, 0.7)

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import UsageError
-from scorio.sequential.cells import unit_scores
-from scorio.sequential.trial_sequence import RunSequence
+from scorio.sequential.parts import RunSequence, unit_scores
 from scorio.study import biased_coins
 
 ENDLESS = int(np.iinfo(np.int64).max)

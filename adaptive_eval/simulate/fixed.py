@@ -14,7 +14,7 @@ from adaptive_eval.errors import UsageError
 from adaptive_eval.simulate.coins import Answers, Stream, asked, drawn_from
 from adaptive_eval.simulate.many_runs import Progress, Workers, collected, map_replicates
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult
-from scorio.sequential.trial_sequence import RunSequence
+from scorio.sequential.parts import RunSequence
 
 ONE_LOOK = 1.645
 """The paper's z for a ranking confidence of 95 %."""

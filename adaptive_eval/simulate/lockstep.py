@@ -18,7 +18,7 @@ from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.simulate.coins import Stream
 from adaptive_eval.simulate.result import RunOutcome, scores_until
 from adaptive_eval.stops import StopReason
-from scorio.sequential.fold import STEP_BITS
+from scorio.sequential.parts import STEP_BITS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -26,8 +26,7 @@ from adaptive_eval.simulate.lockstep import (
 )
 from adaptive_eval.simulate.result import RunOutcome, SimulationResult
 from adaptive_eval.simulate.virtual_time import Latency, run_events
-from scorio.sequential.cells import unit_scores
-from scorio.sequential.trial_sequence import RunSequence
+from scorio.sequential.parts import RunSequence, unit_scores
 
 Progress = Callable[[int, int], None]
 """Called with the replicates done and their number."""

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from adaptive_eval.core.spec import SessionSpec, TaskSpec
 from adaptive_eval.errors import OutcomesError
 from adaptive_eval.simulate.coins import ENDLESS, Floats, Ints, asked, to_score_units
-from scorio.sequential.cells import unit_scores
-from scorio.sequential.trial_sequence import RunSequence
+from scorio.sequential.parts import RunSequence, unit_scores
 
 NO_TRIAL = -1
 """Category where there is no such trial."""

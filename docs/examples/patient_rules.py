@@ -7,8 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from adaptive_eval.core.allocate import AllocationView
-from scorio.sequential.contrasts import ContrastBlock
-from scorio.sequential.rules import Anytime, Bools, Floats
+from scorio.sequential.parts import Anytime, Bools, ContrastBlock, Floats
 
 
 @dataclass(frozen=True)

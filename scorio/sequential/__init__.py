@@ -6,7 +6,7 @@ takes. :func:`paired_difference`, :func:`permutation_test`, :func:`mcnemar`, :fu
 :func:`posterior_interval` are for one look after a number of trials fixed in advance.
 """
 
-from scorio.sequential.boards import Board, board
+from scorio.sequential.boards import Board
 from scorio.sequential.comparison import Comparison, Score, compare, score
 from scorio.sequential.families import rank_intervals
 from scorio.sequential.fixed_tests import (
@@ -17,8 +17,9 @@ from scorio.sequential.fixed_tests import (
     permutation_test,
     posterior_interval,
 )
-from scorio.sequential.monitor import Monitor, MonitorState
+from scorio.sequential.monitor import Monitor
 from scorio.sequential.planning import Forecast, SampleSize, forecast, sample_size
+from scorio.sequential.standings import Standings, board
 
 __all__ = [
     "Board",
@@ -26,9 +27,9 @@ __all__ = [
     "FixedTest",
     "Forecast",
     "Monitor",
-    "MonitorState",
     "SampleSize",
     "Score",
+    "Standings",
     "board",
     "bootstrap",
     "compare",

@@ -1,4 +1,4 @@
-"""From arguments to trials along a trial sequence, and from estimates to intervals."""
+"""From arguments to trials along a trial sequence."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scorio._labels import Outcomes
 from scorio.eval._arguments import positive
 from scorio.eval._inputs import Missing, read_trials
-from scorio.sequential.betting import ScoreBets
-from scorio.sequential.cells import Cells, unit_scores
-from scorio.sequential.contrasts import ContrastBlock, Target
-from scorio.sequential.evidence import MIN_QUESTIONS, confidence_radius
-from scorio.sequential.trial_sequence import RunSequence, TrialSequence
+from scorio.sequential.evidence import MIN_QUESTIONS
+from scorio.sequential.moments import unit_scores
+from scorio.sequential.trial_sequence import TrialSequence
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -62,22 +60,6 @@ def lay_out(trials: Integers, order: Order) -> tuple[TrialSequence, Integers]:
         sequence.extend(np.arange(questions))
     steps = questions * repeats
     return sequence, trials[:, sequence.question(0, steps), sequence.repeats(0, steps)]
-
-
-def interval(block: ContrastBlock, alpha: float, margin: float | None = None) -> tuple[Floats, Floats]:
-    """Return the confidence sequence of a block's estimates; unbounded before the tenth question.
-
-    Its variance is V_κ: V is right where two models agree and too small elsewhere.
-    """
-    radius = confidence_radius(block.guarded, alpha, margin) + block.slack
-    radius = np.where(block.questions >= MIN_QUESTIONS, radius, np.inf)
-    return block.difference - radius, block.difference + radius
-
-
-def log_e_against(cells: Cells, level: float, target: Target, steps: int) -> Floats:
-    """Return the log e-values, after each step, that the only model's score differs from `level`."""
-    bets = ScoreBets([cells], RunSequence.of_task(cells.sequence), [1.0], [0], [level], target)
-    return np.asarray(bets.read(np.arange(1), 0, steps)[0])
 
 
 def read_weights(weights: ArrayLike | None) -> tuple[Floats, float, float]:

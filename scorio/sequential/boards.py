@@ -1,211 +1,327 @@
-"""Compare several models, with one error rate for all pairs that holds at every look."""
+"""The board: tell it outcomes, and it calls contrasts of models in the order of the log.
+
+Each contrast is read along its own two models (:mod:`scorio.sequential.fold`), so a slow answer delays the
+contrasts of its model and no others. Sessions, simulations, monitors and comparisons of recorded outcomes are
+faces of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from math import log
-from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scorio._labels import Outcomes, read_labels
-from scorio._named import Named, plotting
-from scorio.eval._arguments import credibility
-from scorio.eval._inputs import Missing, read_trials
-from scorio.sequential._recorded import Order, interval, lay_out, read_margin, read_weights
+from scorio.sequential.answers import Answers
 from scorio.sequential.cells import Cells
-from scorio.sequential.contrasts import Target, score_block
-from scorio.sequential.families import rank_intervals
-from scorio.sequential.fold import OPEN, TIE, WORSE, Piece, course_of, fold_of_pairs, moments
-from scorio.sequential.pairs import PairReader, cluster_spread
-from scorio.sequential.rules import Anytime
+from scorio.sequential.contrasts import Contrasts, Target
+from scorio.sequential.courses import Courses
+from scorio.sequential.families import family as family_of
+from scorio.sequential.fold import (
+    NEVER,
+    OPEN,
+    STEP_BITS,
+    Course,
+    Event,
+    Fold,
+    Levels,
+    Piece,
+    moments,
+)
+from scorio.sequential.intervals import EXACT, Intervals
+from scorio.sequential.rules import Rule
+from scorio.sequential.trial_sequence import RunSequence, TrialSequence
 
-Floats: TypeAlias = NDArray[np.float64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Needed = Callable[[Ints, Floats, Bools], Bools]
 
-_BLOCK = 512
-"""Trials of each model that are read at once."""
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A contrast was decided, as `event` says.
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Board(Named):
-    """Results of several models and their order.
-
-    Parameters
-    ----------
-    names : tuple of str
-        The models.
-    scores, low, high : ndarray, shape (L,)
-        Mean scores after all trials; each interval holds on its own at every look.
-    ranks : tuple of (int, int)
-        Interval of each model's rank, all at once at the level of the family.
-    verdicts : dict
-        ``"i > j"`` names to the trials at which winner i was declared; ``"i = j"`` for ties.
-    open : tuple of (str, str)
-        Pairs without a verdict.
-    difference : ndarray, shape (L, L)
-        Row minus column, after all trials.
-    p_values : ndarray, shape (L, L)
-        Always-valid p-value of each pair on its own: 1 over the largest evidence until its verdict, or 1.
-    confidence, family, equivalence
-        As given.
+    `difference` and its confidence sequence from `low` to `high` are in unit scores; `statistic` is on the
+    rule's own scale.
     """
 
-    names: tuple[str, ...]
-    scores: Floats
-    low: Floats
-    high: Floats
-    ranks: tuple[tuple[int, int], ...]
-    verdicts: dict[str, int]
-    open: tuple[tuple[str, str], ...]
-    difference: Floats
-    p_values: Floats
-    confidence: float
-    family: str
-    equivalence: float | None
-
-    def rows(self) -> Mapping[str, Any]:
-        """Return one row a model, the best first."""
-        order = np.argsort(-self.scores, kind="stable")
-        best, worst = np.array(self.ranks).T
-        return {
-            "model": [self.names[model] for model in order],
-            "score": self.scores[order],
-            "low": self.low[order],
-            "high": self.high[order],
-            "best_rank": best[order],
-            "worst_rank": worst[order],
-        }
-
-    def __str__(self) -> str:
-        """Show the models, the best first, with intervals of their scores and ranks."""
-        width = max(len(name) for name in (*self.names, "model"))
-        lines = [f"{'model':<{width}}   score  interval            rank"]
-        for name, *values, best, worst in zip(*self.rows().values(), strict=True):
-            score, low, high = values
-            rank = f"{best}" if best == worst else f"{best}-{worst}"
-            lines.append(f"{name:<{width}}  {score:6.4f}  [{low:.4f}, {high:.4f}]    {rank}")
-        lines.append(
-            f"{len(self.open)} of {len(self.names) * (len(self.names) - 1) // 2} pairs are open; "
-            f"{self.family} at {100 * self.confidence:g} %, valid at every look"
-        )
-        return "\n".join(lines)
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw the scores with their intervals, the best on top; needs matplotlib."""
-        axes = plotting(axes)
-        table = self.rows()
-        at = np.arange(len(self.names))[::-1]
-        score = table["score"]
-        axes.errorbar(score, at, xerr=[score - table["low"], table["high"] - score], fmt="o", capsize=3)
-        axes.set_yticks(at, table["model"])
-        axes.set_xlabel("mean score")
-        return axes
+    event: Event
+    difference: float
+    low: float
+    high: float
+    questions: int
+    statistic: float
 
 
-def board(
-    R: Outcomes,
-    *,
-    family: str = "holm",
-    equivalence: float | None = None,
-    confidence: float = 0.95,
-    target: Target = "benchmark",
-    clusters: ArrayLike | None = None,
-    order: Order = 0,
-    weights: ArrayLike | None = None,
-    missing: Missing = None,
-    names: Sequence[str] | None = None,
-) -> Board:
-    """Compare all pairs of several models, with one error rate for the whole board at every look.
+class Board:
+    """Contrasts of models, called while outcomes are told.
 
     Parameters
     ----------
-    R : array_like of int, shape (L, M, N), or mapping of names to matrices (M, N)
-        Outcomes of L models on the same M questions. The keys of a mapping, the labels of the first axis of
-        an xarray.DataArray and the index of a pandas.DataFrame (L, M) become the names.
-    family : {'holm', 'pair'}
-        What `confidence` promises: no wrong winner on the board, or no wrong winner in a given pair.
-    equivalence, confidence, target, clusters, order, weights, missing
-        As in :func:`compare`. Models with unequal numbers of trials are padded and `missing` marks the rest.
-    names : sequence of str, optional
-        Names of the models.
+    answers : Answers
+        The models' answers along their trial sequences.
+    contrasts : Contrasts
+        What is compared.
+    rule : Rule
+        The stopping rule.
+    levels : Levels
+        Thresholds of winners and ties.
+    margin : float, optional
+        Equivalence margin in unit scores.
+    needed : callable, optional
+        From verdicts, scores and dropped contrasts to the contrasts that are needed; by default all that are
+        open.
+    review : int, optional
+        Every how many steps of a model `needed` is asked again, with the scores by then.
 
-    Returns
-    -------
-    Board
-        Rank intervals, scores with intervals, declared winners and ties, and the open pairs.
-
-    Raises
-    ------
-    ValueError
-        If an argument is malformed; the message names it and the value.
+    Attributes
+    ----------
+    fold : Fold
+        Verdicts, and what is needed.
+    members : list of int
+        Models that a needed contrast has.
+    version : int
+        Grows whenever what is known of the contrasts has changed.
 
     Examples
     --------
-    >>> rng = np.random.default_rng(2)
-    >>> chances = {"small": 0.3, "medium": 0.5, "large": 0.8}
-    >>> outcomes = {name: rng.random((300, 2)) < p for name, p in chances.items()}
-    >>> print(board(outcomes))
-    model    score  interval            rank
-    large   0.8050  [0.7541, 0.8559]    1
-    medium  0.4883  [0.4246, 0.5521]    2
-    small   0.3217  [0.2630, 0.3803]    3
-    0 of 3 pairs are open; holm at 95 %, valid at every look
+    >>> from scorio.sequential import Board
+    >>> board = Board.of_pairs(TrialSequence(range(100)), 2, Anytime(0.05))
+    >>> calls = [call for t in range(60) for model in (0, 1) for call in board.tell(model, t, 1 - model)]
+    >>> [(call.event.verdict, call.event.step) for call in calls]
+    [(1, 24)]
     """
-    found, tensor = read_labels(R)
-    scores, lowest, scale = read_weights(weights)
-    trials = read_trials("R", tensor, scores.size, missing, models=True)
-    models = len(trials)
-    if models < 2:
-        raise ValueError(f"R must have at least two models; got shape {trials.shape}")
-    labels = tuple(map(str, names or found or (f"model {number}" for number in range(models))))
-    if len(labels) != models:
-        raise ValueError(f"names must have one name a model, {models}; got {len(labels)}")
-    alpha, margin = 1.0 - credibility(confidence), read_margin(equivalence, scale)
-    sequence, categories = lay_out(trials, order)
-    cells = Cells(sequence, scores, models)
-    pairs = np.array(list(combinations(range(models), 2)))
-    fold, every = fold_of_pairs(len(pairs), family, alpha), np.arange(len(pairs))
-    reader = PairReader(cells, pairs[:, 0], pairs[:, 1], target, clusters, margin, fold.levels.guard)
-    rule = Anytime(alpha, margin)
-    for start in range(0, categories.shape[1], _BLOCK):
-        stop = min(start + _BLOCK, categories.shape[1])
-        cells.absorb(np.arange(models), categories[:, start:stop])
-        block = reader.read(every, stop)
-        cells.forget(stop - 1)
-        position = np.tile(np.arange(start + 1, stop + 1), (len(pairs), 1))
-        course = course_of(rule, block, sequence.complete(start, stop))
-        fold.read([Piece(every, start, moments(position, start), course)])
-    spread = cluster_spread(cells, clusters)
-    means = score_block(cells.latest(), sequence.questions, target, spread, guard=log(1.0 / alpha))
-    low, high = interval(means, alpha)
-    difference = np.zeros((models, models))
-    difference[pairs[:, 0], pairs[:, 1]] = scale * block.difference[:, -1]
-    p_values = np.ones((models, models))
-    p_values[pairs[:, 0], pairs[:, 1]] = np.exp(-np.maximum(fold.latest.statistic, 0.0))
-    better, verdicts, undecided = [], {}, []
-    for pair in np.argsort(fold.decided_at, kind="stable").tolist():
-        said = int(fold.verdict[pair])
-        i, j = (pairs[pair, ::-1] if said == WORSE else pairs[pair]).tolist()
-        if said == OPEN:
-            undecided.append((labels[i], labels[j]))
-            continue
-        verdicts[f"{labels[i]} {'=' if said == TIE else '>'} {labels[j]}"] = int(fold.decided_at[pair])
-        if said != TIE:
-            better.append((i, j))
-    return Board(
-        names=labels,
-        scores=lowest + scale * means.difference[:, 0],
-        low=lowest + scale * np.clip(low[:, 0], 0.0, 1.0),
-        high=lowest + scale * np.clip(high[:, 0], 0.0, 1.0),
-        ranks=tuple(rank_intervals(models, better)),
-        verdicts=verdicts,
-        open=tuple(undecided),
-        difference=difference - difference.T,
-        p_values=np.minimum(p_values, p_values.T),
-        confidence=confidence,
-        family=family,
-        equivalence=equivalence,
-    )
+
+    def __init__(
+        self,
+        answers: Answers,
+        contrasts: Contrasts,
+        rule: Rule,
+        levels: Levels,
+        margin: float | None = None,
+        *,
+        needed: Needed | None = None,
+        review: int | None = None,
+    ) -> None:
+        self.answers, self.contrasts, self.rule, self.margin = answers, contrasts, rule, margin
+        self.scores = np.where(answers.progress > 0, answers.scores().difference[:, 0], 0.0)
+        """Scores of the models when they were last reviewed; those of references from the start."""
+        self._gone: set[int] = set()
+        self._needs = needed
+        self._review_every = review or NEVER
+        self._review_at = self._review_every
+        self.courses = Courses(answers, contrasts, rule, levels, margin)
+        self.fold = Fold(contrasts.measured, levels, self._needed)
+        self.intervals = Intervals(contrasts, self.courses.bets, levels.alpha, margin)
+        self.version = 0
+        self.members = self._members()
+
+    @classmethod
+    def of_pairs(
+        cls,
+        sequence: TrialSequence,
+        models: int,
+        rule: Rule,
+        family: str = "pair",
+        scores: ArrayLike = (0.0, 1.0),
+        target: Target = "benchmark",
+        clusters: ArrayLike | None = None,
+        *,
+        contrasts: Contrasts | None = None,
+    ) -> Board:
+        """Return the board of all pairs of models (or some contrasts) on one task, at the level of the rule.
+
+        Parameters
+        ----------
+        sequence : TrialSequence
+            The order in which the questions are asked.
+        models : int
+            Number of models.
+        rule : Rule
+            The stopping rule, with its level and its equivalence margin.
+        family : {'holm', 'pair'}
+            How winners share the level; each tie has the level to itself.
+        scores : array_like of float
+            Score of each category, in [0, 1].
+        target, clusters
+            As in :func:`scorio.sequential.compare`.
+        contrasts : Contrasts, optional
+            By default all pairs.
+        """
+        contrasts = Contrasts.pairs(models) if contrasts is None else contrasts
+        each = family_of("pair")
+        hypotheses = max(contrasts.hypotheses, 1)
+        levels = Levels(family_of(family), each, hypotheses, rule.level, rule.level)
+        cells = Cells(sequence, np.asarray(scores, dtype=np.float64), models)
+        guard = log(1.0 / rule.level)
+        run = RunSequence.of_task(sequence)
+        answers = Answers(run, [cells], models, [1.0], target, [clusters], guard)
+        return cls(answers, contrasts, rule, levels, getattr(rule, "equivalence", None))
+
+    # ------------------------------------------------------------------ telling
+
+    def tell(self, model: int, index: int, category: int) -> list[Call]:
+        """Add the outcome of a model's trial at an index of its sequence; return the calls that follow.
+
+        `category` is that of the answer, or MISSING. Outcomes may come in any order.
+        """
+        self.answers.add(model, index, category)
+        return self.read()
+
+    def tell_all(self, categories: Ints, step: int = 512) -> None:
+        """Add recorded categories along the trial sequence, shape (models, steps), so many steps at once."""
+        for start in range(0, categories.shape[1], step):
+            self.answers.extend(categories[:, start : start + step])
+            self.read()
+
+    def read(self, seen: list[Piece] | None = None) -> list[Call]:
+        """Absorb what has been told and return the calls that follow; the steps read are added to `seen`."""
+        self.answers.absorb()
+        return self.advance(seen)
+
+    def advance(self, seen: list[Piece] | None = None) -> list[Call]:
+        """Read the trials absorbed since the last call, and return the new calls in order."""
+        pieces = [self._piece(rows, stop) for rows, stop in self._readable()]
+        if seen is not None:
+            seen.extend(pieces)
+        if self._review_every == NEVER:
+            events = self.fold.read(pieces)
+        else:
+            events = self.fold.read(pieces, self._next_review, self._review)
+        self._note_needed()
+        self._forget()
+        return self._described(events) if events else []
+
+    def lose(self, model: int) -> None:
+        """Drop the undecided contrasts of a model that will get no more answers."""
+        self._gone.add(model)
+        self.fold.drop((self.contrasts.first == model) | (self.contrasts.second == model))
+        self._note_needed()
+
+    # ------------------------------------------------------------------ looking
+
+    @property
+    def alpha(self) -> float:
+        """1 minus the confidence."""
+        return self.fold.levels.alpha
+
+    @property
+    def latest(self) -> Course:
+        """Values of the contrasts at the last step read, or at their call."""
+        return self.fold.latest
+
+    @property
+    def reached(self) -> int:
+        """Steps that every needed contrast has been read to."""
+        needed = self.fold.needed
+        return int(self.fold.progress[needed].min()) if needed.any() else 0
+
+    @property
+    def lost(self) -> Bools:
+        """Contrasts that were dropped undecided."""
+        return np.asarray(self.fold.lost & (self.fold.verdict == OPEN))
+
+    def exact(self, row: int) -> bool:
+        """Return whether a contrast is known: all questions are answered, by models without noise."""
+        return bool(self.latest.guarded[row] <= EXACT)
+
+    def interval(self, rows: slice | list[int] = slice(None)) -> tuple[Floats, Floats]:
+        """Confidence sequence of some contrasts at the run's confidence, in unit scores."""
+        fold, latest = self.fold, self.latest
+        estimates = (latest.difference[rows], latest.variance[rows], latest.guarded[rows], latest.slack[rows])
+        return self.intervals.of(rows, fold.verdict[rows], *estimates)
+
+    @property
+    def undecidable(self) -> Bools:
+        """Needed contrasts that hardly any number of trials could decide, since lost answers weigh too much.
+
+        A winner needs |D| above what the lost answers could make of it, a tie needs both together below ε/2
+        (:func:`scorio.sequential.evidence.tie_boundary`). The noise is below what the lost answers weigh, and
+        many times the trials until now would be needed for it to fall below the distance to either.
+        """
+        needed, latest = self.fold.needed, self.latest
+        size, slack = np.abs(latest.difference), latest.slack
+        low, high = self.interval()
+        noise = (high - low) / 2.0 - slack
+        distance = np.maximum(size, 0.5 * (self.margin or 0.0) - size) - slack
+        # To bring the noise down to a quarter, 16 times the trials are needed.
+        either = (noise <= slack) & (4.0 * distance <= noise)
+        wide = 2.0 * slack >= self.contrasts.width
+        return np.asarray(needed & (slack > 0.0) & np.where(self.contrasts.measured, wide, either))
+
+    # ------------------------------------------------------------------ reading
+
+    def _readable(self) -> Iterator[tuple[Ints, int]]:
+        """Yield undecided contrasts that can be read on together, with the step to read to."""
+        far, fold = self.answers.progress, self.fold
+        limit = np.minimum(far[self.contrasts.first], far[self.contrasts.partner])
+        ready = ((fold.verdict == OPEN) & (limit > fold.progress)).nonzero()[0]
+        if ready.size == 0:
+            return
+        start, stop = int(fold.progress[ready[0]]), int(limit[ready[0]])
+        if (limit[ready] == stop).all() and (fold.progress[ready] == start).all():
+            yield ready, stop
+            return
+        key = fold.progress[ready] * (int(limit.max()) + 1) + limit[ready]
+        order = np.argsort(key, kind="stable")
+        for group in np.split(ready[order], np.flatnonzero(np.diff(key[order])) + 1):
+            yield group, int(limit[group[0]])
+
+    def _piece(self, rows: Ints, stop: int) -> Piece:
+        start, contrasts = int(self.fold.progress[rows[0]]), self.contrasts
+        position = self.answers.positions(contrasts.first[rows], start, stop)
+        if not contrasts.single[rows].all():
+            other = self.answers.positions(contrasts.partner[rows], start, stop)
+            position = np.maximum(position, other)
+        return Piece(rows, start, moments(position, start), self.courses.read(rows, start, stop))
+
+    def _described(self, events: Sequence[Event]) -> list[Call]:
+        """Return the calls with their estimates, their intervals found together."""
+        rows = [event.contrast for event in events]
+        latest, (low, high) = self.latest, self.interval(rows)
+        columns = (latest.difference[rows], low, high, latest.questions[rows], latest.statistic[rows])
+        estimates = zip(*(column.tolist() for column in columns), strict=True)
+        return [Call(one, *values) for one, values in zip(events, estimates, strict=True)]
+
+    def _forget(self) -> None:
+        undecided = self.fold.verdict == OPEN
+        if undecided.any():
+            self.answers.forget(max(int(self.fold.progress[undecided].min()) - 1, 0))
+
+    # ------------------------------------------------------------------ what is needed
+
+    def _needed(self, verdict: Ints, lost: Bools) -> Bools:
+        if self._needs is None:
+            return np.asarray((verdict == OPEN) & ~lost)
+        return self._needs(verdict, self.scores, lost)
+
+    def _note_needed(self) -> None:
+        self.version += 1
+        self.members = self._members()
+
+    def _members(self) -> list[int]:
+        asked = len(self.answers.furthest)
+        needed = np.zeros(self.scores.size + 1, dtype=bool)  # the last one is no model, as second may be
+        rows = self.fold.needed
+        needed[self.contrasts.first[rows]] = needed[self.contrasts.second[rows]] = True
+        members: list[int] = np.flatnonzero(needed[:asked]).tolist()
+        return members
+
+    def _next_review(self) -> int:
+        """Return the moment at which the first needed model has reached the step of the next review."""
+        there = [model for model in self._members() if self.answers.progress[model] >= self._review_at]
+        if not there:
+            return NEVER
+        at = self.answers.positions(np.array(there), self._review_at - 1, self._review_at)
+        return (int(at.min()) << STEP_BITS) + self._review_at
+
+    def _review(self, position: int) -> None:
+        """Look at the scores that needed models had at a position of the log."""
+        for model in self._members():
+            steps = self.answers.steps_at(model, position)
+            if steps:
+                self.scores[model] = self.answers.score_at(model, steps)
+        self._review_at += self._review_every

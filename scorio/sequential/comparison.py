@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
+from math import exp
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -14,19 +14,11 @@ from scorio._labels import Outcomes, name_of, read_labels
 from scorio._named import Named, plotting
 from scorio.eval._arguments import credibility, finite
 from scorio.eval._inputs import Missing, read_trials
-from scorio.sequential._recorded import (
-    Order,
-    interval,
-    lay_out,
-    log_e_against,
-    read_margin,
-    read_pair,
-    read_weights,
-)
-from scorio.sequential.cells import Cells
-from scorio.sequential.contrasts import Target, score_block
-from scorio.sequential.evidence import MIN_QUESTIONS, log_evidence
-from scorio.sequential.pairs import PairReader
+from scorio.sequential._recorded import Order, lay_out, read_margin, read_pair, read_weights
+from scorio.sequential.boards import Board
+from scorio.sequential.contrasts import SINGLE, Contrasts, Target
+from scorio.sequential.evidence import MIN_QUESTIONS, confidence_radius, log_evidence
+from scorio.sequential.fold import BETTER, TIE, WORSE, Piece
 from scorio.sequential.rules import Anytime
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -135,6 +127,10 @@ class Score(Named):
         Largest evidence that the score is not `against`; at least 1 / (1 - confidence) for a verdict.
     name : str or None
         The model.
+    p_value : float or None
+        Always-valid p-value of a score of `against`: 1 / e_value or 1.
+    course_score, course_low, course_high : ndarray
+        Score and interval after each trial.
     """
 
     score: float
@@ -144,8 +140,21 @@ class Score(Named):
     against: float | None
     verdict: str | None
     trials: int
-    e_value: float | None = None
-    name: str | None = None
+    e_value: float | None
+    name: str | None
+    p_value: float | None
+    course_score: Floats
+    course_low: Floats
+    course_high: Floats
+
+    def rows(self) -> Mapping[str, Any]:
+        """Return the course, one row a trial."""
+        return {
+            "trials": np.arange(1, self.course_score.size + 1),
+            "score": self.course_score,
+            "low": self.course_low,
+            "high": self.course_high,
+        }
 
     def __str__(self) -> str:
         """Say score, interval and verdict in a line."""
@@ -241,44 +250,24 @@ def compare(
         raise ValueError(f"A and names must be of two models; got {len(trials)} and {len(labels)}")
     alpha, margin = 1.0 - credibility(confidence), read_margin(equivalence, scale)
     sequence, categories = lay_out(trials, order)
-    cells = Cells(sequence, scores, 2)
-    cells.absorb(np.arange(2), categories)
-    steps = categories.shape[1]
-    reader = PairReader(cells, [0], [1], target, clusters, margin, log(1.0 / alpha))
-    block = reader.read(np.arange(1), steps)
-    rule = Anytime(alpha, margin)
-    evidence = rule.statistic(block, sequence.complete(0, steps))[0]
-    won, tied = evidence >= log(1.0 / alpha), rule.tied(block)[0]
-    called = np.flatnonzero(won | tied)
-    at = int(called[0]) if called.size else steps - 1
-    verdict: Verdict = "open"
-    if called.size:
-        verdict = "tie" if not won[at] else "first" if block.difference[0, at] > 0 else "second"
-    low, high = interval(block, alpha, margin)
-    # A verdict bounds the difference too, sometimes before the interval does.
-    after = np.arange(steps) >= at
-    if verdict == "first":
-        low = np.where(after & (high > 0.0), np.maximum(low, 0.0), low)
-    elif verdict == "second":
-        high = np.where(after & (low < 0.0), np.minimum(high, 0.0), high)
-    elif verdict == "tie" and margin is not None:
-        low = np.where(after & (high > -margin), np.maximum(low, -margin), low)
-        high = np.where(after & (low < margin), np.minimum(high, margin), high)
-    largest = float(evidence.max())
+    board = Board.of_pairs(sequence, 2, Anytime(alpha, margin), "pair", scores, target, clusters)
+    read = _Reading(board, categories)
+    verdicts: dict[int, Verdict] = {BETTER: "first", WORSE: "second", TIE: "tie"}
+    low, high, difference = *read.interval(), read.course.difference[0]
     return Comparison(
-        verdict=verdict,
-        trials=at + 1,
-        e_value=exp(min(largest, 700.0)),
-        difference=scale * float(block.difference[0, -1]),
-        low=scale * float(low[0, -1]),
-        high=scale * float(high[0, -1]),
+        verdict=verdicts.get(read.verdict, "open"),
+        trials=read.trials,
+        e_value=read.e_value,
+        difference=scale * float(difference[-1]),
+        low=scale * float(low[-1]),
+        high=scale * float(high[-1]),
         confidence=confidence,
         equivalence=equivalence,
-        p_value=exp(-max(largest, 0.0)),
-        course_difference=scale * block.difference[0],
-        course_low=scale * low[0],
-        course_high=scale * high[0],
-        course_log_e=log_evidence(block.difference, block.variance, margin)[0],
+        p_value=read.p_value,
+        course_difference=scale * difference,
+        course_low=scale * low,
+        course_high=scale * high,
+        course_log_e=log_evidence(difference, read.course.variance[0], margin),
         names=(str(labels[0]), str(labels[1])),
     )
 
@@ -336,15 +325,7 @@ def score(
     0.7050 [0.6329, 0.7771] at 95 %, valid at every look; above 0.5 (after 114 trials)
     """
     scores, lowest, scale = read_weights(weights)
-    alpha = 1.0 - credibility(confidence)
-    sequence, categories = lay_out(read_trials("A", A, scores.size, missing)[None], order)
-    cells = Cells(sequence, scores, 1)
-    cells.absorb(np.arange(1), categories)
-    steps = categories.shape[1]
-    path = score_block(cells.path(np.arange(1), 0, steps), sequence.questions, target, guard=log(1.0 / alpha))
-    low, high = interval(path, alpha)
-    least, most = max(float(low[0, -1]), 0.0), min(float(high[0, -1]), 1.0)
-    verdict, trials, e_value = None, steps, None
+    alpha, level = 1.0 - credibility(confidence), 0.0
     if against is not None:
         level = (finite("against", against) - lowest) / scale
         if not 0.0 < level < 1.0:
@@ -352,25 +333,66 @@ def score(
                 f"against must lie between the lowest and the highest weight, {lowest:g} and "
                 f"{lowest + scale:g}; got {against!r}"
             )
-        log_e = log_e_against(cells, level, target, steps)
-        log_e[path.questions[0] < MIN_QUESTIONS] = -np.inf
-        e_value, called = exp(min(float(log_e.max()), 700.0)), np.flatnonzero(log_e >= log(1.0 / alpha))
-        verdict = "open"
-        if called.size:
-            trials = int(called[0]) + 1
-            verdict = "above" if path.difference[0, called[0]] > level else "below"
-            if verdict == "above" and most > level:
-                least = max(least, level)
-            elif verdict == "below" and least < level:
-                most = min(most, level)
+    sequence, categories = lay_out(read_trials("A", A, scores.size, missing)[None], order)
+    # Without a number the score is measured to no width at all: nothing is ever called.
+    width = np.full(1, 0.0 if against is None else np.nan)
+    contrast = Contrasts(np.zeros(1, dtype=np.int64), np.array([SINGLE]), np.array([level]), width)
+    board = Board.of_pairs(sequence, 1, Anytime(alpha), "pair", scores, target, contrasts=contrast)
+    read = _Reading(board, categories)
+    low, high = (np.clip(level + end, 0.0, 1.0) for end in read.interval())
+    found = level + read.course.difference[0]
     return Score(
-        score=lowest + scale * float(path.difference[0, -1]),
-        low=lowest + scale * least,
-        high=lowest + scale * most,
+        score=lowest + scale * float(found[-1]),
+        low=lowest + scale * float(low[-1]),
+        high=lowest + scale * float(high[-1]),
         confidence=confidence,
         against=against,
-        verdict=verdict,
-        trials=trials,
-        e_value=e_value,
+        verdict=None if against is None else {BETTER: "above", WORSE: "below"}.get(read.verdict, "open"),
+        trials=read.trials,
+        e_value=None if against is None else read.e_value,
         name=name or name_of(A),
+        p_value=None if against is None else read.p_value,
+        course_score=lowest + scale * found,
+        course_low=lowest + scale * low,
+        course_high=lowest + scale * high,
     )
+
+
+class _Reading:
+    """The only contrast of a board, read along recorded trials."""
+
+    def __init__(self, board: Board, categories: NDArray[np.int64]) -> None:
+        pieces: list[Piece] = []
+        board.answers.extend(categories)
+        calls = board.read(pieces)
+        self.course = pieces[0].course
+        self.verdict = int(board.fold.verdict[0])
+        self.trials = calls[0].event.step if calls else categories.shape[1]
+        self.alpha, self.margin = board.alpha, board.margin
+        self._largest = float(self.course.statistic[0, -1])
+
+    @property
+    def e_value(self) -> float:
+        """The largest evidence of all moments."""
+        return exp(min(self._largest, 700.0))
+
+    @property
+    def p_value(self) -> float:
+        """1 over the largest evidence, or 1."""
+        return exp(-max(self._largest, 0.0))
+
+    def interval(self) -> tuple[Floats, Floats]:
+        """Return the confidence sequence; a verdict bounds it too, sometimes before it does so by itself."""
+        course, margin = self.course, self.margin
+        radius = confidence_radius(course.guarded[0], self.alpha, margin) + course.slack[0]
+        radius = np.where(course.questions[0] >= MIN_QUESTIONS, radius, np.inf)
+        low, high = course.difference[0] - radius, course.difference[0] + radius
+        after = np.arange(radius.size) >= self.trials - 1
+        if self.verdict == BETTER:
+            low = np.where(after & (high > 0.0), np.maximum(low, 0.0), low)
+        elif self.verdict == WORSE:
+            high = np.where(after & (low < 0.0), np.minimum(high, 0.0), high)
+        elif self.verdict == TIE and margin is not None:
+            low = np.where(after & (high > -margin), np.maximum(low, -margin), low)
+            high = np.where(after & (low < margin), np.minimum(high, margin), high)
+        return low, high

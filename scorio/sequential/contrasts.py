@@ -9,8 +9,10 @@ spread between them counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -25,10 +27,63 @@ Ints = NDArray[np.integer]
 Noise = tuple[Floats, Floats, Floats, Floats]
 """w and u summed over models, the smaller G, the smaller R."""
 
+SINGLE = -1
+"""Second model of a contrast of one model with a number, or of a score to be measured."""
 ENOUGH_NOISE = 4.0
 """Σ n v at which the empirical-Bayes noise of a model is trusted."""
 TRUST = 8.0
 """Repeated trials at which within- and between-question variance weigh about evenly."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contrasts:
+    """What is compared: pairs of models, models with a number, or scores to be measured to a width.
+
+    Parameters
+    ----------
+    first, second : ndarray of int64, shape (P,)
+        Models of each contrast; `second` is :data:`SINGLE` where there is one only.
+    value : ndarray of float, shape (P,)
+        The number that a single model is compared with, in unit scores; 0 for a pair.
+    width : ndarray of float, shape (P,)
+        The width to which a score is to be measured, in unit scores; NaN for every other contrast.
+
+    Examples
+    --------
+    >>> Contrasts.pairs(3).second.tolist()
+    [1, 2, 2]
+    """
+
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    value: Floats
+    width: Floats
+
+    @classmethod
+    def pairs(cls, models: int) -> Contrasts:
+        """Return all pairs of so many models."""
+        table = np.array(list(combinations(range(models), 2)))
+        return cls(table[:, 0], table[:, 1], np.zeros(len(table)), np.full(len(table), np.nan))
+
+    @cached_property
+    def single(self) -> NDArray[np.bool_]:
+        """Contrasts of one model."""
+        return np.asarray(self.second == SINGLE)
+
+    @cached_property
+    def partner(self) -> NDArray[np.int64]:
+        """The second model; the first again where there is no other."""
+        return np.where(self.single, self.first, self.second)
+
+    @cached_property
+    def measured(self) -> NDArray[np.bool_]:
+        """Contrasts that are settled by the width of an interval: nothing is claimed that could be wrong."""
+        return ~np.isnan(self.width)
+
+    @property
+    def hypotheses(self) -> int:
+        """Contrasts that can get a winner: the family of the error control."""
+        return int(np.isnan(self.width).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +175,26 @@ class ContrastBlock:
             return out
 
         return self._map(block, to=replaced)
+
+
+def combined(weights: Sequence[float], blocks: Sequence[ContrastBlock]) -> ContrastBlock:
+    """Return the estimates over several tasks of these weights; the fewest questions of a task count."""
+    if len(blocks) == 1:
+        return blocks[0]
+    parts = list(zip(weights, blocks, strict=True))
+
+    def total(name: str, power: int) -> Floats:
+        return np.asarray(sum(weight**power * getattr(block, name) for weight, block in parts))
+
+    return ContrastBlock(
+        total("difference", 1),
+        total("variance", 2),
+        total("guarded", 2),
+        total("margin", 2),
+        total("avg_variance", 2),
+        np.minimum.reduce([block.questions for block in blocks]),
+        total("slack", 1),
+    )
 
 
 def contrast_variance(

@@ -16,9 +16,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from scorio.sequential.contrasts import ContrastBlock
-from scorio.sequential.families import Family, family
-from scorio.sequential.rules import Rule
+from scorio.sequential.families import Family
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -339,19 +337,6 @@ class _Candidates:
                 fold.latest.put(np.array([row]), self._pieces[number].course, at)
             calls.append(fold.decide(row, won=bool(won[place]), step=int(self._step[place]) + 1))
         return calls
-
-
-def fold_of_pairs(pairs: int, name: str, alpha: float) -> Fold:
-    """Return the fold of a board of which all pairs are needed; ties are called each at its own level."""
-    levels = Levels(family(name), family("pair"), pairs, alpha, alpha)
-    return Fold(np.zeros(pairs, dtype=bool), levels, lambda verdict, lost: (verdict == OPEN) & ~lost)
-
-
-def course_of(rule: Rule, block: ContrastBlock, complete: Bools) -> Course:
-    """Return the course of contrasts under a rule, from their estimates."""
-    statistic, sign = rule.statistic(block, complete), np.sign(block.difference).astype(np.int8)
-    estimates = (block.difference, block.variance, block.guarded, block.margin, block.questions)
-    return Course(statistic, sign, rule.tie_evidence(block), *estimates, block.slack)
 
 
 def running_peak(peak: Floats, sign: Signs, statistic: Floats, signs: Signs) -> tuple[Floats, Signs]:

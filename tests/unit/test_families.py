@@ -9,7 +9,8 @@ from session_scripts import calls, coin, drive, make_spec
 from adaptive_eval.core.goals import BETTER, OPEN
 from adaptive_eval.core.session import Session
 from adaptive_eval.trial import TrialOutcome
-from scorio.sequential.fold import Course, Piece, fold_of_pairs, moments, running_peak
+from scorio.sequential.families import family
+from scorio.sequential.fold import Course, Fold, Levels, Piece, moments, running_peak
 
 
 def test_a_peak_keeps_the_sign_it_had():
@@ -52,7 +53,8 @@ def test_a_level_that_falls_calls_a_pair_at_its_present_step():
     """The second pair has had enough for the last level all along, and is called when that comes."""
     statistic = np.array([[0.0, 0.0, 0.0, 0.0, 4.0, 4.0], [3.2] * 6])
     assert log(20) < 3.2 < log(40) < 4.0
-    fold = fold_of_pairs(2, "holm", 0.05)
+    levels = Levels(family("holm"), family("pair"), 2, 0.05, 0.05)
+    fold = Fold(np.zeros(2, dtype=bool), levels, lambda verdict, lost: (verdict == OPEN) & ~lost)
     values = np.zeros_like(statistic)
     whole = np.ones(statistic.shape, dtype=np.int64)
     course = Course(

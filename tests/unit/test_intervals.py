@@ -10,10 +10,10 @@ from session_scripts import make_spec
 
 from adaptive_eval.core.board import Board
 from adaptive_eval.core.goals import BETTER, OPEN, TIE, WORSE, make_goal
-from adaptive_eval.core.intervals import Intervals
 from adaptive_eval.core.spec import TaskSpec
 from scorio.sequential.contrasts import ContrastBlock
 from scorio.sequential.evidence import confidence_radius
+from scorio.sequential.intervals import Intervals
 
 ALPHA, MARGIN = 0.05, 0.1
 

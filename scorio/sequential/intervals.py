@@ -1,4 +1,4 @@
-"""Confidence sequences of contrasts and scores at the run's confidence, in unit scores."""
+"""Confidence sequences of contrasts and scores, in unit scores."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.goals import BETTER, TIE, WORSE, Goal
-from scorio.sequential.evidence import FLOOR, confidence_radius, log_evidence
+from scorio.sequential.contrasts import ContrastBlock, Contrasts
+from scorio.sequential.evidence import FLOOR, MIN_QUESTIONS, confidence_radius, log_evidence
+from scorio.sequential.fold import BETTER, TIE, WORSE
 
 EXACT = 2.0 * FLOOR
 """Variance of a difference of scores that are known: all questions answered by models without noise."""
@@ -22,9 +23,9 @@ Rows = slice | list[int]
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """The confidence sequences of a session."""
+    """The confidence sequences of a board."""
 
-    goal: Goal
+    contrasts: Contrasts
     bets: Bools  # contrasts that are called by a bet
     alpha: float  # 1 minus the confidence
     margin: float | None  # equivalence margin in unit scores
@@ -46,7 +47,7 @@ class Intervals:
         rejected 0 yet, the interval ends at 0. Likewise the interval of a tie ends at ±ε.
         """
         radius = confidence_radius(guarded, self.alpha, self.margin)
-        measured = self.goal.measured[rows]
+        measured = self.contrasts.measured[rows]
         if measured.any():
             radius = np.where(measured, self.of_scores(variance), radius)
         radius = radius + slack
@@ -66,3 +67,13 @@ class Intervals:
     def of_scores(self, variance: Floats) -> Floats:
         """Return half-widths of the anytime intervals of models' own scores."""
         return confidence_radius(variance, self.alpha)
+
+
+def interval(block: ContrastBlock, alpha: float, margin: float | None = None) -> tuple[Floats, Floats]:
+    """Return the confidence sequence of a block's estimates; unbounded before the tenth question.
+
+    Its variance is V_κ: V is right where two models agree and too small elsewhere.
+    """
+    radius = confidence_radius(block.guarded, alpha, margin) + block.slack
+    radius = np.where(block.questions >= MIN_QUESTIONS, radius, np.inf)
+    return block.difference - radius, block.difference + radius

@@ -1,0 +1,229 @@
+"""Answers: which trials are completed, the common prefix of each model, and its scores.
+
+Answers arrive in any order; only the contiguous completed prefix of a model's trial sequence counts. Early
+arrivals wait; prefixes are absorbed in rectangles (models x indices), so that every batch costs a few array
+operations.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scorio.sequential.cells import Cells
+from scorio.sequential.contrasts import ContrastBlock, Target, combined, score_block
+from scorio.sequential.pairs import cluster_spread
+from scorio.sequential.trial_sequence import RunSequence
+
+Ints = NDArray[np.int64]
+
+FINISHED = 2**62
+"""Trials of a model with stored results: more than any model can have."""
+NOT_YET = -3
+"""Category of a trial that is not completed."""
+
+
+class Answers:
+    """Answers of all models along their trial sequence.
+
+    Parameters
+    ----------
+    run_sequence : RunSequence
+        The trial sequence of all tasks.
+    cells : sequence of Cells
+        The moments of the models, per task. Those of models with stored results are loaded.
+    asked : int
+        Models that are asked: the first ones. The others have stored results.
+    weights : sequence of float
+        Weight of each task in the overall score; they sum to 1.
+    target : {'benchmark', 'population'}
+        Target of the scores.
+    clusters : sequence of (array_like or None), optional
+        Per task the cluster of each question.
+    guard : float
+        κ of the scores, ln(1/level).
+    """
+
+    def __init__(
+        self,
+        run_sequence: RunSequence,
+        cells: Sequence[Cells],
+        asked: int,
+        weights: Sequence[float],
+        target: Target,
+        clusters: Sequence[ArrayLike | None] | None,
+        guard: float,
+    ) -> None:
+        self.run_sequence, self.cells = run_sequence, tuple(cells)
+        self.weights, self.target, self.guard = tuple(weights), target, guard
+        self.clusters = tuple(clusters or [None] * len(self.cells))
+        models = cells[0].models
+        self.complete = [0] * asked + [FINISHED] * (models - asked)
+        """Completed trials of each model, absorbed or not."""
+        self.progress: Ints = np.array(self.complete, dtype=np.int64)
+        self._turns: list[list[int]] = [[] for _ in range(asked)]  # where a model becomes exact, or not
+        small = np.result_type(*(one.categories.dtype for one in self.cells))
+        self.answers: NDArray[np.integer] = np.full((asked, 64), NOT_YET, dtype=small)
+        """Category at each index of each model, also beyond its common prefix; NOT_YET if it is awaited."""
+        self._told: Ints = np.zeros((models, 64), dtype=np.int64)
+        """Log position, from 1, of each index; in a prefix, that by which all before was told too."""
+        self.furthest = [0] * asked
+        """Index after the last one that each model has completed."""
+        self.answered = 0
+        """Outcomes that have been told."""
+        self._ready: list[list[int]] = [[] for _ in range(asked)]
+
+    def category(self, model: int, index: int) -> int | None:
+        """Return the category at an index, MISSING or DROPPED; None if it is not completed."""
+        answer = int(self.answers[model, index]) if index < self.furthest[model] else NOT_YET
+        return None if answer == NOT_YET else answer
+
+    def add(self, model: int, index: int, category: int, *, told: bool = True) -> None:
+        """Add one trial's category, MISSING or DROPPED; unless it is `told`, it takes no place in the log."""
+        if index >= self.furthest[model]:
+            self.furthest[model] = index + 1
+            if index >= self.answers.shape[1]:
+                self._widen(index + index // 2)
+        self.answers[model, index] = category
+        if told:
+            self.answered += 1
+            self._told[model, index] = self.answered
+        if index != self.complete[model]:
+            return
+        ready, answers, positions = self._ready[model], self.answers[model], self._told[model]
+        latest = positions[index - 1] if index else 0
+        while index < self.furthest[model] and (answer := int(answers[index])) != NOT_YET:
+            ready.append(answer)
+            positions[index] = latest = max(latest, positions[index])
+            index += 1
+        self.complete[model] = index
+
+    def extend(self, block: Ints, rows: Ints | None = None) -> None:
+        """Add the next trials of models at one step, shape (models, steps): a step has one log position."""
+        models = range(len(self._ready)) if rows is None else rows.tolist()
+        start = self.complete[models[0]]
+        stop = start + block.shape[1]
+        if stop > self.answers.shape[1]:
+            self._widen(stop + stop // 2)
+        self.answered += block.size
+        for model, line in zip(models, block.tolist(), strict=True):
+            self.answers[model, start:stop] = line
+            self._told[model, start:stop] = range(start + 1, stop + 1)
+            self._ready[model].extend(line)
+            self.furthest[model] = self.complete[model] = stop
+
+    def _widen(self, width: int) -> None:
+        more = ((0, 0), (0, width - self.answers.shape[1]))
+        self.answers = np.pad(self.answers, more, constant_values=NOT_YET)
+        self._told = np.pad(self._told, more)
+
+    def turn(self, model: int, index: int) -> None:
+        """Take a model's answers as having no noise from an index on; a second time, as having some again."""
+        self._turns[model].append(index)
+
+    # ------------------------------------------------------------------ absorbing
+
+    def absorb(self, horizon: int | None = None) -> bool:
+        """Move complete prefixes into the cells: all, or what was told up to a position of the log.
+
+        Return whether there was anything to move.
+        """
+        until = list(self.complete)
+        if horizon is not None:
+            for model in range(len(self._ready)):
+                told = self._told[model, : self.complete[model]]
+                until[model] = int(told.searchsorted(horizon, side="right"))
+        progress = self.progress.tolist()
+        waiting = [model for model in range(len(self._ready)) if progress[model] < until[model]]
+        found = bool(waiting)
+        while waiting:
+            groups: dict[int, list[int]] = defaultdict(list)
+            for model in waiting:
+                groups[int(self.progress[model])].append(model)
+            for start, members in groups.items():
+                self._absorb_together(members, start, until)
+            waiting = [model for model in waiting if self.progress[model] < until[model]]
+        return found
+
+    def _absorb_together(self, members: list[int], start: int, until: Sequence[int]) -> None:
+        """Absorb the next steps of models that are at one step."""
+        stop = min(until[model] for model in members)
+        for model in members:
+            turns = self._turns[model]
+            if turns[:1] == [start]:
+                del turns[0]
+                for cells in self.cells:
+                    cells.exact[model] = not cells.exact[model]
+            stop = min([stop, *turns[:1]])
+        block = np.array([self._ready[model][: stop - start] for model in members], dtype=np.int64)
+        self.absorb_block(np.array(members, dtype=np.int64), start, block)
+        for model in members:
+            del self._ready[model][: stop - start]
+
+    def absorb_block(self, rows: Ints, start: int, block: Ints) -> None:
+        """Absorb the categories of models from step `start` on."""
+        stop = start + block.shape[1]
+        if len(self.cells) == 1:
+            self.cells[0].absorb(rows, block)
+        else:
+            task = self.run_sequence.task(start, stop)
+            for index, cells in enumerate(self.cells):
+                cells.absorb(rows, block[:, task == index])
+        self.progress[rows] = stop
+
+    def forget(self, before: int) -> None:
+        """Let the cells drop per-trial quantities before index `before` of the run."""
+        for cells, local in zip(self.cells, self.run_sequence.local(before), strict=True):
+            # The score at an index is kept at each task's own last index, which may lie before this one.
+            cells.forget(max(local - 1, 0))
+
+    # ------------------------------------------------------------------ the log
+
+    def positions(self, models: Ints, start: int, stop: int) -> Ints:
+        """Return where in the log models had completed steps ``start .. stop-1``, of shape (models, steps).
+
+        Models with stored results, whose trials are all in from the start, have no position: 0.
+        """
+        return self._told[models, start:stop]
+
+    def told_by(self, models: Sequence[int], step: int) -> int:
+        """Return the position of the log by which all `models` had completed so many steps."""
+        return int(self._told[models, step - 1].max())
+
+    def steps_at(self, model: int, position: int) -> int:
+        """Return how many steps a model had completed at a position of the log."""
+        return int(self._told[model, : self.progress[model]].searchsorted(position, side="right"))
+
+    # ------------------------------------------------------------------ scores
+
+    def score_at(self, model: int, step: int) -> float:
+        """Return a model's unit score after so many steps."""
+        score, row = 0.0, np.array([model])
+        locals_ = self.run_sequence.local(step)
+        for weight, cells, local in zip(self.weights, self.cells, locals_, strict=True):
+            if local:
+                path = cells.path(row, local - 1, local)
+                score += weight * float(path.total[0, -1]) / max(float(path.seen[0, -1]), 1.0)
+        return score
+
+    def scores(self) -> ContrastBlock:
+        """Return every model's overall mean score now, in unit scores; arrays of shape (L, 1).
+
+        `questions` is the smallest number of seen questions over the tasks.
+        """
+        return self.combine([self.task_scores(task) for task in range(len(self.cells))])
+
+    def task_scores(self, task: int) -> ContrastBlock:
+        """Return every model's mean score on one task now, in unit scores; arrays of shape (L, 1)."""
+        cells = self.cells[task]
+        spread = cluster_spread(cells, self.clusters[task])
+        questions = cells.sequence.questions
+        rest = (self.target, spread, cells.repeat_weight, cells.asked, self.guard)
+        return score_block(cells.latest(), questions, *rest)
+
+    def combine(self, blocks: Sequence[ContrastBlock]) -> ContrastBlock:
+        """Combine the tasks' estimates with the tasks' weights."""
+        return combined(self.weights, blocks)

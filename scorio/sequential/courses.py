@@ -1,0 +1,177 @@
+"""The courses of contrasts: from models' answers to the evidence of each contrast, step by step."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scorio.sequential.answers import Answers
+from scorio.sequential.betting import ScoreBets
+from scorio.sequential.contrasts import ContrastBlock, Contrasts
+from scorio.sequential.evidence import MIN_QUESTIONS, confidence_radius
+from scorio.sequential.exact import ExactReader
+from scorio.sequential.fold import Course, Levels
+from scorio.sequential.intervals import EXACT
+from scorio.sequential.pairs import PairReader
+from scorio.sequential.reference import ReferenceReader
+from scorio.sequential.rules import Rule
+from scorio.sequential.scores import ScoreReader
+
+CERTAIN = 700.0
+"""Logarithm of the evidence where a difference is known."""
+ROUNDING = 1e-9
+"""Differences below it are rounding."""
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+
+class ContrastReader(Protocol):
+    """Reads contrasts on one task along the trial sequence."""
+
+    def read(self, rows: Ints, stop: int) -> ContrastBlock:
+        """Read contrasts at equal progress, up to index `stop` of the task's trial sequence."""
+
+
+def contrast_reader(
+    answers: Answers, task: int, contrasts: Contrasts, margin: float | None, levels: Levels
+) -> ContrastReader:
+    """Return the reader of all contrasts on one task, called at these levels."""
+    cells, asked = answers.cells[task], len(answers.furthest)
+    first, second, single = contrasts.first, contrasts.second, contrasts.single
+    options = (answers.target, answers.clusters[task], margin)
+    stored = ~single & ((first >= asked) | (second >= asked))
+    pairs = ~single & ~stored
+    parts: list[tuple[Bools, ContrastReader]] = []
+    if pairs.any():
+        parts.append((pairs, PairReader(cells, first[pairs], second[pairs], *options, levels.guard)))
+    if stored.any():
+        live, reference = np.minimum(first, second)[stored], np.maximum(first, second)[stored]
+        sign = np.where(first[stored] < asked, 1, -1)
+        parts.append((stored, ReferenceReader(cells, live, reference, sign, *options, levels.guard)))
+    if single.any():
+        values, guard = contrasts.value[single], levels.tie(0)  # their winners are called by bets
+        parts.append((single, ScoreReader(cells, first[single], values, *options, guard)))
+    return parts[0][1] if len(parts) == 1 else _SideBySide(parts)
+
+
+class _SideBySide:
+    """Reads each kind of contrast with its reader."""
+
+    def __init__(self, parts: list[tuple[Bools, ContrastReader]]) -> None:
+        self._readers = [reader for _, reader in parts]
+        masks = np.array([mask for mask, _ in parts], dtype=bool)
+        self._kind = masks.argmax(axis=0) if parts else np.zeros(0, dtype=np.int64)
+        self._place = (masks.cumsum(axis=1) - 1).max(axis=0, where=masks, initial=0) if parts else self._kind
+
+    def read(self, rows: Ints, stop: int) -> ContrastBlock:
+        """Read contrasts at equal progress, up to index `stop` of the task's trial sequence."""
+        kind, place = self._kind[rows], self._place[rows]
+        there = [number for number in range(len(self._readers)) if (kind == number).any()]
+        blocks = [self._readers[number].read(place[kind == number], stop) for number in there]
+        if len(blocks) == 1:
+            return blocks[0]
+        order = np.argsort(kind, kind="stable")
+        return reduce(ContrastBlock.joined, blocks).take(np.argsort(order, kind="stable"))
+
+
+class Courses:
+    """Reads contrasts along their own models' trial sequences.
+
+    Attributes
+    ----------
+    bets : ndarray of bool, shape (P,)
+        Contrasts that are called by bets on a number.
+    bet : ndarray of float, shape (P,)
+        Log winnings of the bets, NaN for other contrasts.
+    """
+
+    def __init__(
+        self, answers: Answers, contrasts: Contrasts, rule: Rule, levels: Levels, margin: float | None
+    ) -> None:
+        self._answers, self._contrasts, self._rule = answers, contrasts, rule
+        self._margin, self._alpha = margin, levels.alpha
+        tasks = range(len(answers.cells))
+        self._readers = [contrast_reader(answers, task, contrasts, margin, levels) for task in tasks]
+        self._last = [_no_estimate(contrasts.first.size) for _ in tasks]
+        self._exact = None
+        if rule.name == "exact":
+            self._exact = ExactReader(answers.cells[0], contrasts.first, contrasts.second)
+        self.bets = (rule.name == "anytime") & contrasts.single & ~contrasts.measured
+        self.bet = np.full(contrasts.first.size, np.nan)
+        self._bet_row = np.cumsum(self.bets) - 1
+        self._bets = ScoreBets(
+            answers.cells,
+            answers.run_sequence,
+            answers.weights,
+            contrasts.first[self.bets],
+            contrasts.value[self.bets],
+            answers.target,
+            answers.clusters,
+        )
+
+    def read(self, rows: Ints, start: int, stop: int) -> Course:
+        """Read `rows` from step `start` up to step `stop`; the statistic is that of each step."""
+        block = self._estimate(rows, start, stop)
+        statistic, sign = self._statistic(rows, block, start, stop)
+        tie = self._rule.tie_evidence(block)
+        exact = block.guarded <= EXACT
+        if exact.any():
+            size, bar = np.abs(block.difference), max((self._margin or 0.0) - ROUNDING, ROUNDING)
+            apart, near = size - block.slack > bar, size + block.slack <= bar
+            statistic = np.where(exact, np.where(apart, CERTAIN, -np.inf), statistic)
+            tie = np.where(exact, np.where(near, np.inf, -np.inf), tie)
+        measured = self._contrasts.measured[rows, None]
+        if measured.any():
+            statistic = np.where(measured, -np.inf, statistic)
+            tie = np.where(measured, np.where(self._narrow(rows, block), np.inf, -np.inf), tie)
+        estimates = (block.difference, block.variance, block.guarded, block.margin)
+        return Course(statistic, sign, tie, *estimates, block.questions, block.slack)
+
+    def _statistic(
+        self, rows: Ints, block: ContrastBlock, start: int, stop: int
+    ) -> tuple[Floats, NDArray[np.int8]]:
+        """Return the rule's statistic at each step, and the sign of what it speaks of."""
+        if self._exact is not None:
+            statistic, total = self._exact.read(rows, start, stop)
+            return statistic, np.sign(total).astype(np.int8)
+        statistic = self._rule.statistic(block, self._answers.run_sequence.complete(start, stop))
+        bets = self.bets[rows]
+        if bets.any():
+            log_e = self._bets.read(self._bet_row[rows[bets]], start, stop)
+            statistic[bets] = np.where(block.questions[bets] >= MIN_QUESTIONS, log_e, -np.inf)
+            self.bet[rows[bets]] = log_e[:, -1]
+        return statistic, np.sign(block.difference).astype(np.int8)
+
+    def _narrow(self, rows: Ints, block: ContrastBlock) -> Bools:
+        """Return where a score's interval is as narrow as its contrast requires."""
+        radius = confidence_radius(block.variance, self._alpha)
+        narrow = 2.0 * (radius + block.slack) <= self._contrasts.width[rows, None]
+        return np.asarray(narrow & (block.questions >= MIN_QUESTIONS))
+
+    def _estimate(self, rows: Ints, start: int, stop: int) -> ContrastBlock:
+        """Return the overall estimates at steps ``start .. stop-1`` of the trial sequence."""
+        if len(self._readers) == 1:
+            return self._readers[0].read(rows, stop)
+        sequence, blocks = self._answers.run_sequence, []
+        ends = zip(sequence.local(start), sequence.local(stop), strict=True)
+        for task, (begin, end) in enumerate(ends):
+            last = self._last[task].take(rows)
+            block = last
+            if end > begin:
+                block = last.append(self._readers[task].read(rows, end))
+            self._last[task] = self._last[task].put(rows, block)
+            column = np.cumsum(sequence.task(start, stop) == task)
+            blocks.append(block.columns(column))
+        return self._answers.combine(blocks)
+
+
+def _no_estimate(contrasts: int) -> ContrastBlock:
+    """Return the estimate before the first trial: nothing known, no call possible."""
+    column = np.zeros((contrasts, 1))
+    wide = column + 1e6
+    return ContrastBlock(column, wide, wide, wide, wide, column.astype(np.int64), column)

@@ -1,0 +1,78 @@
+"""The parts of a controller of one's own: everything that adaptive-eval takes from this package.
+
+A :class:`Board` reads :class:`Answers` along a :class:`RunSequence`, by a :class:`Rule`, and calls
+:class:`Contrasts` at :class:`Levels`. The formulas are public, so that views and plans show what decides.
+"""
+
+from scorio.sequential.answers import FINISHED, Answers
+from scorio.sequential.boards import Board, Call
+from scorio.sequential.cells import Cells
+from scorio.sequential.contrasts import SINGLE, TRUST, ContrastBlock, Contrasts, Target, score_block
+from scorio.sequential.drift import DriftEvidence, rank_among
+from scorio.sequential.evidence import (
+    FLOOR,
+    GUARD,
+    MIN_QUESTIONS,
+    confidence_radius,
+    log_evidence,
+    log_tie_evidence,
+)
+from scorio.sequential.families import TopSet, family, rank_intervals
+from scorio.sequential.fixed import fixed_passes
+from scorio.sequential.fold import BETTER, OPEN, STEP_BITS, TIE, WORSE, Event, Levels
+from scorio.sequential.moments import DROPPED, KNOWN, MISSING, Prior, fit_prior, unit_scores
+from scorio.sequential.outlook import Outlook, closing_steps, measured_steps
+from scorio.sequential.pairs import cluster_spread
+from scorio.sequential.rules import Anytime, Bools, Exact, Floats, Rule, ZScore
+from scorio.sequential.trial_sequence import RunSequence, TrialSequence
+
+__all__ = [
+    "BETTER",
+    "DROPPED",
+    "FINISHED",
+    "FLOOR",
+    "GUARD",
+    "KNOWN",
+    "MIN_QUESTIONS",
+    "MISSING",
+    "OPEN",
+    "SINGLE",
+    "STEP_BITS",
+    "TIE",
+    "TRUST",
+    "WORSE",
+    "Answers",
+    "Anytime",
+    "Board",
+    "Bools",
+    "Call",
+    "Cells",
+    "ContrastBlock",
+    "Contrasts",
+    "DriftEvidence",
+    "Event",
+    "Exact",
+    "Floats",
+    "Levels",
+    "Outlook",
+    "Prior",
+    "Rule",
+    "RunSequence",
+    "Target",
+    "TopSet",
+    "TrialSequence",
+    "ZScore",
+    "closing_steps",
+    "cluster_spread",
+    "confidence_radius",
+    "family",
+    "fit_prior",
+    "fixed_passes",
+    "log_evidence",
+    "log_tie_evidence",
+    "measured_steps",
+    "rank_among",
+    "rank_intervals",
+    "score_block",
+    "unit_scores",
+]

@@ -1,0 +1,223 @@
+"""Standings: what is known of several models, and the door that reads recorded outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scorio._labels import Outcomes, read_labels
+from scorio._named import Named, plotting
+from scorio.eval._arguments import credibility
+from scorio.eval._inputs import Missing, read_trials
+from scorio.sequential._recorded import Order, lay_out, read_margin, read_weights
+from scorio.sequential.boards import Board
+from scorio.sequential.contrasts import Target
+from scorio.sequential.families import rank_intervals
+from scorio.sequential.fold import OPEN, TIE, WORSE
+from scorio.sequential.intervals import interval
+from scorio.sequential.rules import Anytime
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standings(Named):
+    """Results of several models and their order.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The models.
+    trials : tuple of int
+        Trials of each model that count: those without a gap before them in its sequence.
+    scores, low, high : ndarray, shape (L,)
+        Mean scores after all trials; each interval holds on its own at every look.
+    ranks : tuple of (int, int)
+        Interval of each model's rank, all at once at the level of the family.
+    verdicts : dict
+        ``"i > j"`` names to the trials at which winner i was declared; ``"i = j"`` for ties.
+    open : tuple of (str, str)
+        Pairs without a verdict.
+    difference : ndarray, shape (L, L)
+        Row minus column, after all trials.
+    p_values : ndarray, shape (L, L)
+        Always-valid p-value of each pair on its own: 1 over the largest evidence until its verdict, or 1.
+    confidence, family, equivalence
+        As given.
+    """
+
+    names: tuple[str, ...]
+    trials: tuple[int, ...]
+    scores: Floats
+    low: Floats
+    high: Floats
+    ranks: tuple[tuple[int, int], ...]
+    verdicts: dict[str, int]
+    open: tuple[tuple[str, str], ...]
+    difference: Floats
+    p_values: Floats
+    confidence: float
+    family: str
+    equivalence: float | None
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """Models with an open pair: those worth a further trial."""
+        wanted = {name for pair in self.open for name in pair}
+        return tuple(name for name in self.names if name in wanted)
+
+    @property
+    def done(self) -> bool:
+        """Whether no pair is open."""
+        return not self.open
+
+    def rows(self) -> Mapping[str, Any]:
+        """Return one row a model, the best first."""
+        order = np.argsort(-self.scores, kind="stable")
+        best, worst = np.array(self.ranks).T
+        return {
+            "model": [self.names[model] for model in order],
+            "trials": [self.trials[model] for model in order],
+            "score": self.scores[order],
+            "low": self.low[order],
+            "high": self.high[order],
+            "best_rank": best[order],
+            "worst_rank": worst[order],
+        }
+
+    def __str__(self) -> str:
+        """Show the models, the best first, with intervals of their scores and ranks."""
+        width = max(len(name) for name in (*self.names, "model"))
+        lines = [f"{'model':<{width}}   score  interval            rank"]
+        for name, _, score, low, high, best, worst in zip(*self.rows().values(), strict=True):
+            rank = f"{best}" if best == worst else f"{best}-{worst}"
+            lines.append(f"{name:<{width}}  {score:6.4f}  [{low:.4f}, {high:.4f}]    {rank}")
+        lines.append(
+            f"{len(self.open)} of {len(self.names) * (len(self.names) - 1) // 2} pairs are open; "
+            f"{self.family} at {100 * self.confidence:g} %, valid at every look"
+        )
+        return "\n".join(lines)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the scores with their intervals, the best on top; needs matplotlib."""
+        axes = plotting(axes)
+        table = self.rows()
+        at = np.arange(len(self.names))[::-1]
+        score = table["score"]
+        axes.errorbar(score, at, xerr=[score - table["low"], table["high"] - score], fmt="o", capsize=3)
+        axes.set_yticks(at, table["model"])
+        axes.set_xlabel("mean score")
+        return axes
+
+
+def board(
+    R: Outcomes,
+    *,
+    family: str = "holm",
+    equivalence: float | None = None,
+    confidence: float = 0.95,
+    target: Target = "benchmark",
+    clusters: ArrayLike | None = None,
+    order: Order = 0,
+    weights: ArrayLike | None = None,
+    missing: Missing = None,
+    names: Sequence[str] | None = None,
+) -> Standings:
+    """Compare all pairs of several models, with one error rate for the whole board at every look.
+
+    Parameters
+    ----------
+    R : array_like of int, shape (L, M, N), or mapping of names to matrices (M, N)
+        Outcomes of L models on the same M questions. The keys of a mapping, the labels of the first axis of
+        an xarray.DataArray and the index of a pandas.DataFrame (L, M) become the names.
+    family : {'holm', 'pair'}
+        What `confidence` promises: no wrong winner on the board, or no wrong winner in a given pair.
+    equivalence, confidence, target, clusters, order, weights, missing
+        As in :func:`compare`. Models with unequal numbers of trials are padded and `missing` marks the rest.
+    names : sequence of str, optional
+        Names of the models.
+
+    Returns
+    -------
+    Standings
+        Rank intervals, scores with intervals, declared winners and ties, and the open pairs.
+
+    Raises
+    ------
+    ValueError
+        If an argument is malformed; the message names it and the value.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(2)
+    >>> chances = {"small": 0.3, "medium": 0.5, "large": 0.8}
+    >>> outcomes = {name: rng.random((300, 2)) < p for name, p in chances.items()}
+    >>> print(board(outcomes))
+    model    score  interval            rank
+    large   0.8050  [0.7541, 0.8559]    1
+    medium  0.4883  [0.4246, 0.5521]    2
+    small   0.3217  [0.2630, 0.3803]    3
+    0 of 3 pairs are open; holm at 95 %, valid at every look
+    """
+    found, tensor = read_labels(R)
+    scores, lowest, scale = read_weights(weights)
+    trials = read_trials("R", tensor, scores.size, missing, models=True)
+    models = len(trials)
+    if models < 2:
+        raise ValueError(f"R must have at least two models; got shape {trials.shape}")
+    labels = tuple(map(str, names or found or (f"model {number}" for number in range(models))))
+    if len(labels) != models:
+        raise ValueError(f"names must have one name a model, {models}; got {len(labels)}")
+    sequence, categories = lay_out(trials, order)
+    rule = Anytime(1.0 - credibility(confidence), read_margin(equivalence, scale))
+    told = Board.of_pairs(sequence, models, rule, family, scores, target, clusters)
+    told.tell_all(categories)
+    return standings(told, labels, lowest, scale, confidence, family, equivalence)
+
+
+def standings(
+    told: Board,
+    names: Sequence[str],
+    lowest: float,
+    scale: float,
+    confidence: float,
+    family: str,
+    equivalence: float | None,
+) -> Standings:
+    """Return the standings of a board of all pairs, on the scale of weights from `lowest` on."""
+    fold, first, second = told.fold, told.contrasts.first, told.contrasts.second
+    means = told.answers.scores()
+    low, high = interval(means, told.alpha)
+    models = len(names)
+    score, p_values = lowest + scale * means.difference[:, 0], np.ones((models, models))
+    p_values[first, second] = np.exp(-np.maximum(fold.latest.statistic, 0.0))
+    better, verdicts, undecided = [], {}, []
+    for pair in np.argsort(fold.decided_at, kind="stable").tolist():
+        said, i, j = int(fold.verdict[pair]), int(first[pair]), int(second[pair])
+        if said == WORSE:
+            i, j = j, i
+        if said == OPEN:
+            undecided.append((names[i], names[j]))
+            continue
+        verdicts[f"{names[i]} {'=' if said == TIE else '>'} {names[j]}"] = int(fold.decided_at[pair])
+        if said != TIE:
+            better.append((i, j))
+    return Standings(
+        names=tuple(names),
+        trials=tuple(told.answers.progress.tolist()),
+        scores=score,
+        low=lowest + scale * np.clip(low[:, 0], 0.0, 1.0),
+        high=lowest + scale * np.clip(high[:, 0], 0.0, 1.0),
+        ranks=tuple(rank_intervals(models, better)),
+        verdicts=verdicts,
+        open=tuple(undecided),
+        difference=score[:, None] - score,
+        p_values=np.minimum(p_values, p_values.T),
+        confidence=confidence,
+        family=family,
+        equivalence=equivalence,
+    )
