@@ -88,7 +88,7 @@ class Board:
 
     Examples
     --------
-    >>> from scorio.sequential import Board
+    >>> from scorio.sequential.parts import Anytime, Board, TrialSequence
     >>> board = Board.of_pairs(TrialSequence(range(100)), 2, Anytime(0.05))
     >>> calls = [call for t in range(60) for model in (0, 1) for call in board.tell(model, t, 1 - model)]
     >>> [(call.event.verdict, call.event.step) for call in calls]
