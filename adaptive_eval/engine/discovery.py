@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol
 
 from adaptive_eval.core.results import Decision
 from adaptive_eval.engine.health import HealthMonitor, Presence
@@ -19,12 +19,10 @@ from adaptive_eval.store.records import EndpointHealth
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Return the servers that the source names now."""
+    """The servers that a source names now."""
 
-    # base addresses of the servers that are there, without repetition. What cannot be read is replaced by
-    # the last known addresses.
-    addresses: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()  # why something could not be read; empty where everything was
+    addresses: tuple[str, ...] = ()  # base addresses, without repetition; the last known ones at a problem
+    problem: str = ""  # why it could not be read
 
 
 class Source(Protocol):
@@ -65,18 +63,6 @@ _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 _REMEMBERED = 600.0
 """Seconds for which a server that has left is shown."""
 
-What: TypeAlias = Literal["joined", "left", "refused"]
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A server has joined the pool of a model, has left it, or is left out because it refuses the model."""
-
-    model: str
-    what: What
-    url: str
-    words: str = ""
-
 
 class PoolMembers:
     """Adds the servers that a source names to the pool of one model, and removes the others.
@@ -103,7 +89,7 @@ class PoolMembers:
         self._candidates: dict[str, asyncio.Task[None]] = {}
         self._why_not: dict[str, EndpointError] = {}
         self._members: dict[str, Member] = {}
-        self._changes: list[Change] = []
+        self._changes: list[Decision] = []
         self._was_read = False
 
     def follow(self, addresses: Sequence[str], tasks: asyncio.TaskGroup) -> None:
@@ -116,7 +102,7 @@ class PoolMembers:
         for url, member in self._members.items():
             if member.left_at is None and url not in named:
                 self._pool.part(member, now=self._clock.now())
-                self._note("left", url)
+                self._note("left", url, "left")
         for url in addresses:
             known = self._members.get(url)
             if url not in self._candidates and (known is None or known.left_at is not None):
@@ -127,8 +113,8 @@ class PoolMembers:
         for task in self._candidates.values():
             task.cancel()
 
-    def take_changes(self) -> list[Change]:
-        """Return the changes since the last call."""
+    def take_changes(self) -> list[Decision]:
+        """Return the changes since the last call, as decisions."""
         changes, self._changes = self._changes, []
         return changes
 
@@ -171,7 +157,7 @@ class PoolMembers:
                 if isinstance(error, PermanentEndpointError):
                     wait = _LONGEST_WAIT
                     if str(self._why_not.get(url)) != str(error):
-                        self._note("refused", url, str(error))
+                        self._note("refused", url, f"is left out: {error}")
                 self._why_not[url] = error
             self._announce()
             await self._clock.sleep(wait)
@@ -187,15 +173,12 @@ class PoolMembers:
         else:
             member.endpoint, member.presence = endpoint, Presence()
         self._pool.join(member, now=self._clock.now())
-        self._note("joined", url)
+        self._note("joined", url, "joined")
 
-    def _note(self, what: What, url: str, words: str = "") -> None:
-        self._changes.append(Change(self.model, what, url, words))
+    def _note(self, what: str, url: str, words: str) -> None:
+        text = f"{self.model}: server {url} {words}"
+        self._changes.append(Decision("servers", (self.model,), what, 0, 0, text, {}))
         self._announce()
-
-
-_NAMED = 4
-"""Servers that one sentence names; of more, the number is given."""
 
 
 class PoolChanges:
@@ -215,7 +198,7 @@ class PoolChanges:
         }
         self._clock = clock
         self._announce = on_change
-        self._problems: dict[Source, tuple[str, ...]] = {}
+        self._problems: dict[Source, str] = {}
         self._readers: list[asyncio.Task[None]] = []
         self._reported: set[str] = set()
 
@@ -239,15 +222,8 @@ class PoolChanges:
 
     def take_decisions(self, trials: int) -> list[Decision]:
         """Return the changes since the last call as decisions, made after so many trials."""
-        decisions = []
-        for model, members in self._pool_members.items():
-            alike: dict[str, list[Change]] = {}
-            for change in members.take_changes():
-                alike.setdefault(change.what, []).append(change)
-            for what, changes in alike.items():
-                text = _in_words(model, what, [change.url for change in changes], changes[0].words)
-                decisions.append(Decision("servers", (model,), what, 0, trials, text, {}))
-        return decisions
+        changes = [one for members in self._pool_members.values() for one in members.take_changes()]
+        return [replace(change, trials=trials) for change in changes]
 
     def remarks(self) -> tuple[str, ...]:
         """Return warnings: sources that cannot be read, models without a server."""
@@ -271,26 +247,26 @@ class PoolChanges:
             yield from members.health(now)
 
     def _of_sources(self) -> Iterator[str]:
-        for problems in self._problems.values():
-            for problem in problems:
+        for problem in self._problems.values():
+            if problem:
                 yield Coded("warning/server-list", f"{problem}; the last known servers are kept")
 
     def _of_models(self) -> Iterator[str]:
-        alike: dict[tuple[float, tuple[str, ...]], list[str]] = {}
+        alike: dict[str, list[str]] = {}
         for model, members in self._pool_members.items():
             if members.lacking:
-                alike.setdefault((members.discovery.patience, members.lacking), []).append(model)
-        for (patience, reasons), models in alike.items():
+                words = (
+                    f"for a server, {members.discovery.patience:g} s at most: {'; '.join(members.lacking)}"
+                )
+                alike.setdefault(words, []).append(model)
+        for words, models in alike.items():
             verb = "waits" if len(models) == 1 else "wait"
-            yield Coded(
-                "warning/waiting",
-                f"{', '.join(models)} {verb} for a server, {patience:g} s at most: {'; '.join(reasons)}",
-            )
+            yield Coded("warning/waiting", f"{', '.join(models)} {verb} {words}")
 
     async def _follow(self, source: Source, tasks: asyncio.TaskGroup) -> None:
         while pool_members := self._following(source):
             reading = await source.read()
-            self._problems[source] = reading.problems
+            self._problems[source] = reading.problem
             for members in pool_members:
                 if members.model in self._pool_members:  # it may have been stopped meanwhile
                     members.follow(reading.addresses, tasks)
@@ -300,19 +276,3 @@ class PoolChanges:
 
     def _following(self, source: Source) -> list[PoolMembers]:
         return [members for members in self._pool_members.values() if members.discovery.source is source]
-
-
-def _in_words(model: str, what: str, urls: list[str], words: str) -> str:
-    """Return changes of one kind in a sentence; `words` say why, for the first of them.
-
-    Examples
-    --------
-    >>> _in_words("qwen", "joined", ["http://gpu1:8000/v1", "http://gpu2:8000/v1"], "")
-    'qwen: servers http://gpu1:8000/v1, http://gpu2:8000/v1 joined'
-    >>> _in_words("qwen", "refused", ["http://gpu1:8000/v1"], "HTTP 401: no key")
-    'qwen: server http://gpu1:8000/v1 is left out: HTTP 401: no key'
-    """
-    shown = ", ".join(urls[:_NAMED]) + (f" and {len(urls) - _NAMED} more" if len(urls) > _NAMED else "")
-    noun = "server" if len(urls) == 1 else "servers"
-    verb = {"joined": "joined", "left": "left"}.get(what, f"{'is' if len(urls) == 1 else 'are'} left out")
-    return f"{model}: {noun} {shown} {verb}{f': {words}' if words else ''}"

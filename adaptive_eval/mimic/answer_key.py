@@ -65,7 +65,7 @@ def _read_jsonl(dataset: DatasetSpec) -> list[tuple[str, KnownQuestion]]:
 
 def _json_object(line: str, place: str) -> Mapping[str, Any]:
     try:
-        row = json.loads(line, parse_float=str, parse_int=_Position)
+        row = json.loads(line, parse_float=str)
     except (ValueError, RecursionError) as error:
         raise DatasetError(f"{place}: not JSON: {error}") from None
     if not isinstance(row, dict):
@@ -73,23 +73,17 @@ def _json_object(line: str, place: str) -> Mapping[str, Any]:
     return row
 
 
-class _Position(str):
-    """A whole number as it is written in JSON, so that a choice by position differs from one by letter."""
-
-    __slots__ = ()
-
-
 def _known(dataset: DatasetSpec, row: Mapping[str, Any], index: int, place: str) -> KnownQuestion:
     for field in (dataset.question, dataset.target):
-        if not isinstance(row.get(field), str) or not row[field].strip():
+        if not isinstance(row.get(field), str | int) or not str(row[field]).strip():
             known = ", ".join(map(str, row))
             raise DatasetError(f"{place}: field {field!r} is missing or is no text or number; it has {known}")
     choices = row.get(dataset.choices) or ()
-    if not isinstance(choices, list | tuple) or not all(isinstance(choice, str) for choice in choices):
+    if not isinstance(choices, list | tuple) or not all(isinstance(choice, str | int) for choice in choices):
         raise DatasetError(f"{place}: field {dataset.choices!r} is not a list of texts")
     target = row[dataset.target]
-    if isinstance(target, _Position) and choices and dataset.kind in ("auto", "choice"):
-        target = _letter_at(int(target), choices, place)
+    if isinstance(target, int) and choices and dataset.kind in ("auto", "choice"):
+        target = _letter_at(target, choices, place)
     return KnownQuestion(
         id=str(row.get(dataset.id, index)),
         question=str(row[dataset.question]),

@@ -1,18 +1,75 @@
-"""The answer of each model to each prompt: a pure function of the spec and hashes, without a clock."""
+"""The answer of each model to each prompt: a pure function of the spec and hashes, without a clock.
+
+Random numbers are hashes: the same words give the same numbers in every process and order.
+"""
 
 from __future__ import annotations
 
 import math
 import random
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import blake2b
+from typing import NamedTuple
 
 from adaptive_eval.errors import UsageError
 from adaptive_eval.mimic.answer_key import Answerable, Recogniser, load_answer_key, squeeze
-from adaptive_eval.mimic.draws import Stream, seeded_integer
 from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec
 from adaptive_eval.mimic.prose import count_tokens, worked_answer
+
+_DIGEST = 40
+_UNPACK = struct.Struct("<5Q").unpack
+_UNIT = 2.0**-53
+
+
+class Toss(NamedTuple):
+    """The random draws of one hash."""
+
+    # independent uniform numbers in [0, 1)
+    coin: float
+    pick: float
+    # independent standard normal numbers (Box and Muller 1958)
+    normal: float
+    other_normal: float
+    tail: int  # 64 further random bits
+
+
+class Stream:
+    """Tosses named by words, such as (seed, model, prompt), and then by a number or word each.
+
+    Examples
+    --------
+    >>> Stream(7, "model", "prompt").toss(3) == Stream(7, "model", "prompt").toss(3)
+    True
+    >>> Stream("ab", "c").toss(0) == Stream("a", "bc").toss(0)
+    False
+    """
+
+    __slots__ = ("_hash",)
+
+    def __init__(self, *words: object) -> None:
+        self._hash = blake2b(digest_size=_DIGEST)
+        for word in words:
+            data = str(word).encode("utf-8", "surrogatepass")
+            self._hash.update(b"%d:" % len(data) + data)
+
+    def toss(self, word: object) -> Toss:
+        """Return the toss that `word` names in this stream."""
+        hasher = self._hash.copy()
+        hasher.update(str(word).encode("utf-8", "surrogatepass"))
+        coin, pick, radius, angle, tail = _UNPACK(hasher.digest())
+        # 1 - u is in (0, 1], where the logarithm is finite.
+        length = math.sqrt(-2.0 * math.log(1.0 - (radius >> 11) * _UNIT))
+        turn = math.tau * ((angle >> 11) * _UNIT)
+        return Toss(
+            (coin >> 11) * _UNIT,
+            (pick >> 11) * _UNIT,
+            length * math.cos(turn),
+            length * math.sin(turn),
+            tail,
+        )
 
 
 def question_accuracies(spec: MimicSpec, datasets: Sequence[Sequence[str]]) -> Mapping[str, Sequence[float]]:
@@ -86,7 +143,7 @@ def _beta_sample(spec: MimicSpec, model: ModelSpec, dataset: int, count: int) ->
     alpha, beta = model.spread * mean, model.spread * (1.0 - mean)
     if not (alpha > 0.0 and beta > 0.0):  # a mean of 0 or 1, or too near for a number to tell
         return [mean] * count
-    rng = random.Random(seeded_integer(spec.seed, "accuracies", model.name, dataset))
+    rng = random.Random(Stream(spec.seed, "accuracies", model.name, dataset).toss("").tail)
     return _with_mean(sorted(rng.betavariate(alpha, beta) for _ in range(count)), mean)
 
 

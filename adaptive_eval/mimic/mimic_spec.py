@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from statistics import fmean
-from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
+from typing import Annotated, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -313,7 +313,7 @@ def spec_from_json(text: str, source: str = "mimic spec") -> MimicSpec:
     >>> spec_from_json('{"models": [{"name": "a", "mean": 5}]}')
     Traceback (most recent call last):
         ...
-    adaptive_eval.errors.UsageError: mimic spec: models[0].mean: 5 must be less than or equal to 1
+    adaptive_eval.errors.UsageError: mimic spec: models[0].mean: Input should be less than or equal to 1
     """
     try:
         data = json.loads(text)
@@ -343,9 +343,8 @@ def _checked(adapter: TypeAdapter[Checked], data: object, source: str) -> Checke
         return adapter.validate_python(_with_tuples(data))
     except ValidationError as error:
         lines = [
-            f"{source}{_place(details['loc'])}: {_mistake(details)}"
+            f"{source}: {_place(details['loc'])}: {details['msg'].removeprefix('Value error, ')}"
             for details in error.errors(include_url=False)
-            if details["type"] != "too_short" or not details["input"]  # else its items are wrong
         ]
         raise UsageError("\n".join(lines)) from None
 
@@ -357,18 +356,4 @@ def _with_tuples(data: object) -> object:
 
 
 def _place(loc: tuple[int | str, ...]) -> str:
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
-    return text if text.startswith("[") else f": {text[1:]}" if text else ""
-
-
-def _mistake(details: Any) -> str:
-    kind, words = details["type"], details["msg"].removeprefix("Value error, ")
-    if kind in ("value_error", "missing", "extra_forbidden"):
-        return str({"missing": "missing", "extra_forbidden": "no such field"}.get(kind, words))
-    if details["loc"][-1:] == ("api_key",):
-        return "the key is not a non-empty text"
-    shown = repr(details["input"])
-    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
-    for start in ("Input should be", "Tuple should have", "String should have"):
-        words = words.replace(start, start.replace("Input should", "must").replace("should", "must"))
-    return f"{shown} {words[0].lower()}{words[1:]}"
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).removeprefix(".")

@@ -1,20 +1,17 @@
-"""The bodies of completion requests, checked, with the errors that OpenAI's API gives."""
+"""Requests for chat completions: their bodies, checked, and the samples that answer them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+import random
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-MAX_SAMPLES: Final = 1024
-MAX_TOP_LOGPROBS: Final = 20
-COMPLETIONS_MAX_TOKENS: Final = 16
-"""Tokens that /v1/completions generates where the request sets no limit, as OpenAI and vLLM do."""
-
-_SHOWN: Final = 80  # characters of a wrong value
+from adaptive_eval.mimic.examinee import Asked, Examinee
+from adaptive_eval.mimic.prose import clip, count_tokens, tokenize
 
 
 class ApiError(Exception):
@@ -40,46 +37,6 @@ class ApiError(Exception):
         return json.dumps({"error": self._error}).encode()
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerRequest:
-    """One request for completions, checked.
-
-    A conversation (`chat`) has one prompt. `seed` None is a random one, `greedy` is temperature 0,
-    `top_logprobs` None is no log-probabilities.
-    """
-
-    chat: bool
-    model: str
-    prompts: tuple[str, ...]
-    n: int
-    seed: int | None
-    greedy: bool
-    max_tokens: int | None
-    stop: tuple[str, ...]
-    stream: bool
-    include_usage: bool
-    top_logprobs: int | None
-
-
-_WITHOUT: Final[Mapping[str, Mapping[str, Any]]] = {
-    "seed": {"seed": None},
-    "n": {"n": 1},
-    "max_tokens": {"max_tokens": None},
-    "stop": {"stop": ()},
-    "logprobs": {"top_logprobs": None},
-}
-
-
-def ignoring(request: AnswerRequest, names: Collection[str], *, cached: bool = False) -> AnswerRequest:
-    """Return `request` as read by a server that ignores the parameters `names`, or answers from a cache."""
-    changes: dict[str, Any] = {}
-    for name in names:
-        changes.update(_WITHOUT[name])
-    if cached:
-        changes["seed"] = 0
-    return replace(request, **changes) if changes else request
-
-
 class _Part(BaseModel):
     type: str = ""
     text: str = ""
@@ -95,115 +52,134 @@ class _Message(BaseModel):
         return self.content or ""
 
 
-class _StreamOptions(BaseModel):
-    include_usage: bool | None = None
-
-
 Word: TypeAlias = Annotated[str, Field(min_length=1)]
-Top: TypeAlias = Annotated[int, Field(ge=0, le=MAX_TOP_LOGPROBS)]
 Limit: TypeAlias = Annotated[int, Field(ge=1, lt=2**31)]
 
 
-class _Body(BaseModel):
-    """The parameters of both routes; unknown ones are ignored, as by vLLM."""
+class ChatRequest(BaseModel):
+    """The body of a request; unknown parameters have no effect, as at vLLM."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, frozen=True)
 
     model: Word
+    messages: list[_Message] = Field(min_length=1)
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, gt=0, le=1)
-    presence_penalty: float | None = Field(default=None, ge=-2, le=2)
-    frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
-    n: int | None = Field(default=None, ge=1, le=MAX_SAMPLES)
+    n: int = Field(default=1, ge=1, le=1024)
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
     max_tokens: Limit | None = None
+    max_completion_tokens: Limit | None = None
     stop: Word | list[Word] | None = None
     stream: bool | None = None
-    stream_options: _StreamOptions | None = None
-
-
-class _Chat(_Body):
-    messages: list[_Message] = Field(min_length=1)
-    max_completion_tokens: Limit | None = None
     logprobs: bool | None = None
-    top_logprobs: Top | None = None
+    top_logprobs: int | None = Field(default=None, ge=0, le=20)
+
+    @property
+    def prompt(self) -> str:
+        """The text of all messages."""
+        return "\n".join(message.words() for message in self.messages)
+
+    @property
+    def limit(self) -> int | None:
+        """Most tokens of a sample, where the request sets a limit."""
+        return self.max_completion_tokens or self.max_tokens
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """The texts at which a sample ends."""
+        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
 
 
-class _Completion(_Body):
-    prompt: str | Annotated[list[str], Field(min_length=1)]
-    logprobs: Top | None = None
-    echo: Any = None
-    suffix: Any = None
-
-
-def parse_request(data: bytes, *, chat: bool) -> AnswerRequest:
-    """Parse and check the body of ``/v1/chat/completions`` (`chat`) or ``/v1/completions``.
+def parse_request(data: Mapping[str, Any]) -> ChatRequest:
+    """Check the body of a request.
 
     Examples
     --------
-    >>> request = parse_request(b'{"model": "a", "prompt": "Hi", "seed": 4, "n": 2}', chat=False)
-    >>> request.prompts, request.seed, request.n, request.max_tokens
-    (('Hi',), 4, 2, 16)
+    >>> request = parse_request({"model": "a", "messages": [{"role": "user", "content": "Hi"}], "seed": 4})
+    >>> request.prompt, request.seed, request.n
+    ('Hi', 4, 1)
     """
     try:
-        body = (_Chat if chat else _Completion).model_validate_json(data)
+        request = ChatRequest.model_validate({name: one for name, one in data.items() if one is not None})
     except ValidationError as error:
         raise _refusal(error) from None
-    for param, wrong in _contradictions(body).items():
-        if wrong:
-            raise ApiError(400, f"{param} {wrong}.", param=param, code="invalid_value")
-    if isinstance(body, _Chat):
-        prompts: tuple[str, ...] = ("\n".join(message.words() for message in body.messages),)
-        max_tokens = body.max_completion_tokens or body.max_tokens
-        top = (body.top_logprobs or 0) if body.logprobs else None
-    else:
-        assert isinstance(body, _Completion)
-        prompts = (body.prompt,) if isinstance(body.prompt, str) else tuple(body.prompt)
-        max_tokens, top = body.max_tokens or COMPLETIONS_MAX_TOKENS, body.logprobs
-    return AnswerRequest(
-        chat=chat,
-        model=body.model,
-        prompts=prompts,
-        n=body.n or 1,
-        seed=None if body.seed == -1 else body.seed,
-        greedy=body.temperature == 0.0,
-        max_tokens=max_tokens,
-        stop=(body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ()),
-        stream=bool(body.stream),
-        include_usage=bool(body.stream_options and body.stream_options.include_usage),
-        top_logprobs=top,
-    )
-
-
-def _contradictions(body: _Body) -> dict[str, str | bool | None]:
-    """Return, by parameter, its conflict with the others."""
-    found: dict[str, str | bool | None] = {
-        "n": (body.n or 1) > 1
-        and body.temperature == 0
-        and "must be 1 with temperature 0, where all samples are the same",
-        "stream_options": body.stream_options is not None
-        and not body.stream
-        and "can only be given with stream true",
-    }
-    if isinstance(body, _Chat):
-        unasked = body.top_logprobs is not None and not body.logprobs
-        found["top_logprobs"] = unasked and "can only be given with logprobs true"
-    if isinstance(body, _Completion):
-        for name in ("echo", "suffix"):
-            found[name] = bool(getattr(body, name)) and "is not supported by the mimic server"
-    return found
+    if request.n > 1 and request.temperature == 0:
+        words = "n must be 1 with temperature 0, where all samples are the same."
+        raise ApiError(400, words, param="n", code="invalid_value")
+    if request.top_logprobs is not None and not request.logprobs:
+        words = "top_logprobs can only be given with logprobs true."
+        raise ApiError(400, words, param="top_logprobs", code="invalid_value")
+    if request.stream:
+        raise ApiError(400, "The mimic server does not stream.", param="stream", code="invalid_value")
+    return request
 
 
 def _refusal(error: ValidationError) -> ApiError:
-    """Return the error for the first mistake, with its place as OpenAI names it (``messages[0].content``)."""
+    """Return the error for the first mistake."""
     details = error.errors(include_url=False, include_context=False)[0]
-    if not details["loc"]:
-        return ApiError(400, f"The body is not a JSON object: {details['msg']}")
-    # The first part is the field; of the rest only places in a message count, not the names of union options.
     param = str(details["loc"][0])
-    if param == "messages":
-        rest = [part for part in details["loc"][1:3] if isinstance(part, int) or part == "content"]
-        param += "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)
-    shown = json.dumps(details["input"], default=str)
-    shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
-    return ApiError(400, f"{param}: {details['msg']}, got {shown}.", param=param, code="invalid_value")
+    return ApiError(400, f"{param}: {details['msg']}.", param=param, code="invalid_value")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One choice of a response."""
+
+    text: str  # what is sent
+    tokens: int  # tokens generated, those of a stop sequence included, as vLLM counts them
+    finish_reason: str  # ``stop``, ``length`` or, by a fault, ``abort``
+    stop_reason: str | None  # the stop sequence that ended it
+    right: bool  # whether the coin fell on the right side
+    latency: float  # seconds
+    noise: int  # random bits for log-probabilities
+
+
+def prompt_tokens(asked: Asked) -> int:
+    """Return the tokens of a prompt with the template of a chat around it."""
+    return asked.prompt_tokens + asked.model.tokens.prompt_overhead
+
+
+def draw_samples(examinee: Examinee, request: ChatRequest, asked: Asked) -> list[Sample]:
+    """Return the samples of a request; sample i has the seed plus i."""
+    size, context = prompt_tokens(asked), asked.model.context_length
+    wanted = request.limit or 1
+    if size + wanted > context:
+        raise ApiError(
+            400,
+            f"This model's maximum context length is {context} tokens, but {size} of the prompt "
+            f"and {wanted} of the answer were asked for.",
+            param="messages",
+            code="context_length_exceeded",
+        )
+    room = request.limit or context - size
+    if request.temperature == 0:
+        return [_sample(examinee, request, asked, None, room)]
+    random_seed = request.seed is None or request.seed == -1
+    base = random.SystemRandom().getrandbits(62) if random_seed else request.seed or 0
+    return [_sample(examinee, request, asked, base + index, room) for index in range(request.n)]
+
+
+def _sample(examinee: Examinee, request: ChatRequest, asked: Asked, seed: int | None, limit: int) -> Sample:
+    reply = examinee.reply(asked, seed)
+    text, tokens, finish = reply.text, reply.tokens, "stop"
+    if tokens > limit:
+        text, tokens, finish = "".join(tokenize(text)[:limit]), limit, "length"
+    whole = text
+    text, stopped_by = clip(whole, request.stops)
+    if stopped_by is not None:
+        tokens, finish = count_tokens(whole[: len(text) + len(stopped_by)]), "stop"
+    return Sample(text, tokens, finish, stopped_by, reply.right, reply.latency, reply.noise)
+
+
+def cut_off(sample: Sample, finish_reason: str) -> Sample:
+    """Return the first half of `sample`, ended by `finish_reason`.
+
+    Examples
+    --------
+    >>> whole = Sample("one two three four", 4, "stop", None, True, 0.0, 0)
+    >>> cut_off(whole, "abort").text
+    'one two'
+    """
+    half = max(1, count_tokens(sample.text) // 2)
+    text = "".join(tokenize(sample.text)[:half])
+    return replace(sample, text=text, tokens=half, finish_reason=finish_reason, stop_reason=None)

@@ -2,7 +2,7 @@
 
 Routes
 ------
-``POST /v1/chat/completions``, ``POST /v1/completions``
+``POST /v1/chat/completions``
     Answers; see :mod:`adaptive_eval.mimic.requests` for the parameters.
 ``GET /v1/models``, ``GET /v1/models/{id}``
     What is served.
@@ -21,38 +21,44 @@ import json
 import time
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeAlias
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.responses import JSONResponse
+from starlette.responses import Response as HTTPResponse
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.mimic import wire
 from adaptive_eval.mimic.delivery import Exchange, FaultPlan
 from adaptive_eval.mimic.examinee import Asked, Examinee
-from adaptive_eval.mimic.mimic_spec import FaultSpec, MimicSpec, faults_from_data
-from adaptive_eval.mimic.requests import AnswerRequest, ApiError, ignoring, parse_request
-from adaptive_eval.mimic.sampling import cut_off, draw_samples, prompt_tokens
+from adaptive_eval.mimic.mimic_spec import FaultSpec, MimicSpec, ModelSpec, faults_from_data
+from adaptive_eval.mimic.requests import (
+    ApiError,
+    ChatRequest,
+    cut_off,
+    draw_samples,
+    parse_request,
+    prompt_tokens,
+)
+from adaptive_eval.mimic.response import Response
 
 
 @dataclass(slots=True)
-class ModelStats:
+class ModelCounts:
     """Counts of one model."""
 
     requests: int = 0  # well-formed requests for it, answered or struck by a fault
     # requests being served now, and the most there have been at once
     in_flight: int = 0
     peak_in_flight: int = 0
-    # samples whose last byte was sent, and those of them that are right
+    # samples whose last byte was sent, those of them that are right, and their tokens
     answers: int = 0
     right: int = 0
-    # usage of the answered requests
     prompt_tokens: int = 0
     completion_tokens: int = 0
     # answered requests by their seed (``none`` without one): a count above 1 was paid for twice
@@ -68,57 +74,20 @@ class ModelStats:
         """Count a request that is over, however it ended."""
         self.in_flight -= 1
 
-    def answered(self, seed: int | None, right: Sequence[bool], usage: tuple[int, int]) -> None:
-        """Count an answered request: which samples are right, and (prompt, completion) tokens."""
-        self.answers += len(right)
-        self.right += sum(right)
-        self.prompt_tokens += usage[0]
-        self.completion_tokens += usage[1]
+    def answered(self, response: Response) -> None:
+        """Count an answered request."""
+        self.answers += len(response.samples)
+        self.right += sum(sample.right for sample in response.samples)
+        self.prompt_tokens += response.prompt_tokens
+        self.completion_tokens += response.completion_tokens
+        seed = response.request.seed
         self.seeds["none" if seed is None else str(seed)] += 1
 
 
-class ServerStats:
-    """Counts of all models.
+Handler: TypeAlias = Callable[[Request], Awaitable[HTTPResponse]]
+Answer: TypeAlias = Callable[[Exchange, bytes], Awaitable[None]]
 
-    Examples
-    --------
-    >>> stats = ServerStats(["a"])
-    >>> stats.begin("a"); stats.models["a"].answered(7, [True], (10, 40)); stats.end("a")
-    >>> stats.as_data()["models"]["a"]["seeds"], stats.as_data()["peak_in_flight"]
-    ({'7': 1}, 1)
-    """
-
-    def __init__(self, models: Sequence[str]) -> None:
-        self.models = {name: ModelStats() for name in models}
-        self.refused = 0
-        self._whole = ModelStats()
-
-    def begin(self, model: str) -> None:
-        """Count a request for `model` that comes in."""
-        self.models[model].begin()
-        self._whole.begin()
-
-    def end(self, model: str) -> None:
-        """Count a request for `model` that is over."""
-        self.models[model].end()
-        self._whole.end()
-
-    def as_data(self) -> dict[str, Any]:
-        """Return everything as JSON-able data; `refused` counts requests that were wrong (4xx)."""
-        return {
-            "requests": self._whole.requests,
-            "refused": self.refused,
-            "in_flight": self._whole.in_flight,
-            "peak_in_flight": self._whole.peak_in_flight,
-            "models": {
-                name: asdict(stats) | {"seeds": dict(stats.seeds)} for name, stats in self.models.items()
-            },
-        }
-
-
-Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
-
-_SERVER: Final = ""  # the name of the fault plan of the whole server
+_SERVER: Final = ""  # the name of the counts and the fault plan of the whole server
 
 
 def create_app(spec: MimicSpec) -> Starlette:
@@ -126,7 +95,7 @@ def create_app(spec: MimicSpec) -> Starlette:
     return application(MimicServer(spec).routes())
 
 
-def application(routes: Sequence[Route]) -> Starlette:
+def application(routes: Sequence[BaseRoute]) -> Starlette:
     """Return the application of some routes, with errors as OpenAI's API has them."""
     return Starlette(routes=routes, exception_handlers={HTTPException: _http_error, ApiError: _api_error})
 
@@ -136,18 +105,18 @@ class MimicServer:
 
     def __init__(self, spec: MimicSpec) -> None:
         self._spec = spec
-        self._examinee = Examinee(spec)
-        self._stats = ServerStats([model.name for model in spec.models])
+        self.examinee = Examinee(spec)
+        self._refused = 0
+        self._counts = {name: ModelCounts() for name in (_SERVER, *self.examinee.models)}
         self._plans = {model.name: FaultPlan(model.faults, spec.seed, model.name) for model in spec.models}
         self._plans[_SERVER] = FaultPlan(spec.faults, spec.seed)
         self._created = int(time.time())
         self._up_at = time.monotonic() + spec.slow_start
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[BaseRoute]:
         """Return the routes."""
         return [
-            Route("/v1/chat/completions", self.completions(chat=True), methods=["POST"]),
-            Route("/v1/completions", self.completions(chat=False), methods=["POST"]),
+            Route("/v1/chat/completions", completions_route(self.answer, self.refuse), methods=["POST"]),
             Route("/v1/models", self.guarded(self.list_models)),
             Route("/v1/models/{name:path}", self.guarded(self.one_model)),
             Route("/health", self.guarded(self.health, key=False)),
@@ -155,14 +124,10 @@ class MimicServer:
             Route("/mimic/faults", self.set_faults, methods=["POST"]),
         ]
 
-    def completions(self, *, chat: bool) -> ASGIApp:
-        """Return the route that answers; plain ASGI, because it waits, fails and hangs up on purpose."""
-        return _Completions(self, chat=chat)
-
     def guarded(self, handler: Handler, *, key: bool = True) -> Handler:
         """Return `handler` behind the slow start and, where `key`, behind the API key."""
 
-        async def guard(request: Request) -> Response:
+        async def guard(request: Request) -> HTTPResponse:
             self.admit(request.headers.get("authorization", "") if key else None)
             return await handler(request)
 
@@ -177,116 +142,123 @@ class MimicServer:
         if authorization != f"Bearer {self._spec.api_key}":
             raise ApiError(401, "Incorrect API key provided.", code="invalid_api_key")
 
-    async def answer(self, exchange: Exchange, data: bytes, *, chat: bool) -> None:
+    async def answer(self, exchange: Exchange, data: bytes) -> None:
         """Answer one request for completions; ApiError where it is refused."""
         self.admit(exchange.header(b"authorization"))
-        request = parse_request(data, chat=chat)
-        asked = [self._asked(request.model, prompt) for prompt in request.prompts]
-        model = asked[0].model
-        request = ignoring(request, model.ignores, cached=model.cached)
-        self._stats.begin(request.model)
+        request, asked = self.asked(_json(data))
+        counts = self._counts[request.model], self._counts[_SERVER]
+        for count in counts:
+            count.begin()
         try:
             fault = self._strike(request, asked)
             _raise_if_error(fault, exchange.header(b"authorization"))
-            samples = draw_samples(self._examinee, request, asked)
+            samples = draw_samples(self.examinee, request, asked)
             if fault is not None and fault.kind == "cut_off":
                 samples = [cut_off(sample, fault.finish_reason) for sample in samples]
             name = uuid.uuid4()
-            if model.cached:
-                name = uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(request.prompts))
-            prompt = prompt_tokens(request, asked)
-            response = wire.Response(request, samples, prompt, name.hex, int(time.time()))
-            if await exchange.deliver(response.frames(), stream=request.stream, fault=fault):
-                usage = (response.prompt_tokens, response.completion_tokens)
-                right = [sample.right for sample in samples]
-                self._stats.models[request.model].answered(request.seed, right, usage)
+            if asked.model.cached:
+                name = uuid.uuid5(uuid.NAMESPACE_OID, request.prompt)
+            response = Response(request, samples, prompt_tokens(asked), name.hex, int(time.time()))
+            if await self.send(exchange, response, fault):
+                counts[0].answered(response)
         finally:
-            self._stats.end(request.model)
+            for count in counts:
+                count.end()
+
+    async def send(self, exchange: Exchange, response: Response, fault: FaultSpec | None) -> bool:
+        """Send a response; return whether the client has all of it."""
+        return await exchange.deliver(response.body(), response.latency, fault)
 
     def refuse(self, error: ApiError) -> None:
         """Count a request that was wrong."""
-        self._stats.refused += error.status < 500 and error.status != 429
+        self._refused += error.status < 500 and error.status != 429
 
-    def _asked(self, model: str, prompt: str) -> Asked:
-        if model not in self._examinee.models:
-            raise self._no_model(model)
-        return self._examinee.asked(model, prompt)
+    def asked(self, data: Mapping[str, Any]) -> tuple[ChatRequest, Asked]:
+        """Return a request as its model sees it."""
+        model = self._model(str(data.get("model")))
+        seen = {name: value for name, value in data.items() if name not in model.ignores}
+        request = parse_request({**seen, "seed": 0} if model.cached else seen)
+        return request, self.examinee.asked(request.model, request.prompt)
 
-    def _no_model(self, name: str) -> ApiError:
-        known = ", ".join(self._examinee.models)
-        message = f"The model `{name}` does not exist. Served here: {known}."
-        return ApiError(404, message, param="model", code="model_not_found")
+    def _model(self, name: str) -> ModelSpec:
+        models = self.examinee.models
+        if name not in models:
+            message = f"The model `{name}` does not exist. Served here: {', '.join(models)}."
+            raise ApiError(404, message, param="model", code="model_not_found")
+        return models[name]
 
-    def _strike(self, request: AnswerRequest, asked: list[Asked]) -> FaultSpec | None:
-        name = f"{request.model}:{request.seed}:{asked[0].stream.toss('request').tail}"
+    def _strike(self, request: ChatRequest, asked: Asked) -> FaultSpec | None:
+        name = f"{request.model}:{request.seed}:{asked.stream.toss('request').tail}"
         return self._plans[request.model].strike(name) or self._plans[_SERVER].strike(name)
 
-    async def list_models(self, request: Request) -> Response:
+    async def list_models(self, request: Request) -> HTTPResponse:
         """Answer ``GET /v1/models``."""
-        cards = [self._card(name) for name in self._examinee.models]
+        cards = [self._card(name) for name in self.examinee.models]
         return JSONResponse({"object": "list", "data": cards})
 
-    async def one_model(self, request: Request) -> Response:
+    async def one_model(self, request: Request) -> HTTPResponse:
         """Answer ``GET /v1/models/{id}``."""
-        name = request.path_params["name"]
-        if name not in self._examinee.models:
-            raise self._no_model(name)
-        return JSONResponse(self._card(name))
+        return JSONResponse(self._card(request.path_params["name"]))
 
     def _card(self, name: str) -> dict[str, Any]:
-        length = self._examinee.models[name].context_length
+        length = self._model(name).context_length
         card = {"id": name, "object": "model", "created": self._created, "owned_by": "mimic"}
         return {**card, "max_model_len": length}
 
-    async def health(self, request: Request) -> Response:
+    async def health(self, request: Request) -> HTTPResponse:
         """Answer ``GET /health``."""
-        return Response()
+        return HTTPResponse()
 
-    async def show_stats(self, request: Request) -> Response:
-        """Answer ``GET /mimic/stats``."""
-        data = self._stats.as_data()
-        data["faults"] = self._plans[_SERVER].struck
-        for name, counts in data["models"].items():
-            counts["faults"] = self._plans[name].struck
-        return JSONResponse(data)
+    async def show_stats(self, request: Request) -> HTTPResponse:
+        """Answer ``GET /mimic/stats``; `refused` counts requests that were wrong (4xx)."""
+        found = {
+            name: {**asdict(counts), "seeds": counts.seeds, "faults": self._plans[name].struck}
+            for name, counts in self._counts.items()
+        }
+        whole = found.pop(_SERVER)
+        said = {name: whole[name] for name in ("requests", "in_flight", "peak_in_flight", "faults")}
+        return JSONResponse({**said, "refused": self._refused, "models": found})
 
-    async def set_faults(self, request: Request) -> Response:
+    async def set_faults(self, request: Request) -> HTTPResponse:
         """Answer ``POST /mimic/faults``."""
-        try:
-            body = json.loads(await request.body())
-        except (ValueError, RecursionError) as error:
-            raise ApiError(400, f"The body is not JSON: {error}") from None
-        if not isinstance(body, dict) or not body.keys() <= {"faults", "model"} or "faults" not in body:
+        body = _json(await request.body())
+        if not body.keys() <= {"faults", "model"} or "faults" not in body:
             raise ApiError(400, "The body must be an object with faults and, for one model, its model.")
-        name = body.get("model")
-        if name is not None and name not in self._examinee.models:
-            raise self._no_model(str(name))
+        scope = _SERVER if body.get("model") is None else self._model(str(body["model"])).name
         try:
             faults = faults_from_data(body["faults"])
         except UsageError as error:
             raise ApiError(400, str(error), param="faults") from None
-        scope = name or _SERVER
         self._plans[scope] = FaultPlan(faults, self._spec.seed, scope)
-        return JSONResponse({"model": name, "faults": len(faults)})
+        return JSONResponse({"model": body.get("model"), "faults": len(faults)})
 
 
-class _Completions:
-    """The ASGI application of one route for completions."""
+def completions_route(answer: Answer, refuse: Callable[[ApiError], None]) -> ASGIApp:
+    """Return a route that answers; plain ASGI, because it waits, fails and hangs up on purpose."""
 
-    def __init__(self, server: MimicServer, *, chat: bool) -> None:
-        self._server = server
-        self._chat = chat
+    class Completions:  # an object, which Starlette takes for an ASGI application
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            exchange = Exchange(scope, receive, send)
+            data = await exchange.body()
+            if data is None:
+                return
+            try:
+                await answer(exchange, data)
+            except ApiError as error:
+                refuse(error)
+                await exchange.respond(error.status, error.body(), error.headers)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = Exchange(scope, receive, send)
-        data = await exchange.body()
-        if data is None:
-            return
-        try:
-            await self._server.answer(exchange, data, chat=self._chat)
-        except ApiError as error:
-            self._server.refuse(error)
-            await exchange.respond(error.status, error.body(), error.headers)
+    return Completions()
+
+
+def _json(data: bytes) -> Mapping[str, Any]:
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ApiError(400, f"The body is not JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise ApiError(400, "The body is not a JSON object.")
+    return body
 
 
 def _raise_if_error(fault: FaultSpec | None, authorization: str) -> None:
@@ -312,13 +284,13 @@ def _raise_if_error(fault: FaultSpec | None, authorization: str) -> None:
         )
 
 
-async def _http_error(request: Request, error: Exception) -> Response:
+async def _http_error(request: Request, error: Exception) -> HTTPResponse:
     status = error.status_code if isinstance(error, HTTPException) else 500
     detail = error.detail if isinstance(error, HTTPException) else str(error)
     return await _api_error(request, ApiError(status, f"{detail}: {request.method} {request.url.path}"))
 
 
-async def _api_error(request: Request, error: Exception) -> Response:
+async def _api_error(request: Request, error: Exception) -> HTTPResponse:
     if not isinstance(error, ApiError):
         raise error
-    return Response(error.body(), error.status, error.headers, "application/json")
+    return HTTPResponse(error.body(), error.status, error.headers, "application/json")

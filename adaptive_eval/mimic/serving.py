@@ -1,18 +1,29 @@
-"""Serve a mimic server over HTTP in this process until it is stopped."""
+"""Serve a mimic server over HTTP until it is stopped: in this process, or as a child process.
+
+A child is run as ``python -m adaptive_eval.mimic HOST PORT``. The first line of its standard input is the
+spec as JSON. One line of JSON goes to standard output: ``{"port": N}`` when connections are accepted, or
+``{"error": kind, "message": text}``. It ends when its standard input ends: when the parent closes the pipe
+or dies.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
+import sys
 from collections.abc import Callable
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from adaptive_eval.errors import DatasetError, UsageError
 from adaptive_eval.http_server import listen, quiet_server
 from adaptive_eval.mimic.delivery import CLOSE_EXTENSION
+from adaptive_eval.mimic.mimic_spec import MimicSpec, spec_from_json
+from adaptive_eval.mimic.routes import create_app
 
 _IDLE_CONNECTION = 600  # seconds; long, so that no client finds its pooled connection closed
 _BACKLOG = 2048
@@ -62,3 +73,26 @@ class _ClosableProtocol(HttpToolsProtocol):
         """Offer :data:`CLOSE_EXTENSION` to the application."""
         super().on_message_begin()
         self.scope["extensions"] = {CLOSE_EXTENSION: {"close": self.transport.close}}
+
+
+def main(create_app: Callable[[MimicSpec], ASGIApp] = create_app) -> int:
+    """Serve until standard input ends."""
+    host, port = sys.argv[1], int(sys.argv[2])
+    try:
+        spec = spec_from_json(_first_line(sys.stdin.fileno()))
+        serve(create_app(spec), host=host, port=port, ready=lambda bound: _say({"port": bound}), lifeline=0)
+    except UsageError as error:
+        kind = "dataset" if isinstance(error, DatasetError) else "usage"
+        _say({"error": kind, "message": str(error)})
+        return 2
+    return 0
+
+
+def _first_line(descriptor: int) -> str:
+    """Read one line and nothing after it, so that the end of file is still to be seen."""
+    with os.fdopen(os.dup(descriptor), "rb") as stream:
+        return stream.readline().decode("utf-8", "surrogatepass")
+
+
+def _say(message: dict[str, object]) -> None:
+    print(json.dumps(message), flush=True)

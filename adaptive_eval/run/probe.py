@@ -89,8 +89,8 @@ async def _found(
         listed = ", ".join(reading.addresses)
         listed = listed or f"nothing now; a run waits {min(patience.values()):g} s for a server"
         say(f"found      {', '.join(patience)}: {source.name} names {listed}")
-        for problem in reading.problems:
-            say(f"warning    {problem}")
+        if reading.problem:
+            say(f"warning    {reading.problem}")
         for name in patience:
             model = built.config.model(name)
             found[name] = tuple(finder.client(model, url) for url in reading.addresses)

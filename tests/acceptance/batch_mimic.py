@@ -37,11 +37,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from adaptive_eval.mimic.__main__ import main
 from adaptive_eval.mimic.mimic_spec import MimicSpec
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.mimic.requests import ApiError
 from adaptive_eval.mimic.routes import MimicServer, application
+from adaptive_eval.mimic.serving import main
 
 
 class BatchMimic(MimicProcess):

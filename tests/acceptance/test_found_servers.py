@@ -119,6 +119,8 @@ def test_validate_says_what_a_source_names_and_who_of_them_is_wrong(tmp_path: Pa
         done = in_process("validate", config, cwd=tmp_path)
     assert done.code == 0, done
     assert f"servers/*.txt names {all_of_them.base_url}, {sage_alone.base_url}\n" in done.out
-    assert "warning    job-3.txt: line 1: 'half-writ' is neither host:port nor a URL" in done.out
+    assert (
+        "warning    servers/*.txt: job-3.txt: line 1: 'half-writ' is neither host:port nor a URL" in done.out
+    )
     assert f"warning    novice: {sage_alone.base_url} does not serve 'novice'" in done.out
     assert f"endpoint   sage: {sage_alone.base_url} answers" in done.out

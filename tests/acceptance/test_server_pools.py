@@ -22,6 +22,7 @@ from command_line import (
     trials,
     write_config,
 )
+from whole_mimic import WholeMimic
 
 from adaptive_eval.mimic.mimic_spec import LatencySpec
 from adaptive_eval.mimic.process import MimicProcess
@@ -124,7 +125,7 @@ def test_a_server_of_the_pool_that_begins_to_refuse(tmp_path: Path, undisturbed:
 def test_hung_generations_are_noticed_by_their_silence(tmp_path: Path, undisturbed: Reached) -> None:
     """Answers stop in the middle, now and then: a second later each is asked for again."""
     run = tmp_path / "run"
-    with MimicProcess(mimic_spec(latency=LatencySpec(median=0.002))) as mimic:
+    with WholeMimic(mimic_spec(latency=LatencySpec(median=0.002))) as mimic:
         set_faults(mimic, {"kind": "hang", "after": 0.5, "every": 50})
         data = quickstart(base_url=mimic.base_url)
         for model in data["models"]:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from command_line import in_process, served
+from whole_mimic import WholeMimic
 
 from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec, TokenSpec
-from adaptive_eval.mimic.process import MimicProcess
 
 CONFIG = """
 name: asked-first
@@ -23,16 +23,16 @@ tasks:
 
 
 @pytest.fixture(scope="module")
-def mimic() -> Iterator[MimicProcess]:
+def mimic() -> Iterator[WholeMimic]:
     tokens = TokenSpec(completion_median=5_000, completion_sigma=2.0)
     good = ModelSpec(name="good", mean=0.5, tokens=tokens)
     deaf = ModelSpec(name="deaf", mean=0.5, tokens=tokens, ignores=("n", "stop"), context_length=4096)
-    with MimicProcess(MimicSpec(models=(good, deaf), seed=3)) as process:
+    with WholeMimic(MimicSpec(models=(good, deaf), seed=3)) as process:
         yield process
 
 
 @pytest.fixture
-def config(tmp_path: Path, mimic: MimicProcess) -> Path:
+def config(tmp_path: Path, mimic: WholeMimic) -> Path:
     (tmp_path / "sums.jsonl").write_text(
         '{"input": "1 + 1", "target": "2"}\n{"input": "1 + 2", "target": "3"}\n'
     )
@@ -55,7 +55,7 @@ def test_what_is_found_is_json_with_codes_on_request(config: Path) -> None:
     assert [one["code"] for one in found[2]["problems"]] == ["run/no-endpoint"]
 
 
-def test_what_servers_offer_is_said_and_costs_nothing(config: Path, mimic: MimicProcess) -> None:
+def test_what_servers_offer_is_said_and_costs_nothing(config: Path, mimic: WholeMimic) -> None:
     done = in_process("validate", config, cwd=config.parent)
     assert done.code == 0, done
     url = mimic.base_url
@@ -79,7 +79,7 @@ def test_what_servers_ignore_is_said_on_request_with_its_cost(config: Path) -> N
 
 
 def test_a_wrong_path_is_noticed_where_the_model_is_found_under_another(
-    config: Path, mimic: MimicProcess
+    config: Path, mimic: WholeMimic
 ) -> None:
     config.write_text(config.read_text().replace("/v1", "/v2"))
     before = served(mimic)["models"]
@@ -124,7 +124,7 @@ def test_a_refused_key_is_asked_about(config: Path, monkeypatch: pytest.MonkeyPa
     spec = MimicSpec(
         models=(ModelSpec(name="good", mean=0.5), ModelSpec(name="deaf", mean=0.5)), api_key="sk-right"
     )
-    with MimicProcess(spec) as locked:
+    with WholeMimic(spec) as locked:
         text = CONFIG.format(url=locked.base_url).replace("sampling", "api_key_env: KEY_ONE, sampling", 1)
         config.write_text(text.replace("api: completions", "headers: {X-Team: a}", 1))
         done = in_process("validate", config, cwd=config.parent)

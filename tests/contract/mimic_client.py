@@ -94,20 +94,6 @@ def set_faults(process: MimicProcess, *faults: dict[str, Any], model: str | None
     httpx.post(f"{process.url}/mimic/faults", json=body).raise_for_status()
 
 
-async def collect(stream: Any) -> tuple[dict[int, str], dict[int, str], Any, list[float]]:
-    """Return texts and finish reasons by choice, the usage, and all log-probabilities."""
-    said: dict[int, str] = {}
-    finish: dict[int, str] = {}
-    usage, logprobs = None, []
-    async for chunk in stream:
-        usage = chunk.usage or usage
-        for choice in chunk.choices:
-            said[choice.index] = said.get(choice.index, "") + (choice.delta.content or "")
-            finish |= {choice.index: choice.finish_reason} if choice.finish_reason else {}
-            logprobs += [entry.logprob for entry in choice.logprobs.content] if choice.logprobs else []
-    return said, finish, usage, logprobs
-
-
 def wait_until(condition: Callable[[], bool]) -> None:
     """Ask again until `condition` holds; each question is a round trip to the server."""
     deadline = monotonic() + 60

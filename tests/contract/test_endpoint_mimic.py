@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
+from whole_mimic import WholeMimic
 
 from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.errors import EndpointError, TransientEndpointError
 from adaptive_eval.mimic.mimic_spec import FaultSpec, KnownQuestion, MimicSpec, ModelSpec
-from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.trial import Message
 
 QUESTION = "A farmer has 3 cows and buys 4 more. How many has he now?"
@@ -39,7 +39,7 @@ SPEC = MimicSpec(
 
 @pytest.fixture(scope="module")
 def url():
-    with MimicProcess(SPEC) as mimic:
+    with WholeMimic(SPEC) as mimic:
         yield mimic.base_url
 
 

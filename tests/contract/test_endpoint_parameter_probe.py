@@ -5,6 +5,7 @@ import json
 
 import pytest
 from scripted_http import completion, reply, serving
+from whole_mimic import WholeMimic
 
 from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.endpoints.parameter_probe import (
@@ -19,7 +20,6 @@ from adaptive_eval.endpoints.parameter_probe import (
 )
 from adaptive_eval.errors import PermanentEndpointError, TransientEndpointError
 from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec, TokenSpec
-from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.trial import Completion, Usage
 
 PARAMETERS = ("max_tokens", "stop", "logprobs", "seed", "n")
@@ -46,7 +46,7 @@ SPEC = MimicSpec(
 
 @pytest.fixture(scope="module")
 def url():
-    with MimicProcess(SPEC) as mimic:
+    with WholeMimic(SPEC) as mimic:
         yield mimic.base_url
 
 

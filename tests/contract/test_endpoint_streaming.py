@@ -5,6 +5,7 @@ import json
 
 import pytest
 from scripted_http import reply, serving
+from whole_mimic import WholeMimic
 
 from adaptive_eval.endpoints.openai_apis import OpenAIChat, OpenAICompletions
 from adaptive_eval.errors import EndpointError, PermanentEndpointError, TransientEndpointError
@@ -15,7 +16,6 @@ from adaptive_eval.mimic.mimic_spec import (
     MimicSpec,
     ModelSpec,
 )
-from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.trial import Conversation, Message, Usage
 
 QUESTION = "A farmer has 3 cows and buys 4 more. How many has he now?"
@@ -39,7 +39,7 @@ def mimic():
         questions=(KnownQuestion(id="cows", question=QUESTION, target="7"),),
         seed=3,
     )
-    with MimicProcess(spec) as process:
+    with WholeMimic(spec) as process:
         yield process
 
 

@@ -38,12 +38,12 @@ def test_a_dropped_connection_is_an_error(
 
 
 def test_a_slow_start_answers_503_and_then_serves() -> None:
-    body = {"model": "coin", "prompt": "x"}
+    body = {"model": "coin", "messages": [{"role": "user", "content": "x"}]}
     never, soon = (MimicSpec(models=SPEC.models, slow_start=seconds) for seconds in (3600.0, 0.5))
     with httpx.Client() as client, MimicProcess(never) as starting:
         assert client.get(f"{starting.url}/health").status_code == 503
         assert client.get(f"{starting.base_url}/models").status_code == 503
-        assert client.post(f"{starting.base_url}/completions", json=body).status_code == 503
+        assert client.post(f"{starting.base_url}/chat/completions", json=body).status_code == 503
     with httpx.Client() as client, MimicProcess(soon) as starting:
         wait_until(lambda: client.get(f"{starting.url}/health").status_code == 200)
-        assert client.post(f"{starting.base_url}/completions", json=body).status_code == 200
+        assert client.post(f"{starting.base_url}/chat/completions", json=body).status_code == 200

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import Any
 
 import httpx
 import openai
 import pytest
-from mimic_client import ASK, QUESTIONS, SPEC, answer, ask, chat, collect, stats, texts, wait_until
+from mimic_client import ASK, SPEC, answer, ask, chat, stats, texts, wait_until
 from openai import AsyncOpenAI
 
 from adaptive_eval.mimic.examinee import Examinee
 from adaptive_eval.mimic.mimic_spec import MimicSpec, ModelSpec
 from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.mimic.prose import count_tokens
-from adaptive_eval.mimic.requests import AnswerRequest
-from adaptive_eval.mimic.sampling import Sample
-from adaptive_eval.mimic.wire import Response
 
 # What it says
 
@@ -54,65 +50,6 @@ def test_sample_i_of_n_is_the_sample_of_seed_plus_i(mimic: MimicProcess) -> None
     assert [choice.index for choice in several.choices] == [0, 1, 2, 3]
     assert several.usage.prompt_tokens == single[0].usage.prompt_tokens
     assert several.usage.completion_tokens == sum(one.usage.completion_tokens for one in single)
-
-
-# Limits
-
-
-# Log-probabilities, streams, completions, structure
-
-
-def test_a_stream_says_what_the_whole_answer_says(mimic: MimicProcess) -> None:
-    async def use(client: AsyncOpenAI) -> Any:
-        parameters: dict[str, Any] = {"seed": 5, "n": 3, "max_tokens": 45, "logprobs": True}
-        stream = await chat(client, stream=True, stream_options={"include_usage": True}, **parameters)
-        return await chat(client, **parameters), await collect(stream)
-
-    whole, (said, finish, usage, logprobs) = ask(mimic, use)
-    assert said == dict(enumerate(texts(whole)))
-    assert finish == {choice.index: choice.finish_reason for choice in whole.choices}
-    assert "length" in finish.values()
-    assert usage == whole.usage
-    expected = [entry.logprob for choice in whole.choices for entry in choice.logprobs.content]
-    assert sorted(logprobs) == sorted(expected)
-
-
-def test_the_finish_of_a_stream_comes_after_its_last_token_whatever_the_latency() -> None:
-    request = AnswerRequest(True, "sage", ("",), 1, 0, False, None, (), True, True, None)
-    draws = random.Random(1)
-    for _ in range(300):
-        text = "word " * draws.randint(1, 60)
-        sample = Sample(text, 1, "stop", None, True, draws.lognormvariate(-6.0, 0.5), 0)
-        frames = Response(request, [sample], 1, "x", 0).frames()
-        *_, last, finish, _, _ = (frame.data for frame in frames)
-        assert b'"content":"' in last
-        assert b'"finish_reason":"stop"' in finish
-
-
-def test_completions_take_prompts_and_stop_at_sixteen_tokens(mimic: MimicProcess) -> None:
-    async def use(client: AsyncOpenAI) -> Any:
-        short = await client.completions.create(model="sage", prompt=ASK, seed=1)
-        several = await client.completions.create(
-            model="sage", prompt=[ASK, QUESTIONS[1].question], n=2, seed=1, max_tokens=500, logprobs=2
-        )
-        stream = await client.completions.create(
-            model="sage", prompt=ASK, seed=1, max_tokens=500, logprobs=2, stream=True
-        )
-        return short, several, [chunk async for chunk in stream]
-
-    short, several, chunks = ask(mimic, use)
-    assert short.usage.completion_tokens == 16
-    assert short.choices[0].finish_reason == "length"
-    endings = [choice.text.rpartition("\n")[2] for choice in several.choices]
-    assert endings == ["The answer is \\boxed{42}."] * 2 + ["The answer is \\boxed{B}."] * 2
-    assert several.usage.prompt_tokens == count_tokens(ASK) + count_tokens(QUESTIONS[1].question)
-    first = several.choices[0]
-    assert "".join(chunk.choices[0].text for chunk in chunks) == first.text
-    assert "".join(first.logprobs.tokens) == first.text
-    places = zip(first.logprobs.text_offset, first.logprobs.tokens, strict=True)
-    assert all(first.text.startswith(token, offset) for offset, token in places)
-    assert chunks[1].choices[0].logprobs.text_offset == [first.logprobs.text_offset[1]]
-    assert all(len(top) == 2 for top in first.logprobs.top_logprobs)
 
 
 # Errors

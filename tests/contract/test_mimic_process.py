@@ -33,7 +33,7 @@ SERVE = "from adaptive_eval.cli.mimic import command; command()"
 
 HEAVY = """
 import sys
-import adaptive_eval.mimic.__main__
+import adaptive_eval.mimic.serving
 print(*sorted({"numpy", "scipy", "openai", "httpx", "rich"} & sys.modules.keys()))
 """
 

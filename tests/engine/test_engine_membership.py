@@ -40,7 +40,7 @@ class Scripted:
         await asyncio.sleep(0.01)
         said = self.says(now())
         if isinstance(said, str):
-            return Reading(self.last, (f"{self.name}: {said}",))
+            return Reading(self.last, f"{self.name}: {said}")
         self.last = tuple(said)
         return Reading(self.last)
 
@@ -184,7 +184,7 @@ def test_a_server_that_comes_back_is_used_again():
     assert not [at for at in calls if 21.0 <= at < 40.0]
     assert len([at for at in calls if at >= 40.0]) > 20
     assert [words for words in told(scene) if TWO in words] == [
-        f"a: servers {ONE}, {TWO} joined",
+        f"a: server {TWO} joined",
         f"a: server {TWO} left",
         f"a: server {TWO} joined",
     ]

@@ -17,9 +17,9 @@ from typing import Any
 import httpx
 import pytest
 from mimic_runs import command
+from whole_mimic import WholeMimic
 
 from adaptive_eval.mimic.mimic_spec import KnownQuestion, LatencySpec, MimicSpec, ModelSpec
-from adaptive_eval.mimic.process import MimicProcess
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import TrialKey
@@ -49,8 +49,8 @@ def model(name: str, **quirks: Any) -> ModelSpec:
 
 
 @pytest.fixture(scope="module")
-def mimic() -> Iterator[MimicProcess]:
-    with MimicProcess(MimicSpec(models=(model("one"), model("two")), questions=QUESTIONS, seed=3)) as process:
+def mimic() -> Iterator[WholeMimic]:
+    with WholeMimic(MimicSpec(models=(model("one"), model("two")), questions=QUESTIONS, seed=3)) as process:
         yield process
 
 
@@ -76,17 +76,17 @@ def stored(folder: Path) -> dict[TrialKey, TrialRecord]:
         return {record.request.key: record for record in reader.trials()}
 
 
-def served(process: MimicProcess) -> dict[str, Any]:
+def served(process: WholeMimic) -> dict[str, Any]:
     stats: dict[str, Any] = httpx.get(f"{process.url}/mimic/stats").json()["models"]
     return stats
 
 
-def counted(process: MimicProcess, before: dict[str, Any], field: str) -> int:
+def counted(process: WholeMimic, before: dict[str, Any], field: str) -> int:
     return sum(counts[field] - before[name][field] for name, counts in served(process).items())
 
 
 @pytest.fixture(scope="module")
-def run(mimic: MimicProcess, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+def run(mimic: WholeMimic, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     folder = tmp_path_factory.mktemp("several")
     before = served(mimic)
     done = adaptive_eval("run", write_config(folder, mimic.base_url), "--out", folder / "run", cwd=folder)
@@ -105,7 +105,7 @@ def test_one_request_asks_for_several_answers(run: tuple[Path, int]) -> None:
 
 
 def test_the_prompt_is_paid_once_in_each_request_and_no_token_is_lost(
-    run: tuple[Path, int], mimic: MimicProcess
+    run: tuple[Path, int], mimic: WholeMimic
 ) -> None:
     trials = stored(run[0])
     requests = defaultdict(list)
@@ -120,7 +120,7 @@ def test_the_prompt_is_paid_once_in_each_request_and_no_token_is_lost(
 
 @pytest.mark.slow
 def test_answers_are_those_of_single_requests_with_the_trials_own_seeds(
-    run: tuple[Path, int], mimic: MimicProcess, tmp_path: Path
+    run: tuple[Path, int], mimic: WholeMimic, tmp_path: Path
 ) -> None:
     """The mimic gives sample i the seed + i, as vLLM does: how trials are put together changes no answer."""
     rows = stored(run[0])
@@ -138,9 +138,7 @@ def test_answers_are_those_of_single_requests_with_the_trials_own_seeds(
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_and_pays_for_no_stored_answer_twice(
-    mimic: MimicProcess, tmp_path: Path
-) -> None:
+def test_a_killed_run_goes_on_and_pays_for_no_stored_answer_twice(mimic: WholeMimic, tmp_path: Path) -> None:
     config, folder = write_config(tmp_path, mimic.base_url), tmp_path / "run"
     process = subprocess.Popen(
         [COMMAND, "run", config, "--out", folder, "--display", "none"],
@@ -176,7 +174,7 @@ def count_of(folder: Path) -> int:
 
 def test_a_server_that_gives_fewer_answers_is_asked_singly_and_reported(tmp_path: Path) -> None:
     models = (model("one", ignores=("n",)), model("two"))
-    with MimicProcess(MimicSpec(models=models, questions=QUESTIONS, seed=3)) as process:
+    with WholeMimic(MimicSpec(models=models, questions=QUESTIONS, seed=3)) as process:
         config = write_config(tmp_path, process.base_url)
         done = adaptive_eval("run", config, "--out", tmp_path / "run", cwd=tmp_path)
         requests = {name: counts["requests"] for name, counts in served(process).items()}
@@ -193,7 +191,7 @@ def test_a_server_that_gives_fewer_answers_is_asked_singly_and_reported(tmp_path
 
 
 @pytest.mark.slow
-def test_a_pilots_answers_are_paid_once_too(mimic: MimicProcess, tmp_path: Path) -> None:
+def test_a_pilots_answers_are_paid_once_too(mimic: WholeMimic, tmp_path: Path) -> None:
     """The pilot asks for whole blocks, and the run takes its answers however requests were put together."""
     config = write_config(tmp_path, mimic.base_url)
     text = config.read_text().replace("max_tokens: 200", "max_tokens: 200, logprobs: true")
@@ -212,7 +210,7 @@ def test_a_pilots_answers_are_paid_once_too(mimic: MimicProcess, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_run_over_plain_completions(mimic: MimicProcess, tmp_path: Path) -> None:
+def test_a_run_over_plain_completions(mimic: WholeMimic, tmp_path: Path) -> None:
     config = write_config(tmp_path, mimic.base_url)
     text = config.read_text().replace("concurrency: 8,", "concurrency: 8, api: completions,")
     config.write_text(

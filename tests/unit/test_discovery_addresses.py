@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adaptive_eval.build.server_sources import read_addresses
 from adaptive_eval.config.section import check_url
-from adaptive_eval.discovery.server_sources import read_addresses
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_eval.mimic.answer_key import Answerable, Recogniser
-from adaptive_eval.mimic.draws import Stream
-from adaptive_eval.mimic.examinee import Examinee, Reply
+from adaptive_eval.mimic.examinee import Examinee, Reply, Stream
 from adaptive_eval.mimic.mimic_spec import KnownQuestion, MimicSpec, ModelSpec
 from adaptive_eval.mimic.prose import count_tokens, tokenize
-from adaptive_eval.mimic.wire import token_logprobs
+from adaptive_eval.mimic.requests import Sample
+from adaptive_eval.mimic.response import token_logprobs
 
 QUESTION = KnownQuestion(id="q", question="What is six times seven?", target="42")
 
@@ -105,18 +105,15 @@ def test_questions_of_the_same_text_differ_by_their_choices() -> None:
 
 
 @given(
-    tokens=st.lists(st.text(min_size=1, max_size=6), max_size=20),
-    top=st.integers(0, 20),
-    noise=st.integers(0, 2**64 - 1),
-    right=st.booleans(),
+    text=st.text(max_size=60), top=st.integers(0, 20), noise=st.integers(0, 2**64 - 1), right=st.booleans()
 )
-def test_log_probabilities_are_proper(tokens: list[str], top: int, noise: int, right: bool) -> None:
-    entries = token_logprobs(tokens, top, noise, right=right)
-    assert [entry.token for entry in entries] == tokens
+def test_log_probabilities_are_proper(text: str, top: int, noise: int, right: bool) -> None:
+    entries = token_logprobs(Sample(text, 1, "stop", None, right, 0.0, noise), top)
+    assert [entry["token"] for entry in entries] == tokenize(text)
     for entry in entries:
-        assert entry.logprob <= 0
-        assert len(entry.top) == top
-        assert len({token for token, _ in entry.top}) == top
-        assert sum(math.exp(value) for _, value in entry.top) <= 1 + 1e-9
-        assert [value for _, value in entry.top] == sorted((value for _, value in entry.top), reverse=True)
-        assert top == 0 or (entry.token, entry.logprob) in entry.top
+        likely = [(one["token"], one["logprob"]) for one in entry["top_logprobs"]]
+        assert entry["logprob"] <= 0
+        assert len(dict(likely)) == len(likely) == top
+        assert sum(math.exp(value) for _, value in likely) <= 1 + 1e-9
+        assert likely == sorted(likely, key=lambda one: -one[1])
+        assert top == 0 or (entry["token"], entry["logprob"]) in likely

@@ -6,21 +6,19 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from adaptive_eval.config.secret_checks import shown
 from adaptive_eval.config.section import check_url
 from adaptive_eval.endpoints.redaction import Redactor, shorten
 from adaptive_eval.engine.discovery import Reading
-
-Texts: TypeAlias = Mapping[str, str | Exception]
-"""What each part of a source says, by its name; an error where one cannot be read."""
+from adaptive_eval.errors import in_words
 
 _MOST_BYTES = 1_000_000
 """Largest file, and longest output of a command, that is read."""
@@ -69,83 +67,63 @@ def _address(written: str, number: int) -> str:
 
 
 class ServerSource:
-    """Says which servers are there; a part that cannot be read counts as it was when it last could.
+    """Says which servers are there; while something cannot be read, no server leaves.
 
-    An empty part (it may be about to be written) counts from the second time on. A part that is gone takes
-    its servers with it.
+    An empty reading (a file may be about to be written) counts from the second time on.
     """
 
     def __init__(
-        self, name: str, texts: Callable[[], Awaitable[Texts]], every: float, timeout: float
+        self, name: str, reading: Callable[[], Awaitable[Reading]], every: float, timeout: float
     ) -> None:
         self.name = name
         self.every = every
-        self._texts = texts
+        self._reading = reading
         self._timeout = timeout
-        self._last: dict[str, tuple[str, ...]] = {}
-        self._empty: set[str] = set()
+        self._last: tuple[str, ...] = ()
+        self._was_empty = False
 
     async def read(self) -> Reading:
         """Read it; never raises, and ends within its time limit."""
         try:
             async with asyncio.timeout(self._timeout):
-                texts = await self._texts()
+                reading = await self._reading()
         except TimeoutError:
-            return Reading(self._known, (f"{self.name}: has not answered within {self._timeout:g} s",))
+            reading = Reading((), f"has not answered within {self._timeout:g} s")
         except (OSError, ValueError) as error:
-            return Reading(self._known, (f"{self.name}: {_words(error)}",))
-        self._last = {part: self._last.get(part, ()) for part in texts}
-        problems = []
-        for part, text in texts.items():
-            try:
-                self._last[part] = self._addresses(part, text)
-            except (OSError, ValueError) as error:
-                problems.append(f"{part}: {_words(error)}")
-        return Reading(self._known, tuple(problems))
-
-    @property
-    def _known(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(url for urls in self._last.values() for url in urls))
-
-    def _addresses(self, part: str, text: str | Exception) -> tuple[str, ...]:
-        if isinstance(text, Exception):
-            raise text
-        if text.strip():
-            self._empty.discard(part)
-            return read_addresses(text)
-        if part in self._empty:
-            return ()
-        self._empty.add(part)
-        return self._last[part]
-
-
-def _words(error: Exception) -> str:
-    """Return the message of an OSError without its number and path."""
-    return (error.strerror if isinstance(error, OSError) and error.strerror else str(error)) or "no answer"
+            reading = Reading((), in_words(error))
+        found = reading.addresses
+        if reading.problem:
+            self._last = tuple(dict.fromkeys((*self._last, *found)))
+            return Reading(self._last, f"{self.name}: {reading.problem}")
+        if found or self._was_empty:
+            self._last = found
+        self._was_empty = not found
+        return Reading(self._last)
 
 
 def file_source(pattern: str, folder: Path, *, every: float, timeout: float = 60.0) -> ServerSource:
     """Return the source in a file, or in all files that match a pattern; `folder` is where it begins."""
+    return ServerSource(pattern, _InThread(partial(_read_files, pattern, folder)), every, timeout)
+
+
+def _read_files(pattern: str, folder: Path) -> Reading:
     parts = Path(pattern).expanduser().parts
     plain = list(takewhile(_MAGIC.isdisjoint, parts))
-    read = partial(_read_files, folder.joinpath(*plain), "/".join(parts[len(plain) :]))
-    return ServerSource(pattern, _InThread(read), every, timeout)
-
-
-def _read_files(start: Path, rest: str) -> Texts:
+    start, rest = folder.joinpath(*plain), "/".join(parts[len(plain) :])
     if not rest:
-        return {start.name: _content(start)}
+        return Reading(read_addresses(_content(start)))
     start.stat()  # OSError where the folder that the pattern begins in cannot be read
-    texts: dict[str, str | Exception] = {}
+    found: dict[str, None] = {}
+    problems = []
     for file in sorted(start.glob(rest)):
         if file.is_file() and not file.name.startswith("."):
             try:
-                texts[file.name] = _content(file)
+                found |= dict.fromkeys(read_addresses(_content(file)))
             except FileNotFoundError:
                 continue  # gone since it was listed
             except (OSError, ValueError) as error:
-                texts[file.name] = error
-    return texts
+                problems.append(f"{file.name}: {in_words(error)}")
+    return Reading(tuple(found), "; ".join(problems))
 
 
 def _content(file: Path) -> str:
@@ -157,30 +135,25 @@ def _content(file: Path) -> str:
 
 
 class _InThread:
-    """Does blocking work in a daemon thread: at its end a process waits for the threads of a pool."""
+    """Reads in a daemon thread, one at a time: at its end a process waits for the threads of a pool."""
 
-    def __init__(self, work: Callable[[], Texts]) -> None:
-        self._work = work
-        self._hangs = False
+    def __init__(self, read: Callable[[], Reading]) -> None:
+        self._read = read
+        self._reading: Future[Reading] | None = None
 
-    async def __call__(self) -> Texts:
-        if self._hangs:
+    async def __call__(self) -> Reading:
+        if self._reading is not None and not self._reading.done():
             raise TimeoutError
-        self._hangs = True
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Texts] = loop.create_future()
-        threading.Thread(target=self._run, args=(loop, future), daemon=True).start()
-        return await future
+        self._reading = Future()
+        self._reading.set_running_or_notify_cancel()  # what hangs is not cancelled
+        threading.Thread(target=self._run, args=(self._reading,), daemon=True).start()
+        return await asyncio.wrap_future(self._reading)
 
-    def _run(self, loop: asyncio.AbstractEventLoop, future: asyncio.Future[Texts]) -> None:
-        settle: Callable[[], None]
+    def _run(self, reading: Future[Reading]) -> None:
         try:
-            settle = partial(future.set_result, self._work())
+            reading.set_result(self._read())
         except (OSError, ValueError) as error:
-            settle = partial(future.set_exception, error)
-        self._hangs = False
-        with suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(lambda: None if future.done() else settle())
+            reading.set_exception(error)
 
 
 def command_source(
@@ -191,11 +164,11 @@ def command_source(
     Only the output of a command that ends with exit code 0 counts.
     """
     name = f"the command {command[0]}"
-    output = partial(_output, name, tuple(command), folder, redact or Redactor(()))
+    output = partial(_output, tuple(command), folder, redact or Redactor(()))
     return ServerSource(name, output, every, timeout)
 
 
-async def _output(name: str, command: tuple[str, ...], folder: Path, redact: Redactor) -> Texts:
+async def _output(command: tuple[str, ...], folder: Path, redact: Redactor) -> Reading:
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=folder,
@@ -219,7 +192,7 @@ async def _output(name: str, command: tuple[str, ...], folder: Path, redact: Red
     if code != 0:
         said = shorten(redact(complaint), _LAST_WORDS)
         raise ValueError(f"has failed with exit code {code}{f': {said}' if said else ''}")
-    return {name: out}
+    return Reading(read_addresses(out))
 
 
 async def _all_of(stream: asyncio.StreamReader) -> str:
