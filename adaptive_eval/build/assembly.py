@@ -71,7 +71,6 @@ from adaptive_eval.engine.discovery import Discovery
 from adaptive_eval.engine.drift import DriftWatch
 from adaptive_eval.engine.events import Observer
 from adaptive_eval.engine.independence import AuditedExecutor, IndependenceAudit
-from adaptive_eval.engine.no_answers import NoAnswers
 from adaptive_eval.engine.protocols import Endpoint, Executor
 from adaptive_eval.engine.runner import Runner, RunnerOptions
 from adaptive_eval.engine.solving import Solvers
@@ -245,10 +244,6 @@ class Built:
             {model.name: asked_temperature(model) for model in self.config.models if not model.deterministic}
         )
 
-    def no_answers(self, reader: RunReader) -> NoAnswers:
-        """Return the counts of answers that are none, those that a run file holds included."""
-        return NoAnswers(reader.no_answers(), ranked=self.config.on.mostly_empty == "rank")
-
     def answer_watch(self, reader: RunReader) -> AnswerWatch:
         """Return the watch over unusable answers, with those that a run file holds."""
         may_be_cut = [
@@ -256,18 +251,20 @@ class Built:
             for task in self.config.tasks
             if "truncated" in task.rubric.model_fields_set or "length" in self.config.on.model_fields_set
         ]
-        watch = AnswerWatch(may_be_cut)
+        watch = AnswerWatch(may_be_cut, ranked=self.config.on.mostly_empty == "rank")
         watch.read(reader)
         return watch
 
     def rebuild(self, session: Session, reader: RunReader) -> list[Decision]:
         """Replay a run file into a fresh session; return what was decided."""
-        unusable = self.answer_watch(reader).verdict()
+        answers = self.answer_watch(reader)
+        unusable = answers.verdict()
         if unusable is not None:
             session.end(unusable.reason, unusable.text, unusable.evidence)
-        refusals = self.no_answers(reader).refusals()
-        for model, reason in refusals.items():
-            session.stop_model(model, reason)
+        for model in answers.answered:
+            reason = answers.refusal(model)
+            if reason is not None:
+                session.stop_model(model, reason)
         log = chain(reader.log(), reader.log(after_stop=True))
         return session.replay(log, reader.unanswered())
 
@@ -300,7 +297,7 @@ class Built:
             model.name: self.config.samples(model, self.samples_per_prompt) for model in self.config.models
         }
         with writer.reader() as reader:
-            no_answers, drift = self.no_answers(reader), DriftWatch()
+            drift = DriftWatch()
             drift.read(reader)
             drift.take_news()
             answers = self.answer_watch(reader)
@@ -318,10 +315,9 @@ class Built:
                 at_deadline=self.config.budget.at_deadline,
                 elapsed=elapsed,
                 allow_missing=allow_missing,
-                reached=no_answers.answered,
+                reached=answers.answered,
             ),
             observer=observer,
-            no_answers=no_answers,
             answers=answers,
             drift=drift,
             allowance=ScorersAllowance(self.tasks, self.scorers) if model_graded(self.scorers) else None,

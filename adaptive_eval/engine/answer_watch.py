@@ -1,14 +1,15 @@
-"""Answers that say nothing about the models: scorers that fail or find nothing, answers that are cut off.
+"""Answers that say nothing about the models: scorers that fail or find nothing, answers cut off or empty.
 
-Each is told at the first sign, with its likely cause, and ends the run where most answers are affected: a
-ranking by such answers would rank the scorer, or the token limit.
+Each is told at the first sign, with its likely cause. It ends the run where most answers are affected, or
+stops the model that gives hardly any: a ranking by such answers would rank the scorer, or the token limit.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.engine.independence import COPY
@@ -16,20 +17,24 @@ from adaptive_eval.errors import Coded
 from adaptive_eval.scoring.scorer import CUT_OFF, NOT_FOUND, ORDER_DECIDED
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
+from adaptive_eval.trial import NO_ANSWER
 
-ENOUGH = 20
-"""Answers from which shares are looked at: of fewer, half may be affected by chance."""
+ENOUGH, FEWEST = 20, 5
+"""Answers from which shares are looked at: of fewer, half may be affected by chance. Failures of a scorer,
+and answers that are none, from which their share counts."""
 
-CUT_WARNED = 0.1
-"""Share of a model's answers that are cut off from which it is warned of."""
+MANY, MOST, NEARLY_ALL = 0.1, 0.5, 0.95
+"""Shares of a model's answers, cut off or none, from which it is warned of; of answers that cannot be used,
+beyond which the run ends; of answers that are none, from which a model is not ranked."""
 
-FEWEST_FAILED = 5
-"""Failures of a scorer from which their share may end the run."""
-
-MOST = 0.5
-"""Share of answers that cannot be used beyond which the run ends."""
-
-_SAMPLES = "`adaptive-eval samples RUN` shows answers with what was found in them"
+_ADVICE = {
+    "content_filter": "a filter of the server withheld them.",
+    "tool_calls": "the model called tools; nothing here runs them.",
+    "reasoning": "the server put all text into the reasoning; does its reasoning parser match the model?",
+    "length": "they ended at the token limit before an answer; raise max_tokens.",
+    "empty": "the text is empty.",
+}
+"""The advice for each cause of an answer that is none."""
 
 
 @dataclass(slots=True)
@@ -45,41 +50,149 @@ class _Task:
     votes: int = 0  # a judge's votes in both orders, and those that the order decided
     by_order: int = 0
 
+    @property
+    def unread(self) -> bool:
+        """Whether the scorer finds nothing in most of enough answers that were not cut off."""
+        whole = self.answers >= ENOUGH and self.cut <= MOST * self.answers
+        return whole and self.not_found > MOST * self.answers
+
+    @property
+    def alike(self) -> bool:
+        """Whether enough answers that the scorer reads are all in one category."""
+        whole = self.answers >= ENOUGH and self.cut <= MOST * self.answers
+        return whole and not self.unread and len(self.categories) == 1
+
+    @property
+    def cause(self) -> str:
+        """The likely cause for answers that are all alike."""
+        if 0 in self.categories:
+            return "does the scorer read the answers, and do the targets fit the questions?"
+        return "does the scorer call every answer right, or is the task too easy to tell models apart?"
+
+
+@dataclass(slots=True)
+class _Model:
+    """Counts of one model's answers."""
+
+    answers: int = 0
+    none: Counter[str] = field(default_factory=Counter)  # those that are none, by cause
+    limited: int = 0  # those that must not be cut off, and those of them that were
+    cut: int = 0
+
+    @property
+    def causes(self) -> str:
+        """Why answers are none, the most frequent cause first, with advice about that."""
+        shown = ", ".join(f"{cause} {count:,}" for cause, count in self.none.most_common())
+        return f"({shown}): {_ADVICE.get(self.none.most_common(1)[0][0], '')}"
+
+
+_Sign: TypeAlias = tuple[str, Callable[[Any], bool], str]
+
+_SAMPLES = "`adaptive-eval samples RUN` shows answers with what was found in them"
+
+_OF_TASKS: tuple[_Sign, ...] = (
+    (
+        "warning/scorer-failed",
+        lambda task: task.failed > 0,
+        "task {name}: {it.failed:,} of {it.answers:,} answers could not be scored and count as missing: "
+        "{it.said}",
+    ),
+    (
+        "warning/judge-order",
+        lambda task: task.by_order > 0,
+        "task {name}: the order of the two answers decided {it.by_order:,} of {it.votes:,} votes of the "
+        "judge; they count for neither answer",
+    ),
+    (
+        "warning/nothing-found",
+        lambda task: task.unread,
+        "task {name}: no result was found in {it.not_found:,} of {it.answers:,} answers, which count as "
+        "wrong; does the prompt ask for the form that the scorer reads, and does its pattern or extract "
+        f"fit? {_SAMPLES}",
+    ),
+    (
+        "warning/all-alike",
+        lambda task: task.alike,
+        f"task {{name}}: all {{it.answers:,}} answers have the same category; {{it.cause}} {_SAMPLES}",
+    ),
+)
+
+_NONE = "{name}: {none:,} of its {it.answers:,} answers hold no answer {it.causes}"
+
+_OF_MODELS: tuple[_Sign, ...] = (
+    (
+        "warning/no-answers",
+        lambda model: model.none.total() >= max(FEWEST, MANY * model.answers),
+        _NONE,
+    ),
+    (
+        "warning/cut-off",
+        lambda model: model.limited >= ENOUGH and model.cut >= MANY * model.limited,
+        "{name}: {it.cut:,} of {it.limited:,} answers were cut off at the token limit; raise max_tokens. "
+        "The rubric's truncated says how they count",
+    ),
+)
+"""Each sign of what is wrong: its code, when it shows, and its words."""
+
 
 class AnswerWatch:
     """Counts what is wrong with answers, by task and by model.
 
-    In the tasks `may_be_cut` the user has said how cut off answers count; there they are not looked at.
+    In the tasks `may_be_cut` the user has said how cut off answers count; there they are not looked at. A
+    model whose answers are none is `ranked` all the same if the user says so.
+
+    Examples
+    --------
+    >>> watch = AnswerWatch()
+    >>> watch.count_stored({"quiet": (40, {"reasoning": 39})})
+    >>> print(watch.refusal("quiet"))
+    39 of its 40 answers hold no answer (reasoning 39): the server put all text into the reasoning; does its \
+reasoning parser match the model? Its score would say nothing, so it is not ranked; on: {mostly_empty: rank} \
+ranks it
     """
 
-    def __init__(self, may_be_cut: Collection[str] = ()) -> None:
+    def __init__(self, may_be_cut: Collection[str] = (), *, ranked: bool = False) -> None:
         self._may_be_cut = frozenset(may_be_cut)
+        self._ranked = ranked
         self._tasks: dict[str, _Task] = {}
-        self._answers: Counter[str] = Counter()
-        self._cut: Counter[str] = Counter()
+        self._models: dict[str, _Model] = {}
         self._told: set[tuple[str, str]] = set()
 
     def read(self, reader: RunReader) -> None:
-        """Take in how many stored answers were cut off; a scorer may have been mended since."""
+        """Take in how many stored answers are none or cut off; a scorer may have been mended since."""
+        self.count_stored(reader.no_answers())
         cells = reader.cells()
         for place, number in enumerate(cells.model):
             task, _ = cells.questions[cells.question[place]]
             if task not in self._may_be_cut:
-                self._answers[cells.models[number]] += int(cells.scored[place])
-                self._cut[cells.models[number]] += int(cells.truncated[place])
+                model = self._model(cells.models[number])
+                model.limited += int(cells.scored[place])
+                model.cut += int(cells.truncated[place])
+
+    def count_stored(self, counts: Mapping[str, tuple[int, Mapping[str, int]]]) -> None:
+        """Take in how many answers each model has given, and how many of them are none, by cause."""
+        for name, (answers, causes) in counts.items():
+            self._model(name).answers += answers
+            self._model(name).none.update(causes)
 
     def add(self, record: TrialRecord) -> None:
         """Take in a finished trial."""
-        answer, score = record.completion, record.score
-        if answer is None or score is None or COPY in score.signals:
+        answer, score, asked = record.completion, record.score, record.request
+        if answer is None or score is None:
             return
-        model = record.request.key.model
-        if record.request.task not in self._may_be_cut:
-            self._answers[model] += 1
-            self._cut[model] += answer.finish_reason in CUT_OFF
-        task = self._tasks.setdefault(record.request.task, _Task())
+        model, cut = self._model(asked.key.model), answer.finish_reason in CUT_OFF
+        model.answers += 1
+        for name in score.signals:
+            if name.startswith(NO_ANSWER):
+                model.none[name.removeprefix(NO_ANSWER)] += 1
+        if COPY in score.signals:
+            return
+        if asked.task not in self._may_be_cut:
+            model.limited += 1
+            model.cut += cut
+        task = self._tasks.setdefault(asked.task, _Task())
         task.answers += 1
-        task.cut += answer.finish_reason in CUT_OFF
+        task.cut += cut
         task.votes += int(score.signals.get("judgements") or 0) // 2 if ORDER_DECIDED in score.signals else 0
         task.by_order += int(score.signals.get(ORDER_DECIDED) or 0)
         if score.category is not None:
@@ -89,78 +202,61 @@ class AnswerWatch:
             task.failed += 1
             task.said = score.reason
 
+    @property
+    def answered(self) -> frozenset[str]:
+        """The models that have given an answer."""
+        return frozenset(name for name, model in self._models.items() if model.answers)
+
+    def none(self, model: str) -> int:
+        """Return how many answers of `model` are none."""
+        return self._model(model).none.total()
+
+    def refusal(self, name: str) -> str | None:
+        """Say why a model is not ranked, where nearly all of its answers are none."""
+        model = self._model(name)
+        if self._ranked or model.answers < ENOUGH or model.none.total() < NEARLY_ALL * model.answers:
+            return None
+        return (
+            f"{model.none.total():,} of its {model.answers:,} answers hold no answer {model.causes} "
+            "Its score would say nothing, so it is not ranked; on: {mostly_empty: rank} ranks it"
+        )
+
     def verdict(self) -> StopVerdict | None:
         """Return why the run must end; None where it may go on."""
         for name, task in self._tasks.items():
-            if task.failed >= FEWEST_FAILED and task.failed > MOST * task.answers:
+            if task.failed >= FEWEST and task.failed > MOST * task.answers:
                 return _unusable("scorer", name, task.failed, task.answers, task.said)
-        for model, cut in self._cut.items():
-            answers = self._answers[model]
-            if answers >= ENOUGH and cut > MOST * answers:
-                return _unusable("length", model, cut, answers, "")
+        for name, model in self._models.items():
+            if model.limited >= ENOUGH and model.cut > MOST * model.limited:
+                return _unusable("length", name, model.cut, model.limited, "")
         return None
 
     def remarks(self) -> Iterator[Coded]:
         """Yield what is wrong at present, each with its likely cause."""
-        for name, task in self._tasks.items():
-            yield from _of_task(name, task)
-        for model, cut in self._cut.items():
-            answers = self._answers[model]
-            if answers >= ENOUGH and cut >= CUT_WARNED * answers:
-                yield Coded(
-                    "warning/cut-off",
-                    f"{model}: {cut:,} of {answers:,} answers were cut off at the token limit; raise "
-                    "max_tokens. The rubric's truncated says how they count",
-                )
+        for _, said in self._signs():
+            yield said
 
     def take_news(self) -> list[Coded]:
         """Return the first remark of each kind about each task or model, once."""
-        news = []
-        for found in self.remarks():
-            kind = found.code, found.partition(":")[0]
-            if kind not in self._told:
-                self._told.add(kind)
-                news.append(found)
-        return news
+        news = [(sign, said) for sign, said in self._signs() if sign not in self._told]
+        self._told.update(sign for sign, _ in news)
+        return [said for _, said in news]
+
+    def _signs(self) -> Iterator[tuple[tuple[str, str], Coded]]:
+        for name, task in self._tasks.items():
+            for code, shows, words in _OF_TASKS:
+                if shows(task):
+                    yield (code, name), Coded(code, words.format(name=name, it=task))
+        for name, model in self._models.items():
+            for code, shows, words in _OF_MODELS:
+                if shows(model):
+                    said = words.format(name=name, it=model, none=model.none.total())
+                    yield (code, name), Coded(code, said)
+
+    def _model(self, name: str) -> _Model:
+        return self._models.setdefault(name, _Model())
 
 
 def _unusable(cause: str, owner: str, affected: int, answers: int, said: str) -> StopVerdict:
     evidence = {"cause": cause, "owner": owner, "affected": affected, "answers": answers, "said": said}
     return StopVerdict("unusable", evidence=evidence)
-
-
-def _of_task(name: str, task: _Task) -> Iterator[Coded]:
-    """Yield what is wrong with the scores of one task."""
-    if task.failed:
-        yield Coded(
-            "warning/scorer-failed",
-            f"task {name}: {task.failed:,} of {task.answers:,} answers could not be scored and count as "
-            f"missing: {task.said}",
-        )
-    if task.by_order:
-        yield Coded(
-            "warning/judge-order",
-            f"task {name}: the order of the two answers decided {task.by_order:,} of {task.votes:,} votes of "
-            f"the judge ({task.by_order / task.votes:.0%}); they count for neither answer",
-        )
-    if task.answers < ENOUGH or task.cut > MOST * task.answers:
-        return
-    if task.not_found > MOST * task.answers:
-        yield Coded(
-            "warning/nothing-found",
-            f"task {name}: no result was found in {task.not_found:,} of {task.answers:,} answers, which "
-            "count as wrong; does the prompt ask for the form that the scorer reads, and does its pattern or "
-            f"extract fit? {_SAMPLES}",
-        )
-    elif len(task.categories) == 1:
-        (category,) = task.categories
-        cause = (
-            "does the scorer read the answers, and do the targets fit the questions?"
-            if category == 0
-            else "does the scorer call every answer right, or is the task too easy to tell models apart?"
-        )
-        yield Coded(
-            "warning/all-alike",
-            f"task {name}: all {task.categories[category]:,} answers have category {category}; {cause} "
-            f"{_SAMPLES}",
-        )

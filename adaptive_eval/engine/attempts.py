@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from adaptive_eval.engine.dispatch import Dispatch
 from adaptive_eval.engine.pool import Member, Slot
 from adaptive_eval.engine.protocols import Clock, Endpoint, Executor, Scoring
-from adaptive_eval.engine.retry import with_retries
+from adaptive_eval.engine.retry import is_transient, with_retries
 from adaptive_eval.engine.solving import Solver, call_seed, total
 from adaptive_eval.engine.trial_task import Prompt, Sending, State, TrialTask
 from adaptive_eval.errors import EndpointError, ScorerUnavailable
@@ -21,6 +21,9 @@ Result: TypeAlias = Sequence[Completion | None] | EndpointError
 """The answers of one request, in the order of its trials, or how it failed."""
 
 AttemptObserver: TypeAlias = Callable[[Sending, Member, Sequence[AttemptRecord], Result], None]
+
+Worth: TypeAlias = Callable[[BaseException], bool]
+T = TypeVar("T")
 
 _Sample: TypeAlias = Callable[..., Awaitable[Sequence[Completion | None]]]
 
@@ -52,30 +55,37 @@ class TrialRunner:
         try:
             if trial.completion is None and trial.sending.sender is not trial:
                 await trial.sending.wait()
-            if trial.completion is None:
-                solver = trial.client.solvers.get(trial.request.task)
-                asked = self._answer(trial) if solver is None else self._solve(trial, solver)
-                trial.completion = await asked
-            trial.enter(State.SCORING)
-            await self._score(trial, trial.completion)
-        except ScorerUnavailable as error:
-            trial.failure = error
+            await self._retried(trial, self._answer_and_score, partial(_is_worth_another, trial))
         except EndpointError as error:
-            trial.failure, trial.completion = error, None
+            trial.failure = error
+            if not isinstance(error, ScorerUnavailable):
+                trial.completion = None
         except asyncio.CancelledError:
             if trial.abandoned:
                 return
             raise
         self._on_end(trial)
 
-    def _answer(self, trial: TrialTask) -> Coroutine[Any, Any, Completion]:
-        """Ask until there is an answer, as the retry policy says."""
+    async def _answer_and_score(self, trial: TrialTask) -> None:
+        """Get the answer, unless it is here already, and have it scored."""
+        if trial.completion is None:
+            solver = trial.client.solvers.get(trial.request.task)
+            asked = self._attempt(trial) if solver is None else self._solve(trial, solver)
+            trial.completion = await asked
+        trial.enter(State.SCORING)
+        trial.score = await self._executor.score(trial.request, trial.completion)
+
+    def _retried(
+        self, trial: TrialTask, attempt: Callable[[TrialTask], Coroutine[Any, Any, T]], worth: Worth
+    ) -> Coroutine[Any, Any, T]:
+        """Make attempts as the retry policy says."""
         return with_retries(
-            partial(self._attempt, trial),
+            partial(attempt, trial),
             trial.client.retry,
             sleep=partial(self._pause, trial),
             jitter=self._jitter,
             unwanted=lambda: not trial.wanted,
+            worth=worth,
         )
 
     async def _solve(self, trial: TrialTask, solver: Solver) -> Completion:
@@ -85,7 +95,7 @@ class TrialRunner:
         async def ask(messages: Conversation, number: int) -> Completion:
             trial.completion = None
             trial.sending.prompt = Prompt(messages, bound(messages), call_seed(trial.request.seed, number))
-            answer = await self._answer(trial)
+            answer = await self._retried(trial, self._attempt, is_transient)
             trial.spent = total((trial.spent, answer.paid))
             return answer
 
@@ -98,35 +108,13 @@ class TrialRunner:
         return answer
 
     async def _pause(self, trial: TrialTask, seconds: float) -> None:
-        trial.sending.enter(State.WAITING)
-        await self._clock.sleep(seconds)
-
-    async def _score(self, trial: TrialTask, completion: Completion) -> None:
-        """Score an answer, with the retries of an endpoint where the scorer asks another model."""
-
-        async def attempt() -> EndpointError | None:
-            try:
-                trial.score = await self._executor.score(trial.request, completion)
-            except ScorerUnavailable:
-                raise
-            except EndpointError as error:  # the answer lacks something; only another answer helps
-                return error
-            return None
-
-        async def wait(seconds: float) -> None:
+        if trial.completion is None:
+            trial.sending.enter(State.WAITING)
+            await self._clock.sleep(seconds)
+        else:  # it waits for its scorer, which nothing cancels
             while seconds > 0.0 and trial.wanted:
                 await self._clock.sleep(min(seconds, self.glance))
                 seconds -= self.glance
-
-        lacking = await with_retries(
-            attempt,
-            trial.client.retry,
-            sleep=wait,
-            jitter=self._jitter,
-            unwanted=lambda: not trial.wanted,
-        )
-        if lacking is not None:
-            raise lacking
 
     async def _attempt(self, trial: TrialTask) -> Completion:
         """Ask once; ask another server where the failure is the server's, alone where others got answers."""
@@ -189,6 +177,13 @@ class TrialRunner:
             key, attempt = trial.request.key, trial.attempts
             records.append(AttemptRecord(key, attempt, url, started_at, latency, status, error, message))
         self._on_attempt(sending, member, records, result)
+
+
+def _is_worth_another(trial: TrialTask, error: BaseException) -> bool:
+    """Return whether a failure of a trial lets it be attempted again, with its answer where it has one."""
+    if trial.state is State.SCORING:  # where the answer lacks something, only another answer helps
+        return isinstance(error, ScorerUnavailable)
+    return is_transient(error) and trial.request.task not in trial.client.solvers
 
 
 def _outcome(result: Result, number: int, trials: int) -> tuple[int | None, str | None, str]:

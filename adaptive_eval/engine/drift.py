@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from adaptive_eval.core.results import Change
 from adaptive_eval.errors import Coded
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import TrialKey
 from scorio.sequential.parts import DriftEvidence, rank_among
 
@@ -109,6 +110,12 @@ class DriftWatch:
                 at=float(columns.finished_at[row]),
                 server="",
             )
+
+    def take(self, record: TrialRecord, server: str) -> None:
+        """Take in a stored trial that `server` has answered."""
+        asked, score = record.request, record.score
+        category = None if score is None else score.category
+        self.add(asked.key, (asked.task, asked.question), category, at=record.finished_at, server=server)
 
     def add(self, key: TrialKey, question: Question, category: int | None, *, at: float, server: str) -> None:
         """Take in a finished trial; `category` is None for a missing one, `server` empty where unknown."""

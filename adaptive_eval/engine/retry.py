@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from adaptive_eval.errors import TransientEndpointError, UsageError
 
@@ -60,6 +60,11 @@ class RetryPolicy:
         return attempt < self.attempts and waited <= self.total_wait
 
 
+def is_transient(error: BaseException) -> bool:
+    """Return whether a failure is worth another attempt."""
+    return isinstance(error, TransientEndpointError)
+
+
 def with_retries(
     attempt: Callable[[], Awaitable[T]],
     policy: RetryPolicy,
@@ -67,8 +72,11 @@ def with_retries(
     sleep: Callable[[float], Awaitable[None]],
     jitter: Callable[[], float],
     unwanted: Callable[[], bool],
+    worth: Callable[[BaseException], bool] = is_transient,
 ) -> Coroutine[Any, Any, T]:
-    """Make attempts until one succeeds or no further one is wanted; `attempt` is a function with ``async``.
+    """Make attempts until one succeeds or fails for good, or no further one is wanted.
+
+    A failure is `worth` another attempt, or ends them. `attempt` is a function with ``async``.
 
     Examples
     --------
@@ -90,7 +98,5 @@ def with_retries(
     def stop(state: RetryCallState) -> bool:
         return unwanted() or not policy.allows(state.attempt_number, state.idle_for + state.upcoming_sleep)
 
-    return AsyncRetrying(retry=_TRANSIENT, wait=wait, stop=stop, sleep=sleep, reraise=True)(attempt)
-
-
-_TRANSIENT = retry_if_exception_type(TransientEndpointError)
+    retry = retry_if_exception(worth)
+    return AsyncRetrying(retry=retry, wait=wait, stop=stop, sleep=sleep, reraise=True)(attempt)

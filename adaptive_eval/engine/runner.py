@@ -30,11 +30,9 @@ from adaptive_eval.engine.in_flight import InFlightTrials, Unlogged
 from adaptive_eval.engine.ledger import Committer, Ledger, ThreadCommitter
 from adaptive_eval.engine.limits import ServerLimits
 from adaptive_eval.engine.model_client import ModelClient
-from adaptive_eval.engine.no_answers import NoAnswers
 from adaptive_eval.engine.pace import Pace
 from adaptive_eval.engine.protocols import Allowance, Clock, Controller, Executor, Prompts, Recorder
 from adaptive_eval.engine.trial_task import TrialTask, share
-from adaptive_eval.engine.watches import Watches
 from adaptive_eval.errors import SessionError, UsageError
 from adaptive_eval.store.records import TrialRecord
 from adaptive_eval.trial import COPY_REASON, Score, TrialKey, TrialRequest
@@ -86,7 +84,6 @@ class Runner:
         observer: Observer | None = None,
         committer: Committer | None = None,
         allowance: Allowance | None = None,
-        no_answers: NoAnswers | None = None,
         answers: AnswerWatch | None = None,
         drift: DriftWatch | None = None,
     ) -> None:
@@ -96,7 +93,8 @@ class Runner:
         self._options = options or RunnerOptions()
         self._observer = observer
         self._allowance = allowance
-        self._watches = Watches(drift or DriftWatch(), no_answers or NoAnswers(), answers or AnswerWatch())
+        self._answers = answers or AnswerWatch()
+        self._drift = drift or DriftWatch()
         self._ledger = Ledger(recorder, self._clock, committer or ThreadCommitter())
         self._wake = asyncio.Event()
         self._in_flight = InFlightTrials(
@@ -256,8 +254,6 @@ class Runner:
         for trial in self._in_flight.ended():
             model = trial.request.key.model
             servers[trial.request.key] = trial.sending.url
-            if trial.failure is None and trial.score is not None:
-                self._watches.no_answers.add(model, trial.score)
             match self._in_flight.settle(trial):
                 case "scored":
                     records.append(self._ledger.outcome(trial, missing=None, after_stop=after_stop))
@@ -278,16 +274,14 @@ class Runner:
         for event in unlogged.recorded:
             event.set()
         self._report_dropped(unlogged)
-        # Before the session gets outcomes: it must not call a ranking resolved that rests on such a model.
-        for model in {record.request.key.model for record in records}:
-            reason = self._watches.no_answers.refusal(model)
-            if reason is not None:
-                self._stop_model(model, reason)
+        # Before the session gets outcomes: it must not call a ranking resolved that rests on such answers.
         self._watch_answers(records)
         if records:
             self._emit(lambda: Finished(tuple(records)))
             self._decided(self._controller.tell([record.outcome for record in records]))
-            self._remark(self._watches.changed(records, servers))
+            for record in records:
+                self._drift.take(record, servers[record.request.key])
+            self._remark(self._drift.take_news())
             self._size_rounds()
         self._decided(self._in_flight.fleet.changes.take_decisions(self._pace.trials))
         self._remark(self._in_flight.fleet.take_news())
@@ -315,11 +309,15 @@ class Runner:
                 limit.expect(results.forecast.trials.low, asked)
 
     def _watch_answers(self, records: Sequence[TrialRecord]) -> None:
-        """Say what is wrong with answers, and end the run where most of them cannot be used."""
+        """Say what is wrong with answers; stop a model, or end the run, where most cannot be used."""
         for record in records:
-            self._watches.answers.add(record)
-        self._remark(self._watches.answers.take_news())
-        verdict = self._watches.answers.verdict()
+            self._answers.add(record)
+        for model in {record.request.key.model for record in records}:
+            reason = self._answers.refusal(model)
+            if reason is not None:
+                self._stop_model(model, reason)
+        self._remark(self._answers.take_news())
+        verdict = self._answers.verdict()
         if verdict is not None and self._controller.stopped is None:
             self._decided(self._controller.end(verdict.reason, verdict.text, verdict.evidence))
 
@@ -403,13 +401,12 @@ class Runner:
         """Add the budgets of time and scoring, and the engine's warnings."""
         time = self._options.deadlines.lines(elapsed)
         scoring = () if self._allowance is None else tuple(self._allowance.lines())
-        no_answers, drift = self._watches.no_answers, self._watches.drift
-        servers = self._in_flight.remarks()
-        warnings = (*servers, *self._watches.remarks(), *self._pace.warnings())
+        answers = (*self._answers.remarks(), *self._drift.remarks)
+        warnings = (*self._in_flight.remarks(), *answers, *self._pace.warnings())
         return replace(
             results,
-            models=tuple(replace(line, no_answer=no_answers.count(line.model)) for line in results.models),
-            changes=tuple(drift.changes),
+            models=tuple(replace(line, no_answer=self._answers.none(line.model)) for line in results.models),
+            changes=tuple(self._drift.changes),
             budgets=(*results.budgets, *time, *scoring),
             warnings=(*results.warnings, *warnings),
         )
