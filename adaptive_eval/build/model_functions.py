@@ -11,7 +11,7 @@ from adaptive_eval.endpoints.function import Answerer
 from adaptive_eval.endpoints.litellm_model import litellm_model
 from adaptive_eval.engine.solving import Solver
 from adaptive_eval.errors import UserCodeError
-from adaptive_eval.tasks.user_code import modules_of
+from adaptive_eval.tasks.sources import modules_of
 
 
 def functions_of(config: RunConfig) -> dict[str, Answerer]:

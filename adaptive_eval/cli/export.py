@@ -151,8 +151,7 @@ def _form(form: str | None, out: Path | None) -> str:
 
 def _write_parts(reader: RunReader, out: Path, part_rows: int | None, *, texts: bool) -> None:
     from adaptive_eval.build.describe import describe_run
-    from adaptive_eval.interop.parquet_parts import PART_ROWS, write_parts
-    from adaptive_eval.interop.run_tables import trial_rows
+    from adaptive_eval.interop.run_tables import PART_ROWS, trial_rows, write_parts
 
     for path in write_parts(
         trial_rows(reader, describe_run(reader), texts=texts), out, part_rows or PART_ROWS
@@ -162,8 +161,7 @@ def _write_parts(reader: RunReader, out: Path, part_rows: int | None, *, texts: 
 
 def _write_table(reader: RunReader, form: str, out: Path | None, *, texts: bool) -> None:
     from adaptive_eval.build.describe import describe_run
-    from adaptive_eval.interop.parquet_parts import write_parquet
-    from adaptive_eval.interop.run_tables import trial_rows, write_csv, write_jsonl
+    from adaptive_eval.interop.run_tables import trial_rows, write_csv, write_jsonl, write_parquet
     from adaptive_eval.views.files import whole_file
 
     rows = trial_rows(reader, describe_run(reader), texts=texts)
@@ -183,9 +181,9 @@ def _write_folder(reader: RunReader, form: str, out: Path) -> None:
     from adaptive_eval.build.describe import describe_run
 
     if form == "inspect":
-        from adaptive_eval.interop.export_inspect import write_inspect as write
+        from adaptive_eval.interop.export_logs import write_inspect as write
     else:
-        from adaptive_eval.interop.export_lm_eval import write_lm_eval as write
+        from adaptive_eval.interop.export_logs import write_lm_eval as write
     for path in write(reader, describe_run(reader), out):
         click.echo(path)
 

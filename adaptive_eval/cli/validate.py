@@ -160,7 +160,7 @@ def _check(
     from adaptive_eval.config import load_config
     from adaptive_eval.core.spec_checks import spec_warnings
     from adaptive_eval.run.observers import channels_of
-    from adaptive_eval.scoring.sample_check import check_sample
+    from adaptive_eval.scoring.registry import check_sample
     from adaptive_eval.views.budgets import ceiling_words, unbounded_words
     from adaptive_eval.views.verdicts import questions_words
 

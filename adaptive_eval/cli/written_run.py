@@ -24,15 +24,15 @@ _PREVIEWED = 10
 
 def preview(options: Mapping[str, Any]) -> None:
     """Show how the first trials are read."""
-    from adaptive_eval.interop.detect import open_logs
+    from adaptive_eval.interop.recorded_files import open_logs
 
     _preview(open_logs(options["recorded"], choices_of(options)))
 
 
 def write_run(options: Mapping[str, Any]) -> None:
     """Write the results as a run."""
-    from adaptive_eval.interop.detect import open_logs
     from adaptive_eval.interop.import_run import import_logs
+    from adaptive_eval.interop.recorded_files import open_logs
 
     weights = None if options["weights"] is None else numbers(options["weights"], "--weights")
     choices = choices_of(options)

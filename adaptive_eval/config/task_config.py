@@ -11,7 +11,7 @@ from adaptive_eval.config.limits_config import LimitsConfig
 from adaptive_eval.config.rubric_config import RubricConfig, by_schema
 from adaptive_eval.config.scorers import ScorerConfig
 from adaptive_eval.config.section import Count, Label, Section, by_kind
-from adaptive_eval.tasks.media import Medium
+from adaptive_eval.tasks.messages import Medium
 from adaptive_eval.tasks.sources import INSPECT, LM_EVAL
 from adaptive_eval.trial import IMAGE_TOKENS
 

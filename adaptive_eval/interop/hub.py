@@ -10,9 +10,8 @@ from typing import Any
 from adaptive_eval.config.document import write_document
 from adaptive_eval.core.results import ModelResult
 from adaptive_eval.errors import UsageError, first_line
-from adaptive_eval.interop.cells_of_run import RunDescription
-from adaptive_eval.interop.parquet_parts import write_parquet
-from adaptive_eval.interop.run_tables import trial_rows
+from adaptive_eval.interop.imported_runs import RunDescription
+from adaptive_eval.interop.run_tables import trial_rows, write_parquet
 from adaptive_eval.library import library
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.inert import inert

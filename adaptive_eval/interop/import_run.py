@@ -21,9 +21,15 @@ from adaptive_eval.core.session import Session
 from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, TaskSpec
 from adaptive_eval.errors import OutcomesError, RunExists, RunFileError, UsageError
 from adaptive_eval.interop.found import Log
-from adaptive_eval.interop.gather import Cells, Gathered, Gatherer
+from adaptive_eval.interop.gather import (
+    MISSING_TRIAL,
+    Cells,
+    Gathered,
+    Gatherer,
+    TrialSequences,
+    sequences_of,
+)
 from adaptive_eval.interop.imported_runs import IMPORTED
-from adaptive_eval.interop.sequences import MISSING_TRIAL, TrialSequences, sequences_of
 from adaptive_eval.store.records import SnapshotRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Missing, Score, TrialKey, TrialOutcome, TrialRequest, Usage

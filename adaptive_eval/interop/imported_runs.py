@@ -1,9 +1,10 @@
-"""Runs of this package as logs."""
+"""Runs of this package as logs, and their trials by model, task and question for other formats."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from adaptive_eval.config import parse_config
@@ -11,6 +12,7 @@ from adaptive_eval.errors import OutcomesError
 from adaptive_eval.interop.found import RUN, Choices, Found, Log, Piece, content_of
 from adaptive_eval.store.cells import OutcomeColumns
 from adaptive_eval.store.reader import RunReader
+from adaptive_eval.store.records import TargetLookup
 from adaptive_eval.trial import sent_messages, shown_message
 
 RUN_FILE = "run.db"
@@ -109,3 +111,41 @@ def shown_prompt(sent: object) -> str:
         return ""
     messages = sent_messages(sent)
     return shown_message(messages[-1]) if messages else ""
+
+
+@dataclass(frozen=True)
+class RunDescription:
+    """Models, categories and targets of a run, made by :mod:`adaptive_eval.build.describe`."""
+
+    models: tuple[str, ...]
+    categories: Mapping[str, Sequence[str]]  # the names of each task's categories
+    weights: Mapping[str, tuple[float, ...]]  # what they are worth
+    target: TargetLookup
+
+
+@dataclass(frozen=True)
+class Cell:
+    """All trials of one model on one question."""
+
+    question: str  # its id
+    place: int  # its place among the task's questions
+    trials: list[Found]
+
+
+def tasks_of_run(reader: RunReader) -> tuple[Sequence[str], dict[str, list[str]]]:
+    """Return the models of a run, and the questions of each task."""
+    columns = run_columns(reader.directory)
+    tasks: dict[str, list[str]] = {}
+    for task, question in columns.questions:
+        tasks.setdefault(task, []).append(question)
+    return columns.models, tasks
+
+
+def cells_of_run(reader: RunReader, model: str, task: str, questions: Sequence[str]) -> Iterator[Cell]:
+    """Yield the questions of a task that a model was asked, with its trials."""
+    trials: dict[str, list[Found]] = {}
+    for found in trials_of_run(reader, Choices(), model=model, task=task):
+        trials.setdefault(found.question, []).append(found)
+    for place, question in enumerate(questions):
+        if question in trials:
+            yield Cell(question, place, sorted(trials[question], key=lambda found: found.number or 0))

@@ -23,13 +23,13 @@ from adaptive_eval.interop.found import (
     Found,
     Log,
     Piece,
+    Rescorer,
     chosen_metric,
     content_of,
     in_range,
     json_object,
 )
 from adaptive_eval.interop.lm_eval_task import filtered_answer
-from adaptive_eval.interop.log_answers import Rescorer
 from adaptive_eval.tasks.rows import Row, stream_rows
 
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")

@@ -34,6 +34,7 @@ from adaptive_eval.interop.found import (
     Found,
     Log,
     Piece,
+    Rescorer,
     chosen_metric,
     content_of,
     in_range,
@@ -41,8 +42,7 @@ from adaptive_eval.interop.found import (
     json_value,
     reading,
 )
-from adaptive_eval.interop.log_answers import Rescorer
-from adaptive_eval.interop.parquet_parts import parts_of
+from adaptive_eval.interop.run_tables import parts_of
 from adaptive_eval.library import library
 from adaptive_eval.tasks.rows import Row, stream_rows
 

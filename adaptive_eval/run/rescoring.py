@@ -35,11 +35,9 @@ from adaptive_eval.errors import (
 )
 from adaptive_eval.executors.processes import available_cores, process_pool
 from adaptive_eval.run.rescoring_requests import RescoringSpec, tracked
-from adaptive_eval.scoring.registry import IN_WORKERS, build_scorer
-from adaptive_eval.scoring.rubric import Rubric, SignalMissing
+from adaptive_eval.scoring.registry import IN_WORKERS, Answers, build_scorer, score_here, score_spread
+from adaptive_eval.scoring.rubric import Rubric, SignalMissing, attempt_signals
 from adaptive_eval.scoring.scorer import Scorer
-from adaptive_eval.scoring.signals import attempt_signals
-from adaptive_eval.scoring.spread import Answers, score_here, score_spread
 from adaptive_eval.store.codec import dump_json, load_json
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord

@@ -6,9 +6,8 @@ import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from adaptive_eval.scoring.extract import Extract, last_stated
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
-from adaptive_eval.scoring.text import normalised, unwrapped
+from adaptive_eval.scoring.text import Extract, last_stated, normalised, unwrapped
 from adaptive_eval.trial import Question
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

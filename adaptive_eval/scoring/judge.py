@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from adaptive_eval.scoring.extract import last_boxed
 from adaptive_eval.scoring.model_graded import LONGEST, Bill, CannotScore, ModelGradedScorer, asked, fenced
 from adaptive_eval.scoring.scorer import CUT_OFF, ORDER_DECIDED
-from adaptive_eval.scoring.text import answer_part, storable
+from adaptive_eval.scoring.text import answer_part, last_boxed, storable
 from adaptive_eval.trial import Completion, Message, Question, Score, Signal
 
 _MATERIAL = (

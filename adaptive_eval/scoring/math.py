@@ -9,10 +9,9 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from adaptive_eval.library import library
-from adaptive_eval.scoring.extract import Extract, last_stated
-from adaptive_eval.scoring.numerals import read_number
+from adaptive_eval.scoring.numeric import read_number
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
-from adaptive_eval.scoring.text import normalised, unwrapped
+from adaptive_eval.scoring.text import Extract, last_stated, normalised, unwrapped
 from adaptive_eval.scoring.workers import LIMIT, in_worker, require_workers
 from adaptive_eval.trial import Question
 

@@ -1,15 +1,228 @@
-"""The scorer ``numeric``: right when the answer is the target's number."""
+r"""The scorer ``numeric``: numbers as people and models write them, read as exact fractions.
+
+Examples: ``1,234.5``, ``-$5``, ``1.2e-3``, ``3 × 10^5``, ``\frac{3}{4}``, ``3 1/2``, ``12 cm^2``, ``50\%``,
+``5 million``. A list, a range or a formula (``2\pi``) is not a number.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
-from adaptive_eval.scoring.extract import Extract, last_stated
-from adaptive_eval.scoring.numerals import FoundNumber, find_numbers, is_same_number, read_number
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
+from adaptive_eval.scoring.text import Extract, last_stated, unwrapped
 from adaptive_eval.trial import Question
+
+MOST_DIGITS = 400
+"""Longest number read, in digits; also the largest power of ten."""
+
+_LONGEST_ANSWER = 2_000
+_SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
+_SUPERSCRIPTS = re.compile("[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4}")
+_VULGAR = re.compile("(?=[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒])")
+_DIGIT_GAP = re.compile(r"(?<=\d)(?:[\u00a0\u202f\u2009\u2007'’]|\\[,!;: ]|\{,\})(?=\d{3}(?!\d))")
+_REWRITE = (
+    (re.compile(r"\{,\}"), ","),
+    (re.compile(r"\bUS\\?\$"), "$"),
+    (re.compile("[−‒–﹣－](?=[ ]?[\\d.$€£¥])"), "-"),
+    (re.compile(r"[×⋅·∙✕]|\\times(?![a-z])|\\cdot(?![a-z])"), "*"),
+    (re.compile(r"\\[dtc]frac"), r"\\frac"),
+    (re.compile(r"\\frac[ ]?(\d)[ ]?(\d)(?!\d)"), r"\\frac{\1}{\2}"),
+    (re.compile(r"\^[ ]?\{[ ]?\\circ[ ]?\}|\^[ ]?\\circ|°|\\degree"), " deg "),
+    (re.compile(r"\^[ ]?\{[ ]?([-+]?\d{1,6})[ ]?\}"), r"^\1"),
+    (re.compile(r"_[ ]?\{[^{}]{0,40}\}"), "_x"),
+    (re.compile(r"\\([$%#&])"), r"\1"),
+    (re.compile("⁄"), "/"),
+    (re.compile(r"\\pounds(?![a-z])"), "£"),
+    (re.compile(r"\\Omega(?![a-z])"), "Ω"),
+    (re.compile(r"\\mu(?![a-z])"), "µ"),
+    (re.compile(r"(?<=[\d)])\*\*(?=[-+]?\d)"), "^"),
+    (re.compile(r"(?:\bnegative|(?:(?<=is )|(?<=[:=] )|^)minus) (?=[$€£¥₹]?[\d.])", re.IGNORECASE), "-"),
+)
+
+# Groups of digits are bounded, and what follows them leaves one way to read them: a search hardly backtracks.
+_GROUPS = r"\d{1,3}(?:,\d{3}){1,40}(?![\d,]\d)|\d{1,2}(?:,\d{2}){1,40},\d{3}(?!\d)"
+_PLAIN = rf"(?:{_GROUPS}|\d+)(?:\.\d+)?|\.\d+"
+_BODY = rf"""
+    (?: (?P<whole>\d{{1,9}})
+        (?: [ ]?\\frac[ ]?\{{[ ]?(?P<mixed_top>\d+)[ ]?\}}[ ]?\{{[ ]?(?P<mixed_bottom>\d+)[ ]?\}}
+          | [ ]{{1,2}}(?P<over_top>\d{{1,9}})[ ]?/[ ]?(?P<over_bottom>\d{{1,9}}) )
+      | \\frac[ ]?\{{[ ]?(?P<latex_top>[-+]?(?:{_PLAIN}))[ ]?\}}[ ]?\{{[ ]?(?P<latex_bottom>{_PLAIN})[ ]?\}}
+      | (?P<top>{_PLAIN})[ ]?/[ ]?(?P<bottom>{_PLAIN})(?![ ]?/[ ]?\d)
+      | (?P<base>{_PLAIN})
+        (?: [eE](?P<exponent>[-+]?\d{{1,6}})(?!\w)
+          | [ ]?(?:\*|[xX])[ ]?10[ ]?\^[ ]?(?P<ten_exponent>[-+]?\d{{1,6}})
+          | \^(?P<power>[-+]?\d{{1,6}}) )?
+    )
+"""
+_NUMBER = re.compile(
+    rf"""
+    (?<![\w^\\/]) (?<!\d\.) (?<!\^[-+])
+    (?P<sign>(?<![)\]}}%])[-+])? (?:(?:USD|EUR|GBP)[ ]?|[$€£¥₹](?=[ ]?[-.\d])[ ]?)? (?P<inner_sign>-)?
+    {_BODY}
+    (?!\d|\.\d)
+    (?P<scale>[ ](?:thousand|million|billion|trillion)\b)?
+    (?P<percent>[ ]?(?:%|percent\b))?
+    (?![ ]?(?:π|√|\\pi\b|\\sqrt\b|\^)|(?-i:i\b))
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_SCALE = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_EQUALS = re.compile(r"=|≈|\\approx(?![a-z])|\\simeq(?![a-z])")
+_ABOUT = re.compile(r"^(?:approximately|approx\.?|about|roughly|around|~|≈|\\approx)[ ]{0,2}", re.IGNORECASE)
+_UNIT = re.compile(r"(?:\^[-+]?\d|[^\W\d][23](?!\d)|[^\W\d]|[ /*.()\[\]°€£¥₹\"'-]){0,80}")
+_NO_UNIT = re.compile(r"\b(?:or|to|and|than|not|pi|sqrt|plus|minus|times)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number: its value as written (50 for ``50 %``), and whether it has a percent sign."""
+
+    value: Fraction
+    is_percent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FoundNumber:
+    """A number in prose, its text, and whether the prose ends with it: then digits may be cut off."""
+
+    number: Number
+    text: str
+    reaches_end: bool
+
+
+@lru_cache(maxsize=4096)  # every trial repeats its target, and many an answer
+def read_number(text: str) -> Number | None:
+    r"""Read a text that is one number, with a unit, currency or percent sign, or after ``x =``.
+
+    Examples
+    --------
+    >>> read_number("$1,234.50"), read_number(r"x = \frac{3}{4}\text{ cm}^2")
+    (Number(value=Fraction(2469, 2), is_percent=False), Number(value=Fraction(3, 4), is_percent=False))
+    >>> read_number("3, 5") is None, read_number(r"2\pi") is None
+    (True, True)
+    """
+    if len(text) > _LONGEST_ANSWER:
+        return None
+    plain = " ".join(unwrapped(_rewritten(text.rsplit("####", 1)[-1])).split())
+    sides = (_read_side(side) for side in reversed(_EQUALS.split(plain)))
+    return next((number for number in sides if number is not None), None)
+
+
+def _read_side(text: str) -> Number | None:
+    """Read one side of an equation."""
+    text = text.lstrip(" ,;:!\"'*").rstrip(" .,;:!\"'*")
+    if (text[:1], text[-1:]) in (("(", ")"), ("{", "}")):
+        text = text[1:-1].strip()
+    text = _ABOUT.sub("", text, count=1)
+    match = _NUMBER.match(_joined(re.sub(r"^([-+]) ", r"\1", text)))
+    if match is None:
+        return None
+    rest = match.string[match.end() :]
+    return _number(match) if _UNIT.fullmatch(rest) and not _NO_UNIT.search(rest) else None
+
+
+def find_numbers(text: str) -> Iterator[FoundNumber]:
+    """Yield the numbers in a text, in order.
+
+    Examples
+    --------
+    >>> [found.text for found in find_numbers("Of 1,200 boxes 3/4 are left: 10-5=5 more, -2.5 kg, 7 cm^2.")]
+    ['1,200', '3/4', '10', '5', '5', '-2.5', '7']
+    """
+    plain = _rewritten(text)
+    for match in _NUMBER.finditer(plain):
+        number = _number(match)
+        if number is not None:
+            yield FoundNumber(number, match[0].strip(), match.end() == len(plain))
+
+
+def is_same_number(answer: Number, target: Number, tolerance: float = 0.0, relative: float = 0.0) -> bool:
+    """Tell whether two numbers differ by at most the larger of an absolute and a relative tolerance.
+
+    If only one has a percent sign, both 50 and 0.5 are 50 %.
+
+    Examples
+    --------
+    >>> is_same_number(Number(Fraction(1, 3)), Number(Fraction("0.333")), tolerance=0.001)
+    True
+    """
+    bound = max(Fraction(str(tolerance)), Fraction(str(relative)) * abs(target.value))
+    answers, targets = [answer.value], [target.value]
+    if answer.is_percent and not target.is_percent:
+        answers.append(answer.value / 100)
+    if target.is_percent and not answer.is_percent:
+        targets.append(target.value / 100)
+    return any(abs(a - t) <= bound for a in answers for t in targets)
+
+
+def _rewritten(text: str) -> str:
+    """Return a text with one notation for each thing that has several."""
+    text = _SUPERSCRIPTS.sub(lambda match: "^" + match[0].translate(_SUPERSCRIPT), text)
+    text = _VULGAR.sub(" ", _DIGIT_GAP.sub("", text))
+    text = unicodedata.normalize("NFKC", text)
+    for pattern, instead in _REWRITE:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def _joined(text: str) -> str:
+    """Return a text without the spaces between groups of three digits, as in ``1 234 567``."""
+    is_grouped = re.match(r"\D{0,3}\d{1,3}(?: \d{3}){1,40}(?!\d)", text)
+    return re.sub(r"(?<=\d) (?=\d{3}(?!\d))", "", text) if is_grouped else text
+
+
+def _number(match: re.Match[str]) -> Number | None:
+    if len(match[0]) > MOST_DIGITS:
+        return None
+    value = _magnitude(match)
+    if value is None:
+        return None
+    if (match["sign"] or "").strip() == "-":
+        value = -value
+    if match["inner_sign"]:
+        value = -value
+    scale = _SCALE[match["scale"].strip().lower()] if match["scale"] else 1
+    return Number(value * scale, match["percent"] is not None)
+
+
+def _magnitude(match: re.Match[str]) -> Fraction | None:
+    if match["whole"]:
+        top, bottom = match["mixed_top"] or match["over_top"], match["mixed_bottom"] or match["over_bottom"]
+        part = _ratio(top, bottom)
+        return None if part is None else _fraction(match["whole"]) + part
+    if match["latex_top"]:
+        return _ratio(match["latex_top"], match["latex_bottom"])
+    if match["top"]:
+        return _ratio(match["top"], match["bottom"])
+    base = _fraction(match["base"])
+    exponent = match["exponent"] or match["ten_exponent"]
+    if exponent is not None:
+        return base * Fraction(10) ** int(exponent) if abs(int(exponent)) <= MOST_DIGITS else None
+    return base if match["power"] is None else _power(base, int(match["power"]))
+
+
+def _fraction(text: str) -> Fraction:
+    return Fraction(Decimal(text.replace(",", "")))
+
+
+def _ratio(top: str, bottom: str) -> Fraction | None:
+    denominator = _fraction(bottom)
+    return _fraction(top) / denominator if denominator else None
+
+
+def _power(base: Fraction, exponent: int) -> Fraction | None:
+    size = max(base.numerator.bit_length(), base.denominator.bit_length()) * abs(exponent)
+    if size > 4 * MOST_DIGITS or (base == 0 and exponent < 0):
+        return None
+    return base**exponent
+
 
 _USUALLY_ENOUGH = 400
 """Characters at the end of a text that are searched first for its last number."""
@@ -20,7 +233,7 @@ _REASON = re.compile(r",?[ ]\(?(?:because|since)\b|,[ ](?:as|where|given|which)\
 
 @dataclass(frozen=True, slots=True)
 class NumericScorer(AnswerScorer):
-    r"""Compares numbers, whatever their notation (:mod:`adaptive_eval.scoring.numerals`).
+    r"""Compares numbers, whatever their notation (:mod:`adaptive_eval.scoring.numeric`).
 
     Examples
     --------

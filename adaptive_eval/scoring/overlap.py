@@ -8,9 +8,8 @@ from functools import lru_cache
 from typing import Literal
 
 from adaptive_eval.library import library
-from adaptive_eval.scoring.extract import Extract
 from adaptive_eval.scoring.scorer import Answer, AnswerScorer
-from adaptive_eval.scoring.text import normalised
+from adaptive_eval.scoring.text import Extract, normalised
 from adaptive_eval.scoring.workers import LIMIT, in_worker, require_workers
 from adaptive_eval.trial import Question, Signal
 

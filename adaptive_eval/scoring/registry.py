@@ -1,23 +1,29 @@
-"""The scorers by their name in a config."""
+"""The scorers by their name in a config, tried on a sample and applied to many answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, TypeAlias, TypeVar
 
+from adaptive_eval.errors import Coded, UserCodeError
 from adaptive_eval.scoring.choice import ChoiceScorer
 from adaptive_eval.scoring.code import CodeScorer
-from adaptive_eval.scoring.exact import ExactScorer
 from adaptive_eval.scoring.judge import JudgeScorer
+from adaptive_eval.scoring.match import ContainsScorer, ExactScorer, RegexScorer
 from adaptive_eval.scoring.math import MathScorer
+from adaptive_eval.scoring.model_graded import ModelGradedScorer
 from adaptive_eval.scoring.numeric import NumericScorer
 from adaptive_eval.scoring.overlap import F1Scorer, RougeScorer
-from adaptive_eval.scoring.patterns import ContainsScorer, RegexScorer
-from adaptive_eval.scoring.scorer import Scorer
-from adaptive_eval.scoring.structured import JsonScorer
-from adaptive_eval.scoring.tool_calls import ToolCallsScorer
+from adaptive_eval.scoring.scorer import AnswerScorer, Scorer, score_or_failure
+from adaptive_eval.scoring.structured import JsonScorer, ToolCallsScorer
 from adaptive_eval.scoring.user_function import CallableScorer
 from adaptive_eval.scoring.verifier import VerifierScorer
+from adaptive_eval.scoring.workers import bound_workers
+from adaptive_eval.trial import Completion, Question, Score
 
 SCORERS: dict[str, Callable[..., Scorer]] = {
     "exact": ExactScorer,
@@ -55,3 +61,112 @@ def build_scorer(kind: str, options: Mapping[str, Any] | None = None) -> Scorer:
         rest = {name: value for name, value in inner.items() if name != "kind"}
         given["is_correct"] = build_scorer(inner["kind"], rest)
     return SCORERS[kind](**given)
+
+
+WRONG = "I do not know."
+"""An answer that should be right for no question."""
+
+
+def check_sample(scorer: Scorer, question: Question) -> Iterator[Coded]:
+    """Score a right and a wrong answer to a question, and yield what looks wrong.
+
+    Judges and verifiers are left out: their replies cost money.
+
+    Raises
+    ------
+    UserCodeError
+        If the scorer fails.
+
+    Examples
+    --------
+    >>> from adaptive_eval.scoring.registry import build_scorer
+    >>> list(check_sample(build_scorer("numeric"), Question("sums", "q1", "4")))
+    []
+    """
+    if isinstance(scorer, ModelGradedScorer):
+        return
+    if _scored(scorer, WRONG, question).category:
+        yield Coded("warning/all-alike", f"task {question.task}: the scorer calls the answer {WRONG!r} right")
+    right = [_scored(scorer, text, question).category for text in _right_answers(scorer, question.target)]
+    if isinstance(scorer, AnswerScorer) and right and not any(right):
+        yield Coded(
+            "warning/all-alike",
+            f"task {question.task}: the scorer calls an answer wrong that is the target itself, "
+            f"{question.target[:60]!r}",
+        )
+
+
+def _scored(scorer: Scorer, text: str, question: Question) -> Score:
+    score = score_or_failure(scorer, Completion(text, "stop"), question)
+    if score.reason.startswith("the scorer failed"):
+        raise UserCodeError(f"task {question.task}: {score.reason}; the answer was {text[:60]!r}")
+    return score
+
+
+def _right_answers(scorer: Scorer, target: str) -> list[str]:
+    """Return answers of which a scorer should call one right; none where the target does not tell."""
+    if isinstance(scorer, RegexScorer) or (isinstance(scorer, JsonScorer) and scorer.schema is not None):
+        return []
+    if isinstance(scorer, JsonScorer) and scorer.field is not None:
+        return [json.dumps({scorer.field: target})]
+    marker = scorer.marker or "" if isinstance(scorer, AnswerScorer) else ""
+    forms = (target, f"The answer is: {target}", rf"\boxed{{{target}}}")
+    return [f"{marker} {form}" for form in forms]
+
+
+Answers: TypeAlias = Sequence[tuple[Completion, Question]]
+"""Answers to be scored, each with its question."""
+
+Tag = TypeVar("Tag")
+
+_AT_ONCE = 8
+_AHEAD = 2
+"""Batches submitted for each worker: one in work, one waiting."""
+
+
+def score_here(
+    scorer: Scorer | None, batches: Iterable[tuple[Tag, Answers]], *, at_once: bool
+) -> Iterator[tuple[Tag, list[Score]]]:
+    """Yield the tag and scores of each batch in order, scored here; `at_once`: several answers at a time.
+
+    Without a scorer the batches must be empty.
+    """
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        apply = threads.map if at_once else map
+        for tag, answers in batches:
+            if scorer is None or not answers:
+                yield tag, []
+            elif isinstance(scorer, ModelGradedScorer):
+                yield tag, scorer.score_all(answers)
+            else:
+                yield tag, list(apply(lambda one: score_or_failure(scorer, *one), answers))
+
+
+def score_spread(
+    scorer: Scorer, batches: Iterable[tuple[Tag, Answers]], pool: Executor, workers: int
+) -> Iterator[tuple[Tag, list[Score]]]:
+    """Yield the tag and scores of each batch in order, scored by the `workers` of a pool."""
+    ahead: deque[tuple[Tag, Future[list[Score]]]] = deque()
+    try:
+        for tag, answers in batches:
+            ahead.append((tag, pool.submit(_scored_batch, scorer, _for_the_way(answers))))
+            if len(ahead) >= _AHEAD * workers:
+                done, future = ahead.popleft()
+                yield done, future.result()
+        while ahead:
+            done, future = ahead.popleft()
+            yield done, future.result()
+    finally:
+        for _, future in ahead:
+            future.cancel()
+
+
+def _for_the_way(answers: Answers) -> Answers:
+    """Return answers that can be pickled; a view of a mapping cannot."""
+    return [(completion, replace(question, fields=dict(question.fields))) for completion, question in answers]
+
+
+def _scored_batch(scorer: Scorer, answers: Answers) -> list[Score]:
+    bound_workers(1)  # the pool has a worker for each core
+    scores = (score_or_failure(scorer, completion, question) for completion, question in answers)
+    return [replace(score, signals=dict(score.signals)) for score in scores]

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from adaptive_eval.errors import EndpointError
-from adaptive_eval.scoring.extract import Extract, last_boxed
-from adaptive_eval.scoring.text import answer_part, storable
+from adaptive_eval.scoring.text import Extract, answer_part, last_boxed, storable
 from adaptive_eval.trial import Completion, Question, Score, Signal
 
 CUT_OFF = frozenset({"length", "max_tokens", "model_length"})

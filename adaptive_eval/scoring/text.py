@@ -1,13 +1,15 @@
-r"""The part of an answer in which its result is searched, and texts made comparable and safe to store.
+r"""The part of an answer that holds its result, and texts made comparable and safe to store.
 
-Model output is data of any size and content. Every function here takes time linear in its length. Patterns
-run only over the last :data:`TAIL` characters.
+Model output is data of any size and content. Every function here takes time linear in its length: patterns
+have bounded repetitions and run over the last :data:`TAIL` characters only.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 TAIL = 50_000
 """Characters at the end of an answer (without its reasoning) in which the result is searched."""
@@ -118,3 +120,111 @@ def sendable(text: str) -> str:
 
 def _is_safe(char: str) -> bool:
     return char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cs")
+
+
+LONGEST_STATEMENT = 300
+"""Characters of a stated answer's line that are read."""
+
+_BOX_OR_BRACE = re.compile(
+    r"\\{1,2}f?box(?:ed)?[ \t\n]{0,3}\{|\\{1,2}boxed[ ]([^\s{}\\$]{1,40})|\\.|[{}]", re.DOTALL
+)
+_BEFORE_BOX = len(r"\\f")
+_ANCHORS = ("answer", "Answer", "ANSWER", "####", "答案")
+_STATED = re.compile(
+    r"""
+    (?<=<) answer [ ]? >
+    | (?<!\w) answers?\b
+    (?: [ ](?:to|for|of)\b [^\n.:]{0,80}? )?
+    (?: [ ]{1,3}(?: is | are | was | (?:would|will|must|should)[ ]be | = )(?:[ ](?:therefore|thus|indeed))?\b
+      | [ *_)]{0,6} [:：=] )
+    | (?<!\#) \#{4} (?=[ ]?\S{1,40}[ ]{0,3}$)
+    | 答案 [是为：:]
+    """,
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+_HEADING = re.compile(r"^[#* \t]{0,8}(?:final )?answer[*: \t]{0,6}$", re.IGNORECASE | re.MULTILINE)
+_LONGEST_HEADING_LEAD = 14  # characters of a heading before its "answer"
+_LEAD = re.compile(r"(?:[ \t\r\n:：*_]|(?:\\\[|\$\$|```\w{0,12})(?=[ \t]{0,3}\n))*")
+_TAG_END = re.compile("</answer", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """A piece of an answer."""
+
+    text: str  # the piece
+    end: int  # where it ends in the text it was found in
+
+
+def last_boxed(text: str) -> Extract | None:
+    r"""Return the content of the last ``\boxed{…}`` (or ``\fbox``).
+
+    Examples
+    --------
+    >>> last_boxed(r"First \boxed{1}, then \boxed{\frac{1}{2}}.").text
+    '\\frac{1}{2}'
+    >>> last_boxed(r"\boxed{\boxed{7}}").text
+    '7'
+    """
+    first_box = text.find("box")
+    if first_box < 0:
+        return None
+    found: tuple[int, int, int] | None = None
+    open_boxes: list[int] = []  # where the content begins; -1 for a brace that is no box
+    # Braces before the first box cannot change what any box holds.
+    for token in _BOX_OR_BRACE.finditer(text, max(0, first_box - _BEFORE_BOX)):
+        first, last = token[0][0], token[0][-1]
+        if token[1]:
+            span = (token.start(1), token.end(1), token.end(1))
+        elif last == "{" and (first == "{" or len(token[0]) > 2):
+            open_boxes.append(token.end() if first == "\\" else -1)
+            continue
+        elif token[0] == "}" and open_boxes:
+            span = (open_boxes.pop(), token.start(), token.end())
+        else:
+            continue
+        is_last = span[0] >= 0 and (found is None or span[0] > found[0])
+        if is_last and text[span[0] : span[0] + 200].strip()[:1] not in ("", "}"):
+            found = span
+    return Extract(text[found[0] : found[1]].strip(), found[2]) if found else None
+
+
+def last_stated(text: str) -> Extract | None:
+    r"""Return the line that follows the last "the answer is", "Answer:", "<answer>" or "####".
+
+    Examples
+    --------
+    >>> last_stated("The answer is 5, no: the answer is 7.").text
+    '7.'
+    >>> last_stated("**Final Answer**\n\nParis").text
+    'Paris'
+    """
+    for position in _anchors_from_the_end(text):
+        match = _STATED.match(text, position) or _heading(text, position)
+        if match is None:
+            continue
+        start = match.end()
+        ahead = text[start : start + LONGEST_STATEMENT]
+        begins = _LEAD.match(ahead)
+        lead = begins.end() if begins else 0
+        line = _TAG_END.split(ahead[lead:].split("\n", 1)[0], 1)[0].rstrip()
+        if line:
+            return Extract(line, start + lead + len(line))
+    return None
+
+
+def _anchors_from_the_end(text: str) -> Iterator[int]:
+    """Yield the places where a statement may begin, the last first."""
+    last = {anchor: text.rfind(anchor) for anchor in _ANCHORS}
+    while (position := max(last.values())) >= 0:
+        yield position
+        for anchor, found in last.items():
+            if found == position:
+                last[anchor] = text.rfind(anchor, 0, position + len(anchor) - 1)
+
+
+def _heading(text: str, position: int) -> re.Match[str] | None:
+    """Return the heading that consists of the word at `position`."""
+    start = text.rfind("\n", max(0, position - _LONGEST_HEADING_LEAD), position) + 1
+    is_near = start > 0 or position <= _LONGEST_HEADING_LEAD
+    return _HEADING.match(text, start) if is_near else None

@@ -9,9 +9,8 @@ from importlib import import_module
 from typing import Any
 
 from adaptive_eval.errors import ScorerUnavailable, UsageError, UserCodeError
-from adaptive_eval.scoring.extract import last_boxed
 from adaptive_eval.scoring.scorer import CUT_OFF, ScorerFailed, Undecided
-from adaptive_eval.scoring.text import answer_part, storable
+from adaptive_eval.scoring.text import answer_part, last_boxed, storable
 from adaptive_eval.scoring.workers import Home, in_worker, require_workers
 from adaptive_eval.trial import Completion, Question, Score, Signal
 

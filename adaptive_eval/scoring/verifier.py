@@ -21,9 +21,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from adaptive_eval.scoring.extract import last_boxed
 from adaptive_eval.scoring.model_graded import Bill, CannotScore, ModelGradedScorer, asked, fenced
 from adaptive_eval.scoring.scorer import CUT_OFF, Scorer, score_or_failure
+from adaptive_eval.scoring.text import last_boxed
 from adaptive_eval.trial import Completion, Message, Question, Score, Signal
 
 LABELS = ("A", "B", "C")

@@ -11,8 +11,7 @@ from adaptive_eval.errors import RunMismatch
 from adaptive_eval.store.cells import COUNTED
 from adaptive_eval.store.codec import Packed, dump_json, pack, pack_optional
 from adaptive_eval.store.records import AttemptRecord, DecisionRecord, SnapshotRecord, TrialRecord
-from adaptive_eval.store.tables import Bodies, Names, Table, real, whole
-from adaptive_eval.store.thinning import KEEP_ALL, expired_by, kept_with
+from adaptive_eval.store.tables import KEEP_ALL, Bodies, Names, Table, expired_by, kept_with, real, whole
 from adaptive_eval.store.trial_rows import (
     OUTCOME,
     TEXTS,

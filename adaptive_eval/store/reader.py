@@ -24,8 +24,7 @@ from adaptive_eval.store.records import (
 )
 from adaptive_eval.store.run_files import RunFiles, open_for_reading
 from adaptive_eval.store.scorings import Rescored, ScoringRecord, read_rescored, read_scorings
-from adaptive_eval.store.tables import largest_id
-from adaptive_eval.store.thinning import spread
+from adaptive_eval.store.tables import largest_id, spread
 from adaptive_eval.store.trial_rows import (
     TRIALS,
     TRIALS_NEWEST_FIRST,

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from adaptive_eval.errors import DatasetError
-from adaptive_eval.tasks.media import Medium, Unreadable
-from adaptive_eval.tasks.messages import MessagesTemplate, read_tools
+from adaptive_eval.tasks.messages import Medium, MessagesTemplate, Unreadable, read_tools
 from adaptive_eval.tasks.questions import CONVERSATION, Columns, QuestionReader
 from adaptive_eval.tasks.rows import Row
 from adaptive_eval.tasks.sources import is_file_source, read_source

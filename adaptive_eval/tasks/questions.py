@@ -13,8 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from adaptive_eval.tasks.media import Medium, Unreadable, media_parts
-from adaptive_eval.tasks.messages import read_messages, read_tools
+from adaptive_eval.tasks.messages import Medium, Unreadable, media_parts, read_messages, read_tools
 from adaptive_eval.tasks.rows import Row
 from adaptive_eval.trial import GIVEN, Question
 

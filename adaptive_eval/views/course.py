@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from adaptive_eval.core.results import Results
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import SnapshotRecord
-from adaptive_eval.store.thinning import spread
+from adaptive_eval.store.tables import spread
 
 MOST = 120
 """Moments kept at most, about as many as a small plot can tell apart."""

@@ -15,10 +15,9 @@ import sys
 
 import pytest
 
-from adaptive_eval.interop.detect import open_logs
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
-from adaptive_eval.interop.recorded_files import read_recorded
+from adaptive_eval.interop.recorded_files import open_logs, read_recorded
 
 pytestmark = pytest.mark.interop
 pytest.importorskip("evalscope", reason="evalscope is not installed")

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 from harness_logs import MODELS, inspect_task
 
 from adaptive_eval.cli.main import cli
-from adaptive_eval.interop.detect import open_logs
 from adaptive_eval.interop.found import Choices, checked
+from adaptive_eval.interop.recorded_files import open_logs
 from adaptive_eval.store.reader import RunReader
 
 pytestmark = pytest.mark.interop
@@ -190,7 +190,7 @@ def test_a_model_that_inspect_finds_by_its_name(inspect, tmp_path):
 def test_early_stopping_ends_the_epochs_of_a_task(inspect, dataset, mimic_url, tmp_path):
     from inspect_ai.log import read_eval_log
 
-    from adaptive_eval.interop.inspect_stopping import StopEarly
+    from adaptive_eval.interop.inspect_task import StopEarly
 
     task = inspect_task(tmp_path, dataset)
     namespace = {}

@@ -5,12 +5,10 @@ from pathlib import Path
 import pytest
 
 from adaptive_eval.build.describe import describe_run
-from adaptive_eval.interop.detect import open_logs
-from adaptive_eval.interop.export_inspect import write_inspect
-from adaptive_eval.interop.export_lm_eval import write_lm_eval
+from adaptive_eval.interop.export_logs import write_inspect, write_lm_eval
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
-from adaptive_eval.interop.recorded_files import read_recorded
+from adaptive_eval.interop.recorded_files import open_logs, read_recorded
 from adaptive_eval.store.reader import RunReader
 
 pytestmark = pytest.mark.interop

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.detect import open_logs
 from adaptive_eval.interop.found import Choices, checked
 from adaptive_eval.interop.import_run import import_logs
-from adaptive_eval.interop.recorded_files import read_recorded
+from adaptive_eval.interop.recorded_files import open_logs, read_recorded
 from adaptive_eval.store.reader import RunReader
 
 pytestmark = pytest.mark.interop

@@ -7,11 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_eval.scoring.choice import Options
-from adaptive_eval.scoring.extract import last_boxed, last_stated
-from adaptive_eval.scoring.numerals import find_numbers, read_number
+from adaptive_eval.scoring.numeric import find_numbers, read_number
 from adaptive_eval.scoring.registry import build_scorer
 from adaptive_eval.scoring.structured import JsonScorer
-from adaptive_eval.scoring.text import answer_part, storable, unwrapped
+from adaptive_eval.scoring.text import answer_part, last_boxed, last_stated, storable, unwrapped
 from adaptive_eval.trial import Completion, Question
 
 QUESTIONS = {

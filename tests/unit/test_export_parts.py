@@ -9,12 +9,10 @@ from click.testing import CliRunner, Result
 
 from adaptive_eval.build.describe import describe_run
 from adaptive_eval.cli.main import cli
-from adaptive_eval.interop.detect import open_logs, sources
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
-from adaptive_eval.interop.parquet_parts import parts_of, write_parts
-from adaptive_eval.interop.recorded_files import read_recorded
-from adaptive_eval.interop.run_tables import COLUMNS, trial_rows
+from adaptive_eval.interop.recorded_files import open_logs, read_recorded, sources
+from adaptive_eval.interop.run_tables import COLUMNS, parts_of, trial_rows, write_parts
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.writer import RunWriter
 

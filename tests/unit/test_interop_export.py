@@ -10,10 +10,9 @@ from click.testing import CliRunner
 
 from adaptive_eval.cli.main import cli
 from adaptive_eval.config.document import read_document
-from adaptive_eval.interop.detect import open_logs
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
-from adaptive_eval.interop.recorded_files import read_recorded
+from adaptive_eval.interop.recorded_files import open_logs, read_recorded
 from adaptive_eval.interop.run_tables import write_csv
 
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.detect import open_log, open_logs
 from adaptive_eval.interop.found import Choices, checked
+from adaptive_eval.interop.recorded_files import open_log, open_logs
 
 
 def trials(path, **choices):

@@ -8,10 +8,9 @@ from click.testing import CliRunner
 
 from adaptive_eval.cli.main import cli
 from adaptive_eval.errors import UsageError
-from adaptive_eval.interop.detect import open_logs
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
-from adaptive_eval.interop.recorded_files import read_recorded
+from adaptive_eval.interop.recorded_files import open_logs, read_recorded
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.views.files import write_reports
 

@@ -12,9 +12,9 @@ from run_examples import STARTED, Coins
 from adaptive_eval.build.assembly import build
 from adaptive_eval.build.previous_runs import Previous
 from adaptive_eval.config.load_config import config_from_data
-from adaptive_eval.interop.detect import open_logs
 from adaptive_eval.interop.found import Choices
 from adaptive_eval.interop.import_run import import_logs
+from adaptive_eval.interop.recorded_files import open_logs
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import TrialKey, TrialRequest
 

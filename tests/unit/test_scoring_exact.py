@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from adaptive_eval.scoring.exact import ExactScorer
-from adaptive_eval.scoring.extract import last_boxed, last_stated
-from adaptive_eval.scoring.text import TAIL, answer_part, unwrapped
+from adaptive_eval.scoring.match import ExactScorer
+from adaptive_eval.scoring.text import TAIL, answer_part, last_boxed, last_stated, unwrapped
 from adaptive_eval.trial import Completion, Question
 
 RIGHT = [

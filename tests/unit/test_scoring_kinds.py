@@ -11,8 +11,7 @@ import pytest
 
 from adaptive_eval.build.assembly import make_importable
 from adaptive_eval.errors import UserCodeError
-from adaptive_eval.scoring.registry import build_scorer
-from adaptive_eval.scoring.sample_check import check_sample
+from adaptive_eval.scoring.registry import build_scorer, check_sample
 from adaptive_eval.scoring.scorer import score_or_failure
 from adaptive_eval.scoring.workers import in_worker
 from adaptive_eval.trial import Completion, Question

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from adaptive_eval.scoring.numerals import find_numbers, is_same_number, read_number
-from adaptive_eval.scoring.numeric import NumericScorer
+from adaptive_eval.scoring.numeric import NumericScorer, find_numbers, is_same_number, read_number
 from adaptive_eval.trial import Completion, Question
 
 READABLE = [
@@ -57,7 +56,7 @@ def test_what_is_not_one_number_is_not_read(text):
 
 READ_THERE = """
 import json, sys
-from adaptive_eval.scoring.numerals import find_numbers, read_number
+from adaptive_eval.scoring.numeric import find_numbers, read_number
 texts = json.load(sys.stdin)
 print(json.dumps([[str(getattr(read_number(text), "value", None)) for text in texts],
                   [[found.text for found in find_numbers(f"It is {text}.")] for text in texts]]))

@@ -8,8 +8,7 @@ import pytest
 
 from adaptive_eval.errors import TransientEndpointError
 from adaptive_eval.scoring.numeric import NumericScorer
-from adaptive_eval.scoring.rubric import Rubric, TaskScoring
-from adaptive_eval.scoring.signals import TOKEN_RATIO_UNIT, attempt_signals
+from adaptive_eval.scoring.rubric import TOKEN_RATIO_UNIT, Rubric, TaskScoring, attempt_signals
 from adaptive_eval.trial import Completion, Question, Usage
 from scorio.categorical import TOKEN_RATIO_UNIT as PAPERS_UNIT
 from scorio.categorical import bits_per_token, get_schema, schema_names
