@@ -181,8 +181,7 @@ COPIES = (
     """,
     """
     INSERT INTO answers
-    SELECT outcome + :to, body, sent_seed, checksum, '', NULL, NULL, NULL, served_model, response_id, usage,
-           logprobs, extracted, reason, signal_set, signals
+    SELECT outcome + :to, body, sent_seed, checksum, '', logprobs, details, signal_set, signals
     FROM answers WHERE outcome < :many
     """,
 )

@@ -258,24 +258,20 @@ class Gatherer:
         repeat = np.arange(rows.size) - np.repeat(starts, lengths)
         return Cells(rows, model, place[question], repeat), category
 
-    def trials(self, rows: Sequence[int]) -> list[dict[str, Any]]:
-        """Return trials by their row numbers, in that order: the fields of :class:`Found` that are known."""
-        marks = ",".join("?" * len(rows))
+    def trials(self, rows: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Return the trials that are there, by row number: the fields of :class:`Found` that are known."""
         query = (
-            "SELECT t.id, t.category, t.score, t.missing, t.rest, p.prompt, p.target FROM trials AS t "  # noqa: S608
-            f"LEFT JOIN prompts AS p ON p.question = t.question WHERE t.id IN ({marks})"
+            "SELECT t.id, t.category, t.score, t.missing, t.rest, p.prompt, p.target FROM trials AS t "
+            "LEFT JOIN prompts AS p ON p.question = t.question "
+            "WHERE t.id IN (SELECT value FROM json_each(?))"
         )
         found = {}
-        for row, category, score, missing, rest, prompt, target in self._db.execute(query, list(rows)):
-            found[row] = {
-                "category": category,
-                "score": score,
-                "missing": missing,
-                "prompt": prompt or "",
-                "target": target or "",
-                **json.loads(rest),
-            }
-        return [found[row] for row in rows]
+        for row, category, score, missing, rest, prompt, target in self._db.execute(
+            query, [json.dumps(rows)]
+        ):
+            result = {"category": category, "score": score, "missing": missing}
+            found[row] = {**result, "prompt": prompt or "", "target": target or "", **json.loads(rest)}
+        return found
 
 
 MISSING_TRIAL = -1

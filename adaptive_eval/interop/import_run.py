@@ -7,8 +7,9 @@ import os
 import shutil
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,7 +23,6 @@ from adaptive_eval.core.spec import GoalSpec, ModelSpec, SessionSpec, TaskSpec
 from adaptive_eval.errors import OutcomesError, RunExists, RunFileError, UsageError
 from adaptive_eval.interop.found import Log
 from adaptive_eval.interop.gather import (
-    MISSING_TRIAL,
     Cells,
     Gathered,
     Gatherer,
@@ -105,10 +105,10 @@ def _weights(task: str, categories: int, given: Sequence[float] | None) -> tuple
 
 
 BATCH = 64
-"""Trials per batch, so that decisions fall about where they would have in a live run."""
+"""Fewest trials of a batch: the trials of those after the stop are marked so, as in a live run."""
 
-COMMIT_EVERY = 16
-"""Batches written at once."""
+STEPS = 4
+"""Trials of each model in a batch, where the models are many: a look takes time by their pairs."""
 
 NOT_THERE = "not in the logs"
 """Reason of a trial of the sequence that no log has."""
@@ -247,87 +247,77 @@ class _Copy:
     session: Session
     writer: RunWriter
     progress: Progress
-    trials: int = 0
-    missing: int = 0
-    absent: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
 
     def run(self, out: Path) -> Imported:
         """Write everything; return a summary."""
         self.session.replay(self._batches())
-        count = self.trials + self.missing
-        self.session.end("budget", f"all {count:,} imported trials are counted")
+        trials, missing = self.counts["trials"], self.counts["missing"]
+        self.session.end("budget", f"all {trials + missing:,} imported trials are counted")
         now = time.time()
         for decision in self.session.decisions:
-            self.writer.decision(now, decision.trials, asdict(decision))
+            body = {part.name: getattr(decision, part.name) for part in fields(decision)}
+            self.writer.decision(now, decision.trials, body)
         results = self.session.results()
         self.writer.snapshot(SnapshotRecord(now, 0.0, results.trials, to_json(results)))
         self.writer.commit()
-        return Imported(
-            out, self.trials, self.missing, self.gathered.copies, self.absent, results, self.gathered.notes
-        )
+        absent, gathered = self.counts["absent"], self.gathered
+        return Imported(out, trials, missing, gathered.copies, absent, results, gathered.notes)
 
     def _batches(self) -> Iterator[list[TrialOutcome | Missing]]:
-        total = self.sequences.row.size
+        total, index = self.sequences.row.size, self.sequences.index
+        batch = max(BATCH, STEPS * len(self.gathered.models))
         ended: set[int] = set()
-        for start in range(0, total, BATCH):
-            if start % (COMMIT_EVERY * BATCH) == 0:
-                self.progress("writing", start, total)
-            records = self._records(slice(start, start + BATCH))
+        for start in range(0, total, batch):
+            self.progress("writing", start, total)
+            records = self._records(slice(start, start + batch))
             for record in records:
                 self.writer.outcome(record)
-            if start // BATCH % COMMIT_EVERY == 0:
-                self.writer.commit()
+            self.writer.commit()
             yield [record.outcome for record in records]
-            if start + BATCH < total:
-                self._end_sequences(int(self.sequences.index[start + BATCH]), ended)
+            if start + batch < total:
+                self._end_sequences(int(index[start + batch]), ended)
 
     def _end_sequences(self, index: int, ended: set[int]) -> None:
         """Drop the models whose trials end long before those of the others."""
-        ends = self.sequences.ends
-        further = sum(end > index + self.session.spec.questions for end in ends.tolist())
-        for model, end in enumerate(ends.tolist()):
+        ends = self.sequences.ends.tolist()
+        further = sum(end > index + self.session.spec.questions for end in ends)
+        for model, end in enumerate(ends):
             if end <= index and model not in ended and further >= 2:
                 ended.add(model)
                 self.session.stop_model(self.gathered.models[model], "its imported trials end here")
 
     def _records(self, part: slice) -> list[TrialRecord]:
-        after_stop = self.session.stopped is not None
         rows = self.sequences.row[part].tolist()
-        found = iter(self.gatherer.trials([row for row in rows if row != MISSING_TRIAL]))
-        places = zip(
-            rows, self.sequences.model[part].tolist(), self.sequences.index[part].tolist(), strict=True
-        )
+        found = self.gatherer.trials(rows)
+        models, indices = self.sequences.model[part].tolist(), self.sequences.index[part].tolist()
+        after_stop = self.session.stopped is not None
         return [
-            self._record(
-                self._request(model, index), None if row == MISSING_TRIAL else next(found), after_stop
-            )
-            for row, model, index in places
+            self._record(self._request(model, index), found.get(row), after_stop)
+            for row, model, index in zip(rows, models, indices, strict=True)
         ]
 
     def _request(self, model: int, index: int) -> TrialRequest:
         spec, run_sequence = self.session.spec, self.session.board.run_sequence
-        name = spec.models[model].name
+        key = TrialKey(spec.models[model].name, index)
         task, question = run_sequence.at(index)
-        return TrialRequest(
-            TrialKey(name, index),
-            spec.tasks[task].name,
-            spec.tasks[task].questions[question],
-            run_sequence.repeat(index),
-            seed=0,  # whatever it was, the logs do not say
-        )
+        asked = spec.tasks[task]
+        # whatever the seed was, the logs do not say
+        return TrialRequest(key, asked.name, asked.questions[question], run_sequence.repeat(index), seed=0)
 
     def _record(
         self, request: TrialRequest, trial: Mapping[str, Any] | None, after_stop: bool
     ) -> TrialRecord:
-        category = None if trial is None else self.levels[request.task].category(trial)
-        sent = {} if trial is None else {name: trial[name] for name in ("prompt", "target") if trial[name]}
-        at = time.time() if trial is None else trial.get("finished_at") or time.time()
-        if trial is None or category is None:
-            self.absent += trial is None
-            self.missing += trial is not None
-            reason = NOT_THERE if trial is None else trial["missing"] or "no answer"
-            return TrialRecord(request, at, None, None, reason, after_stop, sent)
-        self.trials += 1
+        if trial is None:
+            self.counts["absent"] += 1
+            return TrialRecord(request, time.time(), None, None, NOT_THERE, after_stop)
+        category = self.levels[request.task].category(trial)
+        sent = {name: trial[name] for name in ("prompt", "target") if trial[name]}
+        at = trial.get("finished_at") or time.time()
+        if category is None:
+            self.counts["missing"] += 1
+            return TrialRecord(request, at, None, None, trial["missing"] or "no answer", after_stop, sent)
+        self.counts["trials"] += 1
         usage = Usage(*trial.get("tokens", (0, 0)))
         completion = Completion(
             trial.get("text", ""), trial.get("finish_reason", ""), usage, trial.get("latency", 0.0)

@@ -269,20 +269,16 @@ def require_drivable(config: RunConfig) -> None:
             "sample of Inspect makes; limit trials or wall_clock, and the sample itself in the Inspect task"
         )
     for model in config.models:
-        if model.discovery is not None:
-            raise UsageError(
-                f"the endpoints of model {model.name!r} are to be found; Inspect asks one server, so write it"
-            )
+        if model.discovery is not None or len(model.addresses) > 1:
+            raise UsageError(f"model {model.name!r}: Inspect asks one server, so write the URL of one")
         for name in _NOT_PASSED:
             if name in model.model_fields_set:
                 raise UsageError(
                     f"model {model.name!r} sets {name}, which Inspect cannot be told; leave it out, or "
                     "set it in the Inspect task"
                 )
-        if len(model.addresses) > 1:
-            raise UsageError(
-                f"model {model.name!r} has several endpoints; Inspect asks one, put them behind it"
-            )
+        if "metadata" in model.extra_body:
+            raise UsageError(f"model {model.name!r}: Inspect does not send extra_body.metadata; leave it out")
     for task in config.tasks:
         if task.rubric.pilot is not None:
             raise UsageError(
@@ -290,16 +286,19 @@ def require_drivable(config: RunConfig) -> None:
             )
 
 
-def generate_options(model: ModelConfig) -> dict[str, Any]:
-    """Return the sampling, headers and further fields of a model by the names of Inspect's GenerateConfig."""
+def generate_options(model: ModelConfig, address: str = "") -> dict[str, Any]:
+    """Return what a model is asked with, by the names of Inspect's GenerateConfig."""
     sent = model.sampling.as_sent()
     options = {name: sent[name] for name in _SAMPLING if name in sent}
-    if "max_completion_tokens" in sent:
+    further = dict(model.extra_body)
+    if "max_completion_tokens" in sent and address == IN_INSPECT:
         options["max_tokens"] = sent["max_completion_tokens"]
+    elif "max_completion_tokens" in sent:  # a server that wants it by this name may refuse max_tokens
+        further["max_completion_tokens"] = sent["max_completion_tokens"]
     if "stop" in sent:
         options["stop_seqs"] = [sent["stop"]] if isinstance(sent["stop"], str) else sent["stop"]
-    if model.extra_body:
-        options["extra_body"] = dict(model.extra_body)
+    if further:
+        options["extra_body"] = further
     if model.headers:
         options["extra_headers"] = {name: header.read(name) for name, header in model.headers.items()}
     return options
@@ -310,7 +309,7 @@ def _inspect_model(model: ModelConfig, address: str) -> Any:
     library = import_module("inspect_ai.model")
     key = "none" if model.api_key_env is None else os.environ.get(model.api_key_env)
     try:
-        config = library.GenerateConfig(**generate_options(model), max_connections=model.in_flight)
+        config = library.GenerateConfig(**generate_options(model, address), max_connections=model.in_flight)
         if address == IN_INSPECT:
             return library.get_model(model.model_id, config=config, memoize=False)
         return library.get_model(

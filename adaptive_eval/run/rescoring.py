@@ -40,8 +40,7 @@ from adaptive_eval.scoring.rubric import Rubric, SignalMissing, attempt_signals
 from adaptive_eval.scoring.scorer import Scorer
 from adaptive_eval.store.codec import dump_json, load_json
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import TrialRecord
-from adaptive_eval.store.scorings import Rescored, ScoringRecord
+from adaptive_eval.store.records import Rescored, ScoringRecord, TrialRecord
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.tasks.task import Task
 from adaptive_eval.trial import Missing, Score, Signal, TrialKey, TrialOutcome, Usage

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from adaptive_eval.errors import RunDamaged
 from adaptive_eval.store.codec import unpack
 from adaptive_eval.store.file_errors import UNREADABLE
+from adaptive_eval.store.queries import TRIALS
 from adaptive_eval.store.records import AttemptRecord, TrialRecord
 from adaptive_eval.store.tables import largest_id
-from adaptive_eval.store.trial_rows import TRIALS, TrialDecoder, attempt_of
+from adaptive_eval.store.trial_rows import TrialDecoder, attempt_of
 from adaptive_eval.trial import TrialKey, TrialRequest
 
 _PATIENCE = 2_000  # unreadable rows in succession, after which the rest of a table is given as lost
 _NAMED = 5
+_AT_ONCE = 64
 
 
 @dataclass(slots=True)
@@ -72,18 +75,17 @@ class RunContents:
 
     def trials(self) -> Iterator[TrialRecord]:
         """Yield the undamaged trials in commit order."""
-        last = -1
+        end = self._end("outcomes")
+        self.damage.trials = end + 1
+        expected = 0
         for row in self._rows(TRIALS, "outcomes", **_NO_FILTERS):
-            for number in range(last + 1, min(row[0], last + 1 + self._most)):
-                self._lose(number)
-            last = max(last, row[0])
+            self._lose(range(expected, row[0]))
+            expected = row[0] + 1
             try:
                 yield self._decode(row)
             except UNREADABLE:
-                self._lose(row[0])
-        for number in range(last + 1, self._end("outcomes") + 1):
-            self._lose(number)
-        self.damage.trials = self._end("outcomes") + 1
+                self._lose([row[0]])
+        self._lose(range(expected, end + 1))
 
     def launches(self) -> Iterator[tuple[TrialRequest, float]]:
         """Yield the readable launches with their Unix time."""
@@ -98,15 +100,9 @@ class RunContents:
             with suppress(*UNREADABLE):
                 yield attempt_of(self._models, self._endpoints, row)
 
-    def meta(self) -> dict[str, str]:
-        """Return the run's description."""
-        rows = self._db.execute("SELECT key, value FROM meta").fetchall()
-        return {unpack(key): unpack(value) for key, value in rows}
-
-    def _lose(self, number: int) -> None:
-        self.damage.lost += 1
-        if len(self.damage.first) < _NAMED:
-            self.damage.first.append(number)
+    def _lose(self, numbers: Sequence[int]) -> None:
+        self.damage.lost += len(numbers)
+        self.damage.first += numbers[: _NAMED - len(self.damage.first)]
 
     def _names(self, table: str) -> dict[int, str]:
         names = {}
@@ -122,30 +118,27 @@ class RunContents:
         except (sqlite3.Error, TypeError, ValueError):
             return self._most
 
-    def _rows(self, query: str, table: str, **parameters: Any) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, query: str, table: str, **filters: Any) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of `query`, one by one where a batch of them cannot be read."""
-        last, end, failures = -1, self._end(table), 0
-        while last < end and failures < _PATIENCE:
-            try:
-                span = {**parameters, "last": last, "end": end, "batch": 64}
-                rows = self._db.execute(query, span).fetchall()
-            except sqlite3.Error:
-                stop = min(last + 64, end)
-                for number in range(last + 1, stop + 1):
-                    try:
-                        span = {**parameters, "last": number - 1, "end": number, "batch": 1}
-                        rows = self._db.execute(query, span).fetchall()
-                    except sqlite3.Error:
-                        failures += 1
-                        continue
-                    failures = 0
-                    yield from rows
-                last = stop
-                continue
-            if not rows or rows[-1][0] <= last:
-                return
-            yield from rows
-            last = rows[-1][0]
+        failures = 0
+        for start in range(0, self._end(table) + 1, _AT_ONCE):
+            numbers = range(start, start + _AT_ONCE)
+            rows = self._between(query, filters, numbers)
+            if rows is None and failures < _PATIENCE:
+                singles = [self._between(query, filters, [number]) for number in numbers]
+                rows = list(chain.from_iterable(filter(None, singles)))
+                failures = 0 if rows else failures + _AT_ONCE
+            yield from rows or ()
+
+    def _between(
+        self, query: str, filters: Mapping[str, Any], numbers: Sequence[int]
+    ) -> list[tuple[Any, ...]] | None:
+        """Return the rows of these numbers; None where one of them cannot be read."""
+        span = {"last": numbers[0] - 1, "end": numbers[-1], "batch": len(numbers)}
+        try:
+            return self._db.execute(query, {**filters, **span}).fetchall()
+        except sqlite3.Error:
+            return None
 
 
 _SPAN = "WHERE id > :last AND id <= :end ORDER BY id LIMIT :batch"

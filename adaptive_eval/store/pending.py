@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
 from adaptive_eval.errors import RunMismatch
 from adaptive_eval.store.cells import COUNTED
 from adaptive_eval.store.codec import Packed, dump_json, pack, pack_optional
-from adaptive_eval.store.records import AttemptRecord, DecisionRecord, SnapshotRecord, TrialRecord
-from adaptive_eval.store.tables import KEEP_ALL, Bodies, Names, Table, expired_by, kept_with, real, whole
+from adaptive_eval.store.queries import OUTCOME, TEXTS
+from adaptive_eval.store.records import (
+    AttemptRecord,
+    DecisionRecord,
+    Rescored,
+    ScoringRecord,
+    SnapshotRecord,
+    TrialRecord,
+)
+from adaptive_eval.store.tables import (
+    KEEP_ALL,
+    Bodies,
+    Names,
+    Table,
+    expired_by,
+    kept_with,
+    largest_id,
+    real,
+    whole,
+)
 from adaptive_eval.store.trial_rows import (
-    OUTCOME,
-    TEXTS,
     Texts,
     checksum_of,
     outcome_row,
@@ -210,6 +226,32 @@ class Pending:
             f"trial {request.key.index} of model {request.key.model!r} would change: "
             f"{'; '.join(differences)}. Start a new run for another schedule or seed"
         )
+
+
+_INSERT_RESCORED = (
+    "INSERT INTO rescored (scoring, outcome, category, extracted, reason) VALUES (?, ?, ?, ?, ?)"
+)
+
+
+def add_scoring(db: sqlite3.Connection, record: ScoringRecord, rows: Iterable[Rescored]) -> int:
+    """Add a scoring with its rows, in one transaction; return its id."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        number = largest_id(db, "scorings") + 1
+        head = (number, pack(record.name), real("at", record.at), pack(dump_json(record.body)))
+        db.execute("INSERT INTO scorings (id, name, at, body) VALUES (?, ?, ?, ?)", head)
+        db.executemany(_INSERT_RESCORED, (_rescored(number, row) for row in rows))
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+    return number
+
+
+def _rescored(scoring: int, row: Rescored) -> tuple[Any, ...]:
+    category = None if row.category is None else whole("category", row.category)
+    return scoring, whole("outcome", row.outcome), category, pack_optional(row.extracted), pack(row.reason)
 
 
 def _packed_words(values: Sequence[Any]) -> list[Any]:

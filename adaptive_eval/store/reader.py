@@ -3,82 +3,36 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from adaptive_eval.errors import BILLED_KINDS, BILLED_STATUSES, RunDamaged
+from adaptive_eval.errors import RunDamaged
+from adaptive_eval.store import queries
 from adaptive_eval.store.codec import Packed, load_json, unpack, unpack_optional
 from adaptive_eval.store.file_errors import decoding
 from adaptive_eval.store.integrity import Damage, RunContents, find_damage, require_undamaged
 from adaptive_eval.store.records import (
-    CANCELLED,
-    WITHDRAWN,
     AttemptRecord,
     DecisionRecord,
     EndpointHealth,
+    Rescored,
+    ScoringRecord,
     SnapshotRecord,
     TrialRecord,
 )
 from adaptive_eval.store.run_files import RunFiles, open_for_reading
-from adaptive_eval.store.scorings import Rescored, ScoringRecord, read_rescored, read_scorings
 from adaptive_eval.store.tables import largest_id, spread
 from adaptive_eval.store.trial_rows import (
-    TRIALS,
-    TRIALS_NEWEST_FIRST,
     TrialDecoder,
     attempt_of,
-    calls_in,
+    details_in,
     id_of,
     ids_of,
     question_ids,
 )
 from adaptive_eval.trial import NO_ANSWER, Completion, Missing, TrialKey, TrialOutcome, TrialRequest, Usage
-
-_BILLED = (
-    f"error IN ({', '.join(repr(kind) for kind in sorted(BILLED_KINDS))}) "
-    f"OR status IN ({', '.join(map(str, sorted(BILLED_STATUSES)))})"
-)
-# A request that was cancelled may have been billed, and closes its launch: 1 - 1. An answer is paid for by
-# the outcome, or by the launch that has none yet; one that no scorer could use is logged as a failure too.
-_WORTH = f"CASE WHEN error = '{WITHDRAWN}' THEN -1 WHEN {_BILLED} THEN 1 ELSE 0 END"
-
-_TOTAL = f"""
-SELECT (SELECT count(*) FROM launches) - (SELECT count(*) FROM outcomes)
-     + (SELECT coalesce(sum({_WORTH}), 0) FROM attempts WHERE error IS NOT NULL)
-"""  # noqa: S608 - our own words
-
-_BY_TRIAL = f"""
-SELECT model, step, sum(n) AS left FROM (
-    SELECT model, step, 1 AS n FROM launches
-    UNION ALL SELECT model, step, -1 FROM outcomes
-    UNION ALL SELECT model, step, {_WORTH} FROM attempts WHERE error IS NOT NULL
-) GROUP BY model, step HAVING left > 0 ORDER BY model, step
-"""  # noqa: S608
-
-
-def read_unanswered(db: sqlite3.Connection) -> list[tuple[int, int, int]]:
-    """Return model, step and number of requests of every trial that has such requests."""
-    (total,) = db.execute(_TOTAL).fetchone()
-    return db.execute(_BY_TRIAL).fetchall() if total else []
-
-
-_LOST = f"""
-SELECT task, sum(n) AS lost FROM (
-    SELECT question, 1 AS n FROM launches
-    UNION ALL SELECT question, -1 FROM outcomes
-    UNION ALL SELECT question, -1 FROM attempts JOIN (SELECT DISTINCT model, step, question FROM launches)
-        USING (model, step) WHERE error IN ('{CANCELLED}', '{WITHDRAWN}')
-) JOIN questions ON questions.id = question GROUP BY task HAVING lost > 0
-"""  # noqa: S608
-
-
-def read_lost(db: sqlite3.Connection) -> list[tuple[int, int]]:
-    """Return the tasks with launches that a killed process left without an end, and how many."""
-    return db.execute(_LOST).fetchall()
-
 
 if TYPE_CHECKING:  # numpy takes longer to import than all else here, and few readers need it
     import numpy as np
@@ -200,7 +154,7 @@ class RunReader:
         """
         parameters = {"end": self._newest("outcomes"), "after_stop": after_stop, "batch": _batch(batch)}
         models = self._names("models")
-        for rows in self._batches(_LOG, parameters):
+        for rows in self._batches(queries.LOG, parameters):
             with self._reading():
                 outcomes = [
                     Missing(TrialKey(models[model], step), unpack(missing), Usage(*tokens))
@@ -339,7 +293,7 @@ class RunReader:
             if place is None:
                 return
             first, parameters["end"], newest_first = place - 1, min(place, end), False
-        query = TRIALS_NEWEST_FIRST if newest_first else TRIALS
+        query = queries.TRIALS_NEWEST_FIRST if newest_first else queries.TRIALS
         for rows in self._batches(query, parameters, first=first):
             with self._reading():
                 records = [decode(row) for row in rows[:left]]
@@ -350,7 +304,7 @@ class RunReader:
 
     def _place(self, models: list[str], key: TrialKey) -> int | None:
         """Return the number of a trial in the log, None for one that is not stored."""
-        found = self._rows(_PLACE, {"model": id_of(models, key.model), "step": key.index})
+        found = self._rows(queries.PLACE, {"model": id_of(models, key.model), "step": key.index})
         return int(found[0][0]) if found else None
 
     def attempts(
@@ -370,7 +324,7 @@ class RunReader:
         end = self._newest("attempts")
         models, endpoints = self._names("models"), self._names("endpoints")
         parameters = {"model": id_of(models, model), "step": step, "errors_only": errors_only, "end": end}
-        for rows in self._batches(_ATTEMPTS, parameters):
+        for rows in self._batches(queries.ATTEMPTS, parameters):
             with self._reading():
                 records = [attempt_of(models, endpoints, row) for row in rows]
             yield from records
@@ -379,7 +333,7 @@ class RunReader:
         """Return how many attempts failed, by model and kind of failure; models without any are left out."""
         counts: dict[str, dict[str, int]] = {}
         with self._reading():
-            rows, models = self._rows(_ERROR_COUNTS), self._names("models")
+            rows, models = self._rows(queries.ERROR_COUNTS), self._names("models")
             for model, error, count in rows:
                 counts.setdefault(models[model], {})[unpack(error)] = count
         return counts
@@ -395,7 +349,7 @@ class RunReader:
             for name in json.loads(names)
             if name.startswith(NO_ANSWER)
         }
-        rows = self._rows(_ANSWERS_BY_SIGNALS)
+        rows = self._rows(queries.ANSWERS_BY_SIGNALS)
         models = self._names("models")
         counts: dict[str, tuple[int, dict[str, int]]] = {}
         for model, signal_set, count in rows:
@@ -430,7 +384,7 @@ class RunReader:
             )
             chosen = json.dumps(spread(rows, most))
         parameters = {"since": since, "chosen": chosen, "end": self._newest("snapshots")}
-        for rows in self._batches(_SNAPSHOTS, parameters):
+        for rows in self._batches(queries.SNAPSHOTS, parameters):
             with self._reading():
                 records = [_snapshot(*row[1:]) for row in rows]
             yield from records
@@ -441,7 +395,7 @@ class RunReader:
         It is that of the latest snapshot and, where the process was killed soon after that, the time up to
         the last trial launched, attempted or finished.
         """
-        ((at, elapsed, event),) = self._rows(_RUNNING_TIME) or [(0.0, 0.0, None)]
+        ((at, elapsed, event),) = self._rows(queries.RUNNING_TIME) or [(0.0, 0.0, None)]
         since = 0.0 if event is None else event - at
         return float(elapsed + since) if 0.0 < since <= _BETWEEN_SNAPSHOTS else float(elapsed)
 
@@ -459,7 +413,7 @@ class RunReader:
         """
         models, questions, count = self._names("models"), self._questions(), self.count()
         parameters = {"end": count - 1, "every": max(1, -(-count // most)), "batch": _TRIALS_AT_ONCE}
-        for rows in self._batches(_ANSWERS, parameters):
+        for rows in self._batches(queries.ANSWERS, parameters):
             with self._reading():
                 found = [
                     (models[model], questions[question], _answer(*answer))
@@ -470,12 +424,14 @@ class RunReader:
     def scorings(self) -> list[ScoringRecord]:
         """Return the scorings made after the run, oldest first; a scoring's place is its id."""
         with self._reading():
-            return read_scorings(self._db)
+            rows = self._rows("SELECT name, at, body FROM scorings ORDER BY id")
+            return [ScoringRecord(unpack(name), at, load_json(body)) for name, at, body in rows]
 
     def rescored(self, scoring: int) -> Iterator[Rescored]:
         """Yield the scores of the scoring of this id, in commit order."""
         with self._reading():
-            yield from read_rescored(self._db, scoring)
+            for outcome, category, extracted, reason in self._rows(queries.RESCORED, {"scoring": scoring}):
+                yield Rescored(outcome, category, unpack_optional(extracted), unpack(reason))
 
     def launched(self) -> list[TrialRequest]:
         """Return the trials that were launched and have no outcome, in the order of their first launch.
@@ -483,7 +439,7 @@ class RunReader:
         After a crash these are the ones whose answers were lost in flight. It looks through all launches.
         """
         with self._reading():
-            rows = self._rows(_LAUNCHED)
+            rows = self._rows(queries.LAUNCHED)
             models, questions = self._names("models"), self._questions()
             return [
                 TrialRequest(TrialKey(models[model], step), task, name, repeat, seed)
@@ -493,16 +449,15 @@ class RunReader:
 
     def unanswered(self) -> list[tuple[TrialKey, int]]:
         """Return the trials with requests that may have been billed and have left nothing, and how many."""
-        with self._reading():
-            rows = read_unanswered(self._db)
-            models = self._names("models")
-            return [(TrialKey(models[model], step), times) for model, step, times in rows]
+        ((total,),) = self._rows(queries.UNANSWERED)
+        rows = self._rows(queries.UNANSWERED_BY_TRIAL) if total else []
+        models = self._names("models")
+        return [(TrialKey(models[model], step), times) for model, step, times in rows]
 
     def lost_launches(self) -> dict[str, int]:
         """Return how many launches of each task a killed process has left without an end."""
-        with self._reading():
-            tasks = self._names("tasks")
-            return {tasks[task]: launches for task, launches in read_lost(self._db)}
+        rows, tasks = self._rows(queries.LOST_LAUNCHES), self._names("tasks")
+        return {tasks[task]: launches for task, launches in rows}
 
     def _reading(self) -> AbstractContextManager[None]:
         return decoding(self._files.database)
@@ -539,60 +494,8 @@ class RunReader:
 
 _TRIALS_AT_ONCE = 64
 
-_LOG = """
-SELECT id, model, step, category, missing, answer, prompt_tokens, completion_tokens, cached_tokens
-FROM outcomes WHERE id > :last AND id <= :end AND after_stop = :after_stop ORDER BY id LIMIT :batch
-"""
-
-_ATTEMPTS = """
-SELECT id, model, step, attempt, endpoint, started_at, latency, status, error, message FROM attempts
-WHERE id > :last AND id <= :end AND (:model IS NULL OR model = :model) AND (:step IS NULL OR step = :step)
-  AND (NOT :errors_only OR error IS NOT NULL)
-ORDER BY id LIMIT 4096
-"""
-
-_ANSWERS_BY_SIGNALS = """
-SELECT o.model, a.signal_set, count(*) FROM answers AS a JOIN outcomes AS o ON o.id = a.outcome
-WHERE a.signal_set IS NOT NULL GROUP BY o.model, a.signal_set
-"""
-
-_ERROR_COUNTS = """
-SELECT model, error, count(*) FROM attempts
-WHERE error IS NOT NULL AND error NOT IN ('cancelled', 'withdrawn')
-GROUP BY model, error ORDER BY model, error
-"""
-
-_ANSWERS = """
-SELECT o.id, o.model, o.question, a.text, a.response_id, a.calls
-FROM outcomes AS o CROSS JOIN answers AS a ON a.outcome = o.id
-WHERE o.id > :last AND o.id <= :end AND o.question % :every = 0 AND a.text IS NOT NULL
-ORDER BY o.id LIMIT :batch
-"""
-
 _BETWEEN_SNAPSHOTS = 60.0
 """Most seconds between two snapshots of a session; after more, it is another session's event."""
-
-_RUNNING_TIME = """
-SELECT at, elapsed, (
-    SELECT max(at) FROM (
-        SELECT at FROM launches WHERE id = (SELECT max(id) FROM launches)
-        UNION ALL SELECT started_at + latency FROM attempts WHERE id = (SELECT max(id) FROM attempts)
-        UNION ALL SELECT finished_at FROM outcomes WHERE id = (SELECT max(id) FROM outcomes)))
-FROM snapshots ORDER BY id DESC LIMIT 1
-"""
-
-_SNAPSHOTS = """
-SELECT * FROM snapshots
-WHERE id > :last AND id <= :end AND (:since IS NULL OR at > :since)
-  AND (:chosen IS NULL OR id IN (SELECT value FROM json_each(:chosen))) ORDER BY id LIMIT 16
-"""
-
-_PLACE = "SELECT id FROM outcomes WHERE model = :model AND step = :step"
-
-_LAUNCHED = """
-SELECT model, step, question, repeat, seed FROM launches AS l
-WHERE NOT EXISTS (SELECT 1 FROM outcomes AS o WHERE o.model = l.model AND o.step = l.step) ORDER BY id
-"""
 
 
 def _batch(batch: int) -> int:
@@ -601,9 +504,10 @@ def _batch(batch: int) -> int:
     return batch
 
 
-def _answer(text: Packed, response_id: Packed, calls: Packed | None) -> Completion:
-    called = calls_in(unpack_optional(calls)).get("tool_calls", ())
-    return Completion(unpack(text), "", response_id=unpack(response_id), tool_calls=called)
+def _answer(text: Packed, details: Packed) -> Completion:
+    found = details_in(unpack(details))
+    response_id, calls = found.get("response_id", ""), found.get("tool_calls", ())
+    return Completion(unpack(text), "", response_id=response_id, tool_calls=calls)
 
 
 def _snapshot(at: float, elapsed: float, trials: int, packed: Packed) -> SnapshotRecord:

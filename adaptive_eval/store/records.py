@@ -183,5 +183,24 @@ class SnapshotRecord:
     endpoints: tuple[EndpointHealth, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ScoringRecord:
+    """One scoring of all stored answers after the run, which decided nothing."""
+
+    name: str  # what it is called in reports
+    at: float  # unix time at which it was made
+    body: Mapping[str, Any]  # JSON-able: how each task was scored, and the results under it
+
+
+@dataclass(frozen=True, slots=True)
+class Rescored:
+    """The score of one answer in such a scoring."""
+
+    outcome: int  # number of the trial in commit order, from 0
+    category: int | None  # its category; None where it cannot be scored so
+    extracted: str | None  # the answer as extracted
+    reason: str  # why it got this category
+
+
 TargetLookup: TypeAlias = Callable[[TrialRecord], str | None]
 """Returns the expected answer of a trial, None where it is not known."""

@@ -1,11 +1,11 @@
--- The run file, version 10. Whoever changes it raises the version: a file of another version is refused.
+-- The run file, version 11. Whoever changes it raises the version: a file of another version is refused.
 --
 -- Append-only but for `meta` (upserts), `tallies` and `snapshots` (thinned). Every id is given by the one writer and
 -- counts from 0 without gaps, so that id order is commit order and repeating a commit changes nothing.
 -- Columns marked `packed` hold TEXT, or a BLOB: UTF-8 in a Zstandard frame (codec.py).
 
 PRAGMA application_id = 1095063122;  -- 'AEVR'
-PRAGMA user_version = 10;
+PRAGMA user_version = 11;
 
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY,          -- packed
@@ -102,15 +102,10 @@ CREATE TABLE answers (
     sent_seed    INTEGER,            -- the `seed` of the body as sent; NULL where it had none
     checksum     BLOB NOT NULL,      -- BLAKE2b-64 of the trial as it was given to the writer, names and request included
     text         TEXT,               -- packed; NULL for a missing trial, as are the following
-    reasoning    TEXT,               -- packed; the reasoning that the endpoint gave apart from the text
-    reasoning_tokens INTEGER,
-    calls        TEXT,               -- packed JSON: [{id, name, arguments}, …], or {tool_calls, calls} of a solver; NULL for none
-    served_model TEXT,               -- packed
-    response_id  TEXT,               -- packed
-    usage        TEXT,               -- JSON [prompt, completion, cached]; NULL where it is what was charged
     logprobs     TEXT,               -- packed JSON
-    extracted    TEXT,               -- packed
-    reason       TEXT,               -- packed
+    details      TEXT,               -- packed JSON by field: extracted, reason; model, response_id, reasoning, reasoning_tokens,
+                                     -- tool_calls [{id, name, arguments}, …], calls of a solver, where there are any; usage
+                                     -- [prompt, completion, cached], where it is not what was charged
     signal_set   INTEGER REFERENCES signal_sets (id),
     signals      TEXT                -- packed JSON list of values
 );

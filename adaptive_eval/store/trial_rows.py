@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, TypeAlias, TypeVar
@@ -21,17 +20,8 @@ ByNumber: TypeAlias = Sequence[Name] | Mapping[int, Name]
 Texts: TypeAlias = tuple[str | int | None, ...]
 """An answer with its score, as :data:`TEXTS` orders its parts; all None for a missing trial."""
 
-OUTCOME = (
-    "category, prompt_tokens, completion_tokens, cached_tokens, latency, finished_at, finish_reason, "
-    "missing, after_stop, answer"
-)
-"""Columns of an outcome after what was asked."""
-
-TEXTS = (
-    "text, reasoning, reasoning_tokens, calls, served_model, response_id, usage, logprobs, extracted, "
-    "reason, signal_set, signals"
-)
-"""Columns of an answer."""
+_DETAILS = ("model", "response_id", "reasoning", "reasoning_tokens", "tool_calls", "calls")
+"""Fields of an answer that are stored where they are not empty."""
 
 
 def id_of(names: Sequence[str], name: str | None) -> int | None:
@@ -72,27 +62,6 @@ def question_ids(questions: Sequence[tuple[str, str]], task: str | None, questio
     return json.dumps(found)
 
 
-# CROSS JOIN: outcomes first, in id order, filtered before any answer is looked up.
-_QUERY = f"""
-SELECT o.id, o.model, o.step, o.question, o.repeat, o.seed,
-       {", ".join(f"o.{name}" for name in OUTCOME.split(", "))}, b.body, a.sent_seed, a.checksum,
-       {", ".join(f"a.{name}" for name in TEXTS.split(", "))}
-FROM outcomes AS o CROSS JOIN answers AS a ON a.outcome = o.id CROSS JOIN bodies AS b ON b.id = a.body
-WHERE o.id {{beyond}} :last AND o.id <= :end
-  AND (:models IS NULL OR o.model IN (SELECT value FROM json_each(:models)))
-  AND (:questions IS NULL OR o.question IN (SELECT value FROM json_each(:questions)))
-  AND (:step IS NULL OR o.step = :step)
-  AND (:category IS NULL OR o.category = :category)
-  AND (:missing IS NULL OR (o.missing IS NOT NULL) = :missing)
-  AND (:after_stop IS NULL OR o.after_stop = :after_stop)
-ORDER BY o.id {{order}} LIMIT :batch
-"""  # noqa: S608 - our own words
-TRIALS = _QUERY.format(beyond=">", order="ASC")
-"""Whole trials after id ``:last``, each filter NULL or a value; rows are for :class:`TrialDecoder`."""
-
-TRIALS_NEWEST_FIRST = _QUERY.format(beyond="<", order="DESC")
-
-
 def outcome_row(record: TrialRecord) -> tuple[Any, ...]:
     """Return the columns :data:`OUTCOME` of a trial; its words are not packed."""
     answer, score = record.completion, record.score
@@ -101,6 +70,7 @@ def outcome_row(record: TrialRecord) -> tuple[Any, ...]:
         category = whole("category", score.category)
     latency = finish_reason = digest = None
     if answer is not None:
+        whole("reasoning_tokens", answer.reasoning_tokens)
         latency, finish_reason, digest = real("latency", answer.latency), answer.finish_reason, answer.digest
     finished_at = real("finished_at", record.finished_at)
     ended = (finish_reason, record.missing, int(record.after_stop))
@@ -111,16 +81,15 @@ def texts_of(record: TrialRecord) -> Texts:
     """Return the columns :data:`TEXTS` of a trial; names of signals in place of their id, nothing packed."""
     answer, score = record.completion, record.score
     if answer is None or score is None:
-        return (None,) * 12
+        return (None,) * 5
+    details = {name: value for name in _DETAILS if (value := getattr(answer, name))}
+    details |= {"extracted": score.extracted, "reason": score.reason}
+    if answer.usage != record.usage:
+        details["usage"] = _tokens(answer.usage)
     return (
         answer.text,
-        *_thought(answer),
-        answer.model,
-        answer.response_id,
-        None if answer.usage == record.usage else dump_json(_tokens(answer.usage)),
         None if answer.logprobs is None else dump_json(answer.logprobs),
-        score.extracted,
-        score.reason,
+        dump_json(details),
         _names_json(tuple(score.signals)),
         dump_json(list(score.signals.values())),
     )
@@ -171,83 +140,55 @@ class TrialDecoder:
     def __call__(self, row: tuple[Any, ...]) -> TrialRecord:
         """Return the trial of one row; ValueError where it does not match its checksum."""
         _, model, step, question, repeat, seed = row[:6]
-        *numbers, finish_reason, missing, after_stop, digest = row[6:16]
-        body, sent_seed, checksum = row[16:19]
-        text, reasoning, thought_tokens, calls, *rest, signal_set, signals = row[19:]
+        outcome, (sent, sent_seed, checksum) = unpacked(row[6:16]), row[16:19]
+        text, logprobs, details, signal_set, signals = unpacked(row[19:])
         task, name = self._questions[question]
         request = TrialRequest(TrialKey(self._models[model], step), task, name, repeat, seed)
-        outcome = (*numbers, unpack_optional(finish_reason), unpack_optional(missing), after_stop, digest)
         names = None if text is None else self._signal_sets[signal_set]
-        thought = (unpack_optional(reasoning), thought_tokens, unpack_optional(calls))
-        plain = map(unpack_optional, rest)
-        texts = (unpack_optional(text), *thought, *plain, names, unpack_optional(signals))
-        sent = unpack(body)
-        if checksum_of(request, outcome, (sent, sent_seed), texts) != checksum:
+        texts = (text, logprobs, details, names, signals)
+        body = unpack(sent)
+        if checksum_of(request, outcome, (body, sent_seed), texts) != checksum:
             raise ValueError(f"trial {step} of {request.key.model} does not match its checksum")
-        return _record(request, outcome, (sent, sent_seed), texts)
+        return _record(request, outcome, (body, sent_seed), texts)
+
+
+def unpacked(values: Sequence[Any]) -> list[Any]:
+    """Return values of a row with their texts unpacked."""
+    return [unpack(value) if isinstance(value, str | bytes) else value for value in values]
 
 
 def _record(
     request: TrialRequest, outcome: Sequence[Any], sent: tuple[str, int | None], texts: Texts
 ) -> TrialRecord:
-    category, prompt, completion, cached, latency, finished_at, finish_reason, missing, after_stop, _ = (
-        outcome
-    )
+    category, prompt, completion, cached, latency, finished_at, reason, missing, after_stop, _ = outcome
     charged = Usage(prompt, completion, cached)
     sent_body = json.loads(sent[0])
     if sent[1] is not None:
         sent_body["seed"] = sent[1]
     answer, score = None, None
     if texts[0] is not None:
-        answer, score = _answer(category, charged, latency, finish_reason or "", texts)
+        answer, score = _answer(category, charged, latency, reason or "", texts)
     return TrialRecord(request, finished_at, answer, score, missing, bool(after_stop), sent_body, charged)
 
 
 def _answer(
     category: int | None, charged: Usage, latency: float, finish_reason: str, texts: Sequence[Any]
 ) -> tuple[Completion, Score]:
-    text, reasoning, thought_tokens, calls, served_model, response_id, usage, logprobs = texts[:8]
-    extracted, reason, names, signals = texts[8:]
-    reported = charged if usage is None else Usage(*json.loads(usage))
-    completion = Completion(
-        text,
-        finish_reason,
-        reported,
-        latency,
-        served_model,
-        response_id,
-        None if logprobs is None else json.loads(logprobs),
-        charged if charged.total_tokens < reported.total_tokens else None,
-    )
-    if reasoning is not None:
-        called = calls_in(calls)
-        completion = replace(
-            completion,
-            reasoning=reasoning,
-            reasoning_tokens=thought_tokens,
-            tool_calls=called.get("tool_calls", ()),
-            calls=called.get("calls", ()),
-        )
+    text, logprobs, details, names, signals = texts
     values = dict(zip(json.loads(names), json.loads(signals), strict=True))
-    return completion, Score(category, extracted, values, reason)
+    found = details_in(details)
+    score = Score(category, found.pop("extracted"), values, found.pop("reason"))
+    usage = found.pop("usage", None)
+    reported = charged if usage is None else Usage(*usage)
+    share = charged if charged.total_tokens < reported.total_tokens else None
+    known = None if logprobs is None else json.loads(logprobs)
+    return Completion(text, finish_reason, reported, latency, logprobs=known, share=share, **found), score
 
 
-def calls_in(text: str | None) -> dict[str, tuple[Any, ...]]:
-    """Return the calls of tools, and of the model, that an answer holds, by the completion's fields."""
-    found = [] if text is None else json.loads(text)
-    by_name = found if isinstance(found, dict) else {"tool_calls": found}
-    return {name: tuple(calls) for name, calls in by_name.items()}
-
-
-def _thought(answer: Completion) -> tuple[str | int | None, ...]:
-    """Return the reasoning of an answer, its tokens and its calls; all None where it has none of them."""
-    if not (answer.reasoning or answer.reasoning_tokens or answer.tool_calls or answer.calls):
-        return None, None, None
-    called: Any = list(answer.tool_calls)
-    if answer.calls:
-        called = {"tool_calls": called, "calls": list(answer.calls)}
-    calls = dump_json(called) if called else None
-    return answer.reasoning, whole("reasoning_tokens", answer.reasoning_tokens), calls
+def details_in(text: str) -> dict[str, Any]:
+    """Return the details of an answer by the names of the completion's fields."""
+    found: dict[str, Any] = json.loads(text)
+    return {name: tuple(value) if name in ("tool_calls", "calls") else value for name, value in found.items()}
 
 
 def _tokens(usage: Usage) -> tuple[int, int, int]:

@@ -16,9 +16,16 @@ from typing import Any, Self, get_args
 from adaptive_eval.errors import RunFileError, RunLocked, RunMismatch
 from adaptive_eval.store.file_errors import UNREADABLE, decoding, translated
 from adaptive_eval.store.integrity import Damage, require_undamaged
-from adaptive_eval.store.pending import Pending
+from adaptive_eval.store.pending import Pending, add_scoring
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import AttemptRecord, DecisionRecord, SnapshotRecord, TrialRecord
+from adaptive_eval.store.records import (
+    AttemptRecord,
+    DecisionRecord,
+    Rescored,
+    ScoringRecord,
+    SnapshotRecord,
+    TrialRecord,
+)
 from adaptive_eval.store.run_files import (
     Durability,
     RunFiles,
@@ -27,7 +34,6 @@ from adaptive_eval.store.run_files import (
     merge_log,
     open_for_writing,
 )
-from adaptive_eval.store.scorings import Rescored, ScoringRecord, add_scoring
 from adaptive_eval.trial import TrialRequest
 
 
@@ -382,7 +388,7 @@ def salvage(source: Path | str, target: Path | str) -> Damage:
     """
     with RunReader(source) as reader, decoding(reader.directory / "run.db"):
         contents = reader.contents()
-        with RunWriter.create(target, meta=contents.meta()) as writer:
+        with RunWriter.create(target, meta=reader.meta()) as writer:
             for request, at in contents.launches():
                 with suppress(*UNREADABLE):
                     writer.launch([request], at)

@@ -1,7 +1,9 @@
 """Tasks of Inspect under our session: it stops early, and both run file and logs say what happened."""
 
 import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from click.testing import CliRunner
@@ -174,6 +176,64 @@ def asking():
     return Task(dataset=[Sample(input=f"{n}?", target="yes") for n in range(30)], scorer=match())
 """
 )
+
+
+@pytest.fixture
+def wire():
+    """Serve one canned answer; the value is the URL and the requests: bodies, headers by lower-case name."""
+    requests = []
+
+    class Canned(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            requests.append((body, {name.lower(): value for name, value in self.headers.items()}))
+            message = {"role": "assistant", "content": "yes"}
+            usage = {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4}
+            answer = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "usage": usage}
+            answer["choices"] = [{"index": 0, "message": message, "finish_reason": "stop"}]
+            self.reply(answer)
+
+        def do_GET(self):
+            self.reply({"data": [{"id": "m"}]})
+
+        def reply(self, answer):
+            data = json.dumps(answer).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *args):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Canned) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1", requests
+        server.shutdown()
+
+
+def test_what_a_model_sets_is_in_the_request_that_inspect_sends(inspect, wire, tmp_path, monkeypatch):
+    monkeypatch.setenv("TEAM", "blue")
+    monkeypatch.setenv("KEY", "secret-key")
+    url, requests = wire
+    (tmp_path / "asking_task.py").write_text(ASKING, encoding="utf-8")
+    sampling = {"temperature": 0.7, "top_p": 0.9, "reasoning_effort": "low", "logprobs": True}
+    sampling |= {"top_logprobs": 2, "max_completion_tokens": 50, "stop": ["END"]}
+    extra = {"structured_outputs": {"choice": ["yes", "no"]}, "top_k": 5}
+    models = [
+        {"name": "m", "endpoints": [url], "sampling": sampling, "extra_body": extra, "api_key_env": "KEY",
+         "headers": {"X-Team": {"env": "TEAM"}}}
+    ]  # fmt: skip
+    settings = {"goal": "budget", "budget": {"trials": 2}, "models": models}
+    run(tmp_path, {**config("asking_task.py@asking", url), **settings})
+    assert len(requests) >= 2
+    for body, headers in requests:
+        told = {name: value for name, value in body.items() if name not in ("messages", "model")}
+        assert told == {**sampling, **extra}
+        assert body["model"] == "m"
+        assert headers["x-team"] == "blue"
+        assert headers["authorization"] == "Bearer secret-key"
 
 
 def test_a_model_that_inspect_finds_by_its_name(inspect, tmp_path):

@@ -126,9 +126,9 @@ def test_damaged_reasoning_is_found(tmp_path):
     (stored,) = trials_of(tmp_path / "run")
     assert stored.completion == answer
     for damage in (
-        "UPDATE answers SET calls = '[]'",
-        "UPDATE answers SET calls = NULL, reasoning = '2 + 3'",
-        "UPDATE answers SET reasoning = NULL",
+        "UPDATE answers SET details = replace(details, 'add', 'sub')",
+        "UPDATE answers SET details = replace(details, '2 + 2', '2 + 3')",
+        "UPDATE answers SET details = NULL",
     ):
         change(tmp_path / "run", damage)
         with RunReader(tmp_path / "run") as reader:

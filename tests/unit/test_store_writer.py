@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from adaptive_eval.errors import RunDiskFull, RunExists, RunFileError, RunLocked, RunNotFound
+from adaptive_eval.store.pending import add_scoring
 from adaptive_eval.store.reader import RunReader
-from adaptive_eval.store.records import SnapshotRecord, TrialRecord
+from adaptive_eval.store.records import Rescored, ScoringRecord, SnapshotRecord, TrialRecord
 from adaptive_eval.store.run_files import RunFiles, open_for_writing
-from adaptive_eval.store.scorings import Rescored, ScoringRecord, add_scoring, read_scorings
 from adaptive_eval.store.writer import RunWriter
 from adaptive_eval.trial import Completion, Score, TrialKey, TrialRequest
 
@@ -129,7 +129,7 @@ def test_a_scoring_that_fails_in_the_middle_leaves_nothing(run):
         with pytest.raises(KeyboardInterrupt):
             add_scoring(writer._db, ScoringRecord("first", 0.0, {}), rows())
         assert add_scoring(writer._db, ScoringRecord("second", 0.0, {}), []) == 0
-        assert [one.name for one in read_scorings(writer._db)] == ["second"]
+        assert [one.name for one in writer.reader().scorings()] == ["second"]
 
 
 def test_a_program_that_holds_the_database_is_named_as_the_cause(run):
