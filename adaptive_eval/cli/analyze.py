@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from adaptive_eval.cli.decision_options import decision_options
-from adaptive_eval.cli.options import Number, examples, given_options, log_options
+from adaptive_eval.cli.options import Number, choices_of, examples, given_options, log_options
 from adaptive_eval.cli.simulating import (
     per_cent,
     print_json,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
         "adaptive-eval analyze leaderboard.jsonl --map question=task_id,score=passed --model mine --preview",
     ),
 )
-@click.argument("recorded", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILES…")
+@click.argument("recorded", nargs=-1, type=click.Path(path_type=Path), metavar="[FILES…]")
 @click.option(
     "--write", type=click.Path(file_okay=False, path_type=Path), metavar="RUN",
     help="Write the results as a run in the directory RUN, which must not exist, and report that.",
@@ -59,6 +59,9 @@ def command(**options: Any) -> None:
     With --write they become a run that report, monitor, samples and the others take. A mistake in one of
     them is an error, and nothing is written.
     """
+    options["recorded"] = (*options["recorded"], *choices_of(options).models)
+    if not options["recorded"]:
+        raise UsageError("say what to read: FILES, or --model NAME=FILE")
     if options["preview"]:
         from adaptive_eval.cli.written_run import preview
 

@@ -169,7 +169,12 @@ def examples(*commands: str) -> str:
 
 
 log_options = stacked(
-    click.option("--model", metavar="NAME", help="The model, for files that name none."),
+    click.option(
+        "--model",
+        multiple=True,
+        metavar="NAME[=FILE]",
+        help="The model, for files that name none; or a file more and its model. Repeatable.",
+    ),
     click.option("--task", metavar="NAME", help="Name of the task, in place of the files' own."),
     click.option("--rename", multiple=True, metavar="OLD=NEW", help="Rename a model. Repeatable."),
     click.option("--id", "question_id", metavar="FIELD", help="The dataset's field that names a question."),
@@ -199,6 +204,17 @@ def choices_of(options: Mapping[str, Any]) -> Choices:
         return Choices()
     from adaptive_eval.interop.column_maps import read_map
 
+    model, models = None, dict[Path, str]()
+    for text in options["model"]:
+        name, equals, file = text.rpartition("=")
+        if equals and not Path(file).exists():
+            raise UsageError(f"--model {text}: there is no file {file!r}")
+        if equals:
+            models[Path(file)] = name
+        elif model is not None:
+            raise UsageError(f"--model {model} and --model {text} name the same files; write NAME=FILE")
+        else:
+            model = text
     rename = {}
     for text in options["rename"]:
         old, _, new = text.rpartition("=")
@@ -211,8 +227,10 @@ def choices_of(options: Mapping[str, Any]) -> Choices:
 
         section = read_scorer(options["scorer"])
         scorer, scorer_options = section.kind, section.options()
-    as_given = ("model", "task", "question_id", "metric", "filter", "incomplete")
+    as_given = ("task", "question_id", "metric", "filter", "incomplete")
     return Choices(
+        model=model,
+        models=models,
         rename=rename,
         columns=read_map(options["mapped"]),
         scorer=scorer,

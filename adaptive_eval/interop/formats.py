@@ -32,6 +32,7 @@ class Format:
     keys: tuple[str, ...] = ()  # columns of a row that tell the format
     top: tuple[str, ...] = ()  # columns of the object in a JSON file that tell it
     rows: Callable[[Any, Path, Choices], Iterator[Values]] | None = None  # makes rows of a whole file
+    whole: bool = True  # whether such a file is one JSON value; if not, `rows` is given None
     convert: Callable[[Values], Values] | None = None  # makes fields of a row that are no column
     named: Callable[[Path], tuple[str | None, str | None]] = lambda _path: (None, None)  # model and task
     # files in a folder that are logs, and what their first bytes hold
@@ -102,6 +103,40 @@ def _instances(data: Any, _path: Path, _choices: Choices) -> Iterator[Values]:
     solved = set(data["resolved_ids"])
     for one in data["submitted_ids"]:
         yield {"question": one, "correct": one in solved}
+
+
+def _failures(_data: Any, path: Path, _choices: Choices) -> Iterator[Values]:
+    """Yield a result a question of a file that names failures only; all others are right."""
+    counts, *failed = _lines(path)
+    wrong, known = {row["id"] for row in failed}, set[str]()
+    for sibling in path.resolve().parents[1].glob(f"*/{path.name}"):
+        known |= {row["id"] for row in _lines(sibling)[1:]}
+    yield from _verdicts(known - wrong, wrong, counts["total_count"], rest=True)
+
+
+def _lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+_SWE_BENCH = {"verified": 500, "lite": 300, "test": 2294, "multimodal": 517}
+"""Instances of the splits of SWE-bench."""
+
+
+def _resolved(data: Any, path: Path, _choices: Choices) -> Iterator[Values]:
+    """Yield a result an instance of a file that names the resolved ones only."""
+    split, solved = path.resolve().parents[2], set(data["resolved"])
+    known = set(solved)
+    for sibling in split.glob("*/results/results.json"):
+        known |= set(json_object(sibling)["resolved"])
+    yield from _verdicts(solved, known - solved, _SWE_BENCH.get(split.name, len(known)), rest=False)
+
+
+def _verdicts(right: set[str], wrong: set[str], total: int, *, rest: bool) -> Iterator[Values]:
+    """Yield the verdicts on questions that a model of the folder is told apart by, and on the rest alike."""
+    for question in sorted(right | wrong):
+        yield {"question": question, "correct": question in right}
+    for number in range(total - len(right | wrong)):
+        yield {"question": f"other {number + 1}", "correct": rest}
 
 
 # ---------------------------------------------------------------------- fields that are no column
@@ -259,7 +294,41 @@ FORMATS: tuple[Format, ...] = (
         files=(("model_results/*/*.json", b"{"),),
         asked=(),
     ),
-    Format("SWE-bench report", {}, top=("submitted_ids", "resolved_ids"), rows=_instances),
+    Format(
+        "SWE-bench report",
+        {},
+        top=("submitted_ids", "resolved_ids"),
+        rows=_instances,
+        files=(("*.json", b'"submitted_instances"'),),
+    ),
+    # evaluation/SPLIT/MODEL/results/results.json of the published submissions
+    Format(
+        "SWE-bench submission",
+        {},
+        top=("resolved", "no_generation"),
+        rows=_resolved,
+        named=lambda path: (path.resolve().parents[1].name, path.resolve().parents[2].name),
+        files=(("results/results.json", b'"no_generation"'),),
+    ),
+    # score/MODEL/BFCL_v3_CATEGORY_score.json: a line of counts, then a line a failure
+    Format(
+        "BFCL score",
+        {},
+        keys=("accuracy", "correct_count", "total_count"),
+        rows=_failures,
+        whole=False,
+        named=_folder_named,
+        files=(("BFCL_*_score.json", b'"correct_count"'),),
+    ),
+    # outputs/COMPETITION/PROVIDER/MODEL/NUMBER.json
+    Format(
+        "MathArena output",
+        {"question": "idx", "correct": "correct", "text": "answers", "target": "gold_answer"},
+        top=("idx", "correct", "answers"),
+        rows=lambda data, _path, _choices: iter([data]),
+        named=lambda path: (path.resolve().parent.name, path.resolve().parents[2].name),
+        files=(("*.json", b'"gold_answer"'),),
+    ),
     # Shape: PerInstanceStats in helm/benchmark/metrics/metric.py of HELM.
     Format(
         "HELM statistics",
@@ -328,12 +397,14 @@ FORMATS: tuple[Format, ...] = (
         "LiveCodeBench results",
         {"question": "question_id", "correct": "graded_list", "text": "output_list"},
         keys=("question_id", "graded_list"),
+        files=(("*eval_all.json", b""),),
     ),
     # eval_results.json: an object of lists
     Format(
         "EvalPlus results",
         {"question": "task_id", "correct": "plus_status", "text": "solution"},
         keys=("task_id", "base_status", "plus_status"),
+        files=(("*eval_results.json", b'"eval"'),),
     ),
     # runs.jsonl of METR's eval-analysis-public
     Format(

@@ -27,6 +27,7 @@ MOST_FLAWS = 10
 """Mistakes of a file that a message lists."""
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
+_NONE_OF: Mapping[Path, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ class Choices:
     """The user's choices about reading, where a file leaves them open."""
 
     model: str | None = None  # the model's name, for files that name none
+    models: Mapping[Path, str] = field(default_factory=lambda: _NONE_OF)  # that name of single files
     task: str | None = None  # the task's name, instead of the file's
     # new names of models, by the files' own
     rename: Mapping[str, str] = field(default_factory=lambda: _NONE)

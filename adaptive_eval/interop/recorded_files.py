@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import compress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,15 +39,17 @@ def sources(path: Path) -> list[Path]:
     if not found:
         raise OutcomesError(
             f"{path}: there is neither a run in this folder ({RUN_FILE} is missing) nor a log of Inspect, "
-            "lm-evaluation-harness, lighteval, evalscope, promptfoo, Terminal-Bench, HELM, OpenCompass or "
-            "MCPMark"
+            "lm-evaluation-harness or another tool of docs/interop.md"
         )
     return sorted(found)
 
 
 def open_logs(paths: Iterable[Path], choices: Choices, *, texts: bool = True) -> list[Log]:
     """Return the logs of files, runs and folders, in the order given."""
-    logs = [open_log(file, choices, texts=texts) for path in paths for file in sources(path)]
+    logs = []
+    for path in paths:
+        own = replace(choices, model=choices.models.get(path, choices.model))
+        logs += [open_log(file, own, texts=texts) for file in sources(path)]
     _require_different(logs)
     return logs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -127,8 +128,15 @@ def begin_of(path: Path) -> bytes:
 
 def _holds_object(path: Path) -> bool:
     """Tell whether a file is JSON that begins with an object."""
-    is_json = path.suffix.lower() == ".json" and path.is_file()
-    return is_json and begin_of(path).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+    if path.suffix.lower() != ".json" or not path.is_file():
+        return False
+    begin = begin_of(path).removeprefix(b"\xef\xbb\xbf").lstrip()
+    line, _, more = begin.partition(b"\n")
+    try:
+        is_line = bool(more.strip()) and isinstance(json.loads(line), dict)
+    except ValueError:
+        is_line = False
+    return begin.startswith(b"{") and not is_line  # else it holds an object a line
 
 
 class _Table:
@@ -139,7 +147,7 @@ class _Table:
         self._known = known
         self._columns = choices.columns or known.columns
         model, task = known.named(path)
-        self._model = choices.model or model
+        self._model = choices.model or model or (None if known is TABLE else path.stem)
         self._task = task or DEFAULT_TASK
         self._choices = choices
         self._rescorer = None if choices.scorer is None else Rescorer(choices)
@@ -162,7 +170,7 @@ class _Table:
     def _made(self, data: Mapping[str, Any] | None) -> Iterator[Row | tuple[int, str]]:
         """Yield the rows that the format makes of the whole file."""
         assert self._known.rows is not None
-        whole = json_value(self._path) if data is None else data
+        whole = json_value(self._path) if data is None and self._known.whole else data
         try:
             yield from _numbered(self._known.rows(whole, self._path, self._choices))
         except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -124,8 +124,8 @@ class TestSettingsOfAModel:
             {"timeout": {"total": 9}},
             {"api": "responses"},
             {"extra_body": {"metadata": {}}},
-            {"budget": {"tokens": 1000}},
-            {"price": {"input": 1, "output": 1}, "budget": {"usd": 1}},
+            {"sampling": {"max_tokens": 9}, "budget": {"tokens": 1000}},
+            {"sampling": {"max_tokens": 9}, "price": {"input": 1, "output": 1}, "budget": {"usd": 1}},
         ],
     )
     def test_what_inspect_cannot_be_told_is_refused(self, settings):

@@ -226,3 +226,58 @@ def test_published_verdicts_are_read_as_trials(tmp_path, data, verdicts):
     (log,) = open_logs([path], Choices(model="mine"))
     worth = [found.category if found.score is None else found.score for found in checked(log)]
     assert list(zip([found.question for found in checked(log)], worth, strict=True)) == verdicts
+
+
+def verdicts_in(*paths, **choices):
+    found = [trial for log in open_logs(paths, Choices(**choices)) for trial in checked(log)]
+    return {(trial.model, trial.task, trial.question): trial.category for trial in found}
+
+
+def written(path, data):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = data if isinstance(data, list) else [data]
+    path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+
+
+def test_files_of_failures_only_are_matched_over_the_models_of_their_folder(tmp_path):
+    for model, failed in (("big", ["simple_2"]), ("small", ["simple_2", "simple_4"])):
+        counts = {"accuracy": 0.0, "correct_count": 5 - len(failed), "total_count": 5}
+        rows = [counts, *({"id": name, "valid": False, "error": "no call"} for name in failed)]
+        written(tmp_path / "score" / model / "BFCL_v3_simple_score.json", rows)
+    found = verdicts_in(tmp_path)
+    task = "BFCL_v3_simple_score"
+    assert (found["big", task, "simple_2"], found["big", task, "simple_4"]) == (0, 1)
+    assert (found["small", task, "simple_2"], found["small", task, "simple_4"]) == (0, 0)
+    assert sum(found.values()) == 4 + 3
+    assert len(found) == 10
+
+
+def test_sets_of_resolved_ids_are_counted_over_the_instances_of_their_split(tmp_path):
+    for model, solved in (("one", ["a-1", "b-2"]), ("two", ["b-2"])):
+        data = {"no_generation": [], "no_logs": [], "resolved": solved}
+        written(tmp_path / "verified" / model / "results" / "results.json", data)
+    found = verdicts_in(tmp_path)
+    assert len(found) == 1000
+    assert {key[0]: found[key] for key in found if key[2] == "a-1"} == {"one": 1, "two": 0}
+    assert sum(found.values()) == 3
+
+
+def test_a_folder_of_answers_of_matharena_names_models_and_competitions(tmp_path):
+    place = tmp_path / "outputs" / "aime_2025" / "lab"
+    row = {"problem": "?", "gold_answer": "4", "messages": [], "answers": ["4", "5"]}
+    for number, correct in enumerate(([True, False], [True, True]), start=1):
+        written(place / "m" / f"{number}.json", {"idx": number, **row, "correct": correct})
+    (one, two) = open_logs([tmp_path], Choices())
+    assert [(t.model, t.task, t.question, t.category) for log in (one, two) for t in checked(log)] == [
+        ("m", "aime_2025", "1", 1), ("m", "aime_2025", "1", 0), ("m", "aime_2025", "2", 1),
+        ("m", "aime_2025", "2", 1),
+    ]  # fmt: skip
+
+
+def test_a_file_that_names_no_model_is_named_by_its_own_name_or_by_the_user(tmp_path):
+    for name in ("a", "b"):
+        rows = [{"question_id": "q", "graded_list": [True, False]}]
+        (tmp_path / f"{name}_eval_all.json").write_text(json.dumps(rows), encoding="utf-8")
+    assert {key[0] for key in verdicts_in(tmp_path)} == {"a_eval_all", "b_eval_all"}
+    file = tmp_path / "a_eval_all.json"
+    assert {key[0] for key in verdicts_in(file, models={file: "mine"})} == {"mine"}
