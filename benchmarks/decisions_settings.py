@@ -105,7 +105,8 @@ class Setting:
                 max_passes=self.passes,
                 target=self.target,
             ),
-            allocation=AllocationSpec(questions=self.order, samples_per_prompt=self.samples),
+            allocation=AllocationSpec(questions=self.order),
+            samples_per_prompt=self.samples,
             seed=seed,
         )
 

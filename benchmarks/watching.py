@@ -62,7 +62,7 @@ class Moments:
             models=tuple(ModelSpec(name, max_tokens=256, price=Price(0.1, 0.4)) for name in NAMES),
             tasks=(TaskSpec("bench", tuple(f"q{i}" for i in range(QUESTIONS))),),
             stopping=StoppingSpec(equivalence=0.001),
-            allocation=AllocationSpec(),
+            allocation=AllocationSpec(questions="schedule"),
             budget=BudgetSpec(trials=5_000_000),
             seed=3,
         )

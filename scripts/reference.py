@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import BaseModel
 
 from adaptive_eval.cli.main import COMMANDS, cli
 from adaptive_eval.config.load_config import json_schema
-from adaptive_eval.config.section import Section
 from adaptive_eval.mimic.mimic_spec import ServerOptions
+from adaptive_eval.options.section import Record, Section
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -85,22 +84,22 @@ def main() -> None:
     (DOCS / "cli-reference.md").write_text(cli_page(), encoding="utf-8")
 
 
-CLASSES: dict[str, type[BaseModel]] = {}
+CLASSES: dict[str, type] = {}
 """The classes of the sections, by name."""
 
 
-def find_classes(section: type[BaseModel]) -> None:
+def find_classes(section: type) -> None:
     """Note a class of sections and all below it."""
     CLASSES[section.__name__] = section
     for below in section.__subclasses__():
         find_classes(below)
 
 
-def definer(name: str, key: str) -> type[BaseModel]:
+def definer(name: str, key: str) -> type:
     """Return the class that defines a key of a section, itself or one that it inherits from."""
     owner = CLASSES[name]
     fields = [one for one in owner.__mro__ if key in inspect.get_annotations(one)]
-    aliased = [one for one, field in owner.model_fields.items() if field.alias == key]
+    aliased = [one for one, field in owner.__pydantic_fields__.items() if field.alias == key]
     if not fields and aliased:
         return definer(name, aliased[0])
     return fields[0]
@@ -147,10 +146,11 @@ def config_page() -> str:
     """Return the reference of the config."""
     parts = [HEAD]
     find_classes(Section)
+    find_classes(Record)
     find_classes(ServerOptions.__base__)
     every = list(sections())
     shared = shared_keys(every)
-    said_already: set[type[BaseModel]] = set()
+    said_already: set[type] = set()
     for path, section in every:
         name = section.get("title", "RunConfig") if path else "RunConfig"
         own = []
@@ -173,9 +173,9 @@ def config_page() -> str:
     return "\n".join(parts)
 
 
-def shared_keys(every: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[type[BaseModel], str]:
+def shared_keys(every: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[type, str]:
     """Return the classes whose keys several sections have, each with the title of their table."""
-    owners: dict[type[BaseModel], list[str]] = {}
+    owners: dict[type, list[str]] = {}
     for path, section in every[1:]:
         for key in section["properties"]:
             base = definer(section["title"], key)
@@ -230,7 +230,8 @@ def cli_page() -> str:
 
 def _written(value: Mapping[str, Any], default: Any) -> Any:
     """Return a default as a config has it: a time has a unit."""
-    return f"{default:g}s" if value.get("type") == "string" and isinstance(default, float) else default
+    kinds = {one.get("type") for one in value.get("anyOf", ())}
+    return f"{default:g}s" if "string" in kinds and isinstance(default, float) else default
 
 
 def _meaning(key: str, value: Mapping[str, Any]) -> str:

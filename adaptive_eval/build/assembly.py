@@ -53,16 +53,11 @@ from adaptive_eval.build.session_spec import (
 from adaptive_eval.build.stored_answers import AnsweringFromStore, StoredAnswers
 from adaptive_eval.config import RunConfig, parse_config
 from adaptive_eval.config.identity import difference
-from adaptive_eval.config.section import IN_INSPECT, PYTHON
 from adaptive_eval.config.task_config import TaskConfig
-from adaptive_eval.core.plugins import POLICY_GROUP, RULE_GROUP, package_of
+from adaptive_eval.core.plugins import package_of
 from adaptive_eval.core.results import Decision
 from adaptive_eval.core.session import Session
-from adaptive_eval.core.spec import (
-    POLICIES,
-    RULES,
-    SessionSpec,
-)
+from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.endpoints.function import Answerer
 from adaptive_eval.endpoints.openai_endpoint import OpenAIEndpoint
 from adaptive_eval.engine.answer_watch import AnswerWatch
@@ -79,6 +74,8 @@ from adaptive_eval.interop.imported_runs import IMPORTED
 from adaptive_eval.interop.inspect_task import InspectScorer, inspect_rows
 from adaptive_eval.interop.lm_eval_task import LmEvalScorer, lm_eval_rows
 from adaptive_eval.mimic.process import MimicProcess
+from adaptive_eval.options.decisions import POLICIES, POLICY_GROUP, RULE_GROUP, RULES
+from adaptive_eval.options.section import IN_INSPECT, PYTHON
 from adaptive_eval.scoring.code import CodeScorer
 from adaptive_eval.scoring.registry import SCORERS, build_scorer
 from adaptive_eval.scoring.rubric import Rubric, TaskScoring
@@ -118,7 +115,7 @@ class Built:
         """The session's view of the run."""
         spec = session_spec(self.config, self.tasks, self.samples_per_prompt, self.own_tasks)
         pilot = max((task.rubric.pilot or 0 for task in self.config.tasks), default=0)
-        chosen = question_policy(spec.allocation, self.continued, pilot)
+        chosen = question_policy(spec, self.continued, pilot)
         return self.previous.added_to(replace(spec, allocation=chosen))
 
     @property

@@ -11,10 +11,7 @@ from typing import TypeAlias
 from adaptive_eval.build.open_files import concurrency_within, most_connections
 from adaptive_eval.build.samples_per_prompt import MOST as MOST_SAMPLES
 from adaptive_eval.config import RunConfig
-from adaptive_eval.config.decision_config import RetryConfig
-from adaptive_eval.config.limits_config import RateLimitConfig, SharedLimits
 from adaptive_eval.config.model import AUTO_CONCURRENCY, ModelConfig
-from adaptive_eval.config.section import MIMIC
 from adaptive_eval.endpoints.anthropic_messages import AnthropicMessages
 from adaptive_eval.endpoints.batches import BatchOptions
 from adaptive_eval.endpoints.function import Answerer, FunctionEndpoint
@@ -35,6 +32,9 @@ from adaptive_eval.engine.rates import RateLimit
 from adaptive_eval.engine.retry import RetryPolicy
 from adaptive_eval.engine.solving import Solvers
 from adaptive_eval.errors import UsageError
+from adaptive_eval.options.limits import RateLimitConfig, SharedLimits
+from adaptive_eval.options.requests import RetryConfig
+from adaptive_eval.options.section import MIMIC
 from adaptive_eval.trial import IMAGE_TOKENS, Conversation, Message
 from adaptive_eval.views.numbers import listing
 

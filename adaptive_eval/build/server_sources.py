@@ -14,11 +14,11 @@ from itertools import takewhile
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from adaptive_eval.config.secret_checks import shown
-from adaptive_eval.config.section import check_url
 from adaptive_eval.endpoints.redaction import Redactor, shorten
 from adaptive_eval.engine.discovery import Reading
 from adaptive_eval.errors import in_words
+from adaptive_eval.options.mistakes import shown
+from adaptive_eval.options.section import check_url
 
 _MOST_BYTES = 1_000_000
 """Largest file, and longest output of a command, that is read."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:  # numpy and all that is built on it; --help needs none of it
     from adaptive_eval.core.spec import SessionSpec, TaskSpec
     from adaptive_eval.simulate import RecordedAnswers
 
-DEFAULT_PASSES = 80
-
 decision_options = stacked(
     click.option("--only", metavar="NAMES", help="Only these of the recorded models, separated by commas."),
     click.option("--weights", metavar="LIST", help="Weight of each category of the rubric. Default: 0,1."),
@@ -63,19 +61,14 @@ def session_spec(
     from adaptive_eval.build.session_spec import decided_spec
     from adaptive_eval.config.load_config import decisions_from_data
 
-    passes = {} if options.get("recorded") else {"max_passes": DEFAULT_PASSES}
-    data: dict[str, Any] = {
-        "budget": {"trials": None if len(names) > 1 else 1},
-        "models": tuple({"name": name} for name in names),
-        "tasks": tuple({"rubric": {"weights": task.weights}} for task in tasks),
-        "stopping": passes,
-        "allocation": {"questions": "schedule"},
-    }
+    data: dict[str, Any] = {"allocation": {"questions": "schedule"}}
     shorthands = {"goal": "goal", "confidence": "stopping.confidence", "equivalence": "stopping.equivalence"}
     given = [f"{key}={options[name]}" for name, key in shorthands.items() if options[name] is not None]
     if len(names) == 1:
         data["goal"] = "budget"
-    decisions = decisions_from_data(data, [*given, *options["overrides"]], "the options")
+    weights = [task.weights for task in tasks]
+    settings = [*given, *options["overrides"]]
+    decisions = decisions_from_data(data, names, weights, settings, "the options")
     capped = not options.get("recorded")
     return decided_spec(decisions, names, tasks, options["seed"], capped=capped, early_repeats=early_repeats)
 

@@ -14,7 +14,7 @@ def command(name: str | None) -> None:
     limit: 100}].
     """
     from adaptive_eval.config.benchmarks import benchmarks
-    from adaptive_eval.config.problems import did_you_mean
+    from adaptive_eval.options.mistakes import did_you_mean
 
     known = benchmarks()
     if name is None:

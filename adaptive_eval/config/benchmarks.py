@@ -9,10 +9,9 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
-from adaptive_eval.config.codes import unknown_name
-from adaptive_eval.config.document import Place, read_document, write_document
+from adaptive_eval.config.document import read_document, write_document
 from adaptive_eval.config.overrides import Override
-from adaptive_eval.config.problems import did_you_mean
+from adaptive_eval.options.mistakes import Place, did_you_mean, unknown_name
 
 _OF_THE_DATASET = ("subset", "split", "revision")
 """Keys that say nothing about another dataset."""

@@ -10,28 +10,26 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from adaptive_eval.config.codes import (
+from adaptive_eval.config.discovery_config import check_discovery
+from adaptive_eval.config.previous import check_references
+from adaptive_eval.config.rubric_checks import check_rubric, rubric_name
+from adaptive_eval.config.run_config import RunConfig
+from adaptive_eval.config.server_config import check_limits
+from adaptive_eval.mimic.mimic_spec import like_problems
+from adaptive_eval.options.decisions import conflicts
+from adaptive_eval.options.mistakes import (
+    Place,
+    did_you_mean,
     malformed,
     not_allowed,
-    out_of_range,
     reserved,
+    shown,
     twice,
     unheld,
     unknown_name,
     unusable_prompt,
 )
-from adaptive_eval.config.decision_config import read_goal
-from adaptive_eval.config.discovery_config import check_discovery
-from adaptive_eval.config.document import Place
-from adaptive_eval.config.limits_config import NO_LIMITS
-from adaptive_eval.config.number_bounds import check_numbers
-from adaptive_eval.config.previous import check_references, reference_names
-from adaptive_eval.config.problems import did_you_mean
-from adaptive_eval.config.rubric_checks import check_rubric, rubric_name, score_range
-from adaptive_eval.config.secret_checks import shown
-from adaptive_eval.config.section import IN_INSPECT, IN_LITELLM, MIMIC, PYTHON
-from adaptive_eval.config.server_config import check_limits
-from adaptive_eval.mimic.mimic_spec import like_problems
+from adaptive_eval.options.section import IN_INSPECT, IN_LITELLM, MIMIC, PYTHON
 from adaptive_eval.tasks.template import PromptTemplate, template_problem
 
 Found: TypeAlias = Iterator[tuple[Place, str]]
@@ -46,19 +44,33 @@ def check_all(data: Any) -> Found:
 
     Examples
     --------
-    >>> models = ({"name": "a"}, {"name": "b"})
-    >>> list(check_all({"models": models, "goal": {"kind": "baseline", "model": "c"}}))
-    [(('goal', 'model'), "'c' is not a model of this config (a, b)")]
+    >>> list(check_all({"models": ({"name": "a"}, {"name": "a"})}))
+    [(('models', 1, 'name'), "'a' is also the name of models[0]")]
     """
     config = _mapping(data)
     for check in _CHECKS:
         yield from check(config)
 
 
-def check_decisions(data: Mapping[str, Any]) -> Found:
-    """Yield every mistake that concerns goal, stopping and allocation together."""
-    for check in (_goal, _stopping):
-        yield from check(data)
+def check_decisions(config: RunConfig) -> Found:
+    """Yield every mistake that concerns the goal together with other settings."""
+    models = [model.name for model in config.models]
+    references = [name for one in config.references for name in one.models]
+    ranges = {(min(weights), max(weights)) for weights in _weights(config)}
+    scores = ranges.pop() if len(ranges) == 1 else (0.0, 1.0)
+    yield from conflicts(config, models, references, len(config.tasks), scores)
+    kinds = {goal.kind for goal in config.goal.parts}
+    comparing = ", ".join(sorted(kinds & {"ranking", "top-k", "baseline", "pairs"}))
+    if comparing and len(models) + len(references) == 1:
+        yield ("models",), f"the goal {comparing} compares models and there is one; give two or more"
+    budgets = [config.budget, *(one.budget for one in config.models), *(one.budget for one in config.tasks)]
+    if config.goal.kind == "budget" and not any(budget.limits() for budget in budgets):
+        words = "the goal budget spends a budget and there is none; give budget.trials, for example"
+        yield ("goal",), words
+
+
+def _weights(config: RunConfig) -> list[tuple[float, ...]]:
+    return [task.rubric.category_weights for task in config.tasks]
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -276,109 +288,8 @@ def _limited(owner: str, section: Mapping[str, Any]) -> Iterator[str]:
             yield f"{owner}budget.{name}"
 
 
-def _spends(section: Mapping[str, Any]) -> bool:
-    """Return whether a section has a budget that can end."""
-    budget = _mapping(section.get("budget"))
-    return any(value for name, value in budget.items() if name not in NO_LIMITS)
-
-
-def _goals(value: Any, path: Place) -> Iterator[tuple[Place, Mapping[str, Any]]]:
-    """Yield every goal with its place: the parts of a composed one, however deep, or the goal itself."""
-    goal = _mapping(read_goal(value))
-    parts = goal.get("goals")
-    if goal.get("kind") != "all":
-        yield path, goal
-    elif isinstance(parts, tuple):
-        for place, part in enumerate(parts):
-            yield from _goals(part, (*path, "goals", place))
-
-
-def _goal(config: Mapping[str, Any]) -> Found:
-    references = reference_names(config)
-    names = _names(config, "models") + references
-    count = len(_items(config, "models")) + len(references)
-    parts = [item for section in ("models", "tasks") for _, item in _items(config, section)]
-    spends = any(map(_spends, (config, *parts)))
-    rule = _mapping(config.get("stopping")).get("rule")
-    questions = _mapping(config.get("allocation")).get("questions")
-    for path, goal in _goals(config.get("goal", "ranking"), ("goal",)):
-        kind, k = goal.get("kind"), goal.get("k", 1)
-        if count == 1 and kind in ("ranking", "top-k", "baseline", "pairs"):
-            yield ("models",), f"the goal {kind} compares models and there is one; give two or more"
-        if kind == "top-k" and isinstance(k, int) and 1 < count <= k:
-            yield (*path, "k"), f"{k} of {count} models: nothing would be left to decide"
-        if kind == "budget" and len(path) > 1:
-            yield path, "budget is never reached, so it cannot be combined; use the section budget"
-        elif kind == "budget" and not spends:
-            yield path, "the goal budget spends a budget and there is none; give budget.trials, for example"
-        if kind == "baseline" and isinstance(goal.get("model"), str):
-            yield from _known_model(goal["model"], names, (*path, "model"))
-        if kind == "pairs" and isinstance(goal.get("pairs"), tuple):
-            yield from _pairs(goal["pairs"], names, references, (*path, "pairs"))
-        if kind in ("width", "threshold") and rule == "exact":
-            reason = f"exact compares models in pairs, and the goal {kind} asks about each by itself"
-            yield ("stopping", "rule"), f"{reason}; use anytime"
-        if kind == "threshold" and questions == "rounds":
-            reason = "bets on passes that ask every question equally often, and rounds ask some more often"
-            yield ("allocation", "questions"), f"the goal threshold {reason}; use schedule or auto"
-
-
 def _references(config: Mapping[str, Any]) -> Found:
     yield from check_references(config, _names(config, "models"))
-
-
-def _pairs(pairs: tuple[Any, ...], names: list[str], references: list[str], path: Place) -> Found:
-    seen: list[frozenset[str]] = []
-    for place, pair in enumerate(pairs):
-        members = _texts(pair)
-        for position, name in enumerate(members):
-            yield from _known_model(name, names, (*path, place, position))
-        if len(members) == 2 and members[0] == members[1]:
-            yield (*path, place), f"{shown(members[0])} is paired with itself"
-        elif len(members) == 2 and set(members) <= set(references):
-            yield (*path, place), "both are references: there is nothing left to ask"
-        elif frozenset(members) in seen:
-            yield (*path, place), twice("this pair appears twice")
-        seen.append(frozenset(members))
-
-
-def _known_model(name: str, names: list[str], path: Place) -> Found:
-    if name not in names:
-        words = f"{shown(name)} is not a model of this config ({', '.join(names)})"
-        yield path, unknown_name(f"{words}{did_you_mean(name, names)}")
-
-
-def _stopping(config: Mapping[str, Any]) -> Found:
-    stopping = _mapping(config.get("stopping"))
-    rule = stopping.get("rule", "anytime")
-    if rule in ("exact", "zscore") and _mapping(config.get("allocation")).get("questions") == "rounds":
-        reason = f"{rule} reads passes that ask every question equally often, and rounds ask some more often"
-        yield ("stopping", "rule"), f"{reason}; use questions: schedule, or the rule anytime"
-    if stopping.get("ties") == "family" and (stopping.get("family") == "pair" or rule == "zscore"):
-        reason = "family needs an error rate of all pairs together"
-        yield ("stopping", "ties"), f"{reason}: family holm, and any rule but zscore"
-    goal = _mapping(read_goal(config.get("goal", "ranking"))).get("kind")
-    if _mapping(config.get("allocation")).get("models") == "top-two" and goal != "budget":
-        reason = "top-two buys the best order for a fixed budget, and takes up to fourteen times the trials"
-        yield ("allocation", "models"), f"{reason} to decide pairs; use round-robin, or the goal budget"
-    margin, scores = stopping.get("equivalence"), _scores(config)
-    if isinstance(margin, int | float) and scores is not None and margin >= scores[1] - scores[0]:
-        low, high = scores
-        words = f"{margin:g} must be less than {high - low:g}: scores go from {low:g} to {high:g}"
-        yield ("stopping", "equivalence"), out_of_range(words)
-    if rule == "exact" and len(_items(config, "tasks")) > 1:
-        yield ("stopping", "rule"), "exact is for one task and there are several; use anytime"
-
-
-def _scores(config: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Return the least and the greatest score of a model; None while a rubric is not well-formed.
-
-    Tasks whose rubrics span different ranges are reported from 0 to 1.
-    """
-    ranges = {score_range(task.get("rubric")) for _, task in _items(config, "tasks")}
-    if not ranges or None in ranges:
-        return None
-    return (0.0, 1.0) if len(ranges) > 1 else ranges.pop()
 
 
 def _tasks(config: Mapping[str, Any]) -> Found:
@@ -468,10 +379,7 @@ _CHECKS: tuple[Callable[[Mapping[str, Any]], Found], ...] = (
     _samples,
     _limits,
     _budget,
-    _goal,
-    _stopping,
     _references,
     _tasks,
     _mimic_models,
-    check_numbers,
 )

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
-from adaptive_eval.config.document import Place
-from adaptive_eval.config.limits_config import SharedLimits
-from adaptive_eval.config.section import Endpoint, Seconds, Section
+from adaptive_eval.options.limits import SharedLimits
+from adaptive_eval.options.mistakes import Place
+from adaptive_eval.options.section import Endpoint, Seconds, Section
 
 
 class DiscoveryConfig(Section):

@@ -11,16 +11,14 @@ import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from adaptive_eval.errors import Problem
-
-Place: TypeAlias = tuple[str | int, ...]
-"""The path of a value: keys of mappings and positions in lists, from the top."""
+from adaptive_eval.options.mistakes import Place, dotted
 
 MAX_VALUES = 100_000
 """Values a config may have with its aliases written out; a bound against aliases that multiply."""
@@ -32,20 +30,6 @@ MAX_DEPTH = 500
 """Brackets that may be open at once; the parser's time grows with their square."""
 
 _TAG = "tag:yaml.org,2002:"
-
-
-def dotted(path: Place) -> str:
-    """Return `path` as people write it.
-
-    Examples
-    --------
-    >>> dotted(("models", 0, "endpoints", 1))
-    'models[0].endpoints[1]'
-    """
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,24 @@ from pydantic import ValidationError
 
 from adaptive_eval.config.benchmarks import written_out
 from adaptive_eval.config.checks import check_all, check_decisions
-from adaptive_eval.config.codes import CONFLICT, no_dataset
-from adaptive_eval.config.decision_config import Decisions
-from adaptive_eval.config.document import Document, Place, dotted, read_document, write_document
+from adaptive_eval.config.document import Document, read_document, write_document
 from adaptive_eval.config.overrides import Override, apply_overrides, override_text, read_overrides
-from adaptive_eval.config.problems import did_you_mean, misspelt_keys, plain_problems
+from adaptive_eval.config.problems import misspelt_keys, plain_problems
 from adaptive_eval.config.providers import with_providers
 from adaptive_eval.config.run_config import RunConfig
-from adaptive_eval.config.secret_checks import find_secrets, looks_like_secret, shown
+from adaptive_eval.config.secret_checks import find_secrets
 from adaptive_eval.config.variants import with_variants
 from adaptive_eval.errors import ConfigError, Problem
+from adaptive_eval.options.decisions import Decisions, conflicts
+from adaptive_eval.options.mistakes import (
+    CONFLICT,
+    Place,
+    did_you_mean,
+    dotted,
+    looks_like_secret,
+    no_dataset,
+    shown,
+)
 from adaptive_eval.tasks.sources import is_file_source
 
 MAX_BYTES = 2_000_000
@@ -96,6 +104,8 @@ def parse_config(
     except ValidationError as error:
         collected.add(plain_problems(error, RunConfig), meant=misspelt_keys(error, RunConfig))
     collected.add(check_all(data))
+    if config is not None:
+        collected.add(check_decisions(config))
     collected.add(_missing_datasets(data, base))
     problems = collected.in_file_order(unreadable)
     if config is None or problems:
@@ -118,28 +128,36 @@ def config_from_data(data: Any, base_dir: str | Path | None = None) -> RunConfig
     return parse_config(write_document(data), "config", base_dir)
 
 
-def decisions_from_data(data: Mapping[str, Any], overrides: Sequence[str], source: str) -> Decisions:
-    """Check goal, stopping and allocation; `data` has the names of models and rubrics of tasks too.
+def decisions_from_data(
+    data: Mapping[str, Any],
+    models: Sequence[str],
+    weights: Sequence[tuple[float, ...]],
+    overrides: Sequence[str],
+    source: str,
+) -> Decisions:
+    """Check goal, stopping and allocation for models of these names and tasks with these weights.
 
     Examples
     --------
-    >>> two = {"models": ({"name": "a"}, {"name": "b"}), "goal": "baseline=c"}
-    >>> decisions_from_data(two, ["stopping.confidence=0.9"], "options")
+    >>> data, tasks = {"goal": "baseline=c"}, [(0.0, 1.0)]
+    >>> decisions_from_data(data, ("a", "b"), tasks, ["stopping.confidence=0.9"], "options")
     Traceback (most recent call last):
         ...
     adaptive_eval.errors.ConfigError: options: 1 problem
-      goal.model: 'c' is not a model of this config (a, b) [config/unknown-name]
+      goal.model: 'c' is not a model of this run (a, b) [config/unknown-name]
     """
     given, unreadable = read_overrides(overrides, data)
     changed = apply_overrides(data, given)
-    sections = {name: value for name, value in changed.items() if name not in ("models", "tasks", "budget")}
     collected = _Collected(Document(changed), ())
     decisions = Decisions()
     try:
-        decisions = Decisions.model_validate(sections)
+        decisions = Decisions.model_validate(changed)
     except ValidationError as error:
         collected.add(plain_problems(error, Decisions), meant=misspelt_keys(error, Decisions))
-    collected.add(check_decisions(changed))
+    else:
+        ranges = {(min(of_task), max(of_task)) for of_task in weights}
+        scores = ranges.pop() if len(ranges) == 1 else (0.0, 1.0)
+        collected.add(conflicts(decisions, models, (), len(weights), scores))
     problems = collected.in_file_order(unreadable)
     if problems:
         raise ConfigError(problems, source)

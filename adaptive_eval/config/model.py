@@ -2,144 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from adaptive_eval.config.discovery_config import DiscoveryConfig, Endpoints
-from adaptive_eval.config.limits_config import Concurrency, LimitsConfig, RateLimitConfig, auto_or_up_to
-from adaptive_eval.config.scorers import ScorerPriceConfig
-from adaptive_eval.config.section import IN_LITELLM, MIMIC, PYTHON, EnvName, Label, Seconds, Section
-from adaptive_eval.errors import UsageError
+from adaptive_eval.options.limits import BudgetSpec, Concurrency, Price, RateLimitConfig, auto_or_up_to
+from adaptive_eval.options.requests import Batch, Header, SamplingConfig, TimeoutConfig
+from adaptive_eval.options.section import IN_LITELLM, MIMIC, PYTHON, EnvName, Label, Section
 
 AUTO_CONCURRENCY = 16
 """Requests in flight to begin with where `concurrency` is ``auto``."""
-
-
-def _stop(value: Any) -> Any:
-    texts = (value,) if isinstance(value, str) else value
-    if not isinstance(texts, tuple) or not texts or not all(isinstance(text, str) and text for text in texts):
-        raise ValueError("write one text, or a list of texts, at which the answer ends")
-    return value
-
-
-def _logprobs(value: Any) -> Any:
-    if value is None or isinstance(value, bool) or (isinstance(value, int) and 0 <= value <= 20):
-        return value
-    raise ValueError(f"{value!r} is neither true nor false nor a whole number from 0 to 20")
-
-
-def _batch(value: Any) -> Any:
-    if isinstance(value, str):
-        raise ValueError(
-            f"{value!r:.60} is neither true nor false nor a mapping such as {{gather: 5s, poll: 30s}}"
-        )
-    return {True: {}, False: None}.get(value, value) if isinstance(value, bool) else value
-
-
-def _header(value: Any) -> Any:
-    return {"value": value} if isinstance(value, str) else value
-
-
-class SamplingConfig(Section):
-    """Parameters of the request, sent exactly as written; absent ones are not sent.
-
-    All others (``top_k``, ``presence_penalty``, …) go under ``extra_body``. The seed of each
-    trial is derived from the run's ``seed``.
-    """
-
-    temperature: float | None = Field(
-        default=None, ge=0, le=100, description="Sampling temperature; 0 is greedy."
-    )
-    top_p: float | None = Field(
-        default=None, gt=0, le=1, description="Nucleus sampling: share of probability kept."
-    )
-    max_tokens: int | None = Field(default=None, ge=1, description="Longest answer, in tokens.")
-    max_completion_tokens: int | None = Field(
-        default=None,
-        ge=1,
-        description="Longest answer in tokens, reasoning included, for servers that want it by this name.",
-    )
-    stop: Annotated[str | tuple[str, ...] | None, BeforeValidator(_stop)] = Field(
-        default=None, description="Text or texts at which the answer ends."
-    )
-    logprobs: Annotated[bool | int | None, BeforeValidator(_logprobs)] = Field(
-        default=None,
-        description="Ask for log-probabilities of the answer's tokens: true, or with api: completions the "
-        "number of alternatives per token.",
-    )
-    top_logprobs: int | None = Field(
-        default=None, ge=0, le=20, description="Number of alternatives per token to ask for."
-    )
-    reasoning_effort: str | None = Field(
-        default=None, min_length=1, description="How long a reasoning model thinks."
-    )
-
-    def as_sent(self) -> dict[str, Any]:
-        r"""Return the parameters as they go into the request.
-
-        Examples
-        --------
-        >>> SamplingConfig(temperature=0.6, stop=("\n\n",)).as_sent()
-        {'temperature': 0.6, 'stop': ['\n\n']}
-        """
-        sent = self.model_dump(exclude_unset=True)
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in sent.items()}
-
-    @property
-    def token_limit(self) -> int | None:
-        """Most tokens one answer can have, or None without a limit."""
-        return self.max_completion_tokens if self.max_tokens is None else self.max_tokens
-
-
-class PriceConfig(ScorerPriceConfig):
-    """Prices in USD per million tokens."""
-
-    cached_input: float | None = Field(
-        default=None, ge=0, description="USD per million prompt tokens found in the cache."
-    )
-
-
-class BatchConfig(Section):
-    """Requests by OpenAI's or Anthropic's batch interface, where `batch: true` or a mapping says so."""
-
-    gather: Seconds = Field(
-        default=5.0, ge=0, le=3600, description="A batch is sent once no request has come for this time."
-    )
-    poll: Seconds = Field(default=30.0, gt=0, le=3600, description="Time between two looks at a batch.")
-
-
-class TimeoutConfig(Section):
-    """Time after which a request is cancelled: seconds, or a duration such as 10m."""
-
-    total: Seconds = Field(
-        default=600.0, gt=0, le=864_000, description="Time from sending the request to its last byte."
-    )
-    idle: Seconds = Field(
-        default=120.0,
-        gt=0,
-        le=86_400,
-        description="With stream: true, silence after which a request is cancelled.",
-    )
-
-
-class HeaderConfig(Section):
-    """A header's value: a text, or the environment variable that holds it."""
-
-    value: str | None = Field(default=None, min_length=1, description="The value itself; never a secret.")
-    env: EnvName | None = Field(
-        default=None, description="Name of the environment variable that holds the value."
-    )
-
-    def read(self, name: str) -> str:
-        """Return the value of the header `name`."""
-        if self.env is None:
-            return self.value or ""
-        value = os.environ.get(self.env)
-        if not value:
-            raise UsageError(f"header {name}: the environment variable {self.env} is not set")
-        return value
 
 
 def _provided(schema: dict[str, Any]) -> None:
@@ -180,9 +53,9 @@ class ModelConfig(Section):
     api_key_env: EnvName | None = Field(
         default=None, description="Name of the environment variable that holds the API key."
     )
-    headers: dict[
-        str, Annotated[HeaderConfig, BeforeValidator(_header, json_schema_input_type=str | HeaderConfig)]
-    ] = Field(default_factory=dict, description="Further headers: a text, or {env: NAME} for a secret.")
+    headers: dict[str, Header] = Field(
+        default_factory=dict, description="Further headers: a text, or {env: NAME} for a secret."
+    )
     sampling: SamplingConfig = Field(default_factory=SamplingConfig, description="Parameters of the request.")
     extra_body: dict[str, Any] = Field(
         default_factory=dict, description="Further fields of the request, sent as written."
@@ -218,9 +91,7 @@ class ModelConfig(Section):
         default=False,
         description="Let answers arrive piece by piece, so that a hung one is noticed by its silence.",
     )
-    batch: Annotated[
-        BatchConfig | None, BeforeValidator(_batch, json_schema_input_type=bool | BatchConfig | None)
-    ] = Field(
+    batch: Batch = Field(
         default=None,
         description="Ask in batches (OpenAI's Batch interface; with api: messages, Anthropic's): slower, at "
         "half the price. concurrency is the size of a batch; auto: what the forecast says is needed.",
@@ -231,9 +102,9 @@ class ModelConfig(Section):
     rate_limit: RateLimitConfig | None = Field(
         default=None, description="Requests and tokens a minute, over all its servers."
     )
-    price: PriceConfig | None = Field(default=None, description="USD per million tokens.")
-    budget: LimitsConfig = Field(
-        default_factory=LimitsConfig,
+    price: Price | None = Field(default=None, description="USD per million tokens.")
+    budget: BudgetSpec = Field(
+        default_factory=BudgetSpec,
         description="Budget of this model; when it ends, its open pairs stay undecided.",
     )
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from adaptive_eval.config.document import Place, read_document, write_document
-from adaptive_eval.config.secret_checks import shown
+from adaptive_eval.config.document import read_document, write_document
 from adaptive_eval.errors import Problem
+from adaptive_eval.options.mistakes import Place, shown
 
 _PART = re.compile(r"\.?([^.\[\]=]+)|\[([^\[\]=]+)\]")
 

@@ -7,10 +7,8 @@ from typing import Any
 
 from pydantic import Field
 
-from adaptive_eval.config.codes import twice
-from adaptive_eval.config.document import Place
-from adaptive_eval.config.secret_checks import shown
-from adaptive_eval.config.section import Label, Section
+from adaptive_eval.options.mistakes import Place, shown, twice
+from adaptive_eval.options.section import Label, Section
 
 
 class ReferenceConfig(Section):
@@ -30,7 +28,10 @@ class PriorConfig(Section):
         alias="from", min_length=1, description="The earlier run's directory, or a file of recorded outcomes."
     )
     depth: int = Field(
-        default=1, ge=1, description="How many earlier trials per question Bayes@N starts from; 1 to 4 help."
+        default=1,
+        ge=1,
+        le=10**6,
+        description="How many earlier trials per question Bayes@N starts from; 1 to 4 help.",
     )
     transfer: bool = Field(
         default=False,

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, Tag, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from adaptive_eval.config.codes import MALFORMED
-from adaptive_eval.config.document import Place
-from adaptive_eval.config.secret_checks import shown
 from adaptive_eval.errors import Coded
+from adaptive_eval.options.mistakes import MALFORMED, Found, Mistakes, Place, did_you_mean, nearest, shown
 
 _ELSEWHERE = {
     ("SamplingConfig", "seed"): "every trial gets its own seed, derived from the run's seed at the top",
@@ -28,39 +25,23 @@ _ELSEWHERE = {
 }
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``; did you mean 'x'?`` for the known word nearest to `word`, or nothing.
-
-    Examples
-    --------
-    >>> did_you_mean("modles", ["models", "tasks"])
-    "; did you mean 'models'?"
-    """
-    near = _nearest(word, known)
-    return f"; did you mean {near!r}?" if near else ""
-
-
-def _nearest(word: str, known: Iterable[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)), None)
-
-
 def misspelt_keys(error: ValidationError, root: type[BaseModel]) -> Iterator[Place]:
     """Yield the place of every key that was probably meant where an unknown one is written."""
     for details in error.errors(include_url=False):
-        if details["type"] == "extra_forbidden":
+        if details["type"] in _UNKNOWN:
             spot = _Spot.find(root, details["loc"])
             owner = spot.owner or root
-            near = _nearest(str(spot.path[-1]), _fields(owner))
+            near = nearest(str(spot.path[-1]), _fields(owner))
             if near is not None and _elsewhere(str(spot.path[-1]), owner, root) is None:
                 yield (*spot.path[:-1], near)
 
 
-def plain_problems(error: ValidationError, root: type[BaseModel]) -> Iterator[tuple[Place, Coded]]:
+def plain_problems(error: ValidationError, root: type[BaseModel]) -> Found:
     """Yield the place and the plain words of every error of a validation.
 
     Examples
     --------
-    >>> from adaptive_eval.config.decision_config import RetryConfig
+    >>> from adaptive_eval.options.requests import RetryConfig
     >>> try:
     ...     RetryConfig.model_validate({"attempts": "6"})
     ... except ValidationError as error:
@@ -71,7 +52,11 @@ def plain_problems(error: ValidationError, root: type[BaseModel]) -> Iterator[tu
         if details["type"] == "too_short" and len(details["input"]) >= details["ctx"]["min_length"]:
             continue  # long enough as written: its items are wrong, and are reported one by one
         spot = _Spot.find(root, details["loc"])
-        yield spot.path_of(details), Coded(_code(details), _words(details, spot, root))
+        error_of = details.get("ctx", {}).get("error")
+        if isinstance(error_of, Mistakes):
+            yield from (((*spot.path, *place), words) for place, words in error_of.found)
+        else:
+            yield spot.path_of(details), Coded(_code(details), _words(details, spot, root))
 
 
 class _Spot:
@@ -144,7 +129,7 @@ def _words(details: ErrorDetails, spot: _Spot, root: type[BaseModel]) -> str:
         return str(context["error"])
     if kind == "missing":
         return _missing(spot)
-    if kind == "extra_forbidden":
+    if kind in _UNKNOWN:
         return _unknown_key(spot, root)
     if kind in ("literal_error", "union_tag_invalid"):
         tag = context.get("tag", value)
@@ -158,6 +143,7 @@ def _words(details: ErrorDetails, spot: _Spot, root: type[BaseModel]) -> str:
     return _out_of_range(kind, value, context, spot)
 
 
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _TYPES = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -167,6 +153,7 @@ _TYPES = {
     "bool_type": "true or false",
     "dict_type": "a mapping (key: value)",
     "model_type": "a mapping (key: value)",
+    "dataclass_type": "a mapping (key: value)",
     "model_attributes_type": "a mapping (key: value)",
     "tuple_type": "a list",
 }
@@ -180,6 +167,7 @@ _CODES = {
     "missing": "config/missing",
     "union_tag_not_found": "config/missing",
     "extra_forbidden": "config/unknown-key",
+    "unexpected_keyword_argument": "config/unknown-key",
     "literal_error": "config/not-one-of",
     "union_tag_invalid": "config/not-one-of",
     **dict.fromkeys([*_BOUNDS, "too_short", "too_long"], "config/out-of-range"),
@@ -246,24 +234,15 @@ def _elsewhere(key: str, owner: type[BaseModel], root: type[BaseModel]) -> str |
         return f"{near} put parameters of your server under extra_body".strip()
     if key in _fields(root):
         return "it belongs at the top of the file, beside models and tasks"
-    homes = [home for home in _homes(root, key, "") if home]
-    return f"it belongs under {homes[0]}" if len(homes) == 1 else None
-
-
-def _homes(section: type[BaseModel], key: str, spot: str) -> Iterator[str]:
-    """Yield every part of the grammar, as a dotted place, that has a key of this name."""
-    for name, field in _fields(section).items():
-        if name == key:
-            yield spot
-        annotation, listed = _bare(field.annotation), ""
-        if get_origin(annotation) is tuple:
-            annotation, listed = _bare(get_args(annotation)[0]), "[…]"
-        for inner in _sections(annotation)[:1]:
-            yield from _homes(inner, key, f"{spot}.{name}{listed}".lstrip("."))
+    for name, field in _fields(owner).items():
+        if any(key in _fields(inner) for inner in _sections(_bare(field.annotation))):
+            return f"it belongs under {name}"
+    return None
 
 
 def _fields(section: type[BaseModel]) -> dict[str, FieldInfo]:
-    return {field.alias or name: field for name, field in section.model_fields.items()}
+    fields: dict[str, FieldInfo] = section.__pydantic_fields__
+    return {field.alias or name: field for name, field in fields.items()}
 
 
 def _bare(annotation: Any) -> Any:
@@ -278,7 +257,7 @@ def _bare(annotation: Any) -> Any:
 
 def _sections(annotation: Any) -> list[type[BaseModel]]:
     options = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
-    return [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
+    return [option for option in options if hasattr(option, "__pydantic_fields__")]
 
 
 def _tagged(annotation: Any) -> dict[Any, Any]:
@@ -299,7 +278,7 @@ def _tag_of(details: ErrorDetails) -> str:
 
 
 def _kinds(section: type[BaseModel]) -> tuple[Any, ...]:
-    field = section.model_fields.get("kind") or section.model_fields.get("discover")
+    field = _fields(section).get("kind") or _fields(section).get("discover")
     is_literal = field is not None and get_origin(field.annotation) is Literal
     return get_args(field.annotation) if field is not None and is_literal else ()
 

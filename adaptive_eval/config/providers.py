@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from adaptive_eval.config.codes import not_one_of
-from adaptive_eval.config.document import Place, write_document
+from adaptive_eval.config.document import write_document
 from adaptive_eval.config.overrides import Override
-from adaptive_eval.config.problems import did_you_mean
-from adaptive_eval.config.section import IN_LITELLM
+from adaptive_eval.options.mistakes import Place, did_you_mean, not_one_of
+from adaptive_eval.options.section import IN_LITELLM
 
 
 def _hosted(url: str, key: str, **more: Any) -> Mapping[str, Any]:

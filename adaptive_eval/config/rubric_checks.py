@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from adaptive_eval.config.codes import not_one_of, unknown_name
-from adaptive_eval.config.document import Place
-from adaptive_eval.config.problems import did_you_mean
-from adaptive_eval.config.rubric_config import (
+from adaptive_eval.options.mistakes import Place, shown, unknown_name
+from adaptive_eval.options.rubric import (
     BINARY,
     by_schema,
     default_weights,
     resolve_schema,
-    rubric_names,
 )
-from adaptive_eval.config.secret_checks import shown
 
 if TYPE_CHECKING:
     from scorio.categorical import Schema
@@ -49,22 +45,17 @@ def check_rubric(
 
     Examples
     --------
-    >>> list(check_rubric({"rubric": "format-awar"}, [], ("rubric",)))[0][1][:30]
-    "'format-awar' is not one of bi"
+    >>> list(check_rubric({"rubric": {"weights": (1, 1)}}, [], ("rubric",)))[0][1]
+    'all weights are 1: no answer would be better than another'
     """
     rubric = by_schema(task.get("rubric"))
     if not isinstance(rubric, dict):
         return
     name = rubric.get("schema", BINARY)
-    if isinstance(name, str) and name and name not in rubric_names():
-        known = rubric_names()
-        words = f"{shown(name)} is not one of {', '.join(known)}{did_you_mean(name, known)}"
-        yield (*path, "schema"), not_one_of(words)
-        return
     try:
         schema = resolve_schema(name)
         weights = default_weights(name)
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, KeyError):
         return  # the grammar says what is wrong
     label = BINARY if schema is None else schema.name
     yield from _weights(rubric.get("weights"), len(weights), label, path)

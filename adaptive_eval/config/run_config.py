@@ -10,21 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
-from adaptive_eval.config.decision_config import (
-    AllocationConfig,
-    Goal,
-    OnConfig,
-    RankingGoal,
-    RetryConfig,
-    StoppingConfig,
-    read_goal,
-)
-from adaptive_eval.config.limits_config import BudgetConfig
 from adaptive_eval.config.model import ModelConfig
 from adaptive_eval.config.previous import PriorConfig, ReferenceConfig
-from adaptive_eval.config.secret_checks import shown
-from adaptive_eval.config.section import EnvName, Label, RunName, Seconds, Section
-from adaptive_eval.config.server_config import ServerConfig
 from adaptive_eval.config.task_config import TaskConfig
 from adaptive_eval.mimic.mimic_spec import (
     LatencySpec,
@@ -34,6 +21,11 @@ from adaptive_eval.mimic.mimic_spec import (
     TokenSpec,
     spec_from_data,
 )
+from adaptive_eval.options.decisions import AllocationSpec, Goal, GoalSpec, StoppingSpec
+from adaptive_eval.options.limits import RunBudget, ServerConfig
+from adaptive_eval.options.mistakes import shown
+from adaptive_eval.options.requests import OnConfig, RetryConfig
+from adaptive_eval.options.section import EnvName, Label, RunName, Seconds, Section
 from adaptive_eval.tasks.sources import is_file_source
 
 
@@ -175,19 +167,15 @@ class RunConfig(Section):
         description="The overall score of several tasks: each counts the same (macro), or each question "
         "(pooled).",
     )
-    goal: Annotated[
-        Goal, Field(discriminator="kind"), BeforeValidator(read_goal, json_schema_input_type=str | Goal)
-    ] = Field(
-        default_factory=RankingGoal,
+    goal: Goal = Field(
+        default=GoalSpec(),
         description="The decision to reach: a section, or one line such as top-k=2 and width=0.05.",
     )
-    stopping: StoppingConfig = Field(
-        default_factory=StoppingConfig, description="When a pair counts as decided."
+    stopping: StoppingSpec = Field(default_factory=StoppingSpec, description="When a pair counts as decided.")
+    allocation: AllocationSpec = Field(
+        default_factory=AllocationSpec, description="Which model and question gets the next trial."
     )
-    allocation: AllocationConfig = Field(
-        default_factory=AllocationConfig, description="Which model and question gets the next trial."
-    )
-    budget: BudgetConfig = Field(default_factory=BudgetConfig, description="Budget of the run.")
+    budget: RunBudget = Field(default_factory=RunBudget, description="Budget of the run.")
     references: tuple[ReferenceConfig, ...] = Field(
         default=(), description="Models of earlier runs to compare with; they are asked nothing."
     )

@@ -6,41 +6,19 @@ no message repeats it.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from adaptive_eval.config.document import Document, Place, dotted
+from adaptive_eval.config.document import Document
 from adaptive_eval.errors import Problem
+from adaptive_eval.options.mistakes import Place, dotted, has_credentials, looks_like_secret
 
-_KNOWN_KEYS = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
-    r"sk-[\w-]{6,}|hf_[A-Za-z0-9]{10,}|(?:gsk_|xai-|pplx-|r8_|fw_)[A-Za-z0-9]{16,}|(?:nvapi-|tgp_v1_)[\w-]{16,}|"
-    r"AIza[\w-]{20,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{12,}|(?:AKIA|ASIA)[A-Z0-9]{12,}|"
-    r"eyJ[\w-]{8,}\.[\w-]{8,}|[Bb]earer\s+(?=\S*\d)[\w.~+/=-]{8,}|-----BEGIN [A-Z ]*PRIVATE KEY"
-    r")",
-    re.ASCII,
-)
 _SECRET_NAME = re.compile(
     r"(?i)(?:^|[-_])(?:api[-_]?key|access[-_]?token|auth[-_]?token|secret|passw(?:or)?d)$|authorization"
 )
 _SECRET_HEADER = re.compile(r"(?i)key$|token$|cookie$")
 _UNBROKEN = re.compile(r"[A-Za-z0-9+/=.~-]{20,}", re.ASCII)
-_URL_CREDENTIALS = re.compile(
-    r"://[^/\s?#@]*@|[?&](?:api[-_]?key|key|token|access_token|sig)=[^&\s]", re.IGNORECASE
-)
-
-
-def looks_like_secret(text: str) -> bool:
-    """Tell whether `text` holds something of the form of a known kind of key, or a URL with credentials.
-
-    Examples
-    --------
-    >>> [looks_like_secret(text) for text in ("sk-proj-abcdef123456", "risk-assessment-2", "VLLM_KEY")]
-    [True, False, False]
-    """
-    return bool(_KNOWN_KEYS.search(text) or _URL_CREDENTIALS.search(text))
 
 
 def is_secret_name(name: str, *, header: bool = False) -> bool:
@@ -65,24 +43,6 @@ def is_random_token(text: str) -> bool:
     (True, False)
     """
     return bool(_UNBROKEN.fullmatch(text)) and any(char.isdigit() for char in text)
-
-
-def shown(value: Any) -> str:
-    """Return `value` as a message may show it: short, and hidden where it may be a secret.
-
-    Examples
-    --------
-    >>> shown("holmm"), shown("sk-0123456789abcdef"), shown("x" * 100)[:12]
-    ("'holmm'", '(a value that may be a key and is not shown)', "'xxxxxxxxxxx")
-    """
-    text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
-    if looks_like_secret(text):
-        return "(a value that may be a key and is not shown)"
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, tuple | list):
-        return "a list"
-    return text if len(text) <= 80 else f"{text[:60]}… ({len(text)} characters)"
 
 
 def find_secrets(document: Document, text: str) -> list[tuple[Place, Problem]]:
@@ -128,7 +88,7 @@ def _in_data(value: Any, path: Place) -> Iterator[tuple[Place, str]]:
     elif isinstance(value, str):
         if path and path[-1] == "api_key_env" and (is_random_token(value) or looks_like_secret(value)):
             yield path, f"this looks like a key itself, not like a variable's name; {_ADVICE}"
-        elif _URL_CREDENTIALS.search(value):
+        elif has_credentials(value):
             yield path, "the URL holds credentials; remove them and name the key's variable in api_key_env"
         elif looks_like_secret(value):
             yield path, f"this looks like a key itself; {_ADVICE} in api_key_env"

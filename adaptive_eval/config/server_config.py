@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydantic import Field
-
-from adaptive_eval.config.codes import out_of_range, twice, unheld, unknown_name
-from adaptive_eval.config.document import Place
-from adaptive_eval.config.limits_config import SharedLimits
-from adaptive_eval.config.problems import did_you_mean
-from adaptive_eval.config.secret_checks import shown
-from adaptive_eval.config.section import Endpoint
-
-
-class ServerConfig(SharedLimits):
-    """Limits of one server, for all models that name it together; those of each model hold as well."""
-
-    url: Endpoint = Field(description="Its base URL, as in the models' endpoints.")
+from adaptive_eval.options.mistakes import (
+    Place,
+    did_you_mean,
+    out_of_range,
+    shown,
+    twice,
+    unheld,
+    unknown_name,
+)
 
 
 def check_limits(

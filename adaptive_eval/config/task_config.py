@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
-from adaptive_eval.config.limits_config import LimitsConfig
-from adaptive_eval.config.rubric_config import RubricConfig, by_schema
-from adaptive_eval.config.scorers import ScorerConfig
-from adaptive_eval.config.section import Count, Label, Section, by_kind
+from adaptive_eval.options.limits import BudgetSpec
+from adaptive_eval.options.rubric import RubricConfig, by_schema
+from adaptive_eval.options.scorers import ScorerConfig
+from adaptive_eval.options.section import Count, Label, Section, by_kind
 from adaptive_eval.tasks.messages import Medium
 from adaptive_eval.tasks.sources import INSPECT, LM_EVAL
 from adaptive_eval.trial import IMAGE_TOKENS
@@ -228,13 +228,16 @@ class TaskConfig(Section):
         default=False, description="Show the options of every trial in its own order (by its seed)."
     )
     limit: int | None = Field(
-        default=None, ge=1, description="Number of questions to use, from the top (after shuffling)."
+        default=None,
+        ge=1,
+        le=10**9,
+        description="Number of questions to use, from the top (after shuffling).",
     )
     shuffle: Annotated[bool | int, BeforeValidator(_shuffle)] = Field(
         default=False, description="Shuffle the questions before limit: true for the run's seed, or a seed."
     )
-    budget: LimitsConfig = Field(
-        default_factory=LimitsConfig,
+    budget: BudgetSpec = Field(
+        default_factory=BudgetSpec,
         description="Limits of this task; the run ends at the first, since models are asked all tasks.",
     )
 

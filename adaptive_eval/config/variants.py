@@ -8,10 +8,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from adaptive_eval.config.codes import malformed, no_dataset, twice, unknown_name
-from adaptive_eval.config.document import Place, write_document
+from adaptive_eval.config.document import write_document
 from adaptive_eval.config.overrides import Override, apply_overrides
-from adaptive_eval.config.problems import did_you_mean
+from adaptive_eval.options.mistakes import Place, did_you_mean, malformed, no_dataset, twice, unknown_name
 
 TEXTS = ("system", "prompt")
 """Keys of a model whose value may be the name of a file."""

@@ -10,8 +10,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptive_eval.core.plugins import POLICY_GROUP, load_plugin, package_of
+from adaptive_eval.core.plugins import load_plugin, package_of
 from adaptive_eval.errors import SessionError, UserCodeError
+from adaptive_eval.options.decisions import POLICY_GROUP
 
 FIRST_TRIALS = 10
 """Trials of every model before a policy draws from the posterior."""

@@ -25,8 +25,8 @@ class Board(Answers):
         check_references(spec)
         self.spec = spec
         sizes = [len(task.questions) for task in spec.tasks]
-        each = spec.allocation.samples_per_prompt
-        early_repeats = spec.allocation.early_repeats and not spec.greedy
+        each = spec.samples_per_prompt
+        early_repeats = spec.early_repeats and not spec.greedy
         run_sequence = RunSequence(sizes, spec.seed, each, spec.own_rounds, early_repeats=early_repeats)
         cells = []
         for sequence, task in zip(run_sequence.sequences, spec.tasks, strict=True):

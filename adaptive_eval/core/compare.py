@@ -20,7 +20,7 @@ class Comparison(parts.Board):
     def __init__(self, spec: SessionSpec, board: Board) -> None:
         self.spec, self.board = spec, board
         self.goal = goal = make_goal(spec)
-        rule, margin = spec.stopping.make_rule(spec.scale[1]), spec.stopping.equivalence
+        rule, margin = spec.rule(), spec.stopping.equivalence
         levels = spec.levels(rule, goal.hypotheses)
         unit_margin = None if margin is None else margin / spec.scale[1]
         super().__init__(board, goal, rule, levels, unit_margin, needed=goal.needed, review=goal.review)

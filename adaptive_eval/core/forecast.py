@@ -195,7 +195,7 @@ def _outlook(spec: SessionSpec, board: Board, comparison: Comparison, rows: NDAr
     known[len(spec.models) :] = np.inf
     noise = within[first] + within[second]
     share = np.where(noise > 0.0, (in_rounds[first] + in_rounds[second]) / np.maximum(noise, 1e-12), 1.0)
-    until = (1 + spec.allocation.samples_per_prompt) * spec.questions
+    until = (1 + spec.samples_per_prompt) * spec.questions
     binary = not single.any() and all(cells.binary for cells in board.cells)
     levels = comparison.fold.levels
     late = np.where(single, levels.tie(0), levels.guard)

@@ -70,9 +70,9 @@ class Issuer:
         self._policy = make_policy(spec.allocation.models)
         passes = spec.stopping.max_passes
         self._cap = None if passes is None else passes * spec.questions
-        self._samples_per_prompt = spec.allocation.samples_per_prompt
+        self._samples_per_prompt = spec.samples_per_prompt
         self._run_ahead = RunAhead(spec, board, comparison, states)
-        self._drain = Drain(comparison, capped=spec.allocation.run_ahead is not None)
+        self._drain = Drain(comparison, capped=spec.allocation.run_ahead != "unlimited")
         self._open = _OpenContrasts.of(comparison, comparison.fold.needed)
         self._left = _NONE, self._open  # contrasts predicted to be decided, and what is open without them
         self._asked = np.arange(len(spec.names)) < len(spec.models)

@@ -15,7 +15,7 @@ from adaptive_eval.core.compare import Comparison
 from adaptive_eval.core.decision_evidence import population_interval
 from adaptive_eval.core.goals import BETTER, OPEN, WORSE, sides
 from adaptive_eval.core.model_states import ModelStates
-from adaptive_eval.core.plugins import RULE_GROUP, package_of
+from adaptive_eval.core.plugins import package_of
 from adaptive_eval.core.references import reference_warnings
 from adaptive_eval.core.results import (
     ModelResult,
@@ -31,6 +31,7 @@ from adaptive_eval.core.results import (
 from adaptive_eval.core.spec import GoalSpec, SessionSpec
 from adaptive_eval.core.spec_checks import spec_warnings
 from adaptive_eval.errors import Coded
+from adaptive_eval.options.decisions import RULE_GROUP
 from scorio.sequential.parts import ContrastBlock, fixed_passes, log_tie_evidence, rank_intervals
 
 Floats = NDArray[np.float64]

@@ -12,19 +12,12 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from adaptive_eval.errors import SessionError, UserCodeError
+from adaptive_eval.options.decisions import RULE_GROUP, installed
 
 if TYPE_CHECKING:  # the config asks for names alone, and its readers need no arrays
     from scorio.sequential.parts import Bools, ContrastBlock, Floats, Rule
 
-RULE_GROUP = "adaptive_eval.rules"
-POLICY_GROUP = "adaptive_eval.policies"
-
 _RULE_PARTS = ("promise", "warning", "level", "fixed_threshold", "statistic", "tied")
-
-
-def installed(group: str) -> tuple[str, ...]:
-    """Return the names that installed packages offer, in alphabetical order."""
-    return tuple(sorted({point.name for point in entry_points(group=group)}))
 
 
 def package_of(group: str, name: str) -> str:

@@ -25,9 +25,9 @@ class RunAhead:
         self._board = board
         self._comparison = comparison
         self._states = states
-        limit = spec.allocation.run_ahead if comparison.goal.stops else None
+        limit = spec.allocation.run_ahead if comparison.goal.stops else "unlimited"
         self._automatic = limit == "auto"
-        self.least = RUN_AHEAD if limit == "auto" else limit
+        self.least = limit if isinstance(limit, int) else RUN_AHEAD if limit == "auto" else None
         """Run-ahead that every model may have, whatever is in flight; None without a limit."""
 
     @property

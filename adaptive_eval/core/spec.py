@@ -8,111 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Decimal
-from functools import lru_cache
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adaptive_eval.core.plugins import load_rule
+from adaptive_eval.options.decisions import AllocationSpec, GoalSpec, StoppingSpec
+from adaptive_eval.options.limits import BudgetSpec, Price
 from scorio.sequential import parts
 from scorio.sequential.parts import Levels
 
-GoalKind = Literal["ranking", "top-k", "baseline", "width", "threshold", "budget", "pairs", "all"]
-RuleName = Literal["anytime", "exact", "zscore"]
-RULES: tuple[RuleName, ...] = get_args(RuleName)
-"""Rules by the name a config gives; installed packages may offer more (:mod:`adaptive_eval.core.plugins`)."""
-PolicyName = Literal["round-robin", "top-two", "uniform"]
-POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
-"""Allocation policies, likewise."""
+__all__ = [
+    "AllocationSpec",
+    "BudgetSpec",
+    "GoalSpec",
+    "ModelSpec",
+    "Price",
+    "PriorSpec",
+    "ReferenceSpec",
+    "SessionSpec",
+    "StoppingSpec",
+    "TaskSpec",
+]
 
-
-QuestionPolicy = Literal["schedule", "rounds", "auto"]
-"""How questions are chosen."""
 FLIP_SHARE = 0.1
 """Of the error rate, what the limits of the noise at temperature 0 may use; verdicts have the rest."""
 ROUNDS_AT_MOST = 100
 """Questions of a task up to which ``auto`` uses rounds: with more, few tasks come to enough passes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """USD per million tokens."""
-
-    input: float
-    output: float
-    cached: float | None = None
-
-    def cost(self, prompt: int, completion: int, cached: int = 0) -> float:
-        """Return the price of one request in USD."""
-        return self.picodollars(prompt, completion, cached) / 1e12
-
-    def picodollars(self, prompt: int, completion: int, cached: int = 0) -> int:
-        """Return the price of one request in picodollars (10⁻¹² USD), exactly.
-
-        Parameters
-        ----------
-        prompt, completion : int
-            Tokens.
-        cached : int
-            Tokens of the prompt that were found in the cache.
-
-        Examples
-        --------
-        >>> Price(input=0.1, output=0.4, cached=0.05).picodollars(3, 1, cached=2)
-        600000
-        """
-        cost = prompt * _per_token(self.input) + completion * _per_token(self.output)
-        if cached and self.cached is not None:
-            cost += min(cached, prompt) * (_per_token(self.cached) - _per_token(self.input))
-        return cost
-
-    def most(self, prompt: int, completion: int) -> int:
-        """Return the highest cost of a request in picodollars, with any number of cached tokens."""
-        dearest = self.input if self.cached is None else max(self.input, self.cached)
-        return prompt * _per_token(dearest) + completion * _per_token(self.output)
-
-
-@lru_cache(maxsize=256)
-def _per_token(price: float) -> int:
-    """Return USD per million tokens as picodollars per token, rounded up beyond the sixth decimal."""
-    return int((Decimal(repr(price)) * 10**6).to_integral_value(ROUND_CEILING))
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetSpec:
-    """Limits of a run, a model or a task; None for no limit.
-
-    Parameters
-    ----------
-    trials : int, optional
-        Trials.
-    tokens, prompt_tokens, completion_tokens : int, optional
-        Tokens: all, those of prompts, those of answers.
-    usd : float, optional
-        US dollars.
-    wall_clock : float, optional
-        Seconds of running time: the engine's to watch.
-    """
-
-    trials: int | None = None
-    tokens: int | None = None
-    usd: float | None = None
-    wall_clock: float | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-    @property
-    def metered(self) -> bool:
-        """Whether tokens or USD are limited, so that the worst case of a trial must be known."""
-        limits = (self.tokens, self.usd, self.prompt_tokens, self.completion_tokens)
-        return any(limit is not None for limit in limits)
-
-    @property
-    def limited(self) -> bool:
-        """Whether anything is limited that trials take."""
-        return self.trials is not None or self.metered
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,127 +149,6 @@ class PriorSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class GoalSpec:
-    """The goal of the run.
-
-    Parameters
-    ----------
-    kind : str
-        ``ranking``, ``top-k``, ``baseline``, ``width``, ``threshold``, ``budget``, ``pairs``, or ``all`` of
-        several.
-    k : int
-        Size of the top set (``top-k``).
-    model : str
-        The baseline.
-    value : float
-        The score each model is held against (``threshold``), in score units.
-    width : float
-        Target width of every model's interval (``width``), in score units.
-    pairs : tuple of (str, str)
-        The pairs to decide (``pairs``).
-    goals : tuple of GoalSpec
-        What is composed (``all``); no ``budget`` among them, which is never reached.
-
-    Examples
-    --------
-    >>> GoalSpec("all", goals=(GoalSpec("top-k"), GoalSpec("width", width=0.05))).text
-    "find the best model, and every model's interval no wider than 0.05"
-    """
-
-    kind: GoalKind = "ranking"
-    k: int = 1
-    model: str = ""
-    value: float = 0.0
-    width: float = 0.0
-    pairs: tuple[tuple[str, str], ...] = ()
-    goals: tuple[GoalSpec, ...] = ()
-
-    @property
-    def parts(self) -> tuple[GoalSpec, ...]:
-        """The parts of a composed goal, at any depth; a plain goal itself."""
-        if self.kind != "all":
-            return (self,)
-        return tuple(part for goal in self.goals for part in goal.parts)
-
-    @property
-    def text(self) -> str:
-        """The goal as text."""
-        if self.kind == "all":
-            return ", and ".join(f"({goal.text})" if goal.goals else goal.text for goal in self.goals)
-        return {
-            "ranking": "rank all models",
-            "top-k": f"find the best {self.k}" if self.k > 1 else "find the best model",
-            "baseline": f"compare every model with {self.model}",
-            "width": f"every model's interval no wider than {self.width:g}",
-            "threshold": f"say of every model whether it is above {self.value:g}",
-            "budget": "best ranking for a fixed budget",
-            "pairs": "decide the named pairs",
-        }[self.kind]
-
-
-@dataclass(frozen=True, slots=True)
-class StoppingSpec:
-    """When a pair is decided and when the run stops; see :mod:`scorio.sequential.rules`."""
-
-    rule: RuleName | str = "anytime"
-    confidence: float = 0.95
-    family: Literal["holm", "pair"] = "holm"
-    equivalence: float | None = None
-    max_passes: int | None = None
-    target: Literal["benchmark", "population"] = "benchmark"
-    threshold: float = 1.645
-    ties: Literal["pair", "family"] = "pair"
-    """Whether the error rate of ties is that of each pair, or of all together as `family` says."""
-
-    @property
-    def own_rule(self) -> bool:
-        """Whether the rule is one of an installed package."""
-        return self.rule not in RULES
-
-    def make_rule(self, unit: float) -> parts.Rule:
-        """Return the rule object; `unit` is the score range of a unit score.
-
-        Raises
-        ------
-        UsageError
-            If there is no such rule, or a package's rule cannot be used.
-        """
-        alpha = 1.0 - self.confidence
-        margin = None if self.equivalence is None else self.equivalence / unit
-        if self.rule == "zscore":
-            return parts.ZScore(self.threshold)
-        if self.own_rule:
-            return load_rule(self.rule, alpha, margin)
-        kinds = {"anytime": parts.Anytime, "exact": parts.Exact}
-        return kinds[self.rule](alpha, margin)
-
-
-@dataclass(frozen=True, slots=True)
-class AllocationSpec:
-    """Which model and which question get the next trial.
-
-    Parameters
-    ----------
-    models, questions : str
-        Policies.
-    samples_per_prompt : int
-        Number of times that a question is asked in a row after the first pass, so that one request can
-        ask for so many answers; the same for all models.
-    run_ahead : int, 'auto' or None
-        Most trials of a model beyond its completed prefix, which alone decides; None for no limit.
-    early_repeats : bool
-        Whether the first pass asks a few questions twice, so that the noise of answers is known early.
-        Recorded outcomes with one trial a question have no such repeats.
-    """
-
-    models: PolicyName | str = "round-robin"
-    questions: QuestionPolicy = "schedule"
-    samples_per_prompt: int = 1
-    run_ahead: int | Literal["auto"] | None = "auto"
-    early_repeats: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class SessionSpec:
     """Everything a session needs.
 
@@ -357,7 +159,7 @@ class SessionSpec:
     tasks : tuple of TaskSpec
         At least one.
     goal, stopping, allocation, budget
-        See the classes.
+        See the classes; without `allocation` questions follow the schedule.
     seed : int
         Seed of the question order and of every trial's sampling seed.
     overall : {'macro', 'pooled'}
@@ -368,6 +170,12 @@ class SessionSpec:
         Earlier trials of the models.
     usage_on_failure : {'presume', 'prompt-only', 'none'}
         What a failed request counts that may have been billed: its worst case, its prompt, or nothing.
+    samples_per_prompt : int
+        Number of times that a question is asked in a row after the first pass, so that one request can
+        ask for so many answers; the same for all models.
+    early_repeats : bool
+        Whether the first pass asks a few questions twice, so that the noise of answers is known early.
+        Recorded outcomes with one trial a question have no such repeats.
 
     Examples
     --------
@@ -380,13 +188,32 @@ class SessionSpec:
     tasks: tuple[TaskSpec, ...]
     goal: GoalSpec = GoalSpec()
     stopping: StoppingSpec = StoppingSpec()
-    allocation: AllocationSpec = AllocationSpec()
+    allocation: AllocationSpec = AllocationSpec(questions="schedule")
     budget: BudgetSpec = BudgetSpec()
     seed: int = 0
     overall: Literal["macro", "pooled"] = "macro"
     references: tuple[ReferenceSpec, ...] = ()
     prior: PriorSpec | None = None
     usage_on_failure: Literal["presume", "prompt-only", "none"] = "presume"
+    samples_per_prompt: int = 1
+    early_repeats: bool = True
+
+    def rule(self) -> parts.Rule:
+        """Return the rule that decides pairs.
+
+        Raises
+        ------
+        UsageError
+            If a package's rule cannot be used.
+        """
+        stopping, unit = self.stopping, self.scale[1]
+        alpha = 1.0 - stopping.confidence
+        margin = None if stopping.equivalence is None else stopping.equivalence / unit
+        if stopping.rule == "zscore":
+            return parts.ZScore(stopping.z)
+        if stopping.own_rule:
+            return load_rule(stopping.rule, alpha, margin)
+        return parts.Exact(alpha, margin) if stopping.rule == "exact" else parts.Anytime(alpha, margin)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -207,7 +207,7 @@ def _without_early_repeats(spec: SessionSpec, cells: Cells) -> SessionSpec:
     """Return the session that expects no second trial of a question where not all have one."""
     trials = np.zeros((len(spec.models), spec.questions), dtype=np.int64)
     np.add.at(trials, (cells.model, cells.question), 1)
-    return replace(spec, allocation=replace(spec.allocation, early_repeats=bool(trials.min() > 1)))
+    return replace(spec, early_repeats=bool(trials.min() > 1))
 
 
 def _meta(

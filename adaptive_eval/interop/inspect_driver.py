@@ -20,7 +20,6 @@ from typing import Any
 
 from adaptive_eval.config import RunConfig
 from adaptive_eval.config.model import ModelConfig
-from adaptive_eval.config.section import IN_INSPECT
 from adaptive_eval.engine.protocols import Endpoint
 from adaptive_eval.errors import (
     PermanentEndpointError,
@@ -30,6 +29,7 @@ from adaptive_eval.errors import (
     first_line,
 )
 from adaptive_eval.interop.inspect_task import SampleCompletion, SampleMessage, load_inspect_task, sample_id
+from adaptive_eval.options.section import IN_INSPECT
 from adaptive_eval.tasks.sources import INSPECT
 from adaptive_eval.trial import Completion, Message, Usage
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from statistics import fmean
 
 from adaptive_eval.build.assembly import Built
-from adaptive_eval.config.model import SamplingConfig
 from adaptive_eval.core.results import Results
 from adaptive_eval.core.results_json import from_json
 from adaptive_eval.core.spec import ModelSpec, SessionSpec
 from adaptive_eval.errors import Coded, RunDiskFull
+from adaptive_eval.options.requests import SamplingConfig
 from adaptive_eval.store.disk_space import free_bytes, in_words, require_writable, stored_bytes, trial_bytes
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.run_files import RUN_FILE

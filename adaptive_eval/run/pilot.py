@@ -18,10 +18,10 @@ from adaptive_eval.build.rubrics import (
     with_stored_thresholds,
 )
 from adaptive_eval.build.stored_answers import StoredAnswers
-from adaptive_eval.config.decision_config import BudgetGoal
-from adaptive_eval.config.rubric_config import RubricConfig
 from adaptive_eval.core.results import StopVerdict
 from adaptive_eval.errors import EndpointError, EndpointsUnusable, Interrupted, UsageError
+from adaptive_eval.options.decisions import GoalSpec
+from adaptive_eval.options.rubric import RubricConfig
 from adaptive_eval.scoring.rubric import TaskScoring
 from adaptive_eval.store.reader import RunReader
 from adaptive_eval.store.records import TrialRecord
@@ -53,9 +53,9 @@ def pilot_of(built: Built, directory: Path) -> tuple[Built, Path, int] | None:
     config = config.model_copy(
         update={
             "name": f"{config.name} (pilot)",
-            "goal": BudgetGoal(kind="budget"),
-            "stopping": config.stopping.model_copy(update={"max_passes": passes}),
-            "allocation": config.allocation.model_copy(update={"models": "uniform", "questions": "schedule"}),
+            "goal": GoalSpec("budget"),
+            "stopping": replace(config.stopping, max_passes=passes),
+            "allocation": replace(config.allocation, models="uniform", questions="schedule"),
             "references": (),
             "prior": None,
             "tasks": tuple(task.model_copy(update={"rubric": RubricConfig()}) for task in config.tasks),
@@ -113,7 +113,7 @@ def _laid_out_beforehand(built: Built) -> bool:
     spec = built.spec
     if any(spec.own_rounds):
         return (
-            pilot_passes(built) <= 1 + spec.allocation.samples_per_prompt
+            pilot_passes(built) <= 1 + spec.samples_per_prompt
         )  # up to this point all models are asked the same
     return True
 

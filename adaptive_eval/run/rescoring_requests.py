@@ -9,12 +9,13 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationError
 
 from adaptive_eval.config import RunConfig
-from adaptive_eval.config.document import dotted, read_document
+from adaptive_eval.config.document import read_document
 from adaptive_eval.config.problems import plain_problems
-from adaptive_eval.config.rubric_config import RubricConfig, by_schema
-from adaptive_eval.config.scorers import ScorerConfig
-from adaptive_eval.config.section import Section, by_kind
 from adaptive_eval.errors import UsageError
+from adaptive_eval.options.mistakes import dotted
+from adaptive_eval.options.rubric import RubricConfig, by_schema
+from adaptive_eval.options.scorers import ScorerConfig
+from adaptive_eval.options.section import Section, by_kind
 
 
 @dataclass(frozen=True)

@@ -210,7 +210,7 @@ def _check_ends(job: _Job, seed: int) -> None:
     if budget.trials is not None or spec.stopping.max_passes is not None:
         return
     sizes = [len(task.questions) for task in spec.tasks]
-    run_sequence = RunSequence(sizes, spec.seed, spec.allocation.samples_per_prompt)
+    run_sequence = RunSequence(sizes, spec.seed, spec.samples_per_prompt)
     stream = job.answers.begin(spec, run_sequence, np.random.SeedSequence(seed))
     if stream.limit.max() == ENDLESS:
         raise UsageError(

@@ -11,6 +11,7 @@ from adaptive_eval.config import RunConfig
 from adaptive_eval.core.results import BudgetLine, Decision, Results
 from adaptive_eval.core.spec import SessionSpec
 from adaptive_eval.errors import Coded
+from adaptive_eval.options.decisions import DEFAULT_PASSES
 from adaptive_eval.views.numbers import NOTHING, amount, percent
 
 _NAMES = {"wall_clock": "time", "usd": "USD"}
@@ -133,7 +134,8 @@ def unbounded_words(spec: SessionSpec) -> Coded | None:
 
 def more_passes(results: Results, config: RunConfig) -> str:
     """Return the setting that allows a run as many more passes as it will probably need, or twice as many."""
-    return f"stopping.max_passes={ceil(_factor(results) * config.stopping.max_passes)}"
+    passes = config.stopping.max_passes or DEFAULT_PASSES
+    return f"stopping.max_passes={ceil(_factor(results) * passes)}"
 
 
 def _factor(results: Results) -> float:

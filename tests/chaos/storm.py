@@ -61,7 +61,7 @@ def spec_of(rng: random.Random) -> SessionSpec:
             ("t", BudgetSpec(completion_tokens=rng.randrange(30_000, 90_000))),
         )
     )
-    prices = {name: Price(0.1, 0.4, cached=0.05) for name in MODELS}
+    prices = {name: Price(0.1, 0.4, cached_input=0.05) for name in MODELS}
     own = {
         "a": BudgetSpec(usd=rng.choice((0.01, 0.02, 0.5))),
         "b": BudgetSpec(tokens=rng.randrange(20_000, 90_000)),
@@ -69,7 +69,8 @@ def spec_of(rng: random.Random) -> SessionSpec:
     return SessionSpec(
         models=tuple(ModelSpec(name, MOST, prices[name], own.get(name, BudgetSpec())) for name in MODELS),
         tasks=tasks,
-        allocation=AllocationSpec(samples_per_prompt=rng.choice((1, 1, 3))),
+        allocation=AllocationSpec(questions="schedule"),
+        samples_per_prompt=rng.choice((1, 1, 3)),
         goal=GoalSpec(rng.choice(("budget", "ranking"))),
         budget=BudgetSpec(trials=3_000, tokens=rng.randrange(90_000, 160_000), usd=0.05),
         seed=rng.randrange(1000),
@@ -273,7 +274,7 @@ def one_session(world: World, number: int, end: str) -> Session:
                 pool[0].down = (start, start + rng.uniform(1.0, 100.0))
                 pool[0].sick = rng.choice(("", "that hangs", "with HTML"))
             retry = RetryPolicy(attempts=4, base=1.0, cap=5.0, total_wait=60.0)
-            limit, samples = FixedConcurrency(200), world.spec.allocation.samples_per_prompt
+            limit, samples = FixedConcurrency(200), world.spec.samples_per_prompt
             clients[model] = ModelClient(pool, limit, retry, requeues=1, outage=60, samples=samples)
         runner = Runner(
             session,

@@ -60,7 +60,7 @@ def spec_of(weights, tasks=1, each=1, **parts):
     spec = make_spec(MODELS, QUESTIONS, max_passes=REPEATS, **parts | scaled)
     questions = tuple(f"q{number}" for number in range(QUESTIONS))
     all_tasks = tuple(TaskSpec(f"t{number}", questions, weights) for number in range(tasks))
-    return replace(spec, tasks=all_tasks, allocation=replace(spec.allocation, samples_per_prompt=each))
+    return replace(spec, tasks=all_tasks, samples_per_prompt=each)
 
 
 def run(spec, found, seed):

@@ -28,7 +28,8 @@ class InARow(PairSetting):
             tasks=(TaskSpec("t", tuple(f"q{n}" for n in range(self.questions))),),
             goal=GoalSpec("pairs", pairs=tuple(zip(names[::2], names[1::2], strict=True))),
             stopping=replace(StoppingSpec(family="pair", max_passes=self.passes), **stopping),
-            allocation=AllocationSpec(samples_per_prompt=self.samples_per_prompt),
+            allocation=AllocationSpec(questions="schedule"),
+            samples_per_prompt=self.samples_per_prompt,
         )
         return simulate(spec, GivenChances(self.chances(seed)), 1, seed, in_flight=1, workers=1)
 

@@ -74,7 +74,7 @@ def spec_of(coins: dict[str, float], *, trials: int | None = None, **stopping) -
         models=tuple(ModelSpec(name, max_tokens=64, price=Price(0.1, 0.4)) for name in coins),
         tasks=(TaskSpec("forest", tuple(f"q{i}" for i in range(30))),),
         stopping=StoppingSpec(**({"equivalence": 0.15} | stopping)),
-        allocation=AllocationSpec(),
+        allocation=AllocationSpec(questions="schedule"),
         budget=BudgetSpec(trials=trials),
         seed=7,
     )

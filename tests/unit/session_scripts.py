@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import cache
 
 import numpy as np
@@ -22,9 +23,9 @@ from adaptive_eval.trial import Missing, TrialOutcome, TrialRequest
 
 def make_spec(models=3, questions=30, *, weights=(0.0, 1.0), goal="ranking", seed=5, **parts) -> SessionSpec:
     """Return a spec of models m0, m1, … on one task; keywords go to the part that knows them."""
-    stopping = {name: parts[name] for name in StoppingSpec.__slots__ if name in parts}
-    budget = {name: parts[name] for name in BudgetSpec.__slots__ if name in parts}
-    goals = {name: parts[name] for name in GoalSpec.__slots__ if name in parts}
+    stopping = {one.name: parts[one.name] for one in fields(StoppingSpec) if one.name in parts}
+    budget = {one.name: parts[one.name] for one in fields(BudgetSpec) if one.name in parts}
+    goals = {one.name: parts[one.name] for one in fields(GoalSpec) if one.name in parts}
     return SessionSpec(
         models=tuple(
             ModelSpec(f"m{number}", parts.get("max_tokens"), greedy=parts.get("greedy", False))

@@ -29,7 +29,7 @@ def test_every_budget_reaches_the_session(tmp_path):
         )
     ).spec
     none = BudgetSpec()
-    assert spec.budget == BudgetSpec(trials=2000, prompt_tokens=1_000_000, wall_clock=7200.0)
+    assert spec.budget.limits() == {"trials": 2000, "prompt_tokens": 1_000_000, "wall_clock": 7200.0}
     own = BudgetSpec(completion_tokens=500, usd=2.5, wall_clock=90.0)
     assert [model.budget for model in spec.models] == [own, none, none]
     assert [task.budget for task in spec.tasks] == [none, BudgetSpec(tokens=30_000, wall_clock=3600.0)]
@@ -50,7 +50,7 @@ def test_only_what_a_limit_or_a_goal_needs_is_asked_for(tmp_path, sections):
 
 def test_the_schema_knows_them():
     schema = json_schema()["$defs"]
-    assert set(schema["LimitsConfig"]["properties"]) < set(schema["BudgetConfig"]["properties"])
+    assert set(schema["BudgetSpec"]["properties"]) < set(schema["RunBudget"]["properties"])
     assert "budget" in schema["ModelConfig"]["properties"]
     assert "budget" in schema["TaskConfig"]["properties"]
 

@@ -10,8 +10,8 @@ import pytest
 from config_texts import MINIMAL, problems_of, with_changes
 
 from adaptive_eval.config import load_config, parse_config
-from adaptive_eval.config.decision_config import RankingGoal
 from adaptive_eval.config.load_config import config_from_data, json_schema
+from adaptive_eval.options.decisions import GoalSpec
 
 FULL = """\
 # A comment that is kept.
@@ -91,7 +91,7 @@ def test_a_full_config_is_read(tmp_path):
     assert task.scorer.options()["tolerance"] == 0.001
     assert task.rubric.category_weights == (0.0, 1.0)
     assert task.shuffle_seed(config.seed) == 1234
-    assert isinstance(config.goal, RankingGoal)
+    assert config.goal == GoalSpec()
     assert (config.stopping.rule, config.stopping.confidence) == ("zscore", 0.975)
     assert (config.budget.trials, config.budget.tokens, config.budget.wall_clock) == (
         20_000,
@@ -111,7 +111,7 @@ def test_a_minimal_config_has_the_documented_defaults():
     assert (config.tasks[0].prompt, config.tasks[0].scorer.kind) == ("{input}", "numeric")
     stopping = config.stopping
     assert (stopping.rule, stopping.confidence, stopping.family) == ("anytime", 0.95, "holm")
-    assert (stopping.equivalence, stopping.max_passes, stopping.target) == (None, 80, "benchmark")
+    assert (stopping.equivalence, stopping.max_passes, stopping.target) == (None, None, "benchmark")
     assert (config.allocation.models, config.allocation.questions) == ("round-robin", "auto")
     assert (config.retry.attempts, config.retry.max_seconds, config.retry.requeue) == (6, 300.0, 1)
     assert config.mimic is None
@@ -181,7 +181,7 @@ def test_the_json_schema_describes_the_grammar():
     definitions = schema["$defs"]
     assert {"schema", "weights", "thresholds", "pilot"} < set(definitions["RubricConfig"]["properties"])
     assert set(definitions["PriorConfig"]["properties"]) == {"from", "depth", "transfer"}
-    assert {"type": "string"} in definitions["BudgetConfig"]["properties"]["tokens"]["anyOf"]
+    assert {"type": "string"} in definitions["RunBudget"]["properties"]["tokens"]["anyOf"]
     undocumented = [
         f"{name}.{field}"
         for name, definition in definitions.items()

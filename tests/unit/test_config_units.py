@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adaptive_eval.config.section import parse_count, parse_duration
+from adaptive_eval.options.section import parse_count, parse_seconds
 
 
 @pytest.mark.parametrize(
@@ -22,9 +22,10 @@ def test_counts(text, value):
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
+        (2.5, 2.5),
         ("90s", 90), ("30m", 1800), ("30min", 1800), ("2h", 7200), ("1h30m", 5400), ("1h 30m 5s", 5405),
         ("1d", 86400), ("1.5h", 5400), ("0.5s", 0.5), (" 2 h ", 7200),
     ],
 )  # fmt: skip
 def test_durations(text, seconds):
-    assert parse_duration(text) == seconds
+    assert parse_seconds(text) == seconds

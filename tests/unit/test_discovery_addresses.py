@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_eval.build.server_sources import read_addresses
-from adaptive_eval.config.section import check_url
+from adaptive_eval.options.section import check_url
 
 
 @pytest.mark.parametrize(

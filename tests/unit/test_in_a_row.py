@@ -33,7 +33,7 @@ def test_after_each_block_every_question_was_asked_equally_often(questions, samp
 
 def spec_of(samples_per_prompt=4, *, models=4, questions=20, **parts) -> SessionSpec:
     spec = make_spec(models, questions, **{"equivalence": 0.3, **parts})
-    return replace(spec, allocation=replace(spec.allocation, samples_per_prompt=samples_per_prompt))
+    return replace(spec, samples_per_prompt=samples_per_prompt)
 
 
 def runs_of(requests):

@@ -179,7 +179,7 @@ def base(**parts):
 SETTINGS = {
     "plain": base(),
     "several tasks": replace(base(), tasks=TWO_TASKS),
-    "several answers a request": replace(base(), allocation=replace(base().allocation, samples_per_prompt=3)),
+    "several answers a request": replace(base(), samples_per_prompt=3),
     "reference": references(base(), 30),
     "reference with gaps": references(base(), 21),
     "population and clusters": replace(

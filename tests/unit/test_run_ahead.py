@@ -29,13 +29,13 @@ def board(run_ahead: object) -> SessionSpec:
         models=tuple(ModelSpec(f"m{number}") for number in range(3)),
         tasks=(TaskSpec("t", tuple(f"q{number}" for number in range(40))),),
         stopping=StoppingSpec(equivalence=0.08, max_passes=40, family="pair"),
-        allocation=AllocationSpec(run_ahead=run_ahead),  # type: ignore[arg-type]
+        allocation=AllocationSpec(questions="schedule", run_ahead=run_ahead),  # type: ignore[arg-type]
     )
 
 
 @pytest.mark.parametrize(("chosen", "most"), [(10, 10), ("auto", WITH_FEW_IN_FLIGHT - 3 * 16), (None, 600)])
 def test_no_more_is_issued_beyond_the_first_trial_that_is_awaited(chosen, most):
-    spec = replace(make_spec(), allocation=AllocationSpec(run_ahead=chosen))
+    spec = replace(make_spec(), allocation=AllocationSpec(questions="schedule", run_ahead=chosen))
     session = Session(spec)
     for _ in range(40):  # the first trial of each model is never answered
         requests = session.ask(dict.fromkeys(spec.names, 15))
@@ -48,7 +48,9 @@ def test_no_more_is_issued_beyond_the_first_trial_that_is_awaited(chosen, most):
 
 
 def test_a_run_that_spends_its_budget_is_not_limited():
-    spec = replace(make_spec(goal="budget", trials=600), allocation=AllocationSpec(run_ahead=10))
+    spec = replace(
+        make_spec(goal="budget", trials=600), allocation=AllocationSpec(questions="schedule", run_ahead=10)
+    )
     session = Session(spec)
     for _ in range(10):  # the first trial of each model is never answered
         requests = session.ask(dict.fromkeys(spec.names, 15))
@@ -58,7 +60,7 @@ def test_a_run_that_spends_its_budget_is_not_limited():
 
 def test_answers_that_wait_for_a_slow_one_hold_back_trials():
     """The first trial of each model is never answered, so nothing is decided; all others are far apart."""
-    spec = replace(make_spec(2, 60), allocation=AllocationSpec(run_ahead=None))
+    spec = replace(make_spec(2, 60), allocation=AllocationSpec(questions="schedule", run_ahead="unlimited"))
     session = Session(spec)
     for _ in range(40):
         requests = session.ask(dict.fromkeys(spec.names, 15))
@@ -102,7 +104,7 @@ def test_the_decisions_are_the_same_and_fewer_trials_are_spent():
 
 def test_a_limit_reserves_room_for_the_trial_that_everything_waits_for():
     """A trial that was dropped is issued again although the model may run no further ahead."""
-    spec = replace(make_spec(), allocation=AllocationSpec(run_ahead=5))
+    spec = replace(make_spec(), allocation=AllocationSpec(questions="schedule", run_ahead=5))
     session = Session(spec)
     requests = session.ask(dict.fromkeys(spec.names, 5))
     first = next(request for request in requests if request.key.index == 0)
@@ -147,7 +149,7 @@ def test_a_run_with_few_in_flight_does_not_wait_for_them():
         stopping=StoppingSpec(equivalence=0.06, max_passes=60),
         allocation=AllocationSpec(questions="schedule", run_ahead="auto"),
     )
-    free = replace(spec, allocation=AllocationSpec(questions="schedule", run_ahead=None))
+    free = replace(spec, allocation=AllocationSpec(questions="schedule", run_ahead="unlimited"))
     coins, latency = BiasedCoins((0.55, 0.62)), Latency(1.0, sigma=0.5, tick=0.02)
     alone = simulate(free, coins, 3, 11, 1, workers=1)
     most, fewer = (simulate(one, coins, 3, 11, 64, latency, workers=1) for one in (free, spec))

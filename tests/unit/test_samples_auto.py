@@ -62,7 +62,7 @@ SHORT, LONG = "What is 3 + 4?", "Read this. " * 400
 def test_it_follows_the_run(tmp_path, question, tokens, wanted, samples_per_prompt):
     run = built(tmp_path, question, tokens=tokens, wanted=wanted)
     assert run.samples_per_prompt == samples_per_prompt
-    assert run.spec.allocation.samples_per_prompt == samples_per_prompt
+    assert run.spec.samples_per_prompt == samples_per_prompt
     assert run.identity.get("samples_per_request", 1) == samples_per_prompt
 
 

@@ -167,7 +167,7 @@ class TestModelsThatStop:
 
     @pytest.mark.parametrize("policy", ["round-robin", "uniform"])
     def test_time_that_is_up_takes_nothing_from_a_model_that_is_decided(self, policy):
-        session = Session(make_spec(3, 40, allocation=AllocationSpec(models=policy)))
+        session = Session(make_spec(3, 40, allocation=AllocationSpec(policy, "schedule")))
         answer = coin([0.99, 0.3, 0.3])
         while not session.states.retired[0]:
             session.tell([TrialOutcome(request.key, answer(request)) for request in session.ask(3)])

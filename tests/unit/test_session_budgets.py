@@ -61,13 +61,13 @@ class TestKinds:
         assert [line.spent for line in account.lines() if line.name == "usd"] == [0.3]  # 0.1 + 0.2 is more
 
     def test_a_cached_prompt_is_charged_at_its_price_and_reserved_at_the_dearest(self):
-        price = Price(input=2.0, output=4.0, cached=0.5)
+        price = Price(input=2.0, output=4.0, cached_input=0.5)
         session = Session(measured(BudgetSpec(usd=1.0), price))
         (request,) = session.ask(1)
         assert spent(session, "usd") == (0.0, pytest.approx((50 * 2 + 100 * 4) / 1e6, abs=0))
         session.tell([TrialOutcome(request.key, 1, Usage(50, 10, cached_tokens=40))])
         assert spent(session, "usd")[0] == (10 * 2 + 40 * 0.5 + 10 * 4) / 1e6
-        dear_cache = Session(measured(BudgetSpec(usd=1.0), Price(2.0, 4.0, cached=3.0)))
+        dear_cache = Session(measured(BudgetSpec(usd=1.0), Price(2.0, 4.0, cached_input=3.0)))
         dear_cache.ask(1)
         assert spent(dear_cache, "usd") == (0.0, (50 * 3 + 100 * 4) / 1e6)
 

@@ -31,8 +31,6 @@ def inner(**parts):
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"budget": BudgetSpec(tokens=-1)}, "budget: tokens must not be negative, got -1"),
-        ({"budget": BudgetSpec(wall_clock=math.nan)}, "budget: wall_clock must not be negative, got nan"),
         ({"budget": BudgetSpec(usd=1.0)}, "budget: tokens can only be held when the longest answer is known"),
         (
             {"models": (ModelSpec("a", price=Price(1.0, 1.0), budget=BudgetSpec(usd=1.0)), ModelSpec("b"))},
@@ -52,16 +50,25 @@ def test_a_budget_that_nothing_would_hold_is_refused_where_it_is_spent(parts, me
     simulate(spec, BiasedCoins((0.5,) * len(spec.models)), 1, seed=1, workers=1)
 
 
+def test_a_margin_is_in_units_of_the_score():
+    points = (replace(TASK, weights=(0.0, 100.0)),)
+    Session(replace(SPEC, tasks=points, stopping=StoppingSpec(equivalence=5.0)))
+
+
 @pytest.mark.parametrize(
-    "parts",
+    ("record", "values"),
     [
-        {"tasks": (replace(TASK, weights=(0.0, 100.0)),), "stopping": StoppingSpec(equivalence=5.0)},
-        {"goal": GoalSpec("pairs", pairs=(("m0", "m1"), ("m1", "m0")))},
-        {"budget": BudgetSpec(trials=0)},
+        (BudgetSpec, {"tokens": -1}),
+        (BudgetSpec, {"trials": 0}),
+        (BudgetSpec, {"wall_clock": math.nan}),
+        (StoppingSpec, {"confidence": 2.0}),
+        (Price, {"input": -1.0, "output": 1.0}),
     ],
 )
-def test_what_is_unusual_and_right_is_taken(parts):
-    Session(replace(SPEC, **parts))
+def test_a_record_made_by_hand_is_checked(record, values):
+    with pytest.raises(UsageError, match=next(iter(values))) as caught:
+        record(**values)
+    assert caught.value.code == "usage/specification"
 
 
 class TestWarnings:

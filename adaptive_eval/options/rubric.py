@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from adaptive_eval.config.section import Section
+from adaptive_eval.options.mistakes import did_you_mean, not_one_of, shown
+from adaptive_eval.options.section import Section
 
 if TYPE_CHECKING:
     from scorio.categorical import Schema
@@ -19,6 +20,10 @@ def _schema(value: Any) -> Any:
     if isinstance(value, str):
         if not value:
             raise ValueError("is empty; write binary, a schema's name or a definition with categories")
+        if value != BINARY and value not in rubric_names():
+            known = rubric_names()
+            near = did_you_mean(value, known)
+            raise ValueError(not_one_of(f"{shown(value)} is not one of {', '.join(known)}{near}"))
         return value
     if not isinstance(value, dict):
         raise ValueError("write binary, a schema's name, or a definition with categories")

@@ -1,16 +1,27 @@
-"""The base of all sections of a config, and the kinds of value that several sections share."""
+"""The base of all records of options, and the kinds of value that several records share."""
 
 from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import Annotated, Any
+from functools import wraps
+from typing import Annotated, Any, TypeVar, cast, dataclass_transform
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationError,
+)
+from pydantic.dataclasses import dataclass
+from pydantic_core import CoreSchema
 
-from adaptive_eval.config.codes import secret
-from adaptive_eval.config.secret_checks import shown
+from adaptive_eval.errors import UsageError
+from adaptive_eval.options.mistakes import dotted, secret, shown
 
 _COUNT = re.compile(r"(\d[\d_]*(?:\.\d+)?)\s?([kKMBG]?)", re.ASCII)
 _FACTOR = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9}
@@ -41,39 +52,24 @@ def parse_count(value: Any) -> int:
     return int(exact)
 
 
-def parse_duration(value: Any) -> float:
-    """Read a duration with its unit into seconds.
+def parse_seconds(value: Any) -> Any:
+    """Read a time: a duration with its unit, or a bare number of seconds, which is left as it is.
 
     Examples
     --------
-    >>> parse_duration("1h30m"), parse_duration("90s"), parse_duration("1.5h")
-    (5400.0, 90.0, 5400.0)
+    >>> parse_seconds("1h30m"), parse_seconds("1.5h"), parse_seconds(2.5)
+    (5400.0, 5400.0, 2.5)
     """
-    advice = "write it with its unit, such as 2h, 30m, 90s or 1h30m"
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        raise ValueError(f"{value!r} has no unit; {advice}")
-    text = value.strip() if isinstance(value, str) else ""
-    parts = list(_PART.finditer(text)) if len(text) <= 40 else []
-    if not parts or _PART.sub("", text).strip():
-        raise ValueError(f"{str(value)[:40]!r} is not a duration; {advice}")
-    units = [{"min": "m"}.get(part[2], part[2]) for part in parts]
+    if not isinstance(value, str):
+        return value
+    advice = "write seconds, or a time with its unit, such as 2h, 30m, 90s or 1h30m"
+    parts = list(_PART.finditer(value)) if len(value) <= 40 else []
+    if not parts or _PART.sub("", value).strip():
+        raise ValueError(f"{value[:40]!r} is not a duration; {advice}")
+    units = [part[2].removesuffix("in") for part in parts]
     if units != sorted(set(units), key="dhms".index):
         raise ValueError(f"{value!r} repeats a unit or has them out of order; {advice}")
-    seconds = float(sum(Fraction(part[1]) * _SECONDS[part[2]] for part in parts))
-    if not 0 < seconds <= _LARGEST:
-        raise ValueError(f"{value!r} must be longer than nothing; {advice}")
-    return seconds
-
-
-def parse_seconds(value: Any) -> Any:
-    """Read a duration where seconds are meant: one with its unit, or a bare number, which is left as it is.
-
-    Examples
-    --------
-    >>> parse_seconds("5m"), parse_seconds(2.5)
-    (300.0, 2.5)
-    """
-    return parse_duration(value) if isinstance(value, str) else value
+    return float(sum(Fraction(part[1]) * _SECONDS[part[2]] for part in parts))
 
 
 MIMIC = "mimic"
@@ -95,16 +91,46 @@ _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _ENV_NAME = re.compile(r"[A-Z_][A-Z0-9_]{0,99}", re.ASCII)
 
 
-class Section(BaseModel):
-    """A part of a config: frozen, its values taken as written (no text as number), unknown keys refused."""
+STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+"""Values are taken as written (no text as number), and unknown keys are refused."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        allow_inf_nan=False,
-        hide_input_in_errors=True,
-    )
+
+class Section(BaseModel):
+    """A part of a config."""
+
+    model_config = ConfigDict(**STRICT, frozen=True, hide_input_in_errors=True)
+
+
+class Record:
+    """The base of records that a config has as mappings, and people write by hand: ``Price(0.1, 0.4)``."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema: Any = handler(source)
+        schema["strict"] = False  # takes a mapping; its values are strict
+        return cast(CoreSchema, schema)
+
+
+_T = TypeVar("_T")
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(Field,))
+def record(cls: type[_T]) -> type[_T]:
+    """Make a class a frozen dataclass whose values are checked, with UsageError where it is made by hand."""
+    made: Any = dataclass(frozen=True, config=STRICT)(cls)
+    init = made.__init__
+
+    @wraps(init)
+    def checked(self: Any, *args: Any, **values: Any) -> None:
+        try:
+            init(self, *args, **values)
+        except ValidationError as error:
+            found = error.errors()[0]
+            place, got = dotted((cls.__name__, *found["loc"])), found["input"]
+            raise UsageError(f"{place}: {found['msg']}, got {got!r}", code="usage/specification") from None
+
+    made.__init__ = checked
+    return cast(type[_T], made)
 
 
 def by_kind(value: Any) -> Any:
@@ -195,5 +221,6 @@ RunName = Annotated[str, AfterValidator(_run_name)]
 EnvName = Annotated[str, AfterValidator(_env_name)]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
 Count = Annotated[int, BeforeValidator(parse_count, json_schema_input_type=int | str)]
-Duration = Annotated[float, BeforeValidator(parse_duration, json_schema_input_type=str)]
-Seconds = Annotated[float, BeforeValidator(parse_seconds, json_schema_input_type=float | str)]
+Seconds = Annotated[
+    float, Field(le=_LARGEST), BeforeValidator(parse_seconds, json_schema_input_type=float | str)
+]

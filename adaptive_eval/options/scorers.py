@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
-from adaptive_eval.config.section import Count, Duration, Endpoint, EnvName, Section, by_kind
+from adaptive_eval.options.limits import Price
+from adaptive_eval.options.section import Count, Endpoint, EnvName, Seconds, Section, by_kind
 
 
 class _Scorer(Section):
@@ -191,8 +192,8 @@ class CodeScorerConfig(_Scorer):
         default=(),
         description="Fields with cases of LiveCodeBench's form: it is run for each, in place of tests.",
     )
-    time_limit: Duration = Field(default=10.0, gt=0, le=600, description="How long a program may take.")
-    cpu_limit: Duration = Field(default=10.0, gt=0, le=600, description="CPU time of one of its processes.")
+    time_limit: Seconds = Field(default=10.0, gt=0, le=600, description="How long a program may take.")
+    cpu_limit: Seconds = Field(default=10.0, gt=0, le=600, description="CPU time of one of its processes.")
     memory: Count = Field(
         default=512 * 2**20,
         ge=64 * 2**20,
@@ -221,13 +222,6 @@ class CallableScorerConfig(_GradedScorer, _ReadsReasoning):
     time_limit: float = Field(default=60.0, gt=0, le=3600, description="Seconds that one answer may take.")
 
 
-class ScorerPriceConfig(Section):
-    """Prices in USD per million tokens."""
-
-    input: float = Field(ge=0, description="USD per million prompt tokens.")
-    output: float = Field(ge=0, description="USD per million answer tokens.")
-
-
 class ScorerBudgetConfig(Section):
     """The budget of a judge or verifier, in addition to the run's budget."""
 
@@ -247,9 +241,9 @@ class _ModelGradedScorer(_ReadsReasoning):
     extra_body: dict[str, Any] | None = Field(
         default=None, description="Further fields of every request, such as chat_template_kwargs."
     )
-    timeout: Duration = Field(default=120.0, gt=0, description="How long one request may take.")
+    timeout: Seconds = Field(default=120.0, gt=0, description="How long one request may take.")
     concurrency: int = Field(default=16, ge=1, le=1000, description="Answers scored at once.")
-    price: ScorerPriceConfig | None = Field(default=None, description="USD per million tokens.")
+    price: Price | None = Field(default=None, description="USD per million tokens.")
     budget: ScorerBudgetConfig | None = Field(
         default=None, description="Its budget, in addition to the run's budget."
     )

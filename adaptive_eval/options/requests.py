@@ -1,0 +1,171 @@
+"""How models are asked: the parameters, times and headers of requests, and what follows a bad answer."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BeforeValidator, Field
+
+from adaptive_eval.errors import UsageError
+from adaptive_eval.options.section import EnvName, Seconds, Section
+
+
+def _stop(value: Any) -> Any:
+    texts = (value,) if isinstance(value, str) else value
+    if not isinstance(texts, tuple) or not texts or not all(isinstance(text, str) and text for text in texts):
+        raise ValueError("write one text, or a list of texts, at which the answer ends")
+    return value
+
+
+def _logprobs(value: Any) -> Any:
+    if value is None or isinstance(value, bool) or (isinstance(value, int) and 0 <= value <= 20):
+        return value
+    raise ValueError(f"{value!r} is neither true nor false nor a whole number from 0 to 20")
+
+
+def _batch(value: Any) -> Any:
+    if isinstance(value, str):
+        raise ValueError(
+            f"{value!r:.60} is neither true nor false nor a mapping such as {{gather: 5s, poll: 30s}}"
+        )
+    return {True: {}, False: None}.get(value, value) if isinstance(value, bool) else value
+
+
+def _header(value: Any) -> Any:
+    return {"value": value} if isinstance(value, str) else value
+
+
+class SamplingConfig(Section):
+    """Parameters of the request, sent exactly as written; absent ones are not sent.
+
+    All others (``top_k``, ``presence_penalty``, …) go under ``extra_body``. The seed of each
+    trial is derived from the run's ``seed``.
+    """
+
+    temperature: float | None = Field(
+        default=None, ge=0, le=100, description="Sampling temperature; 0 is greedy."
+    )
+    top_p: float | None = Field(
+        default=None, gt=0, le=1, description="Nucleus sampling: share of probability kept."
+    )
+    max_tokens: int | None = Field(default=None, ge=1, lt=2**31, description="Longest answer, in tokens.")
+    max_completion_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        lt=2**31,
+        description="Longest answer in tokens, reasoning included, for servers that want it by this name.",
+    )
+    stop: Annotated[str | tuple[str, ...] | None, BeforeValidator(_stop)] = Field(
+        default=None, description="Text or texts at which the answer ends."
+    )
+    logprobs: Annotated[bool | int | None, BeforeValidator(_logprobs)] = Field(
+        default=None,
+        description="Ask for log-probabilities of the answer's tokens: true, or with api: completions the "
+        "number of alternatives per token.",
+    )
+    top_logprobs: int | None = Field(
+        default=None, ge=0, le=20, description="Number of alternatives per token to ask for."
+    )
+    reasoning_effort: str | None = Field(
+        default=None, min_length=1, description="How long a reasoning model thinks."
+    )
+
+    def as_sent(self) -> dict[str, Any]:
+        r"""Return the parameters as they go into the request.
+
+        Examples
+        --------
+        >>> SamplingConfig(temperature=0.6, stop=("\n\n",)).as_sent()
+        {'temperature': 0.6, 'stop': ['\n\n']}
+        """
+        sent = self.model_dump(exclude_unset=True)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in sent.items()}
+
+    @property
+    def token_limit(self) -> int | None:
+        """Most tokens one answer can have, or None without a limit."""
+        return self.max_completion_tokens if self.max_tokens is None else self.max_tokens
+
+
+class BatchConfig(Section):
+    """Requests by OpenAI's or Anthropic's batch interface, where `batch: true` or a mapping says so."""
+
+    gather: Seconds = Field(
+        default=5.0, ge=0, le=3600, description="A batch is sent once no request has come for this time."
+    )
+    poll: Seconds = Field(default=30.0, gt=0, le=3600, description="Time between two looks at a batch.")
+
+
+Batch: TypeAlias = Annotated[
+    BatchConfig | None, BeforeValidator(_batch, json_schema_input_type=bool | BatchConfig | None)
+]
+
+
+class TimeoutConfig(Section):
+    """Time after which a request is cancelled: seconds, or a duration such as 10m."""
+
+    total: Seconds = Field(
+        default=600.0, gt=0, le=864_000, description="Time from sending the request to its last byte."
+    )
+    idle: Seconds = Field(
+        default=120.0,
+        gt=0,
+        le=86_400,
+        description="With stream: true, silence after which a request is cancelled.",
+    )
+
+
+class HeaderConfig(Section):
+    """A header's value: a text, or the environment variable that holds it."""
+
+    value: str | None = Field(default=None, min_length=1, description="The value itself; never a secret.")
+    env: EnvName | None = Field(
+        default=None, description="Name of the environment variable that holds the value."
+    )
+
+    def read(self, name: str) -> str:
+        """Return the value of the header `name`."""
+        if self.env is None:
+            return self.value or ""
+        value = os.environ.get(self.env)
+        if not value:
+            raise UsageError(f"header {name}: the environment variable {self.env} is not set")
+        return value
+
+
+Header: TypeAlias = Annotated[
+    HeaderConfig, BeforeValidator(_header, json_schema_input_type=str | HeaderConfig)
+]
+Treated: TypeAlias = Literal["wrong", "missing"]
+
+
+class OnConfig(Section):
+    """How an empty or refused answer counts: wrong (scored as it is), or missing (never scored)."""
+
+    content_filter: Treated = Field(default="wrong", description="Withheld by a filter of the server.")
+    tool_calls: Treated = Field(default="wrong", description="A call of a tool that the task does not offer.")
+    reasoning: Treated = Field(default="wrong", description="Reasoning in a separate field and no text.")
+    length: Treated = Field(default="wrong", description="The token limit came before any text.")
+    empty: Treated = Field(default="wrong", description="No text, for no reason given.")
+    mostly_empty: Literal["stop", "rank"] = Field(
+        default="stop",
+        description="A model with at least 95 % such answers among 20 or more: stop it unranked, or rank it.",
+    )
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The causes for which an answer counts as missing."""
+        return tuple(name for name, value in self if value == "missing")
+
+
+class RetryConfig(Section):
+    """Retry policy of failed requests."""
+
+    attempts: int = Field(default=6, ge=1, le=100, description="Attempts per trial.")
+    max_seconds: float = Field(
+        default=300.0, gt=0, description="Seconds after which a trial is not attempted again."
+    )
+    requeue: int = Field(
+        default=1, ge=0, le=100, description="How often a trial without an answer is put back into the queue."
+    )
