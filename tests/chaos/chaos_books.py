@@ -93,7 +93,7 @@ class Bill:
             if price is not None:
                 usd += self.prompt[place] * Fraction(repr(price.input)) / 10**6
                 usd += self.completion[place] * Fraction(repr(price.output)) / 10**6
-                cached = price.input if price.cached is None else price.cached
+                cached = price.input if price.cached_input is None else price.cached_input
                 usd += self.cached[place] * (Fraction(repr(cached)) - Fraction(repr(price.input))) / 10**6
         limits = (
             (budget.tokens, Fraction(prompt + completion)),

@@ -73,7 +73,7 @@ class Bill:
         cost = Fraction(0)
         if price is not None:
             fresh = usage.prompt_tokens - usage.cached_tokens
-            cached = Fraction(repr(price.cached if price.cached is not None else price.input))
+            cached = Fraction(repr(price.cached_input if price.cached_input is not None else price.input))
             cost = fresh * Fraction(repr(price.input)) + usage.cached_tokens * cached
             cost = (cost + usage.completion_tokens * Fraction(repr(price.output))) / 10**6
         for owner in ("", request.key.model, request.task):

@@ -33,7 +33,9 @@ def board(run_ahead: object) -> SessionSpec:
     )
 
 
-@pytest.mark.parametrize(("chosen", "most"), [(10, 10), ("auto", WITH_FEW_IN_FLIGHT - 3 * 16), (None, 600)])
+@pytest.mark.parametrize(
+    ("chosen", "most"), [(10, 10), ("auto", WITH_FEW_IN_FLIGHT - 3 * 16), ("unlimited", 600)]
+)
 def test_no_more_is_issued_beyond_the_first_trial_that_is_awaited(chosen, most):
     spec = replace(make_spec(), allocation=AllocationSpec(questions="schedule", run_ahead=chosen))
     session = Session(spec)
@@ -93,7 +95,7 @@ def test_the_decisions_are_the_same_and_fewer_trials_are_spent():
     """Lognormal latencies (sigma 1.5), 256 in flight, 3 runs, seed 5, in virtual time."""
     runs = {
         chosen: simulate(board(chosen), BiasedCoins((0.3, 0.5, 0.6)), 3, 5, 256, SLOW, workers=1)
-        for chosen in (None, "auto", 64)
+        for chosen in ("unlimited", "auto", 64)
     }
     trials = {chosen: int(run.trials.sum()) for chosen, run in runs.items()}
     assert max(trials[64], trials["auto"]) <= 1.01 * trials[None]
